@@ -1,0 +1,2 @@
+// Package kruisekit is a library of Kubernetes workload abilities.
+package kruisekit
