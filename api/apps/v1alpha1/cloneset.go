@@ -1,0 +1,150 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/pub"
+)
+
+// What is equal in both versions.
+type (
+	// CloneSetStatus is v1beta1.CloneSetStatus.
+	CloneSetStatus = v1beta1.CloneSetStatus
+	// CloneSetCondition is v1beta1.CloneSetCondition.
+	CloneSetCondition = v1beta1.CloneSetCondition
+	// CloneSetConditionType is v1beta1.CloneSetConditionType.
+	CloneSetConditionType = v1beta1.CloneSetConditionType
+)
+
+// CloneSetUpdateStrategyType says when and how pods follow a new template.
+type CloneSetUpdateStrategyType string
+
+const (
+	// RecreateCloneSetUpdateStrategyType deletes the pod and creates another.
+	RecreateCloneSetUpdateStrategyType CloneSetUpdateStrategyType = "ReCreate"
+	// InPlaceIfPossibleCloneSetUpdateStrategyType changes the running pod where it can, else recreates it.
+	InPlaceIfPossibleCloneSetUpdateStrategyType CloneSetUpdateStrategyType = "InPlaceIfPossible"
+	// InPlaceOnlyCloneSetUpdateStrategyType changes the running pod and never recreates it.
+	InPlaceOnlyCloneSetUpdateStrategyType CloneSetUpdateStrategyType = "InPlaceOnly"
+	// OnDeleteCloneSetUpdateStrategyType updates a pod only when somebody deletes it.
+	OnDeleteCloneSetUpdateStrategyType CloneSetUpdateStrategyType = "OnDelete"
+)
+
+// CloneSetSpec is what the user wants.
+type CloneSetSpec struct {
+	// Replicas is the wanted number of pods. Default 1.
+	Replicas *int32 `json:"replicas,omitempty"`
+	// Selector must match the labels of the template. It cannot be changed.
+	Selector *metav1.LabelSelector `json:"selector"`
+	// Template of the pods.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	Template corev1.PodTemplateSpec `json:"template"`
+	// VolumeClaimTemplates are claims that each pod gets of its own. The name of a template is also
+	// the name of a volume in the pod. A change reaches new pods only.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	VolumeClaimTemplates []corev1.PersistentVolumeClaim `json:"volumeClaimTemplates,omitempty"`
+	// ScaleStrategy says how the number of pods is changed.
+	ScaleStrategy CloneSetScaleStrategy `json:"scaleStrategy,omitempty"`
+	// UpdateStrategy says how pods follow a new template.
+	UpdateStrategy CloneSetUpdateStrategy `json:"updateStrategy,omitempty"`
+	// RevisionHistoryLimit is the number of old revisions kept besides those in use. Default 10.
+	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+	// MinReadySeconds is how long a pod must be ready to count as available. Default 0.
+	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
+	// Lifecycle holds pods before deletion, around an in-place update and after creation.
+	Lifecycle *pub.Lifecycle `json:"lifecycle,omitempty"`
+	// ProgressDeadlineSeconds is how long a rollout may go without progress before the condition
+	// Progressing turns False. Without it progress is not watched.
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+}
+
+// CloneSetScaleStrategy says how the number of pods is changed.
+type CloneSetScaleStrategy struct {
+	// PodsToDelete are names of pods to delete first.
+	// +optional
+	PodsToDelete []string `json:"podsToDelete,omitempty"`
+	// MaxUnavailable limits how many new pods may be unavailable while scaling out: a number, or a
+	// percentage of replicas rounded up. Without it there is no limit.
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+	// DisablePVCReuse keeps a new pod from getting the claims that a vanished pod left behind.
+	DisablePVCReuse bool `json:"disablePVCReuse,omitempty"`
+}
+
+// CloneSetUpdateStrategy says how pods follow a new template.
+type CloneSetUpdateStrategy struct {
+	// Type is ReCreate, InPlaceIfPossible, InPlaceOnly or OnDelete. Default ReCreate.
+	Type CloneSetUpdateStrategyType `json:"type,omitempty"`
+	// Partition is how many pods stay on older revisions: a number or a percentage of replicas. Default 0.
+	Partition *intstr.IntOrString `json:"partition,omitempty"`
+	// MaxUnavailable is how many pods may be unavailable while updating or deleting named pods: a number,
+	// or a percentage of replicas, rounded up, or down when MaxSurge is above 0. Default 20%.
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+	// MaxSurge is how many pods more than replicas there may be while updating or deleting named pods:
+	// a number, or a percentage of replicas rounded up. Default 0.
+	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
+	// Paused stops updates; the number of pods is still kept.
+	Paused bool `json:"paused,omitempty"`
+	// PriorityStrategy says which pods are updated first.
+	PriorityStrategy *pub.UpdatePriorityStrategy `json:"priorityStrategy,omitempty"`
+	// ScatterStrategy spreads pods with a label over the sequence of updates.
+	ScatterStrategy pub.UpdateScatterStrategy `json:"scatterStrategy,omitempty"`
+	// InPlaceUpdateStrategy tunes in-place updates. Of its fields only gracePeriodSeconds acts in this
+	// version; the others are annotations here.
+	InPlaceUpdateStrategy *pub.InPlaceUpdateStrategy `json:"inPlaceUpdateStrategy,omitempty"`
+}
+
+// CloneSet runs a number of interchangeable pods, and updates them in place where it can.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.labelSelector
+// +kubebuilder:resource:shortName=clone
+// +kubebuilder:printcolumn:name="DESIRED",type="integer",JSONPath=".spec.replicas",description="The wanted number of pods."
+// +kubebuilder:printcolumn:name="UPDATED",type="integer",JSONPath=".status.updatedReplicas",description="Pods at the update revision."
+// +kubebuilder:printcolumn:name="UPDATED_READY",type="integer",JSONPath=".status.updatedReadyReplicas",description="Ready pods at the update revision."
+// +kubebuilder:printcolumn:name="UPDATED_AVAILABLE",type="integer",JSONPath=".status.updatedAvailableReplicas",description="Available pods at the update revision."
+// +kubebuilder:printcolumn:name="READY",type="integer",JSONPath=".status.readyReplicas",description="Ready pods."
+// +kubebuilder:printcolumn:name="TOTAL",type="integer",JSONPath=".status.replicas",description="All active pods."
+// +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp",description="Time since creation."
+// +kubebuilder:printcolumn:name="CONTAINERS",type="string",priority=1,JSONPath=".spec.template.spec.containers[*].name",description="Containers of the template."
+// +kubebuilder:printcolumn:name="IMAGES",type="string",priority=1,JSONPath=".spec.template.spec.containers[*].image",description="Images of the template."
+// +kubebuilder:printcolumn:name="SELECTOR",type="string",priority=1,JSONPath=".status.labelSelector",description="The selector of the pods."
+type CloneSet struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   CloneSetSpec   `json:"spec,omitempty"`
+	Status CloneSetStatus `json:"status,omitempty"`
+}
+
+// CloneSetList is a list of CloneSets.
+//
+// +kubebuilder:object:root=true
+type CloneSetList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []CloneSet `json:"items"`
+}
+
+// Default fills what the user left out, as the admission webhook does. The templates are left to the API server.
+func (c *CloneSet) Default() {
+	s := &c.Spec
+	setDefault(&s.Replicas, 1)
+	setDefault(&s.RevisionHistoryLimit, 10)
+	u := &s.UpdateStrategy
+	if u.Type == "" {
+		u.Type = RecreateCloneSetUpdateStrategyType
+	}
+	inPlace := u.Type == InPlaceIfPossibleCloneSetUpdateStrategyType || u.Type == InPlaceOnlyCloneSetUpdateStrategyType
+	if inPlace && u.InPlaceUpdateStrategy == nil {
+		u.InPlaceUpdateStrategy = &pub.InPlaceUpdateStrategy{}
+	}
+	setDefault(&u.Partition, intstr.FromInt32(0))
+	setDefault(&u.MaxUnavailable, intstr.FromString(v1beta1.DefaultCloneSetMaxUnavailable))
+	setDefault(&u.MaxSurge, intstr.FromInt32(0))
+}

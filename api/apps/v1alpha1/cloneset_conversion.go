@@ -1,0 +1,152 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/internal/roundtrip"
+	"github.com/kruisekit/kruisekit/api/pub"
+)
+
+// ConvertTo fills hub with c.
+func (c *CloneSet) ConvertTo(hub *v1beta1.CloneSet) error {
+	return roundtrip.Up(c, hub, cloneSetUp, cloneSetDown)
+}
+
+// ConvertFrom fills c with hub.
+func (c *CloneSet) ConvertFrom(hub *v1beta1.CloneSet) error {
+	return roundtrip.Down(hub, c, cloneSetUp, cloneSetDown)
+}
+
+func cloneSetUp(c *CloneSet, hub *v1beta1.CloneSet) {
+	hub.ObjectMeta = c.ObjectMeta
+	hub.Status = c.Status
+	from, to := &c.Spec, &hub.Spec
+	to.Replicas = from.Replicas
+	to.Selector = from.Selector
+	to.Template = from.Template
+	to.VolumeClaimTemplates = from.VolumeClaimTemplates
+	to.RevisionHistoryLimit = from.RevisionHistoryLimit
+	to.MinReadySeconds = from.MinReadySeconds
+	to.Lifecycle = from.Lifecycle
+	to.ProgressDeadlineSeconds = from.ProgressDeadlineSeconds
+	to.ScaleStrategy = v1beta1.CloneSetScaleStrategy{
+		PodsToDelete:           from.ScaleStrategy.PodsToDelete,
+		MaxUnavailable:         from.ScaleStrategy.MaxUnavailable,
+		EnablePVCReuse:         !from.ScaleStrategy.DisablePVCReuse,
+		ExcludePreparingDelete: c.Labels[pub.CloneSetScalingExcludePreparingDeleteKey] == "true",
+	}
+	u := &from.UpdateStrategy
+	if u.Type == OnDeleteCloneSetUpdateStrategyType {
+		to.UpdateStrategy = v1beta1.CloneSetUpdateStrategy{Type: v1beta1.OnDeleteCloneSetUpdateStrategyType}
+		return
+	}
+	to.UpdateStrategy = v1beta1.CloneSetUpdateStrategy{
+		Type: v1beta1.RollingUpdateCloneSetUpdateStrategyType,
+		RollingUpdate: &v1beta1.RollingUpdateCloneSetStrategy{
+			PodUpdatePolicy:       podUpdatePolicyUp(u.Type),
+			Partition:             u.Partition,
+			MaxUnavailable:        u.MaxUnavailable,
+			MaxSurge:              u.MaxSurge,
+			Paused:                u.Paused,
+			PriorityStrategy:      u.PriorityStrategy,
+			ScatterStrategy:       u.ScatterStrategy,
+			InPlaceUpdateStrategy: inPlaceUp(u.InPlaceUpdateStrategy, c.Annotations),
+		},
+	}
+}
+
+func cloneSetDown(hub *v1beta1.CloneSet, c *CloneSet) {
+	c.ObjectMeta = hub.ObjectMeta
+	c.Status = hub.Status
+	from, to := &hub.Spec, &c.Spec
+	to.Replicas = from.Replicas
+	to.Selector = from.Selector
+	to.Template = from.Template
+	to.VolumeClaimTemplates = from.VolumeClaimTemplates
+	to.RevisionHistoryLimit = from.RevisionHistoryLimit
+	to.MinReadySeconds = from.MinReadySeconds
+	to.Lifecycle = from.Lifecycle
+	to.ProgressDeadlineSeconds = from.ProgressDeadlineSeconds
+	to.ScaleStrategy = CloneSetScaleStrategy{
+		PodsToDelete:    from.ScaleStrategy.PodsToDelete,
+		MaxUnavailable:  from.ScaleStrategy.MaxUnavailable,
+		DisablePVCReuse: !from.ScaleStrategy.EnablePVCReuse,
+	}
+	to.UpdateStrategy.Type = updateTypeDown(from.UpdateStrategy)
+	u := from.UpdateStrategy.RollingUpdate
+	if u == nil {
+		return
+	}
+	to.UpdateStrategy.Partition = u.Partition
+	to.UpdateStrategy.MaxUnavailable = u.MaxUnavailable
+	to.UpdateStrategy.MaxSurge = u.MaxSurge
+	to.UpdateStrategy.Paused = u.Paused
+	to.UpdateStrategy.PriorityStrategy = u.PriorityStrategy
+	to.UpdateStrategy.ScatterStrategy = u.ScatterStrategy
+	to.UpdateStrategy.InPlaceUpdateStrategy = inPlaceDown(u.InPlaceUpdateStrategy, &c.Annotations)
+}
+
+func podUpdatePolicyUp(t CloneSetUpdateStrategyType) v1beta1.CloneSetPodUpdatePolicyType {
+	switch t {
+	case InPlaceIfPossibleCloneSetUpdateStrategyType:
+		return v1beta1.InPlaceIfPossibleCloneSetPodUpdateStrategyType
+	case InPlaceOnlyCloneSetUpdateStrategyType:
+		return v1beta1.InPlaceOnlyCloneSetPodUpdateStrategyType
+	}
+	return v1beta1.RecreateCloneSetPodUpdateStrategyType
+}
+
+func updateTypeDown(s v1beta1.CloneSetUpdateStrategy) CloneSetUpdateStrategyType {
+	if s.Type == v1beta1.OnDeleteCloneSetUpdateStrategyType {
+		return OnDeleteCloneSetUpdateStrategyType
+	}
+	if s.RollingUpdate != nil {
+		switch s.RollingUpdate.PodUpdatePolicy {
+		case v1beta1.InPlaceIfPossibleCloneSetPodUpdateStrategyType:
+			return InPlaceIfPossibleCloneSetUpdateStrategyType
+		case v1beta1.InPlaceOnlyCloneSetPodUpdateStrategyType:
+			return InPlaceOnlyCloneSetUpdateStrategyType
+		}
+	}
+	return RecreateCloneSetUpdateStrategyType
+}
+
+// inPlaceUp reads the settings of the image pre-download from annotations, where this version has them.
+// One that is not a number is as good as absent.
+func inPlaceUp(s *pub.InPlaceUpdateStrategy, annotations map[string]string) *pub.InPlaceUpdateStrategy {
+	hub := pub.InPlaceUpdateStrategy{}
+	if s != nil {
+		hub.GracePeriodSeconds = s.GracePeriodSeconds
+	}
+	if text, ok := annotations[pub.ImagePreDownloadParallelismKey]; ok {
+		parallelism := intstr.Parse(text)
+		hub.ImagePreDownloadParallelism = &parallelism
+	}
+	hub.ImagePreDownloadTimeoutSeconds = parseInt32(annotations[pub.ImagePreDownloadTimeoutSecondsKey])
+	hub.ImagePreDownloadMinUpdatedReadyPods = parseInt32(annotations[pub.ImagePreDownloadMinUpdatedReadyPodsKey])
+	if s == nil && hub == (pub.InPlaceUpdateStrategy{}) {
+		return nil
+	}
+	return &hub
+}
+
+// inPlaceDown writes the settings of the image pre-download into annotations, and removes those that are unset,
+// so that unsetting a field lasts.
+func inPlaceDown(hub *pub.InPlaceUpdateStrategy, annotations *map[string]string) *pub.InPlaceUpdateStrategy {
+	var s pub.InPlaceUpdateStrategy
+	if hub != nil {
+		s = *hub
+	}
+	parallelism := ""
+	if s.ImagePreDownloadParallelism != nil {
+		parallelism = s.ImagePreDownloadParallelism.String()
+	}
+	*annotations = withKey(*annotations, pub.ImagePreDownloadParallelismKey, parallelism)
+	*annotations = withKey(*annotations, pub.ImagePreDownloadTimeoutSecondsKey, formatInt32(s.ImagePreDownloadTimeoutSeconds))
+	*annotations = withKey(*annotations, pub.ImagePreDownloadMinUpdatedReadyPodsKey, formatInt32(s.ImagePreDownloadMinUpdatedReadyPods))
+	if s == (pub.InPlaceUpdateStrategy{}) {
+		return nil
+	}
+	return &pub.InPlaceUpdateStrategy{GracePeriodSeconds: s.GracePeriodSeconds}
+}

@@ -1,0 +1,171 @@
+package roundtrip
+
+import (
+	"fmt"
+	"maps"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+)
+
+const (
+	oldVersion = "v1alpha1"
+	hubVersion = "v1beta1"
+)
+
+// Object is what a pointer to a kind can do.
+type Object[T any] interface {
+	*T
+	runtime.Object
+	metav1.Object
+	metav1.ObjectMetaAccessor
+}
+
+// Up fills the empty hub with old. The two functions copy, each way, the fields that both versions have,
+// metadata included; they may share memory between their arguments and cannot fail.
+func Up[O, H any, PO Object[O], PH Object[H]](old PO, hub PH, up func(*O, *H), down func(*H, *O)) error {
+	return convert(old, hub, pair[O, H]{from: oldVersion, to: hubVersion, there: up, back: down})
+}
+
+// Down fills the empty old with hub. The functions are those of Up.
+func Down[O, H any, PO Object[O], PH Object[H]](hub PH, old PO, up func(*O, *H), down func(*H, *O)) error {
+	return convert(hub, old, pair[H, O]{from: hubVersion, to: oldVersion, there: down, back: up})
+}
+
+// pair is a conversion in one direction.
+type pair[S, D any] struct {
+	from, to string
+	there    func(*S, *D)
+	back     func(*D, *S)
+}
+
+func convert[S, D any, PS Object[S], PD Object[D]](src PS, dst PD, p pair[S, D]) error {
+	original := clone(src)
+	kept := takeKept(original)
+	gvk := dst.GetObjectKind().GroupVersionKind()
+	p.there(clone(original), dst)
+	restore(dst, kept[p.to])
+	dst.GetObjectKind().SetGroupVersionKind(gvk)
+	delete(kept, p.to)
+
+	lost, err := missing(original, dst, p)
+	if err != nil {
+		return fmt.Errorf("convert %s/%s from %s to %s: %w", src.GetNamespace(), src.GetName(), p.from, p.to, err)
+	}
+	if len(lost) > 0 {
+		kept[p.from] = lost
+	}
+	return putKept(dst, kept)
+}
+
+// missing is what does not return when dst is converted back.
+func missing[S, D any, PS Object[S], PD Object[D]](original PS, dst PD, p pair[S, D]) ([]change, error) {
+	returned := PS(new(S))
+	p.back(clone(dst), returned)
+	returned.GetObjectKind().SetGroupVersionKind(original.GetObjectKind().GroupVersionKind())
+	if apiequality.Semantic.DeepEqual(original, returned) {
+		return nil, nil
+	}
+	was, err := content(returned)
+	if err != nil {
+		return nil, err
+	}
+	is, err := content(original)
+	if err != nil {
+		return nil, err
+	}
+	return diff("", was, is), nil
+}
+
+// restore sets in obj what was kept for its version. If that no longer gives a valid object, as after an
+// edit of the annotation by hand, obj stays as it is.
+func restore[T any, P Object[T]](obj P, kept []change) {
+	if len(kept) == 0 {
+		return
+	}
+	fields, err := content(obj)
+	if err != nil {
+		return
+	}
+	apply(fields, kept)
+	data, err := json.Marshal(fields)
+	if err != nil {
+		return
+	}
+	restored := P(new(T))
+	if err := json.Unmarshal(data, restored); err != nil {
+		return
+	}
+	labels, annotations := restored.GetLabels(), restored.GetAnnotations()
+	if meta, ok := restored.GetObjectMeta().(*metav1.ObjectMeta); ok {
+		obj.GetObjectMeta().(*metav1.ObjectMeta).DeepCopyInto(meta)
+	}
+	*obj = *restored
+	obj.SetLabels(labels)
+	obj.SetAnnotations(annotations)
+}
+
+func clone[T any, P Object[T]](obj P) P {
+	return obj.DeepCopyObject().(P)
+}
+
+// content is what of an object can be kept, as JSON knows it. Labels and annotations are always there,
+// so that they are compared key by key.
+func content(obj any) (map[string]any, error) {
+	data, err := json.Marshal(obj)
+	if err != nil {
+		return nil, fmt.Errorf("encode %T: %w", obj, err)
+	}
+	fields := map[string]any{}
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return nil, fmt.Errorf("decode %T: %w", obj, err)
+	}
+	meta := map[string]any{"labels": map[string]any{}, "annotations": map[string]any{}}
+	for key := range meta {
+		if m, ok := child(fields["metadata"], key).(map[string]any); ok {
+			meta[key] = m
+		}
+	}
+	fields["metadata"] = meta
+	delete(fields, "apiVersion")
+	delete(fields, "kind")
+	return fields, nil
+}
+
+// takeKept removes the annotation from obj and returns what it kept, by version.
+func takeKept(obj metav1.Object) map[string][]change {
+	data, ok := obj.GetAnnotations()[pub.ConversionDataKey]
+	if !ok {
+		return map[string][]change{}
+	}
+	annotations := maps.Clone(obj.GetAnnotations())
+	delete(annotations, pub.ConversionDataKey)
+	obj.SetAnnotations(annotations)
+	kept := map[string][]change{}
+	if err := json.Unmarshal([]byte(data), &kept); err != nil || kept == nil {
+		return map[string][]change{}
+	}
+	return kept
+}
+
+// putKept writes what is kept, if anything, into the annotation of obj.
+func putKept(obj metav1.Object, kept map[string][]change) error {
+	if len(kept) == 0 {
+		return nil
+	}
+	data, err := json.Marshal(kept)
+	if err != nil {
+		return fmt.Errorf("encode what the other version cannot hold: %w", err)
+	}
+	annotations := maps.Clone(obj.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[pub.ConversionDataKey] = string(data)
+	obj.SetAnnotations(annotations)
+	return nil
+}
