@@ -72,6 +72,7 @@ type CloneSetScaleStrategy struct {
 	// percentage of replicas rounded up. Without it there is no limit.
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 	// EnablePVCReuse gives a new pod the claims that a vanished pod left behind.
+	// +optional
 	// +kubebuilder:default=false
 	EnablePVCReuse bool `json:"enablePVCReuse"`
 	// ExcludePreparingDelete does not count pods in state PreparingDelete as replicas.

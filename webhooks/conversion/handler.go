@@ -1,0 +1,106 @@
+package conversion
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Path is where API servers expect the handler.
+const Path = "/convert"
+
+// NewHandler serves conversion reviews of all kinds that have two versions.
+func NewHandler() http.Handler {
+	return handler{kinds: kinds()}
+}
+
+type handler struct {
+	kinds map[schema.GroupKind]kind
+}
+
+// ServeHTTP answers one review.
+func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, "read review: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	review := apiextensionsv1.ConversionReview{}
+	if err := json.Unmarshal(body, &review); err != nil {
+		http.Error(w, "decode review: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	if review.Request == nil {
+		http.Error(w, "the review has no request", http.StatusBadRequest)
+		return
+	}
+	review.Response = h.answer(review.Request)
+	review.Request = nil
+	data, err := json.Marshal(review)
+	if err != nil {
+		http.Error(w, "encode review: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	// The client is gone if this fails; there is nobody to tell.
+	_, _ = w.Write(data)
+}
+
+func (h handler) answer(req *apiextensionsv1.ConversionRequest) *apiextensionsv1.ConversionResponse {
+	converted := make([]runtime.RawExtension, 0, len(req.Objects))
+	for i := range req.Objects {
+		data, err := h.convert(req.Objects[i].Raw, req.DesiredAPIVersion)
+		if err != nil {
+			return refusal(req.UID, err)
+		}
+		converted = append(converted, runtime.RawExtension{Raw: data})
+	}
+	return &apiextensionsv1.ConversionResponse{
+		UID:              req.UID,
+		ConvertedObjects: converted,
+		Result:           metav1.Status{Status: metav1.StatusSuccess},
+	}
+}
+
+func refusal(uid types.UID, err error) *apiextensionsv1.ConversionResponse {
+	return &apiextensionsv1.ConversionResponse{
+		UID:    uid,
+		Result: metav1.Status{Status: metav1.StatusFailure, Message: err.Error(), Reason: metav1.StatusReasonBadRequest},
+	}
+}
+
+// convert gives the object in the wanted version.
+func (h handler) convert(raw []byte, wanted string) ([]byte, error) {
+	have := metav1.TypeMeta{}
+	if err := json.Unmarshal(raw, &have); err != nil {
+		return nil, fmt.Errorf("decode apiVersion and kind: %w", err)
+	}
+	if have.APIVersion == wanted {
+		return raw, nil
+	}
+	to, err := schema.ParseGroupVersion(wanted)
+	if err != nil {
+		return nil, fmt.Errorf("wanted version: %w", err)
+	}
+	from := have.GroupVersionKind()
+	k, known := h.kinds[from.GroupKind()]
+	if !known || from.Group != to.Group {
+		return nil, fmt.Errorf("cannot convert %s to %s", from, wanted)
+	}
+	convert, known := k.convert[versions{from: from.Version, to: to.Version}]
+	if !known {
+		return nil, fmt.Errorf("cannot convert %s to %s", from, wanted)
+	}
+	data, err := convert(raw, metav1.TypeMeta{APIVersion: wanted, Kind: from.Kind})
+	if err != nil {
+		return nil, err
+	}
+	return keepOpaque(raw, data, k.opaque)
+}

@@ -1,0 +1,79 @@
+package conversion
+
+import (
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	appsv1alpha1 "github.com/kruisekit/kruisekit/api/apps/v1alpha1"
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+)
+
+// kind says how the objects of a kind are converted.
+type kind struct {
+	convert map[versions]func(raw []byte, as metav1.TypeMeta) ([]byte, error)
+	// opaque are paths whose values are handed over as they are.
+	opaque []string
+}
+
+type versions struct{ from, to string }
+
+// old is a kind in v1alpha1.
+type old[O, H any] interface {
+	*O
+	runtime.Object
+	ConvertTo(*H) error
+	ConvertFrom(*H) error
+}
+
+// hub is a kind in v1beta1.
+type hub[H any] interface {
+	*H
+	runtime.Object
+}
+
+// between gives the conversions of a kind between v1alpha1 and v1beta1.
+func between[O, H any, PO old[O, H], PH hub[H]](opaque ...string) kind {
+	up := func(raw []byte, as metav1.TypeMeta) ([]byte, error) {
+		src, dst := PO(new(O)), PH(new(H))
+		return through(raw, src, func() (runtime.Object, error) { return dst, src.ConvertTo(dst) }, as)
+	}
+	down := func(raw []byte, as metav1.TypeMeta) ([]byte, error) {
+		src, dst := PH(new(H)), PO(new(O))
+		return through(raw, src, func() (runtime.Object, error) { return dst, dst.ConvertFrom(src) }, as)
+	}
+	return kind{opaque: opaque, convert: map[versions]func([]byte, metav1.TypeMeta) ([]byte, error){
+		{from: "v1alpha1", to: "v1beta1"}: up,
+		{from: "v1beta1", to: "v1alpha1"}: down,
+	}}
+}
+
+// through decodes raw into src and encodes what convert makes of it.
+func through(raw []byte, src runtime.Object, convert func() (runtime.Object, error), as metav1.TypeMeta) ([]byte, error) {
+	if err := json.Unmarshal(raw, src); err != nil {
+		return nil, fmt.Errorf("decode %s: %w", as.Kind, err)
+	}
+	dst, err := convert()
+	if err != nil {
+		return nil, err
+	}
+	dst.GetObjectKind().SetGroupVersionKind(as.GroupVersionKind())
+	data, err := json.Marshal(dst)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", as.Kind, err)
+	}
+	return data, nil
+}
+
+// kinds are all that have two versions.
+func kinds() map[schema.GroupKind]kind {
+	apps := func(name string) schema.GroupKind {
+		return schema.GroupKind{Group: appsv1beta1.GroupVersion.Group, Kind: name}
+	}
+	return map[schema.GroupKind]kind{
+		apps("CloneSet"): between[appsv1alpha1.CloneSet, appsv1beta1.CloneSet]("spec.template", "spec.volumeClaimTemplates"),
+	}
+}
