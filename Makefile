@@ -22,7 +22,7 @@ help: ## List the targets
 generate: ## Regenerate deepcopy code and CRDs from the api packages
 	@tool=$$(hack/tool controller-gen)
 	$$tool object:headerFile=hack/boilerplate.go.txt paths=./api/...
-	rm -rf config/crd/bases
+	rm -f config/crd/bases/*_*.yaml
 	$$tool "$(CRD_OPTIONS)" paths=./api/... output:crd:artifacts:config=config/crd/bases
 # RBAC (paths=./controllers/...;./daemon/...) and webhook manifests (paths=./webhooks/...) join here, each with its own
 # output directory under config/.
