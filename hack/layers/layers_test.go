@@ -1,0 +1,153 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestForbidden(t *testing.T) {
+	tests := map[string]struct {
+		path, imported string
+		want           string
+	}{
+		"a primitive takes pod keys":                     {"inplace", module + "/api/pub", ""},
+		"a primitive takes the one below":                {"inplace", module + "/revision", ""},
+		"a pod primitive does not know the kinds":        {"scale", module + "/api/apps/v1beta1", "does not know the kinds"},
+		"other primitives take the kinds as values":      {"sidecar", module + "/api/apps/v1beta1", ""},
+		"a primitive does not take its sibling":          {"scale", module + "/inplace", "siblings"},
+		"the one below does not look up":                 {"revision", module + "/inplace", "siblings"},
+		"a primitive sees nothing shared":                {"scale", module + "/internal/ledger", "down only"},
+		"the kinds see no primitive":                     {"api/apps/v1beta1", module + "/inplace", "down only"},
+		"the kinds share their insides":                  {"api/apps/v1alpha1", module + "/api/internal/roundtrip", ""},
+		"shared code sees no controller":                 {"internal/ledger", module + "/controllers/cloneset", "down only"},
+		"a controller takes all below":                   {"controllers/cloneset", module + "/internal/ledger", ""},
+		"a controller may have packages of its own":      {"controllers/cloneset", module + "/controllers/cloneset/internal/x", ""},
+		"a controller takes no sibling":                  {"controllers/cloneset", module + "/controllers/sidecarset", "siblings"},
+		"a controller takes no webhook":                  {"controllers/cloneset", module + "/webhooks/pod", "siblings"},
+		"a controller does not know the list":            {"controllers/cloneset", module + "/controllers", "down only"},
+		"the list knows its controllers":                 {"controllers", module + "/controllers/cloneset", ""},
+		"one list does not know another":                 {"controllers", module + "/webhooks", "siblings"},
+		"the daemon's parts speak through cri":           {"daemon/imagepull", module + "/daemon/cri", ""},
+		"cri does not know who uses it":                  {"daemon/cri", module + "/daemon/imagepull", "siblings"},
+		"an example takes the lists":                     {"examples/kruise-manager", module + "/controllers", ""},
+		"an example can only take what an embedder can":  {"examples/kruise-manager", module + "/internal/ledger", "embedder"},
+		"the library does not need the test cluster":     {"controllers/cloneset", module + "/test/cluster", "test/ or hack/"},
+		"the test cluster takes anything":                {"test/cluster", module + "/controllers", ""},
+		"nobody takes the inside of Kubernetes":          {"controllers/cloneset", "k8s.io/kubernetes/pkg/apis/core", "nobody"},
+		"a name that only starts alike is another":       {"controllers/cloneset", "k8s.io/kubernetes-other", ""},
+		"grpc is for the runtime's client":               {"daemon/cri", "google.golang.org/grpc/codes", ""},
+		"grpc is for nobody else":                        {"daemon/imagepull", "google.golang.org/grpc", "only daemon/cri"},
+		"not even the tooling takes Kubernetes' inside":  {"test/cluster", "k8s.io/kubernetes/cmd", "nobody"},
+		"manifests are for whoever installs":             {"controllers", module + "/config/crd", ""},
+		"manifests know nobody":                          {"config/crd", module + "/internal/ledger", "siblings"},
+		"what is made for tests stays there":             {"api/apps/v1beta1", module + "/api/internal/roundtrip/roundtriptest", "made for tests"},
+		"the root package is documentation with no arms": {"", module + "/inplace", "down only"},
+	}
+	for why, tt := range tests {
+		t.Run(why, func(t *testing.T) {
+			got := forbidden(tt.path, tt.imported)
+			if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+				t.Errorf("forbidden(%q, %q) = %q, want %q", tt.path, tt.imported, got, tt.want)
+			}
+		})
+	}
+}
+
+func TestForbiddenInTest(t *testing.T) {
+	tests := map[string]struct {
+		path, imported string
+		want           bool
+	}{
+		"builders are shared":                   {"inplace", module + "/internal/build", false},
+		"the cluster is for tests":              {"controllers/cloneset", module + "/test/cluster", false},
+		"a test takes its own package":          {"controllers/cloneset", module + "/controllers/cloneset", false},
+		"a test of a primitive takes no more":   {"inplace", module + "/controllers/cloneset", true},
+		"a package made for tests":              {"api/apps/v1beta1", module + "/api/internal/roundtrip/roundtriptest", false},
+		"a test does not need grpc":             {"daemon/imagepull", "google.golang.org/grpc", true},
+		"a test of a controller has no sibling": {"controllers/cloneset", module + "/controllers/sidecarset", true},
+	}
+	for why, tt := range tests {
+		t.Run(why, func(t *testing.T) {
+			if got := forbiddenInTest(tt.path, tt.imported); (got != "") != tt.want {
+				t.Errorf("forbiddenInTest(%q, %q) = %q, want a finding: %v", tt.path, tt.imported, got, tt.want)
+			}
+		})
+	}
+}
+
+func TestCheckPackage(t *testing.T) {
+	tests := map[string]struct {
+		in   listed
+		want string
+	}{
+		"a package needs a place":         {listed{ImportPath: module + "/plans", Doc: "x"}, "no layer"},
+		"a package needs a comment":       {listed{ImportPath: module + "/inplace", GoFiles: []string{"a.go"}}, "no package comment"},
+		"a directory of tests needs none": {listed{ImportPath: module + "/test/e2e"}, ""},
+		"a name must say something":       {listed{ImportPath: module + "/internal/util", Doc: "x"}, `"util" says nothing`},
+		"a primitive stays pure through others": {
+			listed{ImportPath: module + "/inplace", Doc: "x", Deps: []string{"k8s.io/client-go/rest"}}, "depends on k8s.io/client-go",
+		},
+		"a controller needs a client": {
+			listed{ImportPath: module + "/controllers/cloneset", Doc: "x", Deps: []string{"k8s.io/client-go/rest"}}, "",
+		},
+	}
+	for why, tt := range tests {
+		t.Run(why, func(t *testing.T) {
+			got := strings.Join(checkPackage(tt.in), "\n")
+			if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+				t.Errorf("checkPackage = %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestRun checks a module with one fault of each sort that only shows on disk.
+func TestRun(t *testing.T) {
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("needs the go command")
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":                 "module " + module + "\n\ngo 1.26.0\n\nrequire k8s.io/api v0.36.0\n\nreplace k8s.io/api => ./elsewhere\n",
+		"doc.go":                 "// Package kruisekit is documented.\npackage kruisekit\n",
+		"elsewhere/go.mod":       "module k8s.io/api\n",
+		"inplace/inplace.go":     "// Package inplace is documented.\npackage inplace\n\nfunc init() {}\n",
+		"scale/scale.go":         "// Package scale is documented.\npackage scale\n\nimport _ \"" + module + "/inplace\"\n",
+		"scale/tagged_test.go":   "//go:build e2e\n\npackage scale\n\nimport _ \"" + module + "/controllers/a\"\n",
+		"controllers/a/a.go":     "package a\n",
+		"examples/x/main.go":     "// X has an init function, as a main may.\npackage main\n\nfunc init() {}\n\nfunc main() {}\n",
+		"inplace/notours/go.mod": "module example.com/nested\n",
+		"inplace/notours/n.go":   "package notours\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, packages, err := run(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"controllers/a: has no package comment",
+		"go.mod: asks for go 1.26.0, the floor is 1.25",
+		"go.mod: replaces k8s.io/api, which an embedder would have to repeat",
+		"go.mod: requires k8s.io/api v0.36.0, the floor is v0.35.x",
+		"inplace: inplace.go has an init function",
+		"scale: a test imports " + module + "/controllers/a: arrows point down only",
+		"scale: imports " + module + "/inplace: siblings do not import each other",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if packages != 5 {
+		t.Errorf("saw %d packages, want 5", packages)
+	}
+}

@@ -1,0 +1,56 @@
+// Layers checks what holds the house together and what a linter that sees one file at a time cannot see: which package
+// imports which, what comes in through others, and the floor of versions that the module promises to embedders.
+//
+//	go run ./hack/layers
+//
+// The table of layers is in table.go; CONTRIBUTING.md explains it. It prints one line per finding and exits with 1 if
+// there is any. Single imports of foreign packages are judged by depguard, see .golangci.yml.
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+)
+
+func main() {
+	findings, packages, err := run(".")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "layers:", err)
+		os.Exit(2)
+	}
+	for _, f := range findings {
+		fmt.Println(f)
+	}
+	fmt.Printf("layers: %d packages, %d findings\n", packages, len(findings))
+	if len(findings) > 0 {
+		os.Exit(1)
+	}
+}
+
+// run checks the module whose root is dir.
+func run(dir string) (findings []string, packages int, err error) {
+	mod, err := readModule(dir)
+	if err != nil {
+		return nil, 0, err
+	}
+	all, err := listPackages(dir)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, p := range all {
+		if !p.own() {
+			continue
+		}
+		packages++
+		findings = append(findings, checkPackage(p)...)
+		inits, err := checkInits(p)
+		if err != nil {
+			return nil, 0, err
+		}
+		findings = append(findings, inits...)
+	}
+	findings = append(findings, checkModule(mod)...)
+	slices.Sort(findings)
+	return slices.Compact(findings), packages, nil
+}

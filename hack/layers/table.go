@@ -1,0 +1,120 @@
+package main
+
+import "strings"
+
+// module is the path that all packages of the house start with.
+const module = "github.com/kruisekit/kruisekit"
+
+// A layer imports the ones below it, never the other way round.
+type layer int
+
+const (
+	types      layer = iota // L0: the kinds
+	primitives              // L1: pure plans
+	shared                  // L2: what the reconcilers share, and the generated manifests
+	units                   // L3: one reconciler, webhook or part of the daemon each
+	parents                 // L4: the lists of them
+	examples                // L5: thin mains
+	tooling                 // test/ and hack/: outside of the library, import anything
+	unknown                 // not in the table
+)
+
+// place is where a package belongs. Packages of one unit may import each other.
+type place struct {
+	layer layer
+	unit  string
+}
+
+// below lists the primitives, and which other primitives each may import. An entry more is a decision: the fewer
+// arrows, the less an embedder takes in.
+func below() map[string][]string {
+	base := []string{"revision", "lifecycle"}
+	return map[string][]string{
+		"revision":         nil,
+		"lifecycle":        nil,
+		"inplace":          base,
+		"scale":            base,
+		"sidecar":          base,
+		"spread":           base,
+		"pub":              base,
+		"protection":       base,
+		"imagepull":        base,
+		"containerrestart": base,
+	}
+}
+
+// podOnly are the primitives that any controller of pods can use: of the kinds they may know api/pub, the keys of pods.
+func podOnly() []string {
+	return []string{"revision", "lifecycle", "inplace", "scale"}
+}
+
+// restricted are foreign packages, by prefix, with the only places that may import them, tests included.
+func restricted() map[string][]string {
+	return map[string][]string{
+		"k8s.io/kubernetes":      nil,
+		"google.golang.org/grpc": {"daemon/cri", "test", "hack"},
+		"k8s.io/cri-api":         {"daemon/cri", "test", "hack"},
+		"k8s.io/cri-client":      {"daemon/cri", "test", "hack"},
+	}
+}
+
+// impure must not come into L0 and L1 even through others: whoever imports a primitive compiles none of these.
+func impure() []string {
+	return []string{
+		"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "k8s.io/component-base", "google.golang.org/grpc",
+		"github.com/prometheus", "go.opentelemetry.io", "go.uber.org/zap",
+	}
+}
+
+// vague are the names that say nothing about what is inside.
+func vague() []string {
+	return []string{"util", "utils", "common", "helper", "helpers", "manager", "pkg", "misc", "lib", "core"}
+}
+
+// floor is what the go.mod asks of embedders at most, as prefixes of versions.
+func floor() map[string]string {
+	return map[string]string{
+		"k8s.io/api":                     "v0.35.",
+		"k8s.io/apimachinery":            "v0.35.",
+		"k8s.io/client-go":               "v0.35.",
+		"k8s.io/apiextensions-apiserver": "v0.35.",
+		"k8s.io/component-base":          "v0.35.",
+		"k8s.io/component-helpers":       "v0.35.",
+		"k8s.io/cri-api":                 "v0.35.",
+		"sigs.k8s.io/controller-runtime": "v0.23.",
+	}
+}
+
+// goFloor is the Go version that the go.mod asks for, without the patch.
+const goFloor = "1.25"
+
+// testOnly tells whether a package helps tests, as net/http/httptest does: the last element of its path ends in test.
+// Such a package is judged like a test, and only tests import it.
+func testOnly(path string) bool {
+	return strings.HasSuffix(path, "test") && placeOf(path).layer != tooling
+}
+
+// placeOf finds the place of a path relative to the module's root.
+func placeOf(path string) place {
+	parts := strings.SplitN(path, "/", 3)
+	first := parts[0]
+	switch first {
+	case "", "api":
+		return place{types, "api"}
+	case "internal", "config":
+		return place{shared, first}
+	case "controllers", "webhooks", "daemon":
+		if len(parts) == 1 {
+			return place{parents, first}
+		}
+		return place{units, first + "/" + parts[1]}
+	case "examples":
+		return place{examples, path}
+	case "test", "hack":
+		return place{tooling, first}
+	}
+	if _, ok := below()[first]; ok {
+		return place{primitives, first}
+	}
+	return place{unknown, first}
+}
