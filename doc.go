@@ -1,2 +1,24 @@
-// Package kruisekit is a library of Kubernetes workload abilities.
+// Package kruisekit is the root of a library of Kubernetes workload abilities, compatible on the wire with the
+// OpenKruise APIs. It holds no code itself; this page is the map.
+//
+// # Values of the API
+//
+//   - [github.com/kruisekit/kruisekit/api/apps/v1beta1]: the kinds of apps.kruise.io in their storage version.
+//   - [github.com/kruisekit/kruisekit/api/apps/v1alpha1]: their older version, and the kinds that have no newer one.
+//   - [github.com/kruisekit/kruisekit/api/policy/v1beta1] and [github.com/kruisekit/kruisekit/api/policy/v1alpha1]:
+//     PodUnavailableBudget.
+//   - [github.com/kruisekit/kruisekit/api/pub]: keys written on pods, and structs that several kinds share.
+//   - [github.com/kruisekit/kruisekit/config/crd]: the CustomResourceDefinitions as Go values.
+//
+// # Admission
+//
+//   - [github.com/kruisekit/kruisekit/webhooks/conversion]: the webhook between the two versions of each kind.
+//
+// # Test grounds
+//
+//   - [github.com/kruisekit/kruisekit/test/cluster]: a real API server, simulated nodes or real nodes, for tests.
+//
+// Imports point down only: api knows nothing of the rest, and nothing imports the test grounds but tests.
+// A package that decides (they come next: inplace, revision, scale, lifecycle and their siblings) takes values
+// and gives a plan; it imports neither a client nor a clock.
 package kruisekit
