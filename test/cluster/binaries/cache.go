@@ -1,0 +1,186 @@
+package binaries
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// CacheVariable names the environment variable that moves the cache.
+const CacheVariable = "KRUISEKIT_CACHE"
+
+const rootModule = "module github.com/kruisekit/kruisekit"
+
+// ErrMissing says that a program has not been built yet.
+var ErrMissing = errors.New("not built")
+
+// Cache knows where the programs are. The zero value is useless: call Open.
+type Cache struct {
+	// Dir is the cache directory, which also holds the state of running clusters.
+	Dir string
+	// Source is the directory of this package in the work tree.
+	Source string
+}
+
+// Open finds the cache directory and the work tree that the current directory belongs to.
+func Open() (Cache, error) {
+	dir := os.Getenv(CacheVariable)
+	if dir == "" {
+		base, err := os.UserCacheDir()
+		if err != nil {
+			return Cache{}, fmt.Errorf("find the cache directory (set %s): %w", CacheVariable, err)
+		}
+		dir = filepath.Join(base, "kruisekit")
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return Cache{}, fmt.Errorf("find the cache directory: %w", err)
+	}
+	root, err := workTree()
+	if err != nil {
+		return Cache{}, err
+	}
+	return Cache{Dir: dir, Source: filepath.Join(root, "test", "cluster", "binaries")}, nil
+}
+
+// workTree walks up to the root module. Tests run in the directory of their package, so this holds for them too, also
+// for those in nested modules.
+func workTree() (string, error) {
+	start, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("find the work tree: %w", err)
+	}
+	for dir := start; ; dir = filepath.Dir(dir) {
+		content, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && isRoot(string(content)) {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("find the work tree: no go.mod with %q above %s", rootModule, start)
+		}
+	}
+}
+
+func isRoot(gomod string) bool {
+	for line := range strings.Lines(gomod) {
+		if strings.TrimSpace(line) == rootModule {
+			return true
+		}
+	}
+	return false
+}
+
+// Root is the directory of the root module.
+func (c Cache) Root() string { return filepath.Join(c.Source, "..", "..", "..") }
+
+// State is the directory in which the clusters of the given kind keep their state.
+func (c Cache) State(kind string) string { return filepath.Join(c.Dir, "state", kind) }
+
+// Path of a program, or an error that wraps ErrMissing and says how to build it.
+func (c Cache) Path(name string) (string, error) {
+	path, err := c.target(name)
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("%s is %w: run `go run ./test/cluster/cmd/cluster build`", name, ErrMissing)
+	} else if err != nil {
+		return "", fmt.Errorf("find %s: %w", name, err)
+	}
+	return path, nil
+}
+
+// Paths of all programs of a subset by their names. The error names all that is missing.
+func (c Cache) Paths(s Subset) (map[string]string, error) {
+	names, err := Programs(s)
+	if err != nil {
+		return nil, err
+	}
+	paths := make(map[string]string, len(names))
+	var missing []string
+	for _, name := range names {
+		path, err := c.Path(name)
+		if errors.Is(err, ErrMissing) {
+			missing = append(missing, name)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		paths[name] = path
+	}
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("%s: %w; run `go run ./test/cluster/cmd/cluster build %s`", strings.Join(missing, ", "), ErrMissing, s)
+	}
+	return paths, nil
+}
+
+// SearchPath lists the directories of the programs in a subset, in the form of $PATH.
+func (c Cache) SearchPath(s Subset) (string, error) {
+	paths, err := c.Paths(s)
+	if err != nil {
+		return "", err
+	}
+	names, err := Programs(s)
+	if err != nil {
+		return "", err
+	}
+	var dirs []string
+	seen := map[string]bool{}
+	for _, name := range names {
+		if dir := filepath.Dir(paths[name]); !seen[dir] {
+			seen[dir] = true
+			dirs = append(dirs, dir)
+		}
+	}
+	return strings.Join(dirs, string(os.PathListSeparator)), nil
+}
+
+// target is where a program is or will be.
+func (c Cache) target(name string) (string, error) {
+	p, ok := catalogue()[name]
+	if !ok {
+		return "", fmt.Errorf("unknown program %q", name)
+	}
+	key, err := c.key(p)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(c.Dir, "bin", p.module+"-"+key, name+exeSuffix()), nil
+}
+
+func exeSuffix() string {
+	if runtime.GOOS == "windows" {
+		return ".exe"
+	}
+	return ""
+}
+
+// key digests all that decides what the build of a module's programs yields. It covers the whole module, so that its
+// programs share one directory.
+func (c Cache) key(p program) (string, error) {
+	hash := sha256.New()
+	fmt.Fprintln(hash, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	files, err := filepath.Glob(filepath.Join(c.Source, p.module, "*"))
+	if err != nil {
+		return "", fmt.Errorf("list module %s: %w", p.module, err)
+	}
+	if len(files) == 0 {
+		return "", fmt.Errorf("module %s is not in %s", p.module, c.Source)
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return "", fmt.Errorf("digest module %s: %w", p.module, err)
+		}
+		fmt.Fprintln(hash, filepath.Base(file), len(content))
+		hash.Write(content)
+	}
+	return hex.EncodeToString(hash.Sum(nil))[:16], nil
+}

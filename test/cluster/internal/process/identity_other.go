@@ -1,0 +1,19 @@
+//go:build unix && !linux
+
+package process
+
+import (
+	"strconv"
+	"syscall"
+)
+
+func attributes(Spec) *syscall.SysProcAttr { return &syscall.SysProcAttr{} }
+
+// startTime cannot tell a recycled PID here. That is good enough: only private planes run here, whose programs are
+// children of this process until it has waited for them.
+func startTime(pid int) string {
+	if syscall.Kill(pid, 0) != nil {
+		return ""
+	}
+	return strconv.Itoa(pid)
+}
