@@ -3,6 +3,8 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
+# The targets use both cores by themselves, and verify's order matters.
+.NOTPARALLEL:
 .ONESHELL:
 MAKEFLAGS += --no-builtin-rules
 
@@ -14,9 +16,20 @@ export KRUISEKIT_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kruisekit
 CRD_OPTIONS   ?= crd:crdVersions=v1,generateEmbeddedObjectMeta=true
 CRD_MAX_BYTES ?= 204800
 
+# How long each fuzz test runs, and which benchmarks.
+export FUZZTIME ?= 10s
+export BENCH    ?= .
+
+# Flags for the tests, such as TESTFLAGS='-run TestX -v'.
+TESTFLAGS ?=
+
+CLUSTER := go run ./test/cluster/cmd/cluster
+
 .PHONY: help
-help: ## List the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+help: ## List these targets
+	@awk -F':.*## ' '/^##@ /{print substr($$0, 5) ":"} /^[a-z0-9-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##@ Write
 
 .PHONY: generate
 generate: ## Regenerate deepcopy code and CRDs from the api packages
@@ -32,3 +45,107 @@ generate: ## Regenerate deepcopy code and CRDs from the api packages
 		echo 'above CRD_MAX_BYTES=$(CRD_MAX_BYTES): lower maxDescLen in CRD_OPTIONS' >&2
 		exit 1
 	fi
+
+.PHONY: fmt
+fmt: ## Format all Go code
+	@tool=$$(hack/tool golangci-lint)
+	$$tool fmt ./...
+
+.PHONY: tools
+tools: ## Build the pinned tools into the cache
+	@for dir in hack/tools/*/; do hack/tool "$$(basename "$$dir")"; done
+
+.PHONY: clean
+clean: ## Remove what builds and tests left in the clone (caches stay)
+	@rm -rf bin
+	find . -type f \( -name '*.test' -o -name '*.out' -o -name '*.prof' \) -not -path './.git/*' -delete
+
+##@ Check
+
+.PHONY: verify
+verify: verify-tidy verify-generated verify-config build lint layers embed-check verify-clean ## Check all that needs no test: tidy, generated, built, linted, layered
+
+.PHONY: verify-tidy verify-generated verify-config
+verify-tidy verify-generated verify-config:
+	@hack/$@
+
+# In CI nothing may be left over either: not from before, not from the checks above.
+.PHONY: verify-clean
+verify-clean:
+	@if [[ $${CI:-} != true ]] || ! git rev-parse --git-dir >/dev/null 2>&1; then exit 0; fi
+	if [[ -n $$(git status --porcelain) ]]; then
+		git status --short
+		git --no-pager diff
+		echo 'the tree is dirty' >&2
+		exit 1
+	fi
+
+.PHONY: build
+build: ## Build all packages, examples included
+	@go build ./...
+
+.PHONY: lint
+lint: ## Lint the files of every test level
+	@tool=$$(hack/tool golangci-lint)
+	$$tool config verify
+	$$tool run ./...
+
+.PHONY: layers
+layers: ## Check the direction of imports and the floor of go.mod
+	@go run ./hack/layers
+
+.PHONY: embed-check
+embed-check: ## Check what an operator takes in that imports one primitive
+	@go run ./hack/embed
+
+.PHONY: compat-newest
+compat-newest: ## Build and unit-test against the newest Kubernetes libraries
+	@hack/compat-newest $(TESTFLAGS)
+
+##@ Test
+
+.PHONY: test
+test: test-unit test-envtest test-e2e ## Run every level of tests
+
+.PHONY: test-unit
+test-unit: ## Test what needs no cluster, with the race detector
+	@go test -race $(TESTFLAGS) ./...
+
+.PHONY: test-envtest
+test-envtest: ## Test against kube-apiserver and etcd, and against simulated nodes (builds them on first use)
+	@hack/level envtest -race -timeout 20m $(TESTFLAGS)
+	hack/level simulated -timeout 20m $(TESTFLAGS)
+
+.PHONY: test-e2e
+test-e2e: ## Test on real kubelets and containerd (Linux and root; elsewhere it skips)
+	@if [[ $$(uname -s) != Linux || $$(id -u) != 0 ]]; then
+		if [[ $${KRUISEKIT_REQUIRE_CLUSTER:-} == 1 ]]; then
+			echo 'test-e2e: real nodes need Linux and root, and KRUISEKIT_REQUIRE_CLUSTER=1' >&2
+			exit 1
+		fi
+		echo 'test-e2e: skipped, real nodes need Linux and root'
+		exit 0
+	fi
+	hack/level e2e -p 1 -timeout 30m $(TESTFLAGS)
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz test for FUZZTIME (10s)
+	@hack/fuzz
+
+.PHONY: bench
+bench: ## Run the benchmarks, BENCH=regexp to select
+	@hack/bench $(TESTFLAGS)
+
+##@ Cluster
+
+.PHONY: cluster-build
+cluster-build: ## Build the programs of the test cluster into the cache
+	@$(CLUSTER) build
+
+.PHONY: cluster-up
+cluster-up: ## Start a cluster with real nodes to play with
+	@$(CLUSTER) up
+
+.PHONY: cluster-down
+cluster-down: ## Stop it
+	@$(CLUSTER) down

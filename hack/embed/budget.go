@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// module is the path of the library.
+const module = "github.com/kruisekit/kruisekit"
+
+// A budget is what importing one package may cost.
+type budget struct {
+	path string
+	// allowed are prefixes of the packages outside of the standard library and of this module that may come along.
+	allowed []string
+	// most is the largest number of packages outside of the standard library, the package itself included.
+	most int
+}
+
+// budgets is the table: one line for each package that is to be cheap. The bounds leave a little room above what was
+// measured, for the next release of Kubernetes; raise one only with the reason in the commit.
+func budgets() []budget {
+	return []budget{
+		{path: "api/pub", allowed: kube(), most: 70},
+		{path: "api/apps/v1beta1", allowed: kube(), most: 70},
+	}
+}
+
+// kube is what the types of pods need.
+func kube() []string {
+	return []string{
+		"github.com/fxamacker/cbor", "github.com/go-logr/logr", "github.com/json-iterator/go", "github.com/modern-go",
+		"github.com/x448/float16", "go.yaml.in/yaml", "golang.org/x/net", "golang.org/x/text", "gopkg.in/inf.v0",
+		"k8s.io/api", "k8s.io/apimachinery", "k8s.io/klog", "k8s.io/kube-openapi", "k8s.io/utils",
+		"sigs.k8s.io/json", "sigs.k8s.io/randfill", "sigs.k8s.io/structured-merge-diff", "sigs.k8s.io/yaml",
+	}
+}
+
+// dear is what nobody gets from any package of the table, whatever its line allows.
+func dear() []string {
+	return []string{
+		"k8s.io/client-go", "k8s.io/kubernetes", "sigs.k8s.io/controller-runtime", "google.golang.org/grpc",
+		"github.com/prometheus",
+	}
+}
+
+// A bill is what importing a package costs.
+type bill struct {
+	std, own int
+	foreign  []string
+	modules  int // lines in the embedder's go.mod, direct and indirect, without this module
+}
+
+func (b bill) String() string {
+	kubernetes := 0
+	for _, p := range b.foreign {
+		if within(p, []string{"k8s.io", "sigs.k8s.io"}) {
+			kubernetes++
+		}
+	}
+	return fmt.Sprintf("%3d packages (%d own, %d k8s.io, %d others) of %d modules, and %d std",
+		b.own+len(b.foreign), b.own, kubernetes, len(b.foreign)-kubernetes, b.modules, b.std)
+}
+
+// check returns what is over the budget.
+func (b budget) check(got bill) []string {
+	var findings []string
+	for _, p := range got.foreign {
+		switch {
+		case within(p, dear()):
+			findings = append(findings, "must not bring along "+p)
+		case !within(p, b.allowed):
+			findings = append(findings, "is not allowed to bring along "+p)
+		}
+	}
+	if n := got.own + len(got.foreign); n > b.most {
+		findings = append(findings, fmt.Sprintf("brings %d packages, the bound is %d", n, b.most))
+	}
+	return findings
+}
+
+func within(path string, prefixes []string) bool {
+	for _, p := range prefixes {
+		if path == p || strings.HasPrefix(path, p+"/") {
+			return true
+		}
+	}
+	return false
+}
