@@ -25,6 +25,8 @@ TESTFLAGS ?=
 
 CLUSTER := go run ./test/cluster/cmd/cluster
 
+##@ Help
+
 .PHONY: help
 help: ## List these targets
 	@awk -F':.*## ' '/^##@ /{print substr($$0, 5) ":"} /^[a-z0-9-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
