@@ -47,7 +47,7 @@ func read(dir string) (bill, error) {
 		return bill{}, err
 	}
 	var b bill
-	for _, p := range strings.FieldsSeq(strings.ReplaceAll(packages, "std ", "std/")) {
+	for p := range strings.FieldsSeq(strings.ReplaceAll(packages, "std ", "std/")) {
 		switch {
 		case strings.HasPrefix(p, "std/"):
 			b.std++
