@@ -14,6 +14,9 @@ func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion,
 		&BroadcastJob{}, &BroadcastJobList{},
 		&CloneSet{}, &CloneSetList{},
+		&ImageListPullJob{}, &ImageListPullJobList{},
+		&ImagePullJob{}, &ImagePullJobList{},
+		&NodeImage{}, &NodeImageList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
