@@ -15,6 +15,7 @@ func AddToScheme(s *runtime.Scheme) error {
 		&AdvancedCronJob{}, &AdvancedCronJobList{},
 		&BroadcastJob{}, &BroadcastJobList{},
 		&CloneSet{}, &CloneSetList{},
+		&ContainerRecreateRequest{}, &ContainerRecreateRequestList{},
 		&ImageListPullJob{}, &ImageListPullJobList{},
 		&ImagePullJob{}, &ImagePullJobList{},
 		&NodeImage{}, &NodeImageList{},
