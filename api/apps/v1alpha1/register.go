@@ -19,6 +19,8 @@ func AddToScheme(s *runtime.Scheme) error {
 		&ImageListPullJob{}, &ImageListPullJobList{},
 		&ImagePullJob{}, &ImagePullJobList{},
 		&NodeImage{}, &NodeImageList{},
+		&NodePodProbe{}, &NodePodProbeList{},
+		&PodProbeMarker{}, &PodProbeMarkerList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
