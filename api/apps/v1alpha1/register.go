@@ -16,6 +16,7 @@ func AddToScheme(s *runtime.Scheme) error {
 		&BroadcastJob{}, &BroadcastJobList{},
 		&CloneSet{}, &CloneSetList{},
 		&ContainerRecreateRequest{}, &ContainerRecreateRequestList{},
+		&EphemeralJob{}, &EphemeralJobList{},
 		&ImageListPullJob{}, &ImageListPullJobList{},
 		&ImagePullJob{}, &ImagePullJobList{},
 		&NodeImage{}, &NodeImageList{},
