@@ -1,0 +1,171 @@
+package v1beta1
+
+import (
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// AdvancedCronJobScheduledAtKey is the annotation of a child with the time that it was scheduled for, in RFC 3339.
+const AdvancedCronJobScheduledAtKey = "apps.kruise.io/scheduled-at"
+
+// How many finished children stay where the user names no limit.
+const (
+	// DefaultSuccessfulJobsHistoryLimit is the number of children that ended well.
+	DefaultSuccessfulJobsHistoryLimit = 3
+	// DefaultFailedJobsHistoryLimit is the number of children that failed.
+	DefaultFailedJobsHistoryLimit = 1
+)
+
+// ConcurrencyPolicy says what to do when it is time for a child while an earlier one runs.
+// +kubebuilder:validation:Enum=Allow;Forbid;Replace
+type ConcurrencyPolicy string
+
+const (
+	// AllowConcurrent starts the child beside the earlier one.
+	AllowConcurrent ConcurrencyPolicy = "Allow"
+	// ForbidConcurrent skips the child.
+	ForbidConcurrent ConcurrencyPolicy = "Forbid"
+	// ReplaceConcurrent deletes the earlier child, then starts the new one.
+	ReplaceConcurrent ConcurrencyPolicy = "Replace"
+)
+
+// AdvancedCronJobSpec is what the user wants.
+type AdvancedCronJobSpec struct {
+	// Schedule in the five fields of cron, or a word such as @daily.
+	Schedule string `json:"schedule"`
+	// TimeZone of the schedule, an IANA name. Without it the zone of the controller's process counts.
+	// +optional
+	TimeZone *string `json:"timeZone,omitempty"`
+	// StartingDeadlineSeconds is how late a child may still be started. Without it there is no limit.
+	// +optional
+	StartingDeadlineSeconds *int64 `json:"startingDeadlineSeconds,omitempty"`
+	// ConcurrencyPolicy is Allow, Forbid or Replace. Default Allow; for an ImageListPullJob, which cannot
+	// have Allow, Replace.
+	// +optional
+	ConcurrencyPolicy ConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
+	// Paused stops the creation of children. Default false.
+	// +optional
+	Paused *bool `json:"paused,omitempty"`
+	// SuccessfulJobsHistoryLimit is how many children that ended well are kept. Default 3.
+	// +optional
+	SuccessfulJobsHistoryLimit *int32 `json:"successfulJobsHistoryLimit,omitempty"`
+	// FailedJobsHistoryLimit is how many failed children are kept. Default 1.
+	// +optional
+	FailedJobsHistoryLimit *int32 `json:"failedJobsHistoryLimit,omitempty"`
+	// Template of the children. Its kind cannot be changed.
+	Template CronJobTemplate `json:"template"`
+}
+
+// CronJobTemplate is the template of the children; exactly one member is set.
+type CronJobTemplate struct {
+	// JobTemplate creates Jobs. It cannot be changed.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	JobTemplate *batchv1.JobTemplateSpec `json:"jobTemplate,omitempty"`
+	// BroadcastJobTemplate creates BroadcastJobs. It cannot be changed.
+	// +optional
+	BroadcastJobTemplate *BroadcastJobTemplateSpec `json:"broadcastJobTemplate,omitempty"`
+	// ImageListPullJobTemplate creates ImageListPullJobs.
+	// +optional
+	ImageListPullJobTemplate *ImageListPullJobTemplateSpec `json:"imageListPullJobTemplate,omitempty"`
+}
+
+// BroadcastJobTemplateSpec is the template of BroadcastJobs.
+type BroadcastJobTemplateSpec struct {
+	// Metadata of the children: their labels and annotations.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	// Spec of the children.
+	// +optional
+	Spec BroadcastJobSpec `json:"spec,omitempty"`
+}
+
+// ImageListPullJobTemplateSpec is the template of ImageListPullJobs.
+type ImageListPullJobTemplateSpec struct {
+	// Metadata of the children: their labels and annotations.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	// Spec of the children. It has no ttlSecondsAfterFinished: the history limits count finished children.
+	// +optional
+	Spec ImageListPullJobSpec `json:"spec,omitempty"`
+}
+
+// TemplateKind is the kind of the children.
+type TemplateKind string
+
+const (
+	// JobTemplate creates Jobs.
+	JobTemplate TemplateKind = "Job"
+	// BroadcastJobTemplate creates BroadcastJobs.
+	BroadcastJobTemplate TemplateKind = "BroadcastJob"
+	// ImageListPullJobTemplate creates ImageListPullJobs.
+	ImageListPullJobTemplate TemplateKind = "ImageListPullJob"
+)
+
+// AdvancedCronJobStatus is what the controller found.
+type AdvancedCronJobStatus struct {
+	// Type is the kind of the children.
+	// +optional
+	Type TemplateKind `json:"type,omitempty"`
+	// Active are the children that have not ended.
+	// +optional
+	Active []corev1.ObjectReference `json:"active,omitempty"`
+	// LastScheduleTime is the time that the last child was scheduled for.
+	// +optional
+	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
+}
+
+// AdvancedCronJob creates Jobs, BroadcastJobs or ImageListPullJobs on a schedule.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=acj
+// +kubebuilder:printcolumn:name="Schedule",type="string",JSONPath=".spec.schedule",description="The schedule in cron format."
+// +kubebuilder:printcolumn:name="Type",type="string",JSONPath=".status.type",description="The kind of the children."
+// +kubebuilder:printcolumn:name="LastScheduleTime",type="date",JSONPath=".status.lastScheduleTime",description="The time that the last child was scheduled for."
+// +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp",description="Time since creation."
+type AdvancedCronJob struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   AdvancedCronJobSpec   `json:"spec,omitempty"`
+	Status AdvancedCronJobStatus `json:"status,omitempty"`
+}
+
+// AdvancedCronJobList is a list of AdvancedCronJobs.
+//
+// +kubebuilder:object:root=true
+type AdvancedCronJobList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []AdvancedCronJob `json:"items"`
+}
+
+// Default fills what the user left out, as the admission webhook does. The rest of a BroadcastJob is filled
+// when the child is created; pod templates are left to the API server, except for the restartPolicy of a
+// BroadcastJob.
+func (c *AdvancedCronJob) Default() {
+	s := &c.Spec
+	if broadcast := s.Template.BroadcastJobTemplate; broadcast != nil {
+		defaultRestartPolicy(&broadcast.Spec.Template)
+	}
+	images := s.Template.ImageListPullJobTemplate
+	if images != nil {
+		images.Spec.Default()
+		if images.Spec.ImagePullPolicy == "" {
+			images.Spec.ImagePullPolicy = PullIfNotPresent
+		}
+	}
+	if s.ConcurrencyPolicy == "" {
+		s.ConcurrencyPolicy = AllowConcurrent
+		if images != nil {
+			s.ConcurrencyPolicy = ReplaceConcurrent
+		}
+	}
+	setDefault(&s.Paused, false)
+	setDefault(&s.SuccessfulJobsHistoryLimit, DefaultSuccessfulJobsHistoryLimit)
+	setDefault(&s.FailedJobsHistoryLimit, DefaultFailedJobsHistoryLimit)
+}
