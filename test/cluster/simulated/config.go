@@ -1,0 +1,146 @@
+package simulated
+
+import (
+	"embed"
+	"fmt"
+	"strings"
+	"text/template"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Config says which nodes to simulate, where, and how fast.
+type Config struct {
+	// Kwok is the path of the KWOK binary (see test/cluster/binaries/kwok). Required.
+	Kwok string
+	// Kubeconfig is the path of an admin's kubeconfig. Required.
+	Kubeconfig string
+	// Dir takes the configuration and the log of KWOK. Required; it is created where missing.
+	Dir string
+	// Nodes is how many nodes Start creates. Add creates more.
+	Nodes int
+
+	// NamePrefix precedes the number in a node's name. Defaults to "simulated-".
+	NamePrefix string
+	// Zones are dealt out to the nodes in turn. Defaults to zone-1, zone-2 and zone-3.
+	Zones []string
+	// Labels are put on each node beside the usual ones.
+	Labels map[string]string
+	// Capacity of each node. Defaults to 200 pods, 64 CPUs and 256 GiB.
+	Capacity corev1.ResourceList
+
+	// StartDelay passes between the binding of a pod and its containers running. Defaults to 500ms.
+	StartDelay time.Duration
+	// RestartDelay passes between the change of an image and its container running again; half of it the container runs
+	// still, half of it not. Defaults to 500ms.
+	RestartDelay time.Duration
+	// ResizeDelay passes between taking on a resize and having done it. Defaults to 500ms.
+	ResizeDelay time.Duration
+	// MaxGrace ends the containers of deleted pods before their grace period does. Zero honours the grace period.
+	MaxGrace time.Duration
+
+	// LeaseDuration of the nodes' leases, whose renewal after a quarter of it is a node's heartbeat. In whole seconds.
+	// Defaults to the 40 seconds of a kubelet, which are 100 writes per second for 1,000 nodes.
+	LeaseDuration time.Duration
+	// Bound ends KWOK with this process, however that ends (on Linux).
+	Bound bool
+	// Parallelism is how many writes KWOK has under way at a time. Defaults to 16.
+	Parallelism int
+}
+
+// withDefaults returns the configuration with its zero values replaced, or what is missing.
+func (c Config) withDefaults() (Config, error) {
+	for name, value := range map[string]string{"Kwok": c.Kwok, "Kubeconfig": c.Kubeconfig, "Dir": c.Dir} {
+		if value == "" {
+			return c, fmt.Errorf("simulated nodes: Config.%s is required", name)
+		}
+	}
+	orDefault(&c.NamePrefix, "simulated-")
+	orDefault(&c.StartDelay, 500*time.Millisecond)
+	orDefault(&c.RestartDelay, 500*time.Millisecond)
+	orDefault(&c.ResizeDelay, 500*time.Millisecond)
+	orDefault(&c.LeaseDuration, 40*time.Second)
+	orDefault(&c.Parallelism, 16)
+	if len(c.Zones) == 0 {
+		c.Zones = []string{"zone-1", "zone-2", "zone-3"}
+	}
+	if c.Capacity == nil {
+		c.Capacity = defaultCapacity()
+	}
+	return c, nil
+}
+
+func orDefault[T comparable](value *T, fallback T) {
+	var zero T
+	if *value == zero {
+		*value = fallback
+	}
+}
+
+//go:embed stages
+var stages embed.FS
+
+const options = `apiVersion: config.kwok.x-k8s.io/v1alpha1
+kind: KwokConfiguration
+metadata:
+  name: kwok
+options:
+  manageNodesWithLabelSelector: ` + kubeletLabel + `=` + kubeletRuns + `
+  # Wide enough that no pod of a large cluster gets another's address.
+  cidr: 10.128.0.0/9
+  nodeLeaseDurationSeconds: [[ .Lease ]]
+  podPlayStageParallelism: [[ .Parallelism ]]
+  nodePlayStageParallelism: [[ .Parallelism ]]
+  nodeLeaseParallelism: [[ .Parallelism ]]
+`
+
+// render returns KWOK's configuration. Stages cannot share expressions among each other, so the files they are written
+// in name theirs between double square brackets, which mean nothing to jq and to the templates inside.
+func (c Config) render() (string, error) {
+	grace := "87600h"
+	if c.MaxGrace > 0 {
+		grace = fmt.Sprintf("%gs", c.MaxGrace.Seconds())
+	}
+	values := map[string]any{
+		"Lease": int(c.LeaseDuration.Seconds()), "Parallelism": c.Parallelism,
+		"Start": c.StartDelay, "Restart": c.RestartDelay / 2, "Resize": c.ResizeDelay, "Grace": grace,
+	}
+	// In this order: what is named later may name what came before.
+	for _, part := range []struct{ name, file string }{
+		{"Seconds", "seconds.jq"},
+		{"Due", "due.jq"},
+		{"Completion", "completion.jq"},
+		{"Termination", "termination.jq"},
+		{"Status", "status.tpl"},
+		{"Ended", "ended.tpl"},
+		{"Node", "node.yaml"},
+		{"Pod", "pod.yaml"},
+	} {
+		text, err := stages.ReadFile("stages/" + part.file)
+		if err != nil {
+			return "", fmt.Errorf("read stages: %w", err)
+		}
+		if values[part.name], err = fill(part.file, string(text), values); err != nil {
+			return "", err
+		}
+	}
+	return fill("options", options+"---\n[[ .Node ]]\n---\n[[ .Pod ]]\n", values)
+}
+
+func fill(name, text string, values map[string]any) (string, error) {
+	indent := func(n int, s string) string {
+		pad := strings.Repeat(" ", n)
+		return pad + strings.ReplaceAll(strings.TrimSpace(s), "\n", "\n"+pad)
+	}
+	parsed, err := template.New(name).Delims("[[", "]]").Option("missingkey=error").
+		Funcs(template.FuncMap{"indent": indent}).Parse(text)
+	if err != nil {
+		return "", fmt.Errorf("parse stages: %w", err)
+	}
+	var out strings.Builder
+	if err := parsed.Execute(&out, values); err != nil {
+		return "", fmt.Errorf("fill in stages: %w", err)
+	}
+	return out.String(), nil
+}

@@ -1,0 +1,38 @@
+// Package simulated gives a real control plane nodes that exist only in the API: KWOK plays their kubelets by the stages
+// in this package. Thousands of nodes and ten thousands of pods then fit a small machine, and nothing in a pod runs.
+//
+// Do not use it where the node itself is under test: there is no container runtime, no log, no exec and no probe; a
+// container is what its status says. Use real kubelets (test/cluster) for those.
+//
+// What a pod sees is what a kubelet would do to its status:
+//
+//   - Soon after it is bound its containers run, with IPs, a digest per image, an ID per run of a container, and the
+//     conditions of a kubelet. Ready honours the readiness gates and follows them.
+//   - A changed image ends that one container and starts it again with another ID and a higher restart count; Ready is
+//     False in between. Sidecars (init containers that restart always) do likewise; other init containers have completed.
+//   - A resize is first taken on (allocatedResources, PodResizeInProgress) and then done; a container whose resize policy
+//     asks for it restarts.
+//   - A deleted pod stays for its grace period, ends, and goes when it has no finalizers. One that runs nothing goes at
+//     once.
+//   - observedGeneration follows each of these. Changes of labels and annotations change nothing.
+//
+// What goes wrong is asked for:
+//
+//   - an image with "fail-pull" in its name stays in ImagePullBackOff; one with "crash" in CrashLoopBackOff;
+//   - annotation simulated.kruisekit.dev/unready: "true" fails all readiness probes of a pod until it is taken away;
+//   - annotation simulated.kruisekit.dev/resize: "Deferred" or "Infeasible" refuses resizes with this reason;
+//   - annotation simulated.kruisekit.dev/complete-after: "5s" ends a pod whose restart policy is not Always;
+//     simulated.kruisekit.dev/exit-code: "1" ends it as failed;
+//   - annotation simulated.kruisekit.dev/terminate-after: "1s" ends a deleted pod before its grace period does.
+//
+// Times have one unit (ms, s, m or h) and the precision of the API's timestamps, a second.
+//
+// A node whose kubelet is to be dead: [Nodes.SetReady].
+//
+//	nodes, err := simulated.Start(ctx, simulated.Config{Kwok: kwok, Kubeconfig: admin, Dir: dir, Nodes: 1000})
+//	...
+//	defer nodes.Stop()
+//
+// The control plane has to bring kube-controller-manager, which takes the not-ready taint off a node, and above some
+// hundred nodes its flag --node-monitor-grace-period longer than [Config.LeaseDuration], so that heartbeats may be rare.
+package simulated
