@@ -68,12 +68,19 @@ func through(raw []byte, src runtime.Object, convert func() (runtime.Object, err
 	return data, nil
 }
 
-// kinds are all that have two versions.
+// kinds are all that have two versions, with the paths that their schemas leave open.
 func kinds() map[schema.GroupKind]kind {
 	apps := func(name string) schema.GroupKind {
 		return schema.GroupKind{Group: appsv1beta1.GroupVersion.Group, Kind: name}
 	}
 	return map[schema.GroupKind]kind{
-		apps("CloneSet"): between[appsv1alpha1.CloneSet, appsv1beta1.CloneSet]("spec.template", "spec.volumeClaimTemplates"),
+		apps("AdvancedCronJob"): between[appsv1alpha1.AdvancedCronJob, appsv1beta1.AdvancedCronJob](
+			"spec.template.jobTemplate", "spec.template.broadcastJobTemplate.spec.template"),
+		apps("BroadcastJob"):             between[appsv1alpha1.BroadcastJob, appsv1beta1.BroadcastJob]("spec.template"),
+		apps("CloneSet"):                 between[appsv1alpha1.CloneSet, appsv1beta1.CloneSet]("spec.template", "spec.volumeClaimTemplates"),
+		apps("ContainerRecreateRequest"): between[appsv1alpha1.ContainerRecreateRequest, appsv1beta1.ContainerRecreateRequest](),
+		apps("ImageListPullJob"):         between[appsv1alpha1.ImageListPullJob, appsv1beta1.ImageListPullJob](),
+		apps("ImagePullJob"):             between[appsv1alpha1.ImagePullJob, appsv1beta1.ImagePullJob](),
+		apps("NodeImage"):                between[appsv1alpha1.NodeImage, appsv1beta1.NodeImage](),
 	}
 }

@@ -27,7 +27,7 @@ func TestCloneSetConversionLosesNothing(t *testing.T) {
 			"/spec/updateStrategy/type", // an unknown or no type
 			"/spec/updateStrategy/rollingUpdate",
 			"/spec/updateStrategy/rollingUpdate/podUpdatePolicy",
-			"/spec/updateStrategy/rollingUpdate/inPlaceUpdateStrategy", // present and empty
+			"/spec/updateStrategy/rollingUpdate/inPlaceUpdateStrategy",  // present and empty
 			"/metadata/annotations/apps.kruise.io~1image-predownload-*", // beside a field that says otherwise
 			"/spec/updateStrategy/rollingUpdate/inPlaceUpdateStrategy/*",
 		},
