@@ -10,7 +10,7 @@ import (
 )
 
 //go:embed bases/*_*.yaml
-var bases embed.FS //nolint:gochecknoglobals // go:embed needs a package variable; it is read-only
+var bases embed.FS
 
 const hubVersion = "v1beta1"
 

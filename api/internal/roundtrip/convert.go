@@ -100,17 +100,23 @@ func restore[T any, P Object[T]](obj P, kept []change) {
 	if err := json.Unmarshal(data, restored); err != nil {
 		return
 	}
-	labels, annotations := restored.GetLabels(), restored.GetAnnotations()
-	if meta, ok := restored.GetObjectMeta().(*metav1.ObjectMeta); ok {
-		obj.GetObjectMeta().(*metav1.ObjectMeta).DeepCopyInto(meta)
+	from, ok := obj.GetObjectMeta().(*metav1.ObjectMeta)
+	if !ok {
+		return
 	}
+	to, ok := restored.GetObjectMeta().(*metav1.ObjectMeta)
+	if !ok {
+		return
+	}
+	labels, annotations := to.Labels, to.Annotations
+	*to = *from
+	to.Labels, to.Annotations = labels, annotations
 	*obj = *restored
-	obj.SetLabels(labels)
-	obj.SetAnnotations(annotations)
 }
 
 func clone[T any, P Object[T]](obj P) P {
-	return obj.DeepCopyObject().(P)
+	c, _ := obj.DeepCopyObject().(P) // a copy has the type of the original
+	return c
 }
 
 // content is what of an object can be kept, as JSON knows it. Labels and annotations are always there,

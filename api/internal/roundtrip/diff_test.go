@@ -21,8 +21,10 @@ func TestApply(t *testing.T) {
 		"in a list":      {"an element keeps its own", `{"l":[{"n":1},{"n":2}]}`, `{"l":[{"n":1},{"n":2,"k":3}]}`, `{"l":[{"n":1},{"n":2}]}`, `{"l":[{"n":1},{"n":2,"k":3}]}`},
 		"list edited":    {"an index means nothing after the list was edited", `{"l":[{"n":1},{"n":2}]}`, `{"l":[{"n":1,"k":3},{"n":2}]}`, `{"l":[{"n":2},{"n":1}]}`, `{"l":[{"n":2},{"n":1}]}`},
 		"list grown":     {"lists of different length are values", `{"l":[1]}`, `{"l":[1,2]}`, `{"l":[1]}`, `{"l":[1,2]}`},
-		"slash and tilde in a key": {"keys of annotations have slashes",
-			`{"m":{}}`, `{"m":{"a/b~1":"x"}}`, `{"m":{}}`, `{"m":{"a/b~1":"x"}}`},
+		"slash and tilde in a key": {
+			"keys of annotations have slashes",
+			`{"m":{}}`, `{"m":{"a/b~1":"x"}}`, `{"m":{}}`, `{"m":{"a/b~1":"x"}}`,
+		},
 		"type changed": {"an object in place of a text", `{"a":"x"}`, `{"a":{"b":1}}`, `{"a":"x"}`, `{"a":{"b":1}}`},
 		"null is none": {"null and absent are one", `{"a":null}`, `{}`, `{}`, `{}`},
 		"empty object": {"present and empty differs from absent", `{}`, `{"a":{}}`, `{}`, `{"a":{}}`},
