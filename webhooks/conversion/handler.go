@@ -98,9 +98,13 @@ func (h handler) convert(raw []byte, wanted string) ([]byte, error) {
 	if !known {
 		return nil, fmt.Errorf("cannot convert %s to %s", from, wanted)
 	}
-	data, err := convert(raw, metav1.TypeMeta{APIVersion: wanted, Kind: from.Kind})
+	rest, opaque, err := takeOpaque(raw, k.opaque)
 	if err != nil {
 		return nil, err
 	}
-	return keepOpaque(raw, data, k.opaque)
+	data, err := convert(rest, metav1.TypeMeta{APIVersion: wanted, Kind: from.Kind})
+	if err != nil {
+		return nil, err
+	}
+	return putOpaque(data, k.opaque, opaque)
 }

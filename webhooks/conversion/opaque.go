@@ -6,56 +6,76 @@ import (
 	"strings"
 )
 
-// keepOpaque sets in dst, as they stand in src, the values at paths that the schemas do not describe.
-// Such a value lies under the same path in both versions.
-func keepOpaque(src, dst []byte, paths []string) ([]byte, error) {
-	for _, path := range paths {
-		value, err := valueAt(src, strings.Split(path, "."))
-		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", path, err)
-		}
-		if value == nil {
-			continue
-		}
-		if dst, err = replaceAt(dst, strings.Split(path, "."), value); err != nil {
-			return nil, fmt.Errorf("write %s: %w", path, err)
+// An opaque value lies under the same path in both versions, and no schema describes it.
+
+// takeOpaque separates an object from the values at the given paths; a path without a value gives nil.
+func takeOpaque(raw json.RawMessage, paths []string) (rest json.RawMessage, values []json.RawMessage, err error) {
+	values = make([]json.RawMessage, len(paths))
+	for i, path := range paths {
+		if raw, values[i], err = take(raw, strings.Split(path, ".")); err != nil {
+			return nil, nil, fmt.Errorf("read %s: %w", path, err)
 		}
 	}
-	return dst, nil
+	return raw, values, nil
 }
 
-// valueAt is the JSON value at a path of object keys; nil if there is none.
-func valueAt(raw json.RawMessage, path []string) (json.RawMessage, error) {
-	for _, key := range path {
-		fields, err := object(raw)
-		if err != nil || fields[key] == nil {
-			return nil, err
+// putOpaque puts the values back at their paths.
+func putOpaque(raw json.RawMessage, paths []string, values []json.RawMessage) (json.RawMessage, error) {
+	var err error
+	for i, path := range paths {
+		if values[i] == nil {
+			continue
 		}
-		raw = fields[key]
+		if raw, err = put(raw, strings.Split(path, "."), values[i]); err != nil {
+			return nil, fmt.Errorf("write %s: %w", path, err)
+		}
 	}
 	return raw, nil
 }
 
-// replaceAt sets the JSON value at a path. Where raw has no such path it stays as it is.
-func replaceAt(raw json.RawMessage, path []string, value json.RawMessage) (json.RawMessage, error) {
-	if len(path) == 0 {
-		return value, nil
+// take removes the value at a path of object keys.
+func take(raw json.RawMessage, path []string) (rest, value json.RawMessage, err error) {
+	fields := map[string]json.RawMessage{}
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, nil, err
 	}
-	fields, err := object(raw)
-	if err != nil || fields[path[0]] == nil {
-		return raw, err
+	inner, ok := fields[path[0]]
+	if !ok {
+		return raw, nil, nil
 	}
-	if fields[path[0]], err = replaceAt(fields[path[0]], path[1:], value); err != nil {
-		return nil, err
+	if len(path) == 1 {
+		delete(fields, path[0])
+		rest, err = json.Marshal(fields)
+		return rest, inner, err
 	}
-	return json.Marshal(fields)
+	if fields[path[0]], value, err = take(inner, path[1:]); err != nil || value == nil {
+		return raw, nil, err
+	}
+	rest, err = json.Marshal(fields)
+	return rest, value, err
 }
 
-// object is raw as an object; nil if it is null.
-func object(raw json.RawMessage) (map[string]json.RawMessage, error) {
+// put sets the value at a path. Where the object around it is gone, the value is too.
+func put(raw json.RawMessage, path []string, value json.RawMessage) (json.RawMessage, error) {
 	fields := map[string]json.RawMessage{}
 	if err := json.Unmarshal(raw, &fields); err != nil {
 		return nil, err
 	}
-	return fields, nil
+	if fields == nil { // null
+		return raw, nil
+	}
+	if len(path) == 1 {
+		fields[path[0]] = value
+		return json.Marshal(fields)
+	}
+	inner, ok := fields[path[0]]
+	if !ok {
+		return raw, nil
+	}
+	changed, err := put(inner, path[1:], value)
+	if err != nil {
+		return nil, err
+	}
+	fields[path[0]] = changed
+	return json.Marshal(fields)
 }
