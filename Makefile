@@ -118,7 +118,7 @@ test-unit: ## Test what needs no cluster, with the race detector
 	@go test -race $(TESTFLAGS) ./...
 
 .PHONY: test-envtest
-test-envtest: ## Test against kube-apiserver and etcd, and against simulated nodes (builds them on first use)
+test-envtest: ## Test against kube-apiserver and etcd, and against simulated nodes (cluster-build first)
 	@hack/level envtest -race -timeout 20m $(TESTFLAGS)
 	hack/level simulated -timeout 20m $(TESTFLAGS)
 
