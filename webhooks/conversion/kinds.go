@@ -74,6 +74,7 @@ func kinds() map[schema.GroupKind]kind {
 		return schema.GroupKind{Group: appsv1beta1.GroupVersion.Group, Kind: name}
 	}
 	return map[schema.GroupKind]kind{
-		apps("CloneSet"): between[appsv1alpha1.CloneSet, appsv1beta1.CloneSet]("spec.template", "spec.volumeClaimTemplates"),
+		apps("CloneSet"):    between[appsv1alpha1.CloneSet, appsv1beta1.CloneSet]("spec.template", "spec.volumeClaimTemplates"),
+		apps("StatefulSet"): between[appsv1alpha1.StatefulSet, appsv1beta1.StatefulSet]("spec.template", "spec.volumeClaimTemplates"),
 	}
 }
