@@ -75,6 +75,7 @@ func kinds() map[schema.GroupKind]kind {
 	}
 	return map[schema.GroupKind]kind{
 		apps("CloneSet"):    between[appsv1alpha1.CloneSet, appsv1beta1.CloneSet]("spec.template", "spec.volumeClaimTemplates"),
+		apps("DaemonSet"):   between[appsv1alpha1.DaemonSet, appsv1beta1.DaemonSet]("spec.template"),
 		apps("StatefulSet"): between[appsv1alpha1.StatefulSet, appsv1beta1.StatefulSet]("spec.template", "spec.volumeClaimTemplates"),
 	}
 }

@@ -13,6 +13,7 @@ var GroupVersion = schema.GroupVersion{Group: "apps.kruise.io", Version: "v1beta
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion,
 		&CloneSet{}, &CloneSetList{},
+		&DaemonSet{}, &DaemonSetList{},
 		&StatefulSet{}, &StatefulSetList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
