@@ -77,5 +77,10 @@ func kinds() map[schema.GroupKind]kind {
 		apps("CloneSet"):    between[appsv1alpha1.CloneSet, appsv1beta1.CloneSet]("spec.template", "spec.volumeClaimTemplates"),
 		apps("DaemonSet"):   between[appsv1alpha1.DaemonSet, appsv1beta1.DaemonSet]("spec.template"),
 		apps("StatefulSet"): between[appsv1alpha1.StatefulSet, appsv1beta1.StatefulSet]("spec.template", "spec.volumeClaimTemplates"),
+		apps("UnitedDeployment"): between[appsv1alpha1.UnitedDeployment, appsv1beta1.UnitedDeployment](
+			"spec.template.statefulSetTemplate", "spec.template.deploymentTemplate",
+			"spec.template.advancedStatefulSetTemplate.metadata", "spec.template.advancedStatefulSetTemplate.spec.template",
+			"spec.template.advancedStatefulSetTemplate.spec.volumeClaimTemplates",
+			"spec.template.cloneSetTemplate.spec.template", "spec.template.cloneSetTemplate.spec.volumeClaimTemplates"),
 	}
 }

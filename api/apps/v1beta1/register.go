@@ -15,6 +15,7 @@ func AddToScheme(s *runtime.Scheme) error {
 		&CloneSet{}, &CloneSetList{},
 		&DaemonSet{}, &DaemonSetList{},
 		&StatefulSet{}, &StatefulSetList{},
+		&UnitedDeployment{}, &UnitedDeploymentList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
