@@ -153,6 +153,9 @@ func enumOf(s *apiextensionsv1.JSONSchemaProps) string {
 		if err != nil {
 			text = string(v.Raw)
 		}
+		if text == "" {
+			text = `""`
+		}
 		values = append(values, text)
 	}
 	return strings.Join(values, ",")

@@ -82,5 +82,12 @@ func kinds() map[schema.GroupKind]kind {
 		apps("ImageListPullJob"):         between[appsv1alpha1.ImageListPullJob, appsv1beta1.ImageListPullJob](),
 		apps("ImagePullJob"):             between[appsv1alpha1.ImagePullJob, appsv1beta1.ImagePullJob](),
 		apps("NodeImage"):                between[appsv1alpha1.NodeImage, appsv1beta1.NodeImage](),
+		apps("DaemonSet"):                between[appsv1alpha1.DaemonSet, appsv1beta1.DaemonSet]("spec.template"),
+		apps("StatefulSet"):              between[appsv1alpha1.StatefulSet, appsv1beta1.StatefulSet]("spec.template", "spec.volumeClaimTemplates"),
+		apps("UnitedDeployment"): between[appsv1alpha1.UnitedDeployment, appsv1beta1.UnitedDeployment](
+			"spec.template.statefulSetTemplate", "spec.template.deploymentTemplate",
+			"spec.template.advancedStatefulSetTemplate.metadata", "spec.template.advancedStatefulSetTemplate.spec.template",
+			"spec.template.advancedStatefulSetTemplate.spec.volumeClaimTemplates",
+			"spec.template.cloneSetTemplate.spec.template", "spec.template.cloneSetTemplate.spec.volumeClaimTemplates"),
 	}
 }
