@@ -35,3 +35,6 @@ const (
 	LifecycleStateUpdated         LifecycleState = "Updated"
 	LifecycleStatePreparingDelete LifecycleState = "PreparingDelete"
 )
+
+// LifecycleTimestampKey is the annotation with the time at which the LifecycleState last changed, in RFC 3339.
+const LifecycleTimestampKey = "lifecycle.apps.kruise.io/timestamp"
