@@ -146,7 +146,11 @@ func defaultOf(s *apiextensionsv1.JSONSchemaProps) string {
 	return string(s.Default.Raw)
 }
 
+// enumOf is the enum of a value, or of the items of a list.
 func enumOf(s *apiextensionsv1.JSONSchemaProps) string {
+	if s.Items != nil {
+		return enumOf(s.Items.Schema)
+	}
 	var values []string
 	for _, v := range s.Enum {
 		text, err := strconv.Unquote(string(v.Raw))

@@ -10,6 +10,8 @@ import (
 
 	appsv1alpha1 "github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	policyv1alpha1 "github.com/kruisekit/kruisekit/api/policy/v1alpha1"
+	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
 )
 
 // kind says how the objects of a kind are converted.
@@ -73,21 +75,26 @@ func kinds() map[schema.GroupKind]kind {
 	apps := func(name string) schema.GroupKind {
 		return schema.GroupKind{Group: appsv1beta1.GroupVersion.Group, Kind: name}
 	}
+	policy := func(name string) schema.GroupKind {
+		return schema.GroupKind{Group: policyv1beta1.GroupVersion.Group, Kind: name}
+	}
 	return map[schema.GroupKind]kind{
 		apps("AdvancedCronJob"): between[appsv1alpha1.AdvancedCronJob, appsv1beta1.AdvancedCronJob](
 			"spec.template.jobTemplate", "spec.template.broadcastJobTemplate.spec.template"),
 		apps("BroadcastJob"):             between[appsv1alpha1.BroadcastJob, appsv1beta1.BroadcastJob]("spec.template"),
 		apps("CloneSet"):                 between[appsv1alpha1.CloneSet, appsv1beta1.CloneSet]("spec.template", "spec.volumeClaimTemplates"),
 		apps("ContainerRecreateRequest"): between[appsv1alpha1.ContainerRecreateRequest, appsv1beta1.ContainerRecreateRequest](),
+		apps("DaemonSet"):                between[appsv1alpha1.DaemonSet, appsv1beta1.DaemonSet]("spec.template"),
 		apps("ImageListPullJob"):         between[appsv1alpha1.ImageListPullJob, appsv1beta1.ImageListPullJob](),
 		apps("ImagePullJob"):             between[appsv1alpha1.ImagePullJob, appsv1beta1.ImagePullJob](),
 		apps("NodeImage"):                between[appsv1alpha1.NodeImage, appsv1beta1.NodeImage](),
-		apps("DaemonSet"):                between[appsv1alpha1.DaemonSet, appsv1beta1.DaemonSet]("spec.template"),
 		apps("StatefulSet"):              between[appsv1alpha1.StatefulSet, appsv1beta1.StatefulSet]("spec.template", "spec.volumeClaimTemplates"),
 		apps("UnitedDeployment"): between[appsv1alpha1.UnitedDeployment, appsv1beta1.UnitedDeployment](
 			"spec.template.statefulSetTemplate", "spec.template.deploymentTemplate",
 			"spec.template.advancedStatefulSetTemplate.metadata", "spec.template.advancedStatefulSetTemplate.spec.template",
 			"spec.template.advancedStatefulSetTemplate.spec.volumeClaimTemplates",
 			"spec.template.cloneSetTemplate.spec.template", "spec.template.cloneSetTemplate.spec.volumeClaimTemplates"),
+
+		policy("PodUnavailableBudget"): between[policyv1alpha1.PodUnavailableBudget, policyv1beta1.PodUnavailableBudget](),
 	}
 }

@@ -1,0 +1,19 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is the group and version of the kinds in this package.
+var GroupVersion = schema.GroupVersion{Group: "policy.kruise.io", Version: "v1beta1"}
+
+// AddToScheme makes the kinds of this package known to a scheme.
+func AddToScheme(s *runtime.Scheme) error {
+	s.AddKnownTypes(GroupVersion,
+		&PodUnavailableBudget{}, &PodUnavailableBudgetList{},
+	)
+	metav1.AddToGroupVersion(s, GroupVersion)
+	return nil
+}
