@@ -23,6 +23,7 @@ func AddToScheme(s *runtime.Scheme) error {
 		&NodeImage{}, &NodeImageList{},
 		&NodePodProbe{}, &NodePodProbeList{},
 		&PodProbeMarker{}, &PodProbeMarkerList{},
+		&SidecarSet{}, &SidecarSetList{},
 		&StatefulSet{}, &StatefulSetList{},
 		&UnitedDeployment{}, &UnitedDeploymentList{},
 	)

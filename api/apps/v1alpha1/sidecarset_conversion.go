@@ -1,0 +1,77 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/internal/roundtrip"
+	"github.com/kruisekit/kruisekit/api/pub"
+)
+
+// ConvertTo fills hub with s.
+func (s *SidecarSet) ConvertTo(hub *v1beta1.SidecarSet) error {
+	return roundtrip.Up(s, hub, sidecarSetUp, sidecarSetDown)
+}
+
+// ConvertFrom fills s with hub. A namespace from before is given back only while hub still selects just that one.
+func (s *SidecarSet) ConvertFrom(hub *v1beta1.SidecarSet) error {
+	if err := roundtrip.Down(hub, s, sidecarSetUp, sidecarSetDown); err != nil {
+		return err
+	}
+	if s.Spec.Namespace == "" || apiequality.Semantic.DeepEqual(selectNamespace(s.Spec.Namespace), hub.Spec.NamespaceSelector) {
+		return nil
+	}
+	edited := hub.DeepCopy()
+	delete(edited.Annotations, pub.ConversionDataKey) // it speaks of the namespace
+	*s = SidecarSet{TypeMeta: s.TypeMeta}
+	return roundtrip.Down(edited, s, sidecarSetUp, sidecarSetDown)
+}
+
+func sidecarSetUp(s *SidecarSet, hub *v1beta1.SidecarSet) {
+	hub.ObjectMeta = s.ObjectMeta
+	hub.Labels = withKey(s.Labels, SidecarSetCustomVersionLabel, "")
+	hub.Status = s.Status
+	hub.Spec = v1beta1.SidecarSetSpec{
+		Selector:             s.Spec.Selector,
+		NamespaceSelector:    s.Spec.NamespaceSelector,
+		InitContainers:       s.Spec.InitContainers,
+		Containers:           s.Spec.Containers,
+		Volumes:              s.Spec.Volumes,
+		ImagePullSecrets:     s.Spec.ImagePullSecrets,
+		InjectionStrategy:    s.Spec.InjectionStrategy,
+		UpdateStrategy:       s.Spec.UpdateStrategy,
+		RevisionHistoryLimit: s.Spec.RevisionHistoryLimit,
+		PatchPodMetadata:     s.Spec.PatchPodMetadata,
+		CustomVersion:        s.Labels[SidecarSetCustomVersionLabel],
+	}
+	if s.Spec.Namespace != "" {
+		hub.Spec.NamespaceSelector = selectNamespace(s.Spec.Namespace)
+	}
+}
+
+func sidecarSetDown(hub *v1beta1.SidecarSet, s *SidecarSet) {
+	s.ObjectMeta = hub.ObjectMeta
+	if hub.Spec.CustomVersion != "" {
+		s.Labels = withKey(hub.Labels, SidecarSetCustomVersionLabel, hub.Spec.CustomVersion)
+	}
+	s.Status = hub.Status
+	s.Spec = SidecarSetSpec{
+		Selector:             hub.Spec.Selector,
+		NamespaceSelector:    hub.Spec.NamespaceSelector,
+		InitContainers:       hub.Spec.InitContainers,
+		Containers:           hub.Spec.Containers,
+		Volumes:              hub.Spec.Volumes,
+		ImagePullSecrets:     hub.Spec.ImagePullSecrets,
+		InjectionStrategy:    hub.Spec.InjectionStrategy,
+		UpdateStrategy:       hub.Spec.UpdateStrategy,
+		RevisionHistoryLimit: hub.Spec.RevisionHistoryLimit,
+		PatchPodMetadata:     hub.Spec.PatchPodMetadata,
+	}
+}
+
+// selectNamespace selects the one namespace of that name.
+func selectNamespace(name string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: name}}
+}
