@@ -43,7 +43,7 @@ func TestRecordedAnnotationsAreKept(t *testing.T) {
 		}
 	}
 	for key := range again {
-		if !seen[key] && key != pub.InPlaceUpdateGraceKey { // gone before anything was recorded
+		if !seen[key] && key != pub.InPlaceUpdateGraceKey { // no pod was recorded within its grace period
 			t.Errorf("no recorded pod has %s", key)
 		}
 	}

@@ -26,8 +26,7 @@ func TestPodUnavailableBudgetConversionLosesNothing(t *testing.T) {
 		Hub: []string{
 			operations, replicas, // beside a field that says otherwise
 			"/spec/ignoredPodSelector",
-			"/spec/protectOperations", // where an annotation has some and the field has none, or one is unknown
-			"/spec/protectTotalReplicas",
+			"/spec/protectOperations", // an unknown one
 		},
 	},
 		func(x *v1beta1.PubOperation, c randfill.Continue) {
