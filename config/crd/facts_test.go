@@ -154,7 +154,7 @@ func enumOf(s *apiextensionsv1.JSONSchemaProps) string {
 	var values []string
 	for _, v := range s.Enum {
 		text, err := strconv.Unquote(string(v.Raw))
-		if err != nil {
+		if err != nil || text == "" {
 			text = string(v.Raw)
 		}
 		if text == "" {

@@ -96,6 +96,7 @@ func kinds() map[schema.GroupKind]kind {
 			"spec.template.advancedStatefulSetTemplate.metadata", "spec.template.advancedStatefulSetTemplate.spec.template",
 			"spec.template.advancedStatefulSetTemplate.spec.volumeClaimTemplates",
 			"spec.template.cloneSetTemplate.spec.template", "spec.template.cloneSetTemplate.spec.volumeClaimTemplates"),
+		apps("WorkloadSpread"): between[appsv1alpha1.WorkloadSpread, appsv1beta1.WorkloadSpread](),
 
 		policy("PodUnavailableBudget"): between[policyv1alpha1.PodUnavailableBudget, policyv1beta1.PodUnavailableBudget](),
 	}

@@ -26,6 +26,7 @@ func AddToScheme(s *runtime.Scheme) error {
 		&SidecarSet{}, &SidecarSetList{},
 		&StatefulSet{}, &StatefulSetList{},
 		&UnitedDeployment{}, &UnitedDeploymentList{},
+		&WorkloadSpread{}, &WorkloadSpreadList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
