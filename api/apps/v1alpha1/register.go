@@ -22,6 +22,7 @@ func AddToScheme(s *runtime.Scheme) error {
 		&ImagePullJob{}, &ImagePullJobList{},
 		&NodeImage{}, &NodeImageList{},
 		&NodePodProbe{}, &NodePodProbeList{},
+		&PersistentPodState{}, &PersistentPodStateList{},
 		&PodProbeMarker{}, &PodProbeMarkerList{},
 		&SidecarSet{}, &SidecarSetList{},
 		&StatefulSet{}, &StatefulSetList{},

@@ -1,0 +1,114 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Annotations of a workload that ask for a PersistentPodState of its name. The keys in a value are joined by commas.
+const (
+	// AnnotationAutoGeneratePersistentPodState asks, with the value "true".
+	AnnotationAutoGeneratePersistentPodState = "kruise.io/auto-generate-persistent-pod-state"
+	// AnnotationRequiredPersistentTopology holds the keys of spec.requiredPersistentTopology.
+	AnnotationRequiredPersistentTopology = "kruise.io/required-persistent-topology"
+	// AnnotationPreferredPersistentTopology holds the keys of the one term of spec.preferredPersistentTopology.
+	AnnotationPreferredPersistentTopology = "kruise.io/preferred-persistent-topology"
+	// AnnotationPersistentPodAnnotations holds the keys of spec.persistentPodAnnotations.
+	AnnotationPersistentPodAnnotations = "kruise.io/persistent-pod-annotations"
+)
+
+// GeneratedPersistentPodStateWeight is the weight of the preferred term that is made of an annotation.
+const GeneratedPersistentPodStateWeight = 100
+
+// PersistentPodStateSpec is what the user wants. It needs a required or a preferred topology.
+type PersistentPodStateSpec struct {
+	// TargetReference names the workload whose pods are remembered. It cannot be changed.
+	TargetReference TargetReference `json:"targetRef"`
+	// PersistentPodAnnotations are annotations of pods to remember.
+	// +optional
+	PersistentPodAnnotations []PersistentPodAnnotation `json:"persistentPodAnnotations,omitempty"`
+	// RequiredPersistentTopology is what a pod must find again.
+	// +optional
+	RequiredPersistentTopology *NodeTopologyTerm `json:"requiredPersistentTopology,omitempty"`
+	// PreferredPersistentTopology is what a pod should find again.
+	// +optional
+	PreferredPersistentTopology []PreferredTopologyTerm `json:"preferredPersistentTopology,omitempty"`
+	// PersistentPodStateRetentionPolicy is WhenScaled or WhenDeleted. Without it WhenScaled.
+	// +optional
+	PersistentPodStateRetentionPolicy PersistentPodStateRetentionPolicyType `json:"persistentPodStateRetentionPolicy,omitempty"`
+}
+
+// PersistentPodStateRetentionPolicyType says when a pod is forgotten.
+// +kubebuilder:validation:Enum=WhenScaled;WhenDeleted
+type PersistentPodStateRetentionPolicyType string
+
+const (
+	// PersistentPodStateRetentionPolicyWhenScaled forgets a pod that the workload no longer has a place for.
+	PersistentPodStateRetentionPolicyWhenScaled PersistentPodStateRetentionPolicyType = "WhenScaled"
+	// PersistentPodStateRetentionPolicyWhenDeleted forgets pods only with the workload.
+	PersistentPodStateRetentionPolicyWhenDeleted PersistentPodStateRetentionPolicyType = "WhenDeleted"
+)
+
+// PersistentPodAnnotation is an annotation to remember.
+type PersistentPodAnnotation struct {
+	// Key of the annotation.
+	Key string `json:"key"`
+}
+
+// NodeTopologyTerm names labels of nodes.
+type NodeTopologyTerm struct {
+	// Keys of the labels.
+	Keys []string `json:"keys"`
+}
+
+// PreferredTopologyTerm names labels of nodes, and how much they count.
+type PreferredTopologyTerm struct {
+	// Weight of the term; pods take 1 to 100.
+	// +kubebuilder:validation:Minimum=0
+	Weight int32 `json:"weight"`
+	// Preference names the labels.
+	Preference NodeTopologyTerm `json:"preference"`
+}
+
+// PersistentPodStateStatus is what the controller found.
+type PersistentPodStateStatus struct {
+	// ObservedGeneration is the generation of the spec that this status speaks of.
+	ObservedGeneration int64 `json:"observedGeneration"`
+	// PodStates are the remembered pods by name.
+	// +optional
+	PodStates map[string]PodState `json:"podStates,omitempty"`
+}
+
+// PodState is where a pod was when it last became ready.
+type PodState struct {
+	// NodeName is the node.
+	// +optional
+	NodeName string `json:"nodeName,omitempty"`
+	// NodeTopologyLabels are the labels that the node had, of those that the spec names.
+	// +optional
+	NodeTopologyLabels map[string]string `json:"nodeTopologyLabels,omitempty"`
+	// Annotations are those that the pod had, of those that the spec names.
+	// +optional
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// PersistentPodState remembers where the pods of a workload became ready, and steers a pod of the same name back there.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:subresource:status
+type PersistentPodState struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   PersistentPodStateSpec   `json:"spec,omitempty"`
+	Status PersistentPodStateStatus `json:"status,omitempty"`
+}
+
+// PersistentPodStateList is a list of PersistentPodStates.
+//
+// +kubebuilder:object:root=true
+type PersistentPodStateList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []PersistentPodState `json:"items"`
+}
