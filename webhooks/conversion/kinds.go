@@ -89,6 +89,7 @@ func kinds() map[schema.GroupKind]kind {
 		apps("ImagePullJob"):             between[appsv1alpha1.ImagePullJob, appsv1beta1.ImagePullJob](),
 		apps("NodeImage"):                between[appsv1alpha1.NodeImage, appsv1beta1.NodeImage](),
 		apps("PersistentPodState"):       between[appsv1alpha1.PersistentPodState, appsv1beta1.PersistentPodState](),
+		apps("ResourceDistribution"):     between[appsv1alpha1.ResourceDistribution, appsv1beta1.ResourceDistribution]("spec.resource"),
 		apps("SidecarSet"): between[appsv1alpha1.SidecarSet, appsv1beta1.SidecarSet](
 			"spec.containers", "spec.initContainers", "spec.volumes"),
 		apps("StatefulSet"): between[appsv1alpha1.StatefulSet, appsv1beta1.StatefulSet]("spec.template", "spec.volumeClaimTemplates"),

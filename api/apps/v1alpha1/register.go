@@ -24,6 +24,7 @@ func AddToScheme(s *runtime.Scheme) error {
 		&NodePodProbe{}, &NodePodProbeList{},
 		&PersistentPodState{}, &PersistentPodStateList{},
 		&PodProbeMarker{}, &PodProbeMarkerList{},
+		&ResourceDistribution{}, &ResourceDistributionList{},
 		&SidecarSet{}, &SidecarSetList{},
 		&StatefulSet{}, &StatefulSetList{},
 		&UnitedDeployment{}, &UnitedDeploymentList{},

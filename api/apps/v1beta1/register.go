@@ -21,6 +21,7 @@ func AddToScheme(s *runtime.Scheme) error {
 		&ImagePullJob{}, &ImagePullJobList{},
 		&NodeImage{}, &NodeImageList{},
 		&PersistentPodState{}, &PersistentPodStateList{},
+		&ResourceDistribution{}, &ResourceDistributionList{},
 		&SidecarSet{}, &SidecarSetList{},
 		&StatefulSet{}, &StatefulSetList{},
 		&UnitedDeployment{}, &UnitedDeploymentList{},
