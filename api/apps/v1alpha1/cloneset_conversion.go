@@ -123,8 +123,8 @@ func inPlaceUp(s *pub.InPlaceUpdateStrategy, annotations map[string]string) *pub
 		parallelism := intstr.Parse(text)
 		hub.ImagePreDownloadParallelism = &parallelism
 	}
-	hub.ImagePreDownloadTimeoutSeconds = parseInt32(annotations[pub.ImagePreDownloadTimeoutSecondsKey])
-	hub.ImagePreDownloadMinUpdatedReadyPods = parseInt32(annotations[pub.ImagePreDownloadMinUpdatedReadyPodsKey])
+	hub.ImagePreDownloadTimeoutSeconds = roundtrip.ParseInt32(annotations[pub.ImagePreDownloadTimeoutSecondsKey])
+	hub.ImagePreDownloadMinUpdatedReadyPods = roundtrip.ParseInt32(annotations[pub.ImagePreDownloadMinUpdatedReadyPodsKey])
 	if s == nil && hub == (pub.InPlaceUpdateStrategy{}) {
 		return nil
 	}
@@ -142,9 +142,9 @@ func inPlaceDown(hub *pub.InPlaceUpdateStrategy, annotations *map[string]string)
 	if s.ImagePreDownloadParallelism != nil {
 		parallelism = s.ImagePreDownloadParallelism.String()
 	}
-	*annotations = withKey(*annotations, pub.ImagePreDownloadParallelismKey, parallelism)
-	*annotations = withKey(*annotations, pub.ImagePreDownloadTimeoutSecondsKey, formatInt32(s.ImagePreDownloadTimeoutSeconds))
-	*annotations = withKey(*annotations, pub.ImagePreDownloadMinUpdatedReadyPodsKey, formatInt32(s.ImagePreDownloadMinUpdatedReadyPods))
+	*annotations = roundtrip.WithKey(*annotations, pub.ImagePreDownloadParallelismKey, parallelism)
+	*annotations = roundtrip.WithKey(*annotations, pub.ImagePreDownloadTimeoutSecondsKey, roundtrip.FormatInt32(s.ImagePreDownloadTimeoutSeconds))
+	*annotations = roundtrip.WithKey(*annotations, pub.ImagePreDownloadMinUpdatedReadyPodsKey, roundtrip.FormatInt32(s.ImagePreDownloadMinUpdatedReadyPods))
 	if s == (pub.InPlaceUpdateStrategy{}) {
 		return nil
 	}

@@ -22,8 +22,8 @@ func (r *ContainerRecreateRequest) ConvertFrom(hub *v1beta1.ContainerRecreateReq
 
 func containerRecreateRequestUp(r *ContainerRecreateRequest, hub *v1beta1.ContainerRecreateRequest) {
 	hub.ObjectMeta = r.ObjectMeta
-	hub.Annotations = withKey(hub.Annotations, ContainerRecreateRequestSyncContainerStatusesKey, "")
-	hub.Annotations = withKey(hub.Annotations, ContainerRecreateRequestUnreadyAcquiredKey, "")
+	hub.Annotations = roundtrip.WithKey(hub.Annotations, ContainerRecreateRequestSyncContainerStatusesKey, "")
+	hub.Annotations = roundtrip.WithKey(hub.Annotations, ContainerRecreateRequestUnreadyAcquiredKey, "")
 	hub.Spec = v1beta1.ContainerRecreateRequestSpec{
 		PodName:                 r.Spec.PodName,
 		Containers:              r.Spec.Containers,
@@ -60,8 +60,8 @@ func containerRecreateRequestUp(r *ContainerRecreateRequest, hub *v1beta1.Contai
 
 func containerRecreateRequestDown(hub *v1beta1.ContainerRecreateRequest, r *ContainerRecreateRequest) {
 	r.ObjectMeta = hub.ObjectMeta
-	r.Annotations = withKey(r.Annotations, ContainerRecreateRequestSyncContainerStatusesKey, snapshotDown(hub.Status.ContainerStatusSnapshot))
-	r.Annotations = withKey(r.Annotations, ContainerRecreateRequestUnreadyAcquiredKey, graceDown(hub.Status.Conditions))
+	r.Annotations = roundtrip.WithKey(r.Annotations, ContainerRecreateRequestSyncContainerStatusesKey, snapshotDown(hub.Status.ContainerStatusSnapshot))
+	r.Annotations = roundtrip.WithKey(r.Annotations, ContainerRecreateRequestUnreadyAcquiredKey, graceDown(hub.Status.Conditions))
 	r.Spec = ContainerRecreateRequestSpec{
 		PodName:                 hub.Spec.PodName,
 		Containers:              hub.Spec.Containers,

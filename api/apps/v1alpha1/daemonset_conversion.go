@@ -82,9 +82,9 @@ func progressiveDown(hub *v1beta1.DaemonSet) map[string]string {
 	wanted := hub.Spec.ScaleStrategy != nil && hub.Spec.ScaleStrategy.PartitionedScaling
 	switch {
 	case wanted:
-		return withKey(hub.Annotations, ProgressiveCreatePod, "true")
+		return roundtrip.WithKey(hub.Annotations, ProgressiveCreatePod, "true")
 	case hub.Annotations[ProgressiveCreatePod] == "true":
-		return withKey(hub.Annotations, ProgressiveCreatePod, "")
+		return roundtrip.WithKey(hub.Annotations, ProgressiveCreatePod, "")
 	}
 	return hub.Annotations
 }

@@ -31,7 +31,7 @@ func (s *SidecarSet) ConvertFrom(hub *v1beta1.SidecarSet) error {
 
 func sidecarSetUp(s *SidecarSet, hub *v1beta1.SidecarSet) {
 	hub.ObjectMeta = s.ObjectMeta
-	hub.Labels = withKey(s.Labels, SidecarSetCustomVersionLabel, "")
+	hub.Labels = roundtrip.WithKey(s.Labels, SidecarSetCustomVersionLabel, "")
 	hub.Status = s.Status
 	hub.Spec = v1beta1.SidecarSetSpec{
 		Selector:             s.Spec.Selector,
@@ -54,7 +54,7 @@ func sidecarSetUp(s *SidecarSet, hub *v1beta1.SidecarSet) {
 func sidecarSetDown(hub *v1beta1.SidecarSet, s *SidecarSet) {
 	s.ObjectMeta = hub.ObjectMeta
 	if hub.Spec.CustomVersion != "" {
-		s.Labels = withKey(hub.Labels, SidecarSetCustomVersionLabel, hub.Spec.CustomVersion)
+		s.Labels = roundtrip.WithKey(hub.Labels, SidecarSetCustomVersionLabel, hub.Spec.CustomVersion)
 	}
 	s.Status = hub.Status
 	s.Spec = SidecarSetSpec{

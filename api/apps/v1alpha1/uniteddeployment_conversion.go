@@ -20,7 +20,7 @@ func (u *UnitedDeployment) ConvertFrom(hub *v1beta1.UnitedDeployment) error {
 
 func unitedDeploymentUp(u *UnitedDeployment, hub *v1beta1.UnitedDeployment) {
 	hub.ObjectMeta = u.ObjectMeta
-	hub.Annotations = withKey(u.Annotations, CloneSetTemplateShapeKey, shapeOf(u.Spec.Template.CloneSetTemplate))
+	hub.Annotations = roundtrip.WithKey(u.Annotations, CloneSetTemplateShapeKey, shapeOf(u.Spec.Template.CloneSetTemplate))
 	hub.Spec = v1beta1.UnitedDeploymentSpec{
 		Replicas: u.Spec.Replicas,
 		Selector: u.Spec.Selector,
@@ -54,7 +54,7 @@ func unitedDeploymentUp(u *UnitedDeployment, hub *v1beta1.UnitedDeployment) {
 
 func unitedDeploymentDown(hub *v1beta1.UnitedDeployment, u *UnitedDeployment) {
 	u.ObjectMeta = hub.ObjectMeta
-	u.Annotations = withKey(hub.Annotations, CloneSetTemplateShapeKey, "")
+	u.Annotations = roundtrip.WithKey(hub.Annotations, CloneSetTemplateShapeKey, "")
 	u.Spec = UnitedDeploymentSpec{
 		Replicas: hub.Spec.Replicas,
 		Selector: hub.Spec.Selector,

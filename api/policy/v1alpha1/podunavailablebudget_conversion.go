@@ -1,7 +1,6 @@
 package v1alpha1
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/kruisekit/kruisekit/api/internal/roundtrip"
@@ -27,7 +26,7 @@ func podUnavailableBudgetUp(b *PodUnavailableBudget, hub *v1beta1.PodUnavailable
 		MaxUnavailable:       b.Spec.MaxUnavailable,
 		MinAvailable:         b.Spec.MinAvailable,
 		ProtectOperations:    protectOperationsUp(b.Annotations[PubProtectOperationAnnotation]),
-		ProtectTotalReplicas: protectTotalReplicasUp(b.Annotations[PubProtectTotalReplicasAnnotation]),
+		ProtectTotalReplicas: roundtrip.ParseInt32(b.Annotations[PubProtectTotalReplicasAnnotation]),
 	}
 }
 
@@ -42,10 +41,7 @@ func podUnavailableBudgetDown(hub *v1beta1.PodUnavailableBudget, b *PodUnavailab
 	}
 	operations := protectOperationsDown(hub.Spec.ProtectOperations)
 	b.Annotations = roundtrip.WithKey(b.Annotations, PubProtectOperationAnnotation, operations)
-	replicas := ""
-	if hub.Spec.ProtectTotalReplicas != nil {
-		replicas = strconv.Itoa(int(*hub.Spec.ProtectTotalReplicas))
-	}
+	replicas := roundtrip.FormatInt32(hub.Spec.ProtectTotalReplicas)
 	b.Annotations = roundtrip.WithKey(b.Annotations, PubProtectTotalReplicasAnnotation, replicas)
 }
 
@@ -67,14 +63,4 @@ func protectOperationsDown(operations []PubOperation) string {
 		items[i] = string(o)
 	}
 	return strings.Join(items, ",")
-}
-
-// protectTotalReplicasUp reads a decimal number. Anything else is as good as absent.
-func protectTotalReplicasUp(text string) *int32 {
-	n, err := strconv.ParseInt(text, 10, 32)
-	if err != nil {
-		return nil
-	}
-	replicas := int32(n)
-	return &replicas
 }
