@@ -1,0 +1,78 @@
+package revision
+
+import (
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Encode gives the data of a ControllerRevision that holds t: a patch which replaces spec.template of the
+// workload. The bytes are those that every release of the reference has written, whatever the type library
+// prints today, because names and hashes of stored revisions derive from them.
+func Encode(t *corev1.PodTemplateSpec) ([]byte, error) {
+	encoded, err := json.Marshal(t)
+	if err != nil {
+		return nil, fmt.Errorf("encode template: %w", err)
+	}
+	template := map[string]any{}
+	if err := json.Unmarshal(encoded, &template); err != nil {
+		return nil, fmt.Errorf("encode template: %w", err)
+	}
+	template["$patch"] = "replace"
+	keepNullTimes(template)
+	data, err := json.Marshal(map[string]any{"spec": map[string]any{"template": template}})
+	if err != nil {
+		return nil, fmt.Errorf("encode template: %w", err)
+	}
+	return data, nil
+}
+
+// keepNullTimes writes the creationTimestamp of embedded metadata as null, as type libraries before v0.34 did.
+func keepNullTimes(template map[string]any) {
+	nullTime := func(owner map[string]any) {
+		meta, ok := owner["metadata"].(map[string]any)
+		if !ok {
+			meta = map[string]any{}
+			owner["metadata"] = meta
+		}
+		if _, set := meta["creationTimestamp"]; !set {
+			meta["creationTimestamp"] = nil
+		}
+	}
+	nullTime(template)
+	volumes, _ := at(template, "spec", "volumes").([]any)
+	for _, v := range volumes {
+		if claim, ok := at(v, "ephemeral", "volumeClaimTemplate").(map[string]any); ok {
+			nullTime(claim)
+		}
+	}
+}
+
+// at is the value under keys; nil if there is none.
+func at(v any, keys ...string) any {
+	for _, key := range keys {
+		fields, ok := v.(map[string]any)
+		if !ok {
+			return nil
+		}
+		v = fields[key]
+	}
+	return v
+}
+
+// Decode gives the template in the data of a ControllerRevision.
+func Decode(data []byte) (*corev1.PodTemplateSpec, error) {
+	patch := struct {
+		Spec struct {
+			Template *corev1.PodTemplateSpec `json:"template"`
+		} `json:"spec"`
+	}{}
+	if err := json.Unmarshal(data, &patch); err != nil {
+		return nil, &DataError{Err: err}
+	}
+	if patch.Spec.Template == nil {
+		return nil, &DataError{Err: errNoTemplate}
+	}
+	return patch.Spec.Template, nil
+}

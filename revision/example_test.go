@@ -1,0 +1,69 @@
+package revision_test
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kruisekit/kruisekit/revision"
+)
+
+func ExampleResolve() {
+	template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "nginx:1.15"}}}}
+	data, err := revision.Encode(&template)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	old := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-6d8c5"}, Revision: 1}
+	r := revision.Resolve(revision.Input{Owner: "web", Data: data, Have: []*appsv1.ControllerRevision{old}, Current: "web-6d8c5"})
+	fmt.Println(r.Verdict, r.Name, "as number", r.Number, "from", r.Current.Name)
+	// Output: Create web-76577c6c4c as number 2 from web-6d8c5
+}
+
+func ExampleEncode() {
+	data, err := revision.Encode(&corev1.PodTemplateSpec{})
+	fmt.Println(string(data), err)
+	// Output: {"spec":{"template":{"$patch":"replace","metadata":{"creationTimestamp":null},"spec":{"containers":null}}}} <nil>
+}
+
+func ExampleDecode() {
+	_, err := revision.Decode([]byte(`{"spec":{}}`))
+	fmt.Println(err)
+	// Output: read revision data: spec.template is missing
+}
+
+func ExampleSame() {
+	asWritten := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "nginx:1.15"}}}}
+	asStored := asWritten.DeepCopy()
+	asStored.Spec.RestartPolicy = corev1.RestartPolicyAlways
+	asStored.Spec.Containers[0].ImagePullPolicy = corev1.PullIfNotPresent
+	fmt.Println(revision.Same(&asWritten, asStored))
+	// Output: true
+}
+
+func ExampleMatch() {
+	fmt.Println(revision.Match("web-6d8c5", "6d8c5"), revision.Match("web-6d8c5", "web-77f4b"))
+	// Output: true false
+}
+
+func ExampleTrim() {
+	have := []*appsv1.ControllerRevision{
+		{ObjectMeta: metav1.ObjectMeta{Name: "web-1"}, Revision: 1},
+		{ObjectMeta: metav1.ObjectMeta{Name: "web-2"}, Revision: 2},
+		{ObjectMeta: metav1.ObjectMeta{Name: "web-3"}, Revision: 3},
+	}
+	for _, r := range revision.Trim(have, []string{"web-3"}, 1) {
+		fmt.Println("delete", r.Name)
+	}
+	// Output: delete web-1
+}
+
+func ExampleOwn() {
+	owner := &metav1.ObjectMeta{UID: "a"}
+	orphan := &metav1.ObjectMeta{}
+	fmt.Println(revision.Own(owner, orphan, true))
+	// Output: Adopt
+}

@@ -1,0 +1,49 @@
+package revision
+
+import (
+	"hash/fnv"
+	"strconv"
+	"strings"
+)
+
+// maxOwnerLength leaves room for the hash in the name of a revision.
+const maxOwnerLength = 223
+
+// Hash of a revision's data. The collision count, when there is one, is part of it.
+func Hash(data []byte, collisions *int32) string {
+	h := fnv.New32()
+	_, _ = h.Write(data)
+	if collisions != nil {
+		_, _ = h.Write(strconv.AppendInt(nil, int64(*collisions), 10))
+	}
+	return encodeSafely(h.Sum32())
+}
+
+// encodeSafely prints a number in letters that form no bad words.
+func encodeSafely(n uint32) string {
+	const letters = "bcdfghjklmnpqrstvwxz2456789"
+	text := strconv.AppendUint(nil, uint64(n), 10)
+	for i, digit := range text {
+		text[i] = letters[int(digit)%len(letters)]
+	}
+	return string(text)
+}
+
+// Name of the revision of an owner.
+func Name(owner, hash string) string {
+	if len(owner) > maxOwnerLength {
+		owner = owner[:maxOwnerLength]
+	}
+	return owner + "-" + hash
+}
+
+// Short is the hash in the name of a revision: what follows the last dash.
+func Short(name string) string {
+	return name[strings.LastIndexByte(name, '-')+1:]
+}
+
+// Match says whether two values of the label controller-revision-hash mean one revision: some pods carry the
+// name of it, others only the hash.
+func Match(a, b string) bool {
+	return a == b || Short(a) == Short(b)
+}

@@ -1,0 +1,66 @@
+package revision
+
+import (
+	"bytes"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Same says whether two templates make the same pod: equal once the API server has filled in its defaults.
+func Same(a, b *corev1.PodTemplateSpec) bool {
+	if apiequality.Semantic.DeepEqual(a, b) {
+		return true
+	}
+	a, b = a.DeepCopy(), b.DeepCopy()
+	a.CreationTimestamp, b.CreationTimestamp = metav1.Time{}, metav1.Time{}
+	fillDefaults(&a.Spec)
+	fillDefaults(&b.Spec)
+	alignPullPolicies(a.Spec.Containers, b.Spec.Containers)
+	alignPullPolicies(a.Spec.InitContainers, b.Spec.InitContainers)
+	return apiequality.Semantic.DeepEqual(a, b)
+}
+
+// SameData is Same for the data of two revisions. Data that holds no template is the same only as equal bytes.
+func SameData(a, b []byte) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	ta, err := Decode(a)
+	if err != nil {
+		return false
+	}
+	tb, err := Decode(b)
+	if err != nil {
+		return false
+	}
+	return Same(ta, tb)
+}
+
+// alignPullPolicies gives a container without a pull policy the one of its counterpart where that is a default:
+// the API server's depends on the tag, the reference's webhook always says Always.
+func alignPullPolicies(a, b []corev1.Container) {
+	if len(a) != len(b) {
+		return
+	}
+	for i := range a {
+		x, y := &a[i], &b[i]
+		if x.ImagePullPolicy == "" && y.ImagePullPolicy == "" || x.Image != y.Image {
+			continue
+		}
+		if x.ImagePullPolicy == "" && isDefaultPullPolicy(y) {
+			x.ImagePullPolicy = y.ImagePullPolicy
+		}
+		if y.ImagePullPolicy == "" && isDefaultPullPolicy(x) {
+			y.ImagePullPolicy = x.ImagePullPolicy
+		}
+	}
+}
+
+func isDefaultPullPolicy(c *corev1.Container) bool {
+	if c.ImagePullPolicy == corev1.PullAlways {
+		return true
+	}
+	return c.ImagePullPolicy == corev1.PullIfNotPresent && !latest(c.Image)
+}

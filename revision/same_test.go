@@ -1,0 +1,128 @@
+package revision_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kruisekit/kruisekit/revision"
+)
+
+func TestSame(t *testing.T) {
+	cases := map[string]struct {
+		why, a, b string
+		want      bool
+	}{
+		"equal": {"no difference", `{spec: {containers: [{name: c, image: i}]}}`, `{spec: {containers: [{name: c, image: i}]}}`, true},
+		"defaulted": {
+			"what the API server fills in is no change",
+			`{spec: {containers: [{name: c, image: "i:1", ports: [{containerPort: 80}], env: [{name: E, valueFrom: {fieldRef: {fieldPath: metadata.name}}}],
+			   readinessProbe: {httpGet: {port: 80}}, livenessProbe: {grpc: {port: 1}}, resources: {limits: {cpu: 1}},
+			   lifecycle: {preStop: {httpGet: {port: 1}}}}],
+			  volumes: [{name: a, secret: {secretName: s}}, {name: b, configMap: {name: s}}, {name: c, downwardAPI: {items: [{path: p, fieldRef: {fieldPath: metadata.name}}]}},
+			   {name: d, projected: {sources: [{serviceAccountToken: {path: p}}]}}, {name: e, hostPath: {path: /x}}],
+			  serviceAccountName: sa, topologySpreadConstraints: [{maxSkew: 1, topologyKey: k, whenUnsatisfiable: DoNotSchedule}]}}`,
+			`{metadata: {creationTimestamp: null}, spec: {containers: [{name: c, image: "i:1", imagePullPolicy: IfNotPresent, terminationMessagePath: /dev/termination-log,
+			   terminationMessagePolicy: File, ports: [{containerPort: 80, protocol: TCP}],
+			   env: [{name: E, valueFrom: {fieldRef: {apiVersion: v1, fieldPath: metadata.name}}}],
+			   readinessProbe: {httpGet: {port: 80, path: /, scheme: HTTP}, timeoutSeconds: 1, periodSeconds: 10, successThreshold: 1, failureThreshold: 3},
+			   livenessProbe: {grpc: {port: 1, service: ""}, timeoutSeconds: 1, periodSeconds: 10, successThreshold: 1, failureThreshold: 3},
+			   resources: {limits: {cpu: "1"}, requests: {cpu: 1000m}}, lifecycle: {preStop: {httpGet: {port: 1, path: /, scheme: HTTP}}}}],
+			  volumes: [{name: a, secret: {secretName: s, defaultMode: 420}}, {name: b, configMap: {name: s, defaultMode: 420}},
+			   {name: c, downwardAPI: {defaultMode: 420, items: [{path: p, fieldRef: {apiVersion: v1, fieldPath: metadata.name}}]}},
+			   {name: d, projected: {defaultMode: 420, sources: [{serviceAccountToken: {path: p, expirationSeconds: 3600}}]}}, {name: e, hostPath: {path: /x, type: ""}}],
+			  serviceAccountName: sa, serviceAccount: sa, restartPolicy: Always, dnsPolicy: ClusterFirst, schedulerName: default-scheduler, securityContext: {}, terminationGracePeriodSeconds: 30,
+			  enableServiceLinks: true, topologySpreadConstraints: [{maxSkew: 1, topologyKey: k, whenUnsatisfiable: DoNotSchedule, nodeAffinityPolicy: Honor, nodeTaintsPolicy: Ignore}]}}`,
+			true,
+		},
+		"pulled always":       {"the reference's webhook fills in Always", `{spec: {containers: [{name: c, image: "i:1"}]}}`, `{spec: {containers: [{name: c, image: "i:1", imagePullPolicy: Always}]}}`, true},
+		"pulled never":        {"Never is nobody's default", `{spec: {containers: [{name: c, image: "i:1"}]}}`, `{spec: {containers: [{name: c, image: "i:1", imagePullPolicy: Never}]}}`, false},
+		"pull policy changed": {"Always to IfNotPresent is what the user wrote", `{spec: {containers: [{name: c, image: "i:1", imagePullPolicy: Always}]}}`, `{spec: {containers: [{name: c, image: "i:1", imagePullPolicy: IfNotPresent}]}}`, false},
+		"latest is pulled":    {"an image without a tag behind a port is the latest", `{spec: {containers: [{name: c, image: "r:5000/i"}]}}`, `{spec: {containers: [{name: c, image: "r:5000/i", imagePullPolicy: IfNotPresent}]}}`, false},
+		"digest":              {"a digest is not the latest", `{spec: {containers: [{name: c, image: "i@sha256:1"}]}}`, `{spec: {containers: [{name: c, image: "i@sha256:1", imagePullPolicy: IfNotPresent}]}}`, true},
+		"image":               {"another image is a change", `{spec: {containers: [{name: c, image: i}]}}`, `{spec: {containers: [{name: c, image: j}]}}`, false},
+		"label":               {"another label is a change", `{metadata: {labels: {a: b}}}`, `{metadata: {labels: {a: c}}}`, false},
+		"host port":           {"in the host's network the port is the host's", `{spec: {hostNetwork: true, containers: [{name: c, ports: [{containerPort: 80}]}]}}`, `{spec: {hostNetwork: true, containers: [{name: c, ports: [{containerPort: 80, hostPort: 80}]}]}}`, true},
+		"host port elsewhere": {"outside of it, it is not", `{spec: {containers: [{name: c, ports: [{containerPort: 80}]}]}}`, `{spec: {containers: [{name: c, ports: [{containerPort: 80, hostPort: 80}]}]}}`, false},
+		"quantities":          {"1 and 1000m are one value", `{spec: {containers: [{name: c, resources: {requests: {cpu: 1}}}]}}`, `{spec: {containers: [{name: c, resources: {requests: {cpu: 1000m}}}]}}`, true},
+		"another container":   {"a container more is a change", `{spec: {containers: [{name: c}]}}`, `{spec: {containers: [{name: c}, {name: d}]}}`, false},
+		"storage of old kinds": {
+			"volume kinds of long ago have defaults too",
+			`{spec: {volumes: [{name: a, iscsi: {targetPortal: t, iqn: i, lun: 0}}, {name: b, rbd: {monitors: [m], image: i}}, {name: c, scaleIO: {gateway: g, system: s}}, {name: d, azureDisk: {diskName: d, diskURI: u}}]}}`,
+			`{spec: {volumes: [{name: a, iscsi: {targetPortal: t, iqn: i, lun: 0, iscsiInterface: default}}, {name: b, rbd: {monitors: [m], image: i, pool: rbd, user: admin, keyring: /etc/ceph/keyring}},
+			  {name: c, scaleIO: {gateway: g, system: s, storageMode: ThinProvisioned, fsType: xfs}}, {name: d, azureDisk: {diskName: d, diskURI: u, cachingMode: ReadWrite, kind: Shared, fsType: ext4, readOnly: false}}]}}`,
+			true,
+		},
+		"claims in volumes": {
+			"a claim is a file system unless said otherwise",
+			`{spec: {volumes: [{name: a, ephemeral: {volumeClaimTemplate: {spec: {}}}}]}}`,
+			`{spec: {volumes: [{name: a, ephemeral: {volumeClaimTemplate: {metadata: {creationTimestamp: null}, spec: {volumeMode: Filesystem}}}}]}}`,
+			true,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			a, b := template(t, c.a), template(t, c.b)
+			before := a.DeepCopy()
+			if got := revision.Same(a, b); got != c.want {
+				t.Errorf("%s: want %v, got %v", c.why, c.want, got)
+			}
+			if got := revision.Same(b, a); got != c.want {
+				t.Errorf("%s: the other way round: want %v, got %v", c.why, c.want, got)
+			}
+			if x, y := mustJSON(t, before), mustJSON(t, a); x != y {
+				t.Errorf("the template was changed:\n%s\n%s", x, y)
+			}
+		})
+	}
+}
+
+func TestSameDataOfBrokenRevisions(t *testing.T) {
+	whole := `{"spec":{"template":{"spec":{"containers":null}}}}`
+	for _, broken := range []string{``, `null`, `[]`, `{}`, `{"spec":{"template":7}}`, `{"spec":{"template":null}}`} {
+		if revision.SameData([]byte(broken), []byte(whole)) || revision.SameData([]byte(whole), []byte(broken)) {
+			t.Errorf("%q is said to be the same as a template", broken)
+		}
+		if !revision.SameData([]byte(broken), []byte(broken)) {
+			t.Errorf("%q is not the same as itself", broken)
+		}
+	}
+}
+
+// FuzzDecode reads what anybody may have stored.
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(`{"spec":{"template":{"$patch":"replace","metadata":{"creationTimestamp":null},"spec":{"containers":[{"name":"c","image":"i"}],"volumes":[{"name":"v","ephemeral":{"volumeClaimTemplate":{}}}]}}}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		template, err := revision.Decode(data)
+		if err != nil {
+			return
+		}
+		again, err := revision.Encode(template)
+		if err != nil {
+			t.Skip() // a value that the API server would not have stored
+		}
+		if !revision.SameData(data, again) {
+			t.Errorf("encoded again, it is another revision:\n%s\n%s", data, again)
+		}
+	})
+}
+
+func template(t *testing.T, text string) *corev1.PodTemplateSpec {
+	t.Helper()
+	p := &corev1.PodTemplateSpec{}
+	if err := yaml.UnmarshalStrict([]byte(text), p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func mustJSON(t *testing.T, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
