@@ -1,0 +1,135 @@
+package lifecycle
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+)
+
+// HasGate says whether a pod's readiness waits for a condition.
+func HasGate(pod *corev1.Pod, condition corev1.PodConditionType) bool {
+	return slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == condition })
+}
+
+// IsHeld says whether an entry of a writer keeps the pod not ready.
+func IsHeld(pod *corev1.Pod, userAgent, key string) bool {
+	entries, err := entriesOf(pod)
+	return err == nil && slices.Contains(entries, pub.NotReadyEntry{UserAgent: userAgent, Key: key})
+}
+
+// Hold gives the conditions to write so that an entry keeps the pod not ready: KruisePodReady, and Ready where that
+// follows at once. It gives none when there is nothing to write: the pod holds the entry already, or has not the
+// gate, so that nothing would come of it.
+func Hold(pod *corev1.Pod, userAgent, key string, now time.Time) ([]corev1.PodCondition, error) {
+	entry := pub.NotReadyEntry{UserAgent: userAgent, Key: key}
+	entries, err := entriesOf(pod)
+	if err != nil || !HasGate(pod, pub.KruisePodReadyConditionType) || slices.Contains(entries, entry) {
+		return nil, err
+	}
+	held, err := kruiseReady(append(entries, entry), now)
+	if err != nil {
+		return nil, err
+	}
+	changes := []corev1.PodCondition{held}
+	if ready := Ready(pod, now, held); ready != nil {
+		changes = append(changes, *ready)
+	}
+	return changes, nil
+}
+
+// Release gives the conditions to write so that an entry no longer keeps the pod not ready. The pod becomes ready
+// when no entry is left; Ready itself is the kubelet's to set.
+func Release(pod *corev1.Pod, userAgent, key string, now time.Time) ([]corev1.PodCondition, error) {
+	entry := pub.NotReadyEntry{UserAgent: userAgent, Key: key}
+	entries, err := entriesOf(pod)
+	if err != nil || !HasGate(pod, pub.KruisePodReadyConditionType) || !slices.Contains(entries, entry) {
+		return nil, err
+	}
+	left, err := kruiseReady(slices.DeleteFunc(entries, func(e pub.NotReadyEntry) bool { return e == entry }), now)
+	if err != nil {
+		return nil, err
+	}
+	return []corev1.PodCondition{left}, nil
+}
+
+// Ready gives the condition Ready as it follows from all readiness gates once the given conditions are written, if
+// that is False and the pod still says otherwise. It never makes a pod ready: only the kubelet knows that.
+func Ready(pod *corev1.Pod, now time.Time, changes ...corev1.PodCondition) *corev1.PodCondition {
+	ready, containers := find(pod, corev1.PodReady), find(pod, corev1.ContainersReady)
+	if ready == nil || ready.Status == corev1.ConditionFalse || containers == nil || containers.Status != corev1.ConditionTrue {
+		return nil
+	}
+	var missing []string
+	for _, gate := range pod.Spec.ReadinessGates {
+		c := find(pod, gate.ConditionType)
+		if i := slices.IndexFunc(changes, func(c corev1.PodCondition) bool { return c.Type == gate.ConditionType }); i >= 0 {
+			c = &changes[i]
+		}
+		switch {
+		case c == nil:
+			missing = append(missing, fmt.Sprintf("readiness gate %q has no condition", gate.ConditionType))
+		case c.Status != corev1.ConditionTrue:
+			missing = append(missing, fmt.Sprintf("readiness gate %q is %s", gate.ConditionType, c.Status))
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return &corev1.PodCondition{
+		Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(now),
+		Reason: pub.ReasonReadinessGatesNotReady, Message: strings.Join(missing, ", "),
+	}
+}
+
+// kruiseReady is the condition with these entries.
+func kruiseReady(entries []pub.NotReadyEntry, now time.Time) (corev1.PodCondition, error) {
+	slices.SortFunc(entries, func(a, b pub.NotReadyEntry) int {
+		return cmp.Or(cmp.Compare(a.UserAgent, b.UserAgent), cmp.Compare(a.Key, b.Key))
+	})
+	if entries == nil {
+		entries = []pub.NotReadyEntry{}
+	}
+	message, err := json.Marshal(entries)
+	if err != nil {
+		return corev1.PodCondition{}, fmt.Errorf("encode entries of %s: %w", pub.KruisePodReadyConditionType, err)
+	}
+	status := corev1.ConditionTrue
+	if len(entries) > 0 {
+		status = corev1.ConditionFalse
+	}
+	return corev1.PodCondition{
+		Type: pub.KruisePodReadyConditionType, Status: status,
+		LastTransitionTime: metav1.NewTime(now), Message: string(message),
+	}, nil
+}
+
+// entriesOf reads the entries in the message. A message that somebody else wrote is an error: to write over it
+// would end their reason to keep the pod not ready.
+func entriesOf(pod *corev1.Pod) ([]pub.NotReadyEntry, error) {
+	c := find(pod, pub.KruisePodReadyConditionType)
+	if c == nil || c.Status == corev1.ConditionTrue || c.Message == "" {
+		return nil, nil
+	}
+	var entries []pub.NotReadyEntry
+	if err := json.Unmarshal([]byte(c.Message), &entries); err != nil {
+		return nil, fmt.Errorf("read entries of %s: %w", pub.KruisePodReadyConditionType, err)
+	}
+	return entries, nil
+}
+
+func find(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == t {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,174 @@
+package lifecycle_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/lifecycle"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func gate(p *corev1.Pod) {
+	p.Spec.ReadinessGates = append(p.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: pub.KruisePodReadyConditionType})
+}
+
+func condition(t corev1.PodConditionType, status corev1.ConditionStatus, message string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: t, Status: status, Message: message})
+	}
+}
+
+func ready(p *corev1.Pod) {
+	condition(corev1.PodReady, corev1.ConditionTrue, "")(p)
+	condition(corev1.ContainersReady, corev1.ConditionTrue, "")(p)
+}
+
+// write puts conditions on a pod as a status patch does.
+func write(p *corev1.Pod, changes []corev1.PodCondition) {
+	for _, c := range changes {
+		written := false
+		for i := range p.Status.Conditions {
+			if p.Status.Conditions[i].Type == c.Type {
+				p.Status.Conditions[i], written = c, true
+			}
+		}
+		if !written {
+			p.Status.Conditions = append(p.Status.Conditions, c)
+		}
+	}
+}
+
+func TestHold(t *testing.T) {
+	at := metav1.NewTime(now)
+	kruise := func(status corev1.ConditionStatus, message string) corev1.PodCondition {
+		return corev1.PodCondition{Type: pub.KruisePodReadyConditionType, Status: status, LastTransitionTime: at, Message: message}
+	}
+	cases := map[string]struct {
+		why  string
+		pod  *corev1.Pod
+		want []corev1.PodCondition
+	}{
+		"no gate": {"nothing would come of it", podIn(normal, ready), nil},
+		"first":   {"the condition begins False, never empty", podIn(normal, gate), []corev1.PodCondition{kruise("False", `[{"userAgent":"a","key":"k"}]`)}},
+		"was ready": {
+			"the pod is taken out of traffic in the same write", podIn(normal, gate, ready, condition(pub.KruisePodReadyConditionType, "True", "[]")),
+			[]corev1.PodCondition{
+				kruise("False", `[{"userAgent":"a","key":"k"}]`),
+				{Type: corev1.PodReady, Status: "False", LastTransitionTime: at, Reason: "ReadinessGatesNotReady", Message: `readiness gate "KruisePodReady" is False`},
+			},
+		},
+		"another writer": {"entries are sorted", podIn(normal, gate, condition(pub.KruisePodReadyConditionType, "False", `[{"userAgent":"z","key":"k"}]`)), []corev1.PodCondition{kruise("False", `[{"userAgent":"a","key":"k"},{"userAgent":"z","key":"k"}]`)}},
+		"again":          {"writing once is enough", podIn(normal, gate, ready, condition(pub.KruisePodReadyConditionType, "False", `[{"userAgent":"a","key":"k"}]`)), nil},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := lifecycle.Hold(c.pod, "a", "k", now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.why, diff)
+			}
+		})
+	}
+}
+
+func TestTwoWriters(t *testing.T) {
+	p := podIn(normal, gate, ready)
+	step := func(do func(*corev1.Pod, string, string, time.Time) ([]corev1.PodCondition, error), agent string, want corev1.ConditionStatus) {
+		t.Helper()
+		changes, err := do(p, agent, "k", now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(p, changes)
+		for _, c := range p.Status.Conditions {
+			if c.Type == pub.KruisePodReadyConditionType && c.Status != want {
+				t.Fatalf("after %s: want %s, got %s %s", agent, want, c.Status, c.Message)
+			}
+		}
+	}
+	step(lifecycle.Hold, "b", corev1.ConditionFalse)
+	step(lifecycle.Hold, "a", corev1.ConditionFalse)
+	if !lifecycle.IsHeld(p, "a", "k") || lifecycle.IsHeld(p, "c", "k") {
+		t.Error("IsHeld does not tell who holds")
+	}
+	step(lifecycle.Release, "b", corev1.ConditionFalse)
+	step(lifecycle.Release, "b", corev1.ConditionFalse)
+	step(lifecycle.Release, "a", corev1.ConditionTrue)
+	if changes, err := lifecycle.Release(p, "a", "k", now); err != nil || changes != nil {
+		t.Errorf("nothing is left to release: %v %v", changes, err)
+	}
+	if c := p.Status.Conditions[len(p.Status.Conditions)-1]; c.Message != "[]" {
+		t.Errorf("message: want [], got %s", c.Message)
+	}
+}
+
+func TestForeignMessage(t *testing.T) {
+	p := podIn(normal, gate, condition(pub.KruisePodReadyConditionType, "False", "not ours"))
+	if _, err := lifecycle.Hold(p, "a", "k", now); err == nil || !strings.Contains(err.Error(), "KruisePodReady") {
+		t.Errorf("Hold wrote over a message that it cannot read: %v", err)
+	}
+	if _, err := lifecycle.Release(p, "a", "k", now); err == nil {
+		t.Error("Release wrote over a message that it cannot read")
+	}
+	if lifecycle.IsHeld(p, "a", "k") {
+		t.Error("an unreadable message holds nobody's entry")
+	}
+}
+
+func TestReady(t *testing.T) {
+	other := func(p *corev1.Pod) {
+		p.Spec.ReadinessGates = append(p.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: "other"})
+	}
+	cases := map[string]struct {
+		why  string
+		pod  *corev1.Pod
+		want string
+	}{
+		"no gates":             {"the kubelet alone decides", podIn(normal, ready), ""},
+		"gates are met":        {"no news", podIn(normal, ready, other, condition("other", "True", "")), ""},
+		"a gate is missing":    {"a condition that is not there is not True", podIn(normal, ready, other), `readiness gate "other" has no condition`},
+		"two":                  {"all are named", podIn(normal, ready, other, gate, condition(pub.KruisePodReadyConditionType, "Unknown", "")), `readiness gate "other" has no condition, readiness gate "KruisePodReady" is Unknown`},
+		"not ready anyway":     {"the kubelet said so", podIn(normal, other, condition(corev1.PodReady, "False", ""), condition(corev1.ContainersReady, "True", "")), ""},
+		"containers not ready": {"the kubelet is about to say so", podIn(normal, other, condition(corev1.PodReady, "True", ""), condition(corev1.ContainersReady, "False", "")), ""},
+		"no conditions":        {"a pod without a kubelet", podIn(normal, other), ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := lifecycle.Ready(c.pod, now)
+			if (got != nil) != (c.want != "") || got != nil && (got.Message != c.want || got.Status != "False") {
+				t.Errorf("%s: want %q, got %+v", c.why, c.want, got)
+			}
+		})
+	}
+}
+
+// FuzzEntries reads messages that anybody may have written.
+func FuzzEntries(f *testing.F) {
+	f.Add(`[{"userAgent":"Lifecycle","key":"preDeleteHook"}]`, "a", "k")
+	f.Add(`null`, "", "")
+	f.Fuzz(func(t *testing.T, message, agent, key string) {
+		p := podIn(normal, gate, condition(pub.KruisePodReadyConditionType, "False", message))
+		held, err := lifecycle.Hold(p, agent, key, now)
+		if err != nil {
+			return
+		}
+		write(p, held)
+		released, err := lifecycle.Release(p, agent, key, now)
+		if err != nil {
+			t.Fatalf("what Hold wrote, Release cannot read: %v", err)
+		}
+		write(p, released)
+		if lifecycle.IsHeld(p, agent, key) {
+			t.Error("the entry stays after its release")
+		}
+	})
+}
