@@ -10,6 +10,12 @@
 //   - [github.com/kruisekit/kruisekit/api/pub]: keys written on pods, and structs that several kinds share.
 //   - [github.com/kruisekit/kruisekit/config/crd]: the CustomResourceDefinitions as Go values.
 //
+// # Deciding
+//
+//   - [github.com/kruisekit/kruisekit/revision]: the history of a pod template: is this template new, and what is it called?
+//   - [github.com/kruisekit/kruisekit/lifecycle]: hooks that hold a pod before and after a change, and readiness shared by
+//     several writers.
+//
 // # Admission
 //
 //   - [github.com/kruisekit/kruisekit/webhooks/conversion]: the webhook between the two versions of each kind.
@@ -19,6 +25,6 @@
 //   - [github.com/kruisekit/kruisekit/test/cluster]: a real API server, simulated nodes or real nodes, for tests.
 //
 // Imports point down only: api knows nothing of the rest, and nothing imports the test grounds but tests.
-// A package that decides (they come next: inplace, revision, scale, lifecycle and their siblings) takes values
-// and gives a plan; it imports neither a client nor a clock.
+// A package that decides takes values and gives a plan; it imports neither a client nor a clock. More of them come
+// next: inplace, scale, and their siblings.
 package kruisekit

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,9 +31,9 @@ type Verdict string
 const (
 	// Go on.
 	Go Verdict = "Go"
-	// Wait: a hook holds the pod, or a move has to be written first.
+	// Wait because a hook holds the pod, or a move has to be written first.
 	Wait Verdict = "Wait"
-	// Stop: the pod is in a state from which this change does not start.
+	// Stop because the pod is in a state from which this change does not start.
 	Stop Verdict = "Stop"
 )
 
@@ -164,9 +165,7 @@ func (m Move) Patch(pod *corev1.Pod, now time.Time) ([]byte, error) {
 		"annotations": map[string]string{pub.LifecycleTimestampKey: now.Format(time.RFC3339)},
 	}
 	if m.Rehook != nil {
-		for key, value := range m.Rehook.LabelsHandler {
-			labels[key] = value
-		}
+		maps.Copy(labels, m.Rehook.LabelsHandler)
 		if len(m.Rehook.FinalizersHandler) > 0 {
 			meta["finalizers"] = m.Rehook.FinalizersHandler
 		}
