@@ -90,9 +90,13 @@ options:
   # Wide enough that no pod of a large cluster gets another's address.
   cidr: 10.128.0.0/9
   nodeLeaseDurationSeconds: [[ .Lease ]]
+  # KWOK defaults nothing in a file.
+  enablePodsOnNodeSyncListPager: false
+  enablePodsOnNodeSyncStreamWatch: false
   podPlayStageParallelism: [[ .Parallelism ]]
   nodePlayStageParallelism: [[ .Parallelism ]]
   nodeLeaseParallelism: [[ .Parallelism ]]
+  podsOnNodeSyncParallelism: [[ .Parallelism ]]
 `
 
 // render returns KWOK's configuration. Stages cannot share expressions among each other, so the files they are written

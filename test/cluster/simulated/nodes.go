@@ -2,17 +2,18 @@ package simulated
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
@@ -73,33 +74,51 @@ func (n *Nodes) Names() []string {
 }
 
 // SetReady lets a node's kubelet die or come back, and returns when the node shows it. A dead kubelet sends no heartbeats
-// and touches no pod; the node's Ready condition turns Unknown at once, as if the grace period had passed already.
+// and touches no pod. What kube-controller-manager does when the grace period of a node has passed is done at once: the
+// node's Ready condition turns Unknown, and its pods' Ready conditions False. Taints and evictions are left to it.
 func (n *Nodes) SetReady(ctx context.Context, name string, ready bool) error {
-	state, seen := kubeletDead, func(node *corev1.Node) bool { return !isReady(node) }
-	if ready {
-		state, seen = kubeletRuns, usable
-	}
 	nodes := n.client.CoreV1().Nodes()
+	state := kubeletDead
+	if ready {
+		state = kubeletRuns
+	}
 	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, kubeletLabel, state)
 	if _, err := nodes.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("label node %s: %w", name, err)
 	}
-	if !ready {
-		unknown := corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{
-			Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.Now(),
-			Reason: "NodeStatusUnknown", Message: "Kubelet stopped posting node status.",
-		}}}}
-		patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": unknown.Status.Conditions}})
-		if err != nil {
-			return fmt.Errorf("encode conditions: %w", err)
-		}
-		_, err = nodes.Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-		if err != nil {
-			return fmt.Errorf("mark node %s: %w", name, err)
-		}
+	if ready {
+		return n.await(ctx, []string{name}, usable)
 	}
-	return n.await(ctx, []string{name}, seen)
+	patch = fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":"Unknown","lastTransitionTime":%q,`+
+		`"reason":"NodeStatusUnknown","message":"Kubelet stopped posting node status."}]}}`, now())
+	_, err := nodes.Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err != nil {
+		return fmt.Errorf("mark node %s: %w", name, err)
+	}
+	return n.markPods(ctx, name)
 }
+
+// markPods makes the pods of a node not ready.
+func (n *Nodes) markPods(ctx context.Context, node string) error {
+	list, err := n.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(),
+	})
+	if err != nil {
+		return fmt.Errorf("list pods of node %s: %w", node, err)
+	}
+	patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":"False","lastTransitionTime":%q}]}}`, now())
+	return inParallel(len(list.Items), n.config.Parallelism, func(i int) error {
+		pod := &list.Items[i]
+		_, err := n.client.CoreV1().Pods(pod.Namespace).
+			Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("mark pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		}
+		return nil
+	})
+}
+
+func now() string { return time.Now().UTC().Format(time.RFC3339) }
 
 // await returns when each of the nodes is as asked.
 func (n *Nodes) await(ctx context.Context, names []string, as func(*corev1.Node) bool) error {

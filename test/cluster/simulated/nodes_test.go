@@ -40,7 +40,6 @@ func TestNodes(t *testing.T) {
 		if err := w.nodes.SetReady(ctx, "n-3", false); err != nil {
 			t.Fatal(err)
 		}
-		// kube-controller-manager says so of the pods on such a node, and nobody contradicts.
 		w.await(t, "here", func(p *corev1.Pod) bool { return !ready(p) })
 		w.delete(t, "here")
 		w.create(t, podOf("elsewhere", func(p *corev1.Pod) { p.Spec.NodeName = "n-2" }))
