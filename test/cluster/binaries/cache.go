@@ -121,6 +121,26 @@ func (c Cache) Paths(s Subset) (map[string]string, error) {
 	return paths, nil
 }
 
+// Assets are the paths of etcd, kube-apiserver and kubectl: those in $KUBEBUILDER_ASSETS if it is set, as with envtest.
+func (c Cache) Assets() (map[string]string, error) {
+	dir := os.Getenv("KUBEBUILDER_ASSETS")
+	if dir == "" {
+		return c.Paths(ControlPlane)
+	}
+	names, err := Programs(ControlPlane)
+	if err != nil {
+		return nil, err
+	}
+	paths := make(map[string]string, len(names))
+	for _, name := range names {
+		paths[name] = filepath.Join(dir, name+exeSuffix())
+		if _, err := os.Stat(paths[name]); err != nil {
+			return nil, fmt.Errorf("find %s in KUBEBUILDER_ASSETS: %w", name, err)
+		}
+	}
+	return paths, nil
+}
+
 // SearchPath lists the directories of the programs in a subset, in the form of $PATH.
 func (c Cache) SearchPath(s Subset) (string, error) {
 	paths, err := c.Paths(s)

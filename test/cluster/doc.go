@@ -1,0 +1,22 @@
+// Package cluster gives tests a Kubernetes cluster, of the cheapest level that shows what is under test:
+//
+//   - [ControlPlane]: etcd and kube-apiserver alone. Seconds, no privileges. For reconcilers, webhooks and CRDs.
+//   - [Simulated]: a whole control plane with nodes that exist only in the API (see test/cluster/simulated). For rollouts
+//     and scheduling at scale, where nothing in a pod has to run.
+//   - [Real]: three nodes with a kubelet and containerd each (see test/cluster/nodes). For what depends on kubelets, container
+//     runtimes, images and networks. Linux and root.
+//
+// A level that cannot run here skips the test and says why. With KRUISEKIT_REQUIRE_CLUSTER=1 it fails it instead, so that
+// a CI does not test nothing and call it a success.
+//
+//	func TestReconciler(t *testing.T) {
+//		c := cluster.Start(t, cluster.Options{CRDDirs: []string{"../../config/crd/bases"}, Scheme: scheme})
+//		namespace := c.Namespace(t)
+//		...
+//	}
+//
+// The control plane is shared by all test processes that run at the same time, and outlives them by some seconds, so that
+// a whole `go test ./...` starts one. Hence a test keeps to a namespace of its own: managers get
+// cache.Options.DefaultNamespaces, and cluster-wide objects unique names. What cannot live with others, a test of a
+// conversion webhook for instance, asks for a [Options.Private] plane.
+package cluster

@@ -1,0 +1,122 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/kruisekit/kruisekit/test/cluster/binaries"
+	"github.com/kruisekit/kruisekit/test/cluster/internal/launch"
+	"github.com/kruisekit/kruisekit/test/cluster/plane"
+)
+
+// linger is how long a shared control plane outlives its last user: packages of one run may follow each other.
+const linger = 10 * time.Second
+
+// errUnavailable says that this machine cannot run the wanted level.
+var errUnavailable = errors.New("not available here")
+
+// missing skips the test where the level cannot run, and fails it on other errors or where the level is required.
+func missing(t testing.TB, err error) {
+	t.Helper()
+	lacking := errors.Is(err, binaries.ErrMissing) || errors.Is(err, errUnavailable)
+	if lacking && os.Getenv("KRUISEKIT_REQUIRE_CLUSTER") != "1" {
+		t.Skipf("no test cluster: %v", err)
+	}
+	t.Fatalf("no test cluster: %v", err)
+}
+
+// start returns the kubeconfig of a cluster of the wanted level.
+func start(ctx context.Context, t testing.TB, programs binaries.Cache, o Options) (string, error) {
+	t.Helper()
+	if len(o.APIServerFlags) > 0 && !o.Private {
+		return "", errors.New("only a private control plane can have flags of its own")
+	}
+	switch o.Level {
+	case ControlPlane:
+		assets, err := programs.Assets()
+		if err != nil {
+			return "", err
+		}
+		// Sharing stands on locks and session leaders that are tried on Linux only.
+		if o.Private || runtime.GOOS != "linux" {
+			return private(ctx, t, plane.Config{Programs: assets, APIServerFlags: o.APIServerFlags})
+		}
+		return shared(ctx, t, programs, launch.SharedDir(programs, assets))
+	case Simulated:
+		return simulate(ctx, t, programs, o)
+	case Real:
+		return real3(ctx, t, programs)
+	}
+	return "", fmt.Errorf("unknown level %q", o.Level)
+}
+
+func shared(ctx context.Context, t testing.TB, programs binaries.Cache, dir string) (string, error) {
+	t.Helper()
+	lease, err := launch.Attach(ctx, launch.Request{Dir: dir, Idle: linger}, func() (string, error) {
+		return launch.Executable(ctx, programs, dir)
+	})
+	if err != nil {
+		return "", err
+	}
+	t.Cleanup(lease.Release)
+	return lease.Kubeconfig, nil
+}
+
+func private(ctx context.Context, t testing.TB, config plane.Config) (string, error) {
+	t.Helper()
+	p, err := privatePlane(ctx, t, config)
+	if err != nil {
+		return "", err
+	}
+	return p.Kubeconfig, nil
+}
+
+func privatePlane(ctx context.Context, t testing.TB, config plane.Config) (*plane.Plane, error) {
+	t.Helper()
+	config.Dir, config.Bound = filepath.Join(t.TempDir(), "plane"), true
+	p, err := plane.Start(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() {
+		if err := p.Stop(); err != nil {
+			t.Errorf("stop the control plane: %v", err)
+		}
+	})
+	return p, nil
+}
+
+func simulate(ctx context.Context, t testing.TB, programs binaries.Cache, o Options) (string, error) {
+	t.Helper()
+	config, err := launch.SimulatedPlane(programs)
+	if err != nil {
+		return "", err
+	}
+	config.APIServerFlags = o.APIServerFlags
+	p, err := privatePlane(ctx, t, config)
+	if err != nil {
+		return "", err
+	}
+	nodes, err := launch.Simulate(ctx, p, launch.Simulation{
+		Kwok: config.Programs["kwok"], Dir: filepath.Dir(p.Kubeconfig), Nodes: o.Nodes,
+	})
+	if err != nil {
+		return "", err
+	}
+	t.Cleanup(func() {
+		if err := nodes.Stop(); err != nil {
+			t.Errorf("stop the simulated nodes: %v", err)
+		}
+	})
+	return p.Kubeconfig, nil
+}
+
+func real3(context.Context, testing.TB, binaries.Cache) (string, error) {
+	return "", fmt.Errorf("real nodes: %w", errUnavailable)
+}
