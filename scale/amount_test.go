@@ -1,0 +1,135 @@
+package scale_test
+
+import (
+	"errors"
+	"math"
+	"math/big"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/kruisekit/kruisekit/scale"
+)
+
+func TestAmount(t *testing.T) {
+	cases := map[string]struct {
+		value string // a number when it does not end in %
+		total int32
+		up    int32
+		down  int32
+	}{
+		"number":                     {"3", 10, 3, 3},
+		"negative number":            {"-3", 10, -3, -3},
+		"even":                       {"50%", 10, 5, 5},
+		"odd":                        {"25%", 10, 3, 2},
+		"nothing":                    {"0%", 10, 0, 0},
+		"of nothing":                 {"50%", 0, 0, 0},
+		"all":                        {"100%", 7, 7, 7},
+		"above all":                  {"150%", 10, 15, 15},
+		"fraction":                   {"33.3%", 10, 4, 3},
+		"exact where floats are not": {"14%", 50, 7, 7},
+		"tiny":                       {"0.0001%", 10, 1, 0},
+		"without a zero":             {".5%", 1000, 5, 5},
+		"trailing zeros":             {"12.50%", 8, 1, 1},
+		"negative":                   {"-25%", 10, -2, -3},
+		"plus":                       {"+10%", 10, 1, 1},
+		"many zeros":                 {"0000000000000000000010.0000000000000000000%", 10, 1, 1},
+		"more than there are":        {"999999999999999%", math.MaxInt32, math.MaxInt32, math.MaxInt32},
+		"less than there are":        {"-999999999999999%", math.MaxInt32, math.MinInt32, math.MinInt32},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			v := intstr.Parse(c.value)
+			for rounding, want := range map[scale.Rounding]int32{scale.Up: c.up, scale.Down: c.down} {
+				got, err := scale.Amount(v, c.total, rounding)
+				if err != nil || got != want {
+					t.Errorf("%s of %d, rounded down: %v: want %d, got %d, %v", c.value, c.total, rounding, want, got, err)
+				}
+			}
+		})
+	}
+}
+
+func TestAmountRefuses(t *testing.T) {
+	for text, reason := range map[string]string{
+		"5": "does not end in %", "": "does not end in %", "%": "no number", "-%": "no number", ".%": "no number", "a%": "not a decimal number",
+		"1e3%": "not a decimal number", "1.2.3%": "not a decimal number", "--1%": "not a decimal number", "1_0%": "not a decimal number",
+		" 1%": "not a decimal number", "0x1%": "not a decimal number", "1-%": "not a decimal number",
+		"1.+5%": "not a decimal number", strings.Repeat("9", 16) + "%": "more than 15 digits", "0.0000000000000001%": "more than 15 digits",
+	} {
+		_, err := scale.Amount(intstr.FromString(text), 10, scale.Up)
+		var refused *scale.AmountError
+		if !errors.As(err, &refused) || refused.Text != text || !strings.Contains(err.Error(), reason) {
+			t.Errorf("%q: want %q, got %v", text, reason, err)
+		}
+	}
+}
+
+func TestPartition(t *testing.T) {
+	cases := map[string]struct {
+		value    string
+		replicas int32
+		want     int32
+	}{
+		"number":                                 {"3", 10, 3},
+		"above replicas":                         {"30", 10, 10},
+		"below zero":                             {"-1", 10, 0},
+		"rounded up":                             {"25%", 10, 3},
+		"99% lets one through":                   {"99%", 10, 9},
+		"99% of one is one":                      {"99%", 1, 1},
+		"100% keeps all":                         {"100%", 10, 10},
+		"100.0% is not the text":                 {"100.0%", 10, 9},
+		"150% is below none, but no text either": {"150%", 10, 10},
+		"nothing to keep":                        {"50%", 0, 0},
+		"negative percentage":                    {"-50%", 10, 0},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			v := intstr.Parse(c.value)
+			if got, err := scale.Partition(&v, c.replicas); err != nil || got != c.want {
+				t.Errorf("%s of %d: want %d, got %d, %v", c.value, c.replicas, c.want, got, err)
+			}
+		})
+	}
+	if got, err := scale.Partition(nil, 10); err != nil || got != 0 {
+		t.Errorf("none: want 0, got %d, %v", got, err)
+	}
+}
+
+// FuzzAmount compares with rational numbers.
+func FuzzAmount(f *testing.F) {
+	f.Add("33.3%", int32(10))
+	f.Add("-0.5%", int32(-7))
+	f.Add("999999999999999%", int32(math.MaxInt32))
+	f.Fuzz(func(t *testing.T, text string, total int32) {
+		up, err := scale.Amount(intstr.FromString(text), total, scale.Up)
+		if err != nil {
+			return
+		}
+		down, err := scale.Amount(intstr.FromString(text), total, scale.Down)
+		if err != nil {
+			t.Fatal(err)
+		}
+		number := strings.TrimSuffix(text, "%")
+		want, ok := new(big.Rat).SetString(number)
+		if !ok {
+			t.Fatalf("%q is accepted, and no number", text)
+		}
+		want.Mul(want, big.NewRat(int64(total), 100))
+		floor := new(big.Int).Div(want.Num(), want.Denom())
+		ceil := new(big.Int).Neg(new(big.Int).Div(new(big.Int).Neg(want.Num()), want.Denom()))
+		for got, exact := range map[int32]*big.Int{up: ceil, down: floor} {
+			limited := exact
+			if !exact.IsInt64() || exact.Int64() > math.MaxInt32 || exact.Int64() < math.MinInt32 {
+				limited = big.NewInt(math.MaxInt32)
+				if exact.Sign() < 0 {
+					limited = big.NewInt(math.MinInt32)
+				}
+			}
+			if up != down && limited.Int64() != int64(got) || up == down && floor.Cmp(ceil) == 0 && limited.Int64() != int64(got) {
+				t.Errorf("%s of %d: want %s, got %d", text, total, limited, got)
+			}
+		}
+	})
+}

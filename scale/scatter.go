@@ -1,0 +1,106 @@
+package scale
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+)
+
+// Scatter spreads, in an order of candidates, those that carry a label evenly among the others, so that no stretch of
+// a rollout hits all of them. all are the items that exist, candidates included; what is already past counts for
+// the proportion. The order is otherwise kept.
+func Scatter[T any](candidates, all []T, labelsOf func(T) map[string]string, s pub.UpdateScatterStrategy) []T {
+	if len(s) == 0 || len(candidates) <= 1 {
+		return candidates
+	}
+	for _, term := range scatterTerms(candidates, labelsOf, s) {
+		candidates = scatter(candidates, all, func(item T) bool {
+			value, ok := labelsOf(item)[term.Key]
+			return ok && value == term.Value
+		})
+	}
+	return candidates
+}
+
+// scatterTerms are the terms that match a candidate, the commonest first. A single term is used as it is.
+func scatterTerms[T any](candidates []T, labelsOf func(T) map[string]string, s pub.UpdateScatterStrategy) []pub.UpdateScatterTerm {
+	if len(s) == 1 {
+		return s
+	}
+	count := map[pub.UpdateScatterTerm]int{}
+	for _, item := range candidates {
+		set := labelsOf(item)
+		for _, term := range s {
+			if value, ok := set[term.Key]; ok && value == term.Value {
+				count[term]++
+			}
+		}
+	}
+	terms := slices.DeleteFunc(slices.Clone(s), func(t pub.UpdateScatterTerm) bool { return count[t] == 0 })
+	slices.SortStableFunc(terms, func(a, b pub.UpdateScatterTerm) int { return cmp.Compare(count[b], count[a]) })
+	return terms
+}
+
+func scatter[T any](candidates, all []T, matches func(T) bool) []T {
+	var matching, plain []T
+	for _, item := range candidates {
+		if matches(item) {
+			matching = append(matching, item)
+		} else {
+			plain = append(plain, item)
+		}
+	}
+	if len(matching) <= 1 || len(plain) <= 1 {
+		return candidates
+	}
+	// One of those that match closes the rollout.
+	last := matching[len(matching)-1]
+	matching = matching[:len(matching)-1]
+	totalMatching, totalPlain := -1, 0
+	for _, item := range all {
+		if matches(item) {
+			totalMatching++
+		} else {
+			totalPlain++
+		}
+	}
+	out := make([]T, 0, len(candidates))
+	groups := groupsOf(len(matching), len(plain), totalMatching, totalPlain)
+	out = append(out, plain[:groups.first]...)
+	plain = plain[groups.first:]
+	for range groups.count {
+		out = append(append(out, matching[:groups.matching]...), plain[:groups.plain]...)
+		matching, plain = matching[groups.matching:], plain[groups.plain:]
+	}
+	return append(append(append(out, matching...), plain...), last)
+}
+
+// mix is a sequence: first plain items, then count times some that match and some that are plain.
+type mix struct{ first, count, matching, plain int }
+
+// groupsOf mixes the candidates as they are mixed among all items. When plain candidates are few for that, they mix
+// by themselves; when there are more, the surplus comes first.
+func groupsOf(matching, plain, totalMatching, totalPlain int) mix {
+	// totalPlain/totalMatching >= plain/matching, without fractions.
+	if totalMatching <= 0 || totalPlain*matching >= plain*totalMatching {
+		n := min(matching, plain)
+		return fit(mix{count: n, matching: divideRounded(matching, n), plain: divideRounded(plain, n)}, matching, plain)
+	}
+	n := min(totalMatching, totalPlain)
+	g := mix{matching: divideRounded(totalMatching, n), plain: divideRounded(totalPlain, n)}
+	g.count = min(matching/g.matching, plain/g.plain)
+	g.first = plain - g.count*g.plain
+	return g
+}
+
+// fit keeps rounded groups within what there is.
+func fit(g mix, matching, plain int) mix {
+	g.count = min(g.count, matching/max(1, g.matching), plain/max(1, g.plain))
+	return g
+}
+
+// divideRounded is a/b, half away from zero; both are positive.
+func divideRounded(a, b int) int {
+	return (2*a + b) / (2 * b)
+}
