@@ -1,0 +1,136 @@
+package scale
+
+import "math"
+
+// Count is how many instances of one side, old or updated, there are. Each instance counts once.
+type Count struct {
+	// Leaving are held by a hook before their deletion.
+	Leaving int32
+	// Doomed are to be deleted by the user's choice, and not leaving yet.
+	Doomed int32
+	// Unavailable are neither leaving nor doomed, and not available.
+	Unavailable int32
+	// Available are the rest.
+	Available int32
+}
+
+// staying are the instances that are not leaving.
+func (c Count) staying() int32 { return c.Doomed + c.Unavailable + c.Available }
+
+func (c Count) all() int32 { return c.Leaving + c.staying() }
+
+// Limits are the bounds of a workload, resolved to numbers of instances.
+type Limits struct {
+	// Replicas is the wanted number.
+	Replicas int32
+	// Partition is how many of them stay old.
+	Partition int32
+	// MaxUnavailable is the budget of updates and of deletions that the user chose.
+	MaxUnavailable int32
+	// MaxSurge is how many instances more than Replicas there may be meanwhile.
+	MaxSurge int32
+	// MaxUnavailableScaling limits how many instances may be unavailable while scaling out.
+	// math.MaxInt32 is no limit.
+	MaxUnavailableScaling int32
+	// NoRollback leaves instances beyond the partition updated, when it is raised.
+	NoRollback bool
+	// ForgetLeaving does not count instances that are leaving.
+	ForgetLeaving bool
+}
+
+// Difference is what separates the instances that are from those that are wanted.
+type Difference struct {
+	// Create is how many to create now, of CreateMissing that are missing; CreateOld of the missing ones are old.
+	Create, CreateMissing, CreateOld int32
+	// Delete is how many there are too many; DeleteOld of them, old ones.
+	Delete, DeleteOld int32
+	// DeleteAvailable is how many of all instances to delete, chosen by the user or not, may be available ones.
+	DeleteAvailable int32
+	// Update is how many to move to the new revision, or, when negative, back to the old one.
+	Update int32
+	// UpdateUnavailable is how many may be unavailable while updating, those of surplus instances included. It may
+	// be zero or below: nothing can be updated then that is available.
+	UpdateUnavailable int32
+}
+
+// Differ computes the difference. old and updated count the instances by their revision.
+func Differ(old, updated Count, l Limits) Difference {
+	n := old.all() + updated.all()
+	oldDiff := old.staying() - l.Partition
+	newDiff := updated.staying() - (l.Replicas - l.Partition)
+	if l.NoRollback {
+		oldDiff, newDiff = max(oldDiff, 0), min(newDiff, 0)
+	}
+	unavailable := old.Leaving + old.Unavailable + updated.Leaving + updated.Unavailable
+	doomed := old.Doomed + updated.Doomed
+
+	surge, surgeOld := l.surge(updated.Doomed, doomed, unavailable, oldDiff, newDiff)
+	current, currentOld := n, old.all()
+	if l.ForgetLeaving {
+		current -= old.Leaving + updated.Leaving
+		currentOld -= old.Leaving
+	}
+	target, targetOld := l.Replicas+surge, l.Partition+surgeOld
+
+	d := Difference{}
+	if missing := target - current; missing > 0 {
+		d.CreateMissing = missing
+		d.CreateOld = max(targetOld-currentOld, 0)
+		d.Create = min(missing, max(l.MaxUnavailableScaling-unavailable, 0))
+	}
+	if surplus := current - doomed - target; surplus > 0 {
+		d.Delete = surplus
+		d.DeleteOld = max(currentOld-old.Doomed-targetOld, 0)
+	}
+	spare := saturatingAdd(l.MaxUnavailable, n-l.Replicas)
+	if doomed > 0 || d.Delete > 0 {
+		d.DeleteAvailable = max(saturatingAdd(spare, -unavailable), 0)
+	}
+	d.Update = -newDiff
+	if abs(oldDiff) <= abs(newDiff) {
+		d.Update = oldDiff
+	}
+	if d.Update != 0 {
+		d.UpdateUnavailable = spare
+	}
+	return d
+}
+
+// surge is how many instances more than the wanted ones are to exist now, and how many of these are old.
+func (l Limits) surge(updatedDoomed, doomed, unavailable, oldDiff, newDiff int32) (all, old int32) {
+	if l.MaxSurge <= 0 {
+		return 0, 0
+	}
+	// For deletions that the budget does not cover.
+	var forDoomed, forDoomedOld int32
+	if doomed > 0 {
+		forDoomed = min(max(unavailable+doomed-l.MaxUnavailable, 0), doomed)
+		forDoomedOld = max(forDoomed-updatedDoomed, 0)
+	}
+	// For updates: one side has too many, the other too few.
+	var forUpdate, forUpdateOld int32
+	if oldDiff > 0 && newDiff < 0 || oldDiff < 0 && newDiff > 0 {
+		forUpdate = min(abs(oldDiff), abs(newDiff))
+		back := oldDiff < 0
+		if abs(oldDiff) > abs(newDiff) {
+			back = newDiff > 0
+		}
+		if back {
+			forUpdateOld = forUpdate
+		}
+	}
+	if forDoomed >= forUpdate {
+		all = min(l.MaxSurge, forDoomed)
+		return all, min(all, forDoomedOld)
+	}
+	all = min(l.MaxSurge, forUpdate)
+	return all, min(all, forUpdateOld)
+}
+
+func abs(n int32) int32 {
+	return max(n, -n)
+}
+
+func saturatingAdd(a, b int32) int32 {
+	return int32(min(max(int64(a)+int64(b), math.MinInt32), math.MaxInt32))
+}

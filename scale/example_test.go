@@ -1,0 +1,55 @@
+package scale_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/scale"
+)
+
+func ExampleAmount() {
+	up, _ := scale.Amount(intstr.FromString("33.3%"), 10, scale.Up)
+	down, _ := scale.Amount(intstr.FromString("33.3%"), 10, scale.Down)
+	_, err := scale.Amount(intstr.FromString("a third"), 10, scale.Up)
+	fmt.Println(up, down, err)
+	// Output: 4 3 "a third" is no percentage: it does not end in %
+}
+
+func ExampleAmountOr() {
+	n, err := scale.AmountOr(nil, math.MaxInt32, 10, scale.Up)
+	fmt.Println(n, err)
+	// Output: 2147483647 <nil>
+}
+
+func ExamplePartition() {
+	canary := intstr.FromString("99%")
+	n, err := scale.Partition(&canary, 20)
+	fmt.Println(n, err)
+	// Output: 19 <nil>
+}
+
+func ExampleDiffer() {
+	old := scale.Count{Available: 5}
+	d := scale.Differ(old, scale.Count{}, scale.Limits{Replicas: 5, MaxUnavailable: 1, MaxSurge: 2, MaxUnavailableScaling: math.MaxInt32})
+	fmt.Println("create", d.Create, "update", d.Update, "with", d.UpdateUnavailable, "unavailable")
+	// Output: create 2 update 5 with 1 unavailable
+}
+
+func ExamplePrioritise() {
+	pods := []string{"db-1", "db-10", "db-2"}
+	strategy := &pub.UpdatePriorityStrategy{OrderPriority: []pub.UpdatePriorityOrderTerm{{OrderedKey: "name"}}}
+	err := scale.Prioritise(pods, func(name string) map[string]string { return map[string]string{"name": name} }, strategy)
+	fmt.Println(pods, err)
+	// Output: [db-10 db-2 db-1] <nil>
+}
+
+func ExampleScatter() {
+	pods := []string{"a", "b", "c", "d", "master-1", "master-2"}
+	labelsOf := func(name string) map[string]string { return map[string]string{"role": strings.TrimRight(name, "-0123456789")} }
+	fmt.Println(scale.Scatter(pods, pods, labelsOf, pub.UpdateScatterStrategy{{Key: "role", Value: "master"}}))
+	// Output: [master-1 a b c d master-2]
+}
