@@ -49,7 +49,9 @@ func ExamplePrioritise() {
 
 func ExampleScatter() {
 	pods := []string{"a", "b", "c", "d", "master-1", "master-2"}
-	labelsOf := func(name string) map[string]string { return map[string]string{"role": strings.TrimRight(name, "-0123456789")} }
+	labelsOf := func(name string) map[string]string {
+		return map[string]string{"role": strings.TrimRight(name, "-0123456789")}
+	}
 	fmt.Println(scale.Scatter(pods, pods, labelsOf, pub.UpdateScatterStrategy{{Key: "role", Value: "master"}}))
 	// Output: [master-1 a b c d master-2]
 }
