@@ -15,6 +15,7 @@
 //   - [github.com/kruisekit/kruisekit/revision]: the history of a pod template: is this template new, and what is it called?
 //   - [github.com/kruisekit/kruisekit/lifecycle]: hooks that hold a pod before and after a change, and readiness shared by
 //     several writers.
+//   - [github.com/kruisekit/kruisekit/scale]: how many to create, delete and update, and in which order.
 //
 // # Admission
 //
@@ -26,5 +27,5 @@
 //
 // Imports point down only: api knows nothing of the rest, and nothing imports the test grounds but tests.
 // A package that decides takes values and gives a plan; it imports neither a client nor a clock. More of them come
-// next: inplace, scale, and their siblings.
+// next: inplace and its siblings.
 package kruisekit

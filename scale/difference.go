@@ -64,7 +64,17 @@ func Differ(old, updated Count, l Limits) Difference {
 	unavailable := old.Leaving + old.Unavailable + updated.Leaving + updated.Unavailable
 	doomed := old.Doomed + updated.Doomed
 
-	surge, surgeOld := l.surge(updated.Doomed, doomed, unavailable, oldDiff, newDiff)
+	surge, surgeOld := int32(0), int32(0)
+	if l.MaxSurge > 0 {
+		forDoomed, forDoomedOld := l.surgeForDoomed(doomed, updated.Doomed, unavailable)
+		forUpdate, forUpdateOld := surgeForUpdate(oldDiff, newDiff)
+		surge, surgeOld = forDoomed, forDoomedOld
+		if forUpdate > forDoomed {
+			surge, surgeOld = forUpdate, forUpdateOld
+		}
+		surge = min(surge, l.MaxSurge)
+		surgeOld = min(surgeOld, surge)
+	}
 	current, currentOld := n, old.all()
 	if l.ForgetLeaving {
 		current -= old.Leaving + updated.Leaving
@@ -96,35 +106,27 @@ func Differ(old, updated Count, l Limits) Difference {
 	return d
 }
 
-// surge is how many instances more than the wanted ones are to exist now, and how many of these are old.
-func (l Limits) surge(updatedDoomed, doomed, unavailable, oldDiff, newDiff int32) (all, old int32) {
-	if l.MaxSurge <= 0 {
+// surgeForDoomed is how many instances more than the wanted ones deletions by choice need that the budget does not
+// cover, and how many of these are old.
+func (l Limits) surgeForDoomed(doomed, updatedDoomed, unavailable int32) (all, old int32) {
+	if doomed <= 0 {
 		return 0, 0
 	}
-	// For deletions that the budget does not cover.
-	var forDoomed, forDoomedOld int32
-	if doomed > 0 {
-		forDoomed = min(max(unavailable+doomed-l.MaxUnavailable, 0), doomed)
-		forDoomedOld = max(forDoomed-updatedDoomed, 0)
+	all = min(max(unavailable+doomed-l.MaxUnavailable, 0), doomed)
+	return all, max(all-updatedDoomed, 0)
+}
+
+// surgeForUpdate is how many instances more updates can use, where one side has too many and the other too few. They
+// are of the side that lacks.
+func surgeForUpdate(oldDiff, newDiff int32) (all, old int32) {
+	switch {
+	case oldDiff > 0 && newDiff < 0:
+		return min(oldDiff, -newDiff), 0
+	case oldDiff < 0 && newDiff > 0:
+		all = min(-oldDiff, newDiff)
+		return all, all
 	}
-	// For updates: one side has too many, the other too few.
-	var forUpdate, forUpdateOld int32
-	if oldDiff > 0 && newDiff < 0 || oldDiff < 0 && newDiff > 0 {
-		forUpdate = min(abs(oldDiff), abs(newDiff))
-		back := oldDiff < 0
-		if abs(oldDiff) > abs(newDiff) {
-			back = newDiff > 0
-		}
-		if back {
-			forUpdateOld = forUpdate
-		}
-	}
-	if forDoomed >= forUpdate {
-		all = min(l.MaxSurge, forDoomed)
-		return all, min(all, forDoomedOld)
-	}
-	all = min(l.MaxSurge, forUpdate)
-	return all, min(all, forUpdateOld)
+	return 0, 0
 }
 
 func abs(n int32) int32 {

@@ -25,6 +25,7 @@ func budgets() []budget {
 		{path: "api/apps/v1beta1", allowed: kube(), most: 70},
 		{path: "lifecycle", allowed: kube(), most: 70},
 		{path: "revision", allowed: kube(), most: 70},
+		{path: "scale", allowed: kube(), most: 70},
 	}
 }
 
