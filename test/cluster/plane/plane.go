@@ -43,6 +43,8 @@ type Config struct {
 	Controllers bool
 	// Bound programs die with this process. Others are found again by their records.
 	Bound bool
+	// Env is added to the environment of the programs.
+	Env []string
 	// APIServerFlags and ControllerFlags are added to the command lines of kube-apiserver and kube-controller-manager.
 	APIServerFlags, ControllerFlags []string
 }
@@ -143,6 +145,10 @@ func (p *Plane) watch() {
 	}()
 }
 
+// RecordDir is where the plane in dir has its logs, and the records of its programs for whoever has to stop them after the
+// process that started them.
+func RecordDir(dir string) string { return filepath.Join(dir, "run") }
+
 // run starts one program of the plane.
 func (p *Plane) run(name string, args ...string) (*process.Process, error) {
 	path, ok := p.config.Programs[name]
@@ -150,7 +156,7 @@ func (p *Plane) run(name string, args ...string) (*process.Process, error) {
 		return nil, fmt.Errorf("start %s: not among the programs", name)
 	}
 	started, err := process.Start(process.Spec{
-		Name: name, Path: path, Args: args, Bound: p.config.Bound, Dir: filepath.Join(p.config.Dir, "run"),
+		Name: name, Path: path, Args: args, Env: p.config.Env, Bound: p.config.Bound, Dir: RecordDir(p.config.Dir),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("control plane: %w", err)

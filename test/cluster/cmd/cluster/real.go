@@ -3,16 +3,93 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"time"
 
+	"github.com/kruisekit/kruisekit/test/cluster/binaries"
+	"github.com/kruisekit/kruisekit/test/cluster/image"
 	"github.com/kruisekit/kruisekit/test/cluster/internal/keeper"
+	"github.com/kruisekit/kruisekit/test/cluster/internal/launch"
 )
 
-var errTODO = errors.New("not built yet")
+func (c command) upReal(ctx context.Context) error {
+	if err := c.cache.Build(ctx, binaries.Nodes, os.Stderr); err != nil {
+		return err
+	}
+	config, err := launch.RealNodes(c.cache)
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	started, err := config.Up(ctx)
+	if err != nil {
+		return err
+	}
+	if started {
+		fmt.Fprintf(c.out, "%s is up after %s\n", realNodes, time.Since(begin).Round(time.Second/10))
+	} else {
+		fmt.Fprintf(c.out, "%s is up already\n", realNodes)
+	}
+	return c.printEnv(realNodes)
+}
 
-func (c command) upReal(context.Context) error          { return errTODO }
-func (c command) downReal(context.Context) error        { return nil }
-func (c command) statusReal(context.Context) error      { return nil }
-func (c command) image(context.Context, []string) error { return errTODO }
+func (c command) downReal(ctx context.Context) error {
+	// Whoever has only started the other levels has nothing here, and may not be able to look.
+	config, _ := launch.RealNodes(c.cache)
+	if _, err := os.Stat(config.Dir); errors.Is(err, os.ErrNotExist) && os.Geteuid() != 0 {
+		return nil
+	}
+	begin := time.Now()
+	if err := config.Down(ctx); err != nil {
+		return fmt.Errorf("stop %s: %w", realNodes, err)
+	}
+	fmt.Fprintf(c.out, "%s is down after %s\n", realNodes, time.Since(begin).Round(time.Second/10))
+	return nil
+}
+
+func (c command) statusReal(ctx context.Context) error {
+	config, err := launch.RealNodes(c.cache)
+	if err == nil {
+		err = config.Health(ctx)
+	}
+	if err != nil {
+		fmt.Fprintf(c.out, "%-14s down: %v\n", realNodes, err)
+		return nil
+	}
+	fmt.Fprintf(c.out, "%-14s up, kubeconfig %s\n", realNodes, config.Kubeconfig())
+	return nil
+}
+
+func (c command) image(ctx context.Context, args []string) error {
+	if err := c.flags.Parse(args); err != nil {
+		return fmt.Errorf("image: %w", err)
+	}
+	if c.flags.NArg() == 0 {
+		return errors.New("image: which names?")
+	}
+	config, err := launch.RealNodes(c.cache)
+	if err != nil {
+		return err
+	}
+	pusher, err := config.Pusher(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range c.flags.Args() {
+		pushed, err := pusher.Push(ctx, image.Spec{Name: name})
+		if err != nil {
+			return fmt.Errorf("push %s: %w", name, err)
+		}
+		fmt.Fprintf(c.out, "%s@%s\n", pushed.Name, pushed.Digest)
+	}
+	return nil
+}
+
 func (c command) kubeconfigOf(level string) string {
+	if level == realNodes {
+		config, _ := launch.RealNodes(c.cache)
+		return config.Kubeconfig()
+	}
 	return keeper.Kubeconfig(c.cache.State(level))
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/kruisekit/kruisekit/test/cluster/binaries"
 	"github.com/kruisekit/kruisekit/test/cluster/internal/keeper"
 	"github.com/kruisekit/kruisekit/test/cluster/internal/process"
+	"github.com/kruisekit/kruisekit/test/cluster/nodes"
 	"github.com/kruisekit/kruisekit/test/cluster/plane"
 	"github.com/kruisekit/kruisekit/test/cluster/simulated"
 )
@@ -55,11 +56,11 @@ func Keep(ctx context.Context, c binaries.Cache, r Request) error {
 	} else {
 		config.Plane, err = SimulatedPlane(c)
 		config.Extend = func(ctx context.Context, p *plane.Plane, dir string) (func() error, error) {
-			nodes, err := Simulate(ctx, p, Simulation{Kwok: config.Plane.Programs["kwok"], Dir: dir, Nodes: r.Nodes})
+			added, err := Simulate(ctx, p, Simulation{Kwok: config.Plane.Programs["kwok"], Dir: dir, Nodes: r.Nodes})
 			if err != nil {
 				return nil, err
 			}
-			return nodes.Stop, nil
+			return added.Stop, nil
 		}
 	}
 	if err != nil {
@@ -93,17 +94,24 @@ type Simulation struct {
 
 // Simulate adds simulated nodes to a plane.
 func Simulate(ctx context.Context, p *plane.Plane, s Simulation) (*simulated.Nodes, error) {
-	nodes, err := simulated.Start(ctx, simulated.Config{
+	added, err := simulated.Start(ctx, simulated.Config{
 		Kwok: s.Kwok, Kubeconfig: p.Kubeconfig, Dir: filepath.Join(s.Dir, "kwok"), Nodes: s.Nodes, LeaseDuration: leaseDuration,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("simulate nodes: %w", err)
 	}
 	// Should this process be killed, the next one stops KWOK with the rest.
-	if err := process.Adopt(filepath.Join(s.Dir, "run"), "kwok", nodes.Pid()); err != nil {
-		return nil, errors.Join(err, nodes.Stop())
+	if err := process.Adopt(filepath.Join(s.Dir, "run"), "kwok", added.Pid()); err != nil {
+		return nil, errors.Join(err, added.Stop())
 	}
-	return nodes, nil
+	return added, nil
+}
+
+// RealNodes is the configuration of the machine's one cluster of real nodes. Without its programs, which the error is about,
+// it can still be stopped.
+func RealNodes(c binaries.Cache) (nodes.Config, error) {
+	programs, err := c.Paths(binaries.Nodes)
+	return nodes.Config{Dir: c.State("real"), Programs: programs, Network: nodes.DefaultNetwork()}, err
 }
 
 // SharedDir is where tests share a control plane: those of one work tree, with the same programs.

@@ -1,0 +1,104 @@
+//go:build linux
+
+package nodes
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// connect makes the bridge, whose addresses are those of the machine for the nodes and of the API server.
+func (n Network) connect(ctx context.Context) error {
+	if err := setSysctl("net/ipv4/ip_forward", "1"); err != nil {
+		return err
+	}
+	err := executeAll(ctx,
+		[]string{"ip", "link", "add", n.Bridge, "type", "bridge"},
+		[]string{"ip", "addr", "add", n.mask(n.Host), "dev", n.Bridge},
+		[]string{"ip", "addr", "add", n.API + "/32", "dev", n.Bridge},
+		[]string{"ip", "link", "set", n.Bridge, "up"},
+	)
+	if err != nil {
+		return fmt.Errorf("make the bridge: %w", err)
+	}
+	policy, err := execute(ctx, "iptables", "-S", "FORWARD")
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(policy, "-P FORWARD DROP") {
+		return nil
+	}
+	// Container engines drop by default what they do not know, also between ports of a bridge.
+	for _, rule := range n.rules() {
+		if _, err := execute(ctx, "iptables", append([]string{"-I", "FORWARD"}, rule...)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n Network) rules() [][]string {
+	return [][]string{{"-i", n.Bridge, "-j", "ACCEPT"}, {"-o", n.Bridge, "-j", "ACCEPT"}}
+}
+
+// join connects the network namespace of a node's first process to the bridge, and routes its pods' addresses to it.
+func (n Network) join(ctx context.Context, node, pid int) error {
+	inside := func(command ...string) []string {
+		return append([]string{"nsenter", "--target", strconv.Itoa(pid), "--net", "--"}, command...)
+	}
+	link, address := n.link(node), n.nodeIP(node)
+	commands := [][]string{
+		{"ip", "link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", strconv.Itoa(pid)},
+		{"ip", "link", "set", link, "master", n.Bridge, "up"},
+		inside("ip", "link", "set", "lo", "up"),
+		inside("ip", "addr", "add", n.mask(address), "dev", "eth0"),
+		inside("ip", "link", "set", "eth0", "up"),
+		inside("ip", "route", "add", "default", "via", n.Host),
+		// The namespace of the reader decides which network's sysctls these are.
+		inside("sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward"),
+		{"ip", "route", "replace", n.podRange(node), "via", address},
+	}
+	for other := 1; other <= n.Nodes; other++ {
+		if other != node {
+			commands = append(commands, inside("ip", "route", "add", n.podRange(other), "via", n.nodeIP(other)))
+		}
+	}
+	if err := executeAll(ctx, commands...); err != nil {
+		return fmt.Errorf("connect %s: %w", Name(node), err)
+	}
+	return nil
+}
+
+// disconnect removes what connect and join have made on the machine, as far as it is there. Routes go with the bridge.
+func (n Network) disconnect(ctx context.Context) error {
+	links := []string{n.Bridge}
+	for node := 1; node <= n.Nodes; node++ {
+		links = append(links, n.link(node))
+	}
+	for _, link := range links {
+		// The kernel removes the link of a node that has ended by itself, at some time.
+		if _, err := execute(ctx, "ip", "link", "del", link); err != nil && exists(link) {
+			return err
+		}
+	}
+	for _, rule := range n.rules() {
+		for {
+			if _, err := execute(ctx, "iptables", append([]string{"-C", "FORWARD"}, rule...)...); err != nil {
+				break // there is none, or no more, or no iptables
+			}
+			if _, err := execute(ctx, "iptables", append([]string{"-D", "FORWARD"}, rule...)...); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func exists(link string) bool {
+	_, err := os.Stat(filepath.Join("/sys/class/net", link))
+	return err == nil
+}

@@ -1,0 +1,29 @@
+//go:build !linux
+
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/kruisekit/kruisekit/test/cluster/image"
+)
+
+// ErrUnavailable says that this machine cannot run real nodes.
+var ErrUnavailable = errors.New("not available on this machine")
+
+// Check returns an error that wraps ErrUnavailable and says what is missing.
+func (Config) Check() error { return fmt.Errorf("real nodes need Linux: %w", ErrUnavailable) }
+
+// Up starts nothing here.
+func (c Config) Up(context.Context) (bool, error) { return false, c.Check() }
+
+// Down does nothing: there cannot be a cluster.
+func (Config) Down(context.Context) error { return nil }
+
+// Health is never good here.
+func (c Config) Health(context.Context) error { return c.Check() }
+
+// Pusher has no registry here.
+func (c Config) Pusher(context.Context) (*image.Pusher, error) { return nil, c.Check() }
