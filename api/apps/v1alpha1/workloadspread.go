@@ -60,7 +60,7 @@ type WorkloadSpreadSubset struct {
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
-	Patch runtime.RawExtension `json:"patch,omitempty"`
+	Patch runtime.RawExtension `json:"patch,omitempty,omitzero"`
 }
 
 // WorkloadSpreadStatus is what the controller found, and what admission has promised since.

@@ -69,7 +69,7 @@ type WorkloadSpreadSubset struct {
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
-	Patch runtime.RawExtension `json:"patch,omitempty"`
+	Patch runtime.RawExtension `json:"patch,omitempty,omitzero"`
 }
 
 // WorkloadSpreadScheduleStrategyType says what happens to pods that find no node.
