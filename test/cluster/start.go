@@ -12,19 +12,17 @@ import (
 
 	"github.com/kruisekit/kruisekit/test/cluster/binaries"
 	"github.com/kruisekit/kruisekit/test/cluster/internal/launch"
+	"github.com/kruisekit/kruisekit/test/cluster/nodes"
 	"github.com/kruisekit/kruisekit/test/cluster/plane"
 )
 
 // linger is how long a shared control plane outlives its last user: packages of one run may follow each other.
 const linger = 10 * time.Second
 
-// errUnavailable says that this machine cannot run the wanted level.
-var errUnavailable = errors.New("not available here")
-
 // missing skips the test where the level cannot run, and fails it on other errors or where the level is required.
 func missing(t testing.TB, err error) {
 	t.Helper()
-	lacking := errors.Is(err, binaries.ErrMissing) || errors.Is(err, errUnavailable)
+	lacking := errors.Is(err, binaries.ErrMissing) || errors.Is(err, nodes.ErrUnavailable)
 	if lacking && os.Getenv("KRUISEKIT_REQUIRE_CLUSTER") != "1" {
 		t.Skipf("no test cluster: %v", err)
 	}
@@ -51,7 +49,7 @@ func start(ctx context.Context, t testing.TB, programs binaries.Cache, o Options
 	case Simulated:
 		return simulate(ctx, t, programs, o)
 	case Real:
-		return real3(ctx, t, programs)
+		return attach(ctx, t, programs)
 	}
 	return "", fmt.Errorf("unknown level %q", o.Level)
 }
@@ -103,20 +101,16 @@ func simulate(ctx context.Context, t testing.TB, programs binaries.Cache, o Opti
 	if err != nil {
 		return "", err
 	}
-	nodes, err := launch.Simulate(ctx, p, launch.Simulation{
+	added, err := launch.Simulate(ctx, p, launch.Simulation{
 		Kwok: config.Programs["kwok"], Dir: filepath.Dir(p.Kubeconfig), Nodes: o.Nodes,
 	})
 	if err != nil {
 		return "", err
 	}
 	t.Cleanup(func() {
-		if err := nodes.Stop(); err != nil {
+		if err := added.Stop(); err != nil {
 			t.Errorf("stop the simulated nodes: %v", err)
 		}
 	})
 	return p.Kubeconfig, nil
-}
-
-func real3(context.Context, testing.TB, binaries.Cache) (string, error) {
-	return "", fmt.Errorf("real nodes: %w", errUnavailable)
 }

@@ -1,0 +1,113 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/kruisekit/kruisekit/test/cluster/binaries"
+	"github.com/kruisekit/kruisekit/test/cluster/image"
+	"github.com/kruisekit/kruisekit/test/cluster/internal/flock"
+	"github.com/kruisekit/kruisekit/test/cluster/internal/launch"
+)
+
+// forTests is a file in the state of a cluster of real nodes that a test has started, and that tests stop again. One that
+// somebody has started by hand stays.
+const forTests = "for-tests"
+
+// stopping bounds the end of a cluster of real nodes.
+const stopping = 2 * time.Minute
+
+// attach uses the cluster of real nodes that is up, or starts it.
+func attach(ctx context.Context, t testing.TB, programs binaries.Cache) (string, error) {
+	t.Helper()
+	config, err := launch.RealNodes(programs)
+	if err != nil {
+		return "", err
+	}
+	if err := config.Check(); err != nil {
+		return "", err
+	}
+	// While it is held, no other test process stops the cluster.
+	use, err := flock.Shared(ctx, useLock(config.Dir))
+	if err != nil {
+		return "", fmt.Errorf("wait for other tests to stop the cluster: %w", err)
+	}
+	t.Cleanup(use.Release)
+	started, err := config.Up(ctx)
+	if err != nil {
+		return "", err
+	}
+	if started {
+		if err := os.WriteFile(filepath.Join(config.Dir, forTests), nil, 0o600); err != nil {
+			return "", fmt.Errorf("mark the cluster as one for tests: %w", err)
+		}
+	}
+	return config.Kubeconfig(), nil
+}
+
+func useLock(dir string) string { return filepath.Clean(dir) + ".use" }
+
+// Main runs the tests of a package and then stops the cluster of real nodes, if tests have started it and none uses it any
+// more. A package with tests on real nodes calls it, for otherwise their cluster stays up:
+//
+//	func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }
+func Main(m *testing.M) int {
+	code := m.Run()
+	ctx, cancel := context.WithTimeout(context.Background(), stopping)
+	defer cancel()
+	if err := stopUnused(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "stop the cluster of real nodes:", err)
+		return max(code, 1)
+	}
+	return code
+}
+
+func stopUnused(ctx context.Context) error {
+	programs, err := binaries.Open()
+	if err != nil {
+		return err
+	}
+	config, err := launch.RealNodes(programs)
+	if err != nil {
+		return nil //nolint:nilerr // without its programs no test has started it
+	}
+	if _, err := os.Stat(filepath.Join(config.Dir, forTests)); err != nil {
+		return nil //nolint:nilerr // there is none, or it is not ours
+	}
+	unused, err := flock.TryExclusive(useLock(config.Dir))
+	if errors.Is(err, flock.ErrHeld) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unused.Release()
+	return config.Down(ctx)
+}
+
+// Push makes an image that all nodes can pull, and that no registry outside has. For Real alone.
+func (c *Cluster) Push(t testing.TB, s image.Spec) image.Image {
+	t.Helper()
+	programs, err := binaries.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := launch.RealNodes(programs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pusher, err := config.Pusher(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pushed, err := pusher.Push(t.Context(), s)
+	if err != nil {
+		t.Fatalf("push %s: %v", s.Name, err)
+	}
+	return pushed
+}
