@@ -66,7 +66,9 @@ func (c Config) Kubeconfig() string { return filepath.Join(c.planeDir(), "kubeco
 
 func (c Config) planeDir() string { return filepath.Join(c.Dir, "plane") }
 func (c Config) records() string  { return filepath.Join(c.Dir, "run") }
-func (c Config) borrowed() string { return filepath.Join(c.Dir, "borrowed.json") }
+
+// borrowed lies beside the state directory: it is needed also when somebody has removed that one.
+func (c Config) borrowed() string { return filepath.Clean(c.Dir) + ".borrowed.json" }
 func (c Config) recordDirs() []string {
 	return []string{c.records(), plane.RecordDir(c.planeDir())}
 }
