@@ -74,10 +74,10 @@ func stopUnused(ctx context.Context) error {
 	}
 	config, err := launch.RealNodes(programs)
 	if err != nil {
-		return nil //nolint:nilerr // without its programs no test has started it
+		return nil // without its programs no test has started it
 	}
 	if _, err := os.Stat(filepath.Join(config.Dir, forTests)); err != nil {
-		return nil //nolint:nilerr // there is none, or it is not ours
+		return nil // there is none, or it is not ours
 	}
 	unused, err := flock.TryExclusive(useLock(config.Dir))
 	if errors.Is(err, flock.ErrHeld) {
@@ -93,6 +93,9 @@ func stopUnused(ctx context.Context) error {
 // Push makes an image that all nodes can pull, and that no registry outside has. For Real alone.
 func (c *Cluster) Push(t testing.TB, s image.Spec) image.Image {
 	t.Helper()
+	if c.Level != Real {
+		t.Fatalf("nothing pulls images in a cluster of level %s", c.Level)
+	}
 	programs, err := binaries.Open()
 	if err != nil {
 		t.Fatal(err)

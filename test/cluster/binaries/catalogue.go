@@ -29,8 +29,10 @@ func Programs(s Subset) ([]string, error) {
 	case Simulated:
 		return []string{"etcd", "kube-apiserver", "kubectl", "kube-controller-manager", "kube-scheduler", "kwok"}, nil
 	case Nodes:
-		return []string{"etcd", "kube-apiserver", "kubectl", "kube-controller-manager", "kube-scheduler",
-			"kubelet", "containerd", "containerd-shim-runc-v2", "ctr", "runc", "crane", "pause"}, nil
+		return []string{
+			"etcd", "kube-apiserver", "kubectl", "kube-controller-manager", "kube-scheduler",
+			"kubelet", "containerd", "containerd-shim-runc-v2", "ctr", "runc", "crane", "pause",
+		}, nil
 	}
 	return nil, fmt.Errorf("unknown subset %q of binaries, want one of %v", s, Subsets())
 }
@@ -58,11 +60,13 @@ func catalogue() map[string]program {
 		programs[name] = program{module: "kubernetes", pkg: kubernetes + "/cmd/" + name, pinned: kubernetes, ldflags: kubernetesVersion}
 	}
 	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr"} {
-		programs[name] = program{module: "containerd", pkg: containerd + "/cmd/" + name, pinned: containerd,
+		programs[name] = program{
+			module: "containerd", pkg: containerd + "/cmd/" + name, pinned: containerd,
 			tags: "no_btrfs,no_devmapper,no_zfs",
 			ldflags: func(version string) string {
 				return " -X " + containerd + "/version.Version=" + strings.TrimPrefix(version, "v")
-			}}
+			},
+		}
 	}
 	return programs
 }

@@ -47,7 +47,7 @@ func busyboxLayer(ctx context.Context, busybox string) ([]byte, error) {
 			return nil, err
 		}
 	}
-	for _, applet := range strings.Fields(string(list)) {
+	for applet := range strings.FieldsSeq(string(list)) {
 		if applet == "busybox" || applet == "bash" {
 			continue
 		}

@@ -21,13 +21,9 @@ func (p *Pusher) putBlob(ctx context.Context, repository, digest string, content
 	if _, err := do(ctx, http.MethodHead, blobs+digest, body{}); err == nil {
 		return nil
 	}
-	begun, err := do(ctx, http.MethodPost, blobs+"uploads/", body{})
+	location, err := do(ctx, http.MethodPost, blobs+"uploads/", body{})
 	if err != nil {
 		return err
-	}
-	location, err := begun.Request.URL.Parse(begun.Header.Get("Location"))
-	if err != nil {
-		return fmt.Errorf("upload %s: where to: %w", digest, err)
 	}
 	query := location.Query()
 	query.Set("digest", digest)
@@ -47,8 +43,8 @@ type body struct {
 	content   []byte
 }
 
-// do returns the response with its body consumed.
-func do(ctx context.Context, method, target string, b body) (*http.Response, error) {
+// do returns the location that the response names, if any.
+func do(ctx context.Context, method, target string, b body) (*url.URL, error) {
 	request, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(b.content))
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", method, target, err)
@@ -66,5 +62,9 @@ func do(ctx context.Context, method, target string, b body) (*http.Response, err
 	if response.StatusCode >= http.StatusMultipleChoices {
 		return nil, fmt.Errorf("%s %s: %s: %s", method, target, response.Status, answer)
 	}
-	return response, nil
+	location, err := response.Request.URL.Parse(response.Header.Get("Location"))
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: location: %w", method, target, err)
+	}
+	return location, nil
 }

@@ -24,8 +24,10 @@ type borrowed struct {
 
 // sysctls that change: the first for routing between the nodes, the others by kubelets, which insist on their values.
 func sysctls() []string {
-	return []string{"net/ipv4/ip_forward", "vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
-		"kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"}
+	return []string{
+		"net/ipv4/ip_forward", "vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
+		"kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes",
+	}
 }
 
 func sysctlFile(name string) string { return filepath.Join("/proc/sys", name) }

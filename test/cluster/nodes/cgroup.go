@@ -108,7 +108,7 @@ func removeTree(root string) error {
 		if err != nil {
 			continue
 		}
-		for _, pid := range strings.Fields(string(pids)) {
+		for pid := range strings.FieldsSeq(string(pids)) {
 			if number, err := strconv.Atoi(pid); err == nil && number > 1 {
 				_ = syscall.Kill(number, syscall.SIGKILL)
 			}

@@ -69,6 +69,7 @@ func (c Config) records() string  { return filepath.Join(c.Dir, "run") }
 
 // borrowed lies beside the state directory: it is needed also when somebody has removed that one.
 func (c Config) borrowed() string { return filepath.Clean(c.Dir) + ".borrowed.json" }
+
 func (c Config) recordDirs() []string {
 	return []string{c.records(), plane.RecordDir(c.planeDir())}
 }

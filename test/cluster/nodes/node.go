@@ -25,7 +25,7 @@ const socket = "/run/containerd/containerd.sock"
 const first = `set -e
 mount --make-rslave /
 mount --make-rshared /
-mount -t proc proc /proc
+mount -t proc none /proc
 for dir in run var/lib var/log; do mount --bind "$1/$dir" "/$dir"; done
 touch ` + own + `/ready
 exec "$2"

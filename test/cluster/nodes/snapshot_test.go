@@ -37,8 +37,10 @@ func take(t *testing.T, config nodes.Config) snapshot {
 		entries, _ := filepath.Glob(filepath.Join(dir, "*"))
 		s["files"] = append(s["files"], entries...)
 	}
-	for _, name := range []string{"net/ipv4/ip_forward", "vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic",
-		"kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"} {
+	for _, name := range []string{
+		"net/ipv4/ip_forward", "vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic",
+		"kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes",
+	} {
 		s["sysctls"] = append(s["sysctls"], name+": "+strings.Join(fileLines(t, "/proc/sys/"+name), ""))
 	}
 	return s

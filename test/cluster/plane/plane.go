@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -121,8 +122,8 @@ func start(ctx context.Context, config Config) (p *Plane, err error) {
 // Stop ends all programs, the last started first. The directory stays, for its logs.
 func (p *Plane) Stop() error {
 	var failures []error
-	for i := len(p.processes) - 1; i >= 0; i-- {
-		failures = append(failures, p.processes[i].Stop(grace))
+	for _, one := range slices.Backward(p.processes) {
+		failures = append(failures, one.Stop(grace))
 	}
 	p.processes = nil
 	return errors.Join(failures...)

@@ -16,7 +16,7 @@ const firstPort, lastPort, portTries = 14000, 29999, 100
 func FreePort() (int, error) {
 	var last error
 	for range portTries {
-		port := firstPort + rand.IntN(lastPort-firstPort+1)                 //nolint:gosec // not a secret
+		port := firstPort + rand.IntN(lastPort-firstPort+1)
 		listener, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port)) //nolint:noctx // returns at once
 		if err != nil {
 			last = err

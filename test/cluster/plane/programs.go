@@ -56,7 +56,8 @@ func (p *Plane) startAPIServer(ctx context.Context, etcd string, admin pki.Pair)
 	if err != nil {
 		return err
 	}
-	args := []string{"--etcd-servers=" + etcd, "--bind-address=" + p.config.Address, "--advertise-address=" + p.config.Address,
+	args := []string{
+		"--etcd-servers=" + etcd, "--bind-address=" + p.config.Address, "--advertise-address=" + p.config.Address,
 		"--secure-port=" + strconv.Itoa(p.config.Port), "--tls-cert-file=" + serving.CertFile,
 		"--tls-private-key-file=" + serving.KeyFile, "--client-ca-file=" + p.Authority.File,
 		"--kubelet-client-certificate=" + admin.CertFile, "--kubelet-client-key=" + admin.KeyFile,
@@ -64,7 +65,8 @@ func (p *Plane) startAPIServer(ctx context.Context, etcd string, admin pki.Pair)
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + public,
 		"--service-account-signing-key-file=" + private, "--service-cluster-ip-range=" + services,
 		// Webhooks and aggregated APIs behind a Service are called at their endpoints: there is no kube-proxy.
-		"--enable-aggregator-routing=true"}
+		"--enable-aggregator-routing=true",
+	}
 	if strings.HasPrefix(p.config.Address, "127.") {
 		// A loopback address is no valid endpoint of the kubernetes Service.
 		args = append(args, "--endpoint-reconciler-type=none")
@@ -100,9 +102,11 @@ func (p *Plane) startControllers() error {
 	}
 	private := filepath.Join(p.config.Dir, "pki", "service-account.key")
 	// No serving port: several planes may run side by side, and nobody asks these two anything.
-	args := []string{"--kubeconfig=" + users["kube-controller-manager"], "--secure-port=0", "--leader-elect=false",
+	args := []string{
+		"--kubeconfig=" + users["kube-controller-manager"], "--secure-port=0", "--leader-elect=false",
 		"--use-service-account-credentials=true", "--service-account-private-key-file=" + private,
-		"--root-ca-file=" + p.Authority.File, requests, requestBurst}
+		"--root-ca-file=" + p.Authority.File, requests, requestBurst,
+	}
 	if _, err := p.run("kube-controller-manager", append(args, p.config.ControllerFlags...)...); err != nil {
 		return err
 	}

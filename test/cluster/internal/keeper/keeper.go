@@ -50,7 +50,7 @@ func Run(ctx context.Context, c Config) (err error) {
 		return fmt.Errorf("keep plane: %w", err)
 	}
 	defer life.Release()
-	if err := clear(c.Dir); err != nil {
+	if err := clearAway(c.Dir); err != nil {
 		return err
 	}
 	c.Plane.Dir, c.Plane.Bound = filepath.Join(c.Dir, planeDir), true
@@ -83,7 +83,7 @@ func (c Config) untilIdle(ctx context.Context, p *plane.Plane) (*flock.Lock, err
 	for {
 		select {
 		case <-ctx.Done():
-			return nil, nil //nolint:nilerr // being told to end is no failure
+			return nil, nil // being told to end is no failure
 		case <-p.Done():
 			return nil, errors.New("a program of the plane has ended; see its log")
 		case <-ticker.C:
@@ -134,7 +134,7 @@ func (c Config) close() (*flock.Lock, error) {
 }
 
 // clear removes what a keeper that was killed has left.
-func clear(dir string) error {
+func clearAway(dir string) error {
 	if err := process.StopRecorded(filepath.Join(dir, planeDir, "run"), grace); err != nil {
 		return fmt.Errorf("clear the remains of a plane: %w", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -96,13 +95,10 @@ type Simulation struct {
 func Simulate(ctx context.Context, p *plane.Plane, s Simulation) (*simulated.Nodes, error) {
 	added, err := simulated.Start(ctx, simulated.Config{
 		Kwok: s.Kwok, Kubeconfig: p.Kubeconfig, Dir: filepath.Join(s.Dir, "kwok"), Nodes: s.Nodes, LeaseDuration: leaseDuration,
+		Bound: true,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("simulate nodes: %w", err)
-	}
-	// Should this process be killed, the next one stops KWOK with the rest.
-	if err := process.Adopt(filepath.Join(s.Dir, "run"), "kwok", added.Pid()); err != nil {
-		return nil, errors.Join(err, added.Stop())
 	}
 	return added, nil
 }

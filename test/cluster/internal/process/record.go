@@ -28,11 +28,6 @@ func recordOf(name string, pid int) Record {
 	return Record{Name: name, PID: pid, StartTime: startTime(pid)}
 }
 
-// Adopt records a process that something else started, so that StopRecorded finds it.
-func Adopt(dir, name string, pid int) error {
-	return recordOf(name, pid).save(filepath.Join(dir, name+recordSuffix))
-}
-
 // Records reads the records in a directory, by name. A record that was being written when its writer died is skipped.
 func Records(dir string) ([]Record, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*"+recordSuffix))
