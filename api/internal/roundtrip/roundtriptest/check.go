@@ -39,7 +39,7 @@ type Old[O, H any] interface {
 // The functions in fill make the values of some types likelier to be meaningful.
 func Check[O, H any, PO Old[O, H], PH roundtrip.Object[H]](t *testing.T, losses Losses, fill ...any) {
 	t.Helper()
-	for seed := range int64(500) {
+	for seed := range int64(200) {
 		filler := Filler(seed, fill...)
 		old := PO(new(O))
 		filler.Fill(old)
