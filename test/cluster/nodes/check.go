@@ -25,7 +25,7 @@ func (c Config) Check() error {
 	}
 	var missing []string
 	for program, debian := range map[string]string{
-		"ip": "iproute2", "iptables": "iptables", "nsenter": "util-linux", "mount": "mount", "busybox": "busybox-static",
+		"ip": "iproute2", "iptables": "iptables", "nsenter": "util-linux", "setpriv": "util-linux", "mount": "mount", "busybox": "busybox-static",
 	} {
 		if _, err := exec.LookPath(program); err != nil {
 			missing = append(missing, debian)
@@ -36,6 +36,7 @@ func (c Config) Check() error {
 	}
 	if len(missing) > 0 {
 		slices.Sort(missing)
+		missing = slices.Compact(missing)
 		return fmt.Errorf("real nodes need these packages: %s: %w", strings.Join(missing, " "), ErrUnavailable)
 	}
 	if _, err := os.Stat(Busybox); err != nil {

@@ -75,7 +75,9 @@ type program struct {
 }
 
 func (c Config) runIn(holder int, p program) (*process.Process, error) {
-	command := enter(holder, append([]string{c.Programs[p.name]}, p.args...)...)
+	// Entering a PID namespace makes nsenter the parent of the program rather than the program itself. It is the one on
+	// record, so the program is to die with it.
+	command := enter(holder, append([]string{"setpriv", "--pdeathsig", "KILL", "--", c.Programs[p.name]}, p.args...)...)
 	return c.run(process.Spec{Name: fmt.Sprintf("%s-%d", p.name, p.node), Path: "nsenter", Args: command[1:]})
 }
 

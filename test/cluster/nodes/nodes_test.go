@@ -171,9 +171,10 @@ func TestDownLeavesNothing(t *testing.T) {
 	down(t, config) // of nothing is no failure
 }
 
-// kill kills programs of the cluster that are recorded.
+// kill kills programs of the cluster that are recorded, and waits until they have ended.
 func kill(t *testing.T, config nodes.Config, selected func(name string) bool) {
 	t.Helper()
+	var killed []process.Record
 	for _, dir := range []string{filepath.Join(config.Dir, "run"), plane.RecordDir(filepath.Join(config.Dir, "plane"))} {
 		records, err := process.Records(dir)
 		if err != nil {
@@ -184,9 +185,24 @@ func kill(t *testing.T, config nodes.Config, selected func(name string) bool) {
 				if err := r.Signal(syscall.SIGKILL); err != nil {
 					t.Fatal(err)
 				}
+				killed = append(killed, r)
 			}
 		}
 	}
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	if err := process.Poll(ctx, func(context.Context) error { return allEnded(killed) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func allEnded(records []process.Record) error {
+	for _, r := range records {
+		if r.Alive() {
+			return fmt.Errorf("%s runs", r.Name)
+		}
+	}
+	return nil
 }
 
 func TestUpOvercomesWhatWasKilled(t *testing.T) {
