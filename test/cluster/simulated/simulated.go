@@ -77,8 +77,12 @@ func (n *Nodes) run() error {
 	n.process, err = process.Start(process.Spec{
 		Name: "kwok", Path: n.config.Kwok, Dir: n.config.Dir, Bound: n.config.Bound,
 		Args: []string{"--kubeconfig=" + n.config.Kubeconfig, "--config=" + path, "--v=WARN"},
-		// KWOK would else merge the configuration of whoever runs this.
-		Env: []string{"KWOK_WORKDIR=" + filepath.Join(n.config.Dir, "none")},
+		Env: []string{
+			// KWOK would else merge the configuration of whoever runs this.
+			"KWOK_WORKDIR=" + filepath.Join(n.config.Dir, "none"),
+			// It turns over a lot and keeps little.
+			"GOGC=300",
+		},
 	})
 	return err
 }

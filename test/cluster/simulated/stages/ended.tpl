@@ -10,7 +10,7 @@
     {{- $exitCode = get ($.metadata.annotations | default dict) "simulated.kruisekit.dev/exit-code" | atoi -}}
   {{- end -}}
   {{- $list := list -}}
-  {{- range get $.status $key -}}
+  {{- range get $.status $key | default list -}}
     {{- $is := deepCopy . -}}
     {{- $state := .state | default dict -}}
     {{- if not $state.terminated -}}
