@@ -29,6 +29,7 @@ func TestPods(t *testing.T) {
 		"a finalizer keeps a pod that has ended":                  testFinalizer,
 		"a grace period is waited for":                            testGrace,
 		"images that cannot be pulled, or crash":                  testFailingImages,
+		"a pod that has nothing but a container ends":             testBare,
 		"a pod of a job completes":                                testComplete,
 		"a pod of a job fails":                                    testCompleteFailed,
 		"an image changes where containers never restart":         testImageNever,
@@ -244,6 +245,16 @@ func testFailingImages(t *testing.T, w *world) {
 	if s := statusOf(pod, "main"); pod.Status.Phase != corev1.PodRunning || s.RestartCount != 1 || s.LastTerminationState.Terminated == nil {
 		t.Errorf("phase %s, %+v", pod.Status.Phase, s)
 	}
+}
+
+func testBare(t *testing.T, w *world) {
+	grace := int64(1)
+	w.create(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "bare"}, Spec: corev1.PodSpec{
+		TerminationGracePeriodSeconds: &grace, Containers: []corev1.Container{{Name: "main", Image: "nginx"}},
+	}})
+	w.await(t, "bare", ready)
+	w.delete(t, "bare")
+	w.await(t, "bare", func(*corev1.Pod) bool { return false })
 }
 
 func never(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever }
