@@ -13,13 +13,19 @@ func Same(a, b *corev1.PodTemplateSpec) bool {
 	if apiequality.Semantic.DeepEqual(a, b) {
 		return true
 	}
+	return apiequality.Semantic.DeepEqual(Comparable(a, b))
+}
+
+// Comparable gives copies of two templates that differ only where the pods made from them do: the defaults of
+// the API server are filled in, and a pull policy that is one of them is the same in both.
+func Comparable(a, b *corev1.PodTemplateSpec) (*corev1.PodTemplateSpec, *corev1.PodTemplateSpec) {
 	a, b = a.DeepCopy(), b.DeepCopy()
 	a.CreationTimestamp, b.CreationTimestamp = metav1.Time{}, metav1.Time{}
 	fillDefaults(&a.Spec)
 	fillDefaults(&b.Spec)
 	alignPullPolicies(a.Spec.Containers, b.Spec.Containers)
 	alignPullPolicies(a.Spec.InitContainers, b.Spec.InitContainers)
-	return apiequality.Semantic.DeepEqual(a, b)
+	return a, b
 }
 
 // SameData is Same for the data of two revisions. Data that holds no template is the same only as equal bytes.
@@ -41,12 +47,9 @@ func SameData(a, b []byte) bool {
 // alignPullPolicies gives a container without a pull policy the one of its counterpart where that is a default:
 // the API server's depends on the tag, the reference's webhook always says Always.
 func alignPullPolicies(a, b []corev1.Container) {
-	if len(a) != len(b) {
-		return
-	}
 	for i := range a {
-		x, y := &a[i], &b[i]
-		if x.ImagePullPolicy == "" && y.ImagePullPolicy == "" || x.Image != y.Image {
+		x, y := &a[i], counterpart(b, i, a[i].Name)
+		if y == nil {
 			continue
 		}
 		if x.ImagePullPolicy == "" && isDefaultPullPolicy(y) {
@@ -56,6 +59,19 @@ func alignPullPolicies(a, b []corev1.Container) {
 			y.ImagePullPolicy = x.ImagePullPolicy
 		}
 	}
+}
+
+// counterpart finds a container by name, most likely at the same place.
+func counterpart(in []corev1.Container, at int, name string) *corev1.Container {
+	if at < len(in) && in[at].Name == name {
+		return &in[at]
+	}
+	for i := range in {
+		if in[i].Name == name {
+			return &in[i]
+		}
+	}
+	return nil
 }
 
 func isDefaultPullPolicy(c *corev1.Container) bool {

@@ -55,6 +55,12 @@ type InPlaceUpdateState struct {
 type InPlaceUpdateContainerStatus struct {
 	// ImageID as in the container's status.
 	ImageID string `json:"imageID,omitempty"`
+	// ContainerID as in the container's status. Other writers of the state leave it out, as the fields below.
+	ContainerID string `json:"containerID,omitempty"`
+	// RestartCount as in the container's status.
+	RestartCount int32 `json:"restartCount,omitempty"`
+	// Image of the spec that the container was started from.
+	Image string `json:"image,omitempty"`
 }
 
 // InPlaceUpdatePreCheckBeforeNext is what must hold before the next batch.

@@ -23,6 +23,7 @@ func budgets() []budget {
 	return []budget{
 		{path: "api/pub", allowed: kube(), most: 70},
 		{path: "api/apps/v1beta1", allowed: kube(), most: 70},
+		{path: "inplace", allowed: kube(), most: 72},
 		{path: "lifecycle", allowed: kube(), most: 70},
 		{path: "revision", allowed: kube(), most: 70},
 		{path: "scale", allowed: kube(), most: 70},

@@ -1,0 +1,65 @@
+package inplace
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+)
+
+// AnnotationError says that an annotation of a pod cannot be read. Removing it, or recreating the pod, is for
+// somebody who knows why.
+type AnnotationError struct {
+	// Key of the annotation.
+	Key string
+	// Err is what is wrong with it.
+	Err error
+}
+
+// Error names the annotation.
+func (e *AnnotationError) Error() string {
+	return fmt.Sprintf("metadata.annotations[%s]: %v", e.Key, e.Err)
+}
+
+// Unwrap is what is wrong with it.
+func (e *AnnotationError) Unwrap() error { return e.Err }
+
+// errNoState is for a pod in its grace period.
+var errNoState = errors.New("is missing, although the pod has a grace period")
+
+// StateOf reads how far the latest in-place update of a pod has come; nil for a pod that never had one.
+func StateOf(pod *corev1.Pod) (*pub.InPlaceUpdateState, error) {
+	key, text := annotation(pod, pub.InPlaceUpdateStateKey, pub.InPlaceUpdateStateKeyOld)
+	if text == "" {
+		return nil, nil
+	}
+	s, err := decodeState(text)
+	if err != nil {
+		return nil, &AnnotationError{Key: key, Err: err}
+	}
+	return s, nil
+}
+
+// GraceOf reads the change that waits in a pod for the end of its grace period; nil when none does.
+func GraceOf(pod *corev1.Pod) (*pub.InPlaceUpdateGrace, error) {
+	key, text := annotation(pod, pub.InPlaceUpdateGraceKey, pub.InPlaceUpdateGraceKeyOld)
+	if text == "" {
+		return nil, nil
+	}
+	g := new(pub.InPlaceUpdateGrace)
+	if err := json.Unmarshal([]byte(text), g); err != nil {
+		return nil, &AnnotationError{Key: key, Err: err}
+	}
+	return g, nil
+}
+
+// annotation is the text under a key, or else under an older one. An empty text is as good as none.
+func annotation(pod *corev1.Pod, key, older string) (from, text string) {
+	if text, ok := pod.Annotations[key]; ok {
+		return key, text
+	}
+	return older, pod.Annotations[older]
+}

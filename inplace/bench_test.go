@@ -1,0 +1,85 @@
+package inplace_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/inplace"
+)
+
+// typical is a template with three containers of 20 variables each.
+func typical(tag string) *corev1.PodTemplateSpec {
+	t := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web", "version": tag}}}
+	t.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: pub.InPlaceUpdateReady}}
+	for i := range 3 {
+		c := corev1.Container{
+			Name: fmt.Sprintf("c%d", i), Image: "registry.example.com/team/app:" + tag, Ports: []corev1.ContainerPort{{ContainerPort: 80}},
+			Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("1Gi")},
+				Limits:   corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("2Gi")},
+			},
+			ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/ready"}}},
+			VolumeMounts:   []corev1.VolumeMount{{Name: "data", MountPath: "/data"}},
+		}
+		for j := range 20 {
+			c.Env = append(c.Env, corev1.EnvVar{Name: fmt.Sprintf("VAR_%d", j), Value: "some value"})
+		}
+		t.Spec.Containers = append(t.Spec.Containers, c)
+	}
+	return t
+}
+
+func BenchmarkDiff(b *testing.B) {
+	from, to := typical("1"), typical("2")
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := inplace.Diff(from, to, inplace.Options{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkStep decides for one pod in each situation that a rollout walks through again and again.
+func BenchmarkStep(b *testing.B) {
+	now := time.Unix(1e9, 0)
+	change, err := inplace.Diff(typical("1"), typical("2"), inplace.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	idle := running(typical("1"), "web-1")
+	waits := idle.DeepCopy()
+	waits.Labels[pub.PodRevisionLabelKey] = "web-2"
+	waits.Annotations = map[string]string{pub.InPlaceUpdateStateKey: `{"revision":"web-2","updateTimestamp":"2026-11-21T03:00:05Z",` +
+		`"lastContainerStatuses":{` + lastOf("c0") + "," + lastOf("c1") + "," + lastOf("c2") + `},"updateImages":true,` +
+		`"containerBatchesRecord":[{"timestamp":"2026-11-21T03:00:05Z","containers":["c0","c1","c2"]}]}`}
+	for i := range waits.Spec.Containers {
+		waits.Spec.Containers[i].Image = "registry.example.com/team/app:2"
+	}
+	for name, decide := range map[string]func() (inplace.Action, error){
+		"idle":  func() (inplace.Action, error) { return inplace.Step(idle, inplace.Rules{}, now) },
+		"waits": func() (inplace.Action, error) { return inplace.Step(waits, inplace.Rules{}, now) },
+		"begins": func() (inplace.Action, error) {
+			return inplace.Begin(inplace.Update{Pod: idle, Change: change, Revision: "web-2"}, inplace.Rules{}, now)
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := decide(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func lastOf(container string) string {
+	return `"` + container + `":{"imageID":"id-of-registry.example.com/team/app:1","containerID":"containerd://` + container +
+		`-0","image":"registry.example.com/team/app:1"}`
+}

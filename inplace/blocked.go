@@ -1,0 +1,75 @@
+package inplace
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Block is one reason why a change cannot be made in a running pod.
+type Block struct {
+	// Path of the field in the template, with the names of containers and other named things in brackets, as in
+	// spec.containers[app].env[LEVEL].value.
+	Path string
+	// Why it cannot change.
+	Why string
+}
+
+// BlockedError says that a change cannot be made in a running pod: the pod must be created anew.
+type BlockedError struct {
+	// Blocks are all the reasons, by path.
+	Blocks []Block
+}
+
+// shown is how many reasons a message tells.
+const shown = 5
+
+// Error tells the first few reasons.
+func (e *BlockedError) Error() string {
+	var b strings.Builder
+	b.WriteString("cannot be changed in place: ")
+	for i, block := range e.Blocks {
+		if i == shown {
+			fmt.Fprintf(&b, "; and %d more", len(e.Blocks)-shown)
+			break
+		}
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		b.WriteString(block.Path + ": " + block.Why)
+	}
+	return b.String()
+}
+
+// whyFixed is the reason for a field that is none of those that may change. parts are the path from the
+// container on, or from the template on.
+func whyFixed(parts []string, inContainer bool) string {
+	if len(parts) == 0 {
+		return "it cannot change in a running pod"
+	}
+	first, _, _ := strings.Cut(parts[0], "[")
+	if !inContainer {
+		switch first {
+		case "volumes":
+			return "a running pod keeps its volumes"
+		case "nodeName", "nodeSelector", "affinity", "topologySpreadConstraints", "schedulerName", "tolerations":
+			return "a running pod stays where it is scheduled"
+		}
+		return "the API server lets it not change in a running pod"
+	}
+	switch first {
+	case "env", "envFrom":
+		return "a container keeps its environment, but for values fed from labels and annotations"
+	case "command", "args", "workingDir":
+		return "a container keeps its command"
+	case "volumeMounts", "volumeDevices":
+		return "a running pod keeps its mounts"
+	case "livenessProbe", "readinessProbe", "startupProbe":
+		return "a running pod keeps its probes"
+	case "resources":
+		if last := parts[len(parts)-1]; last == "cpu" || last == "memory" {
+			return "cpu and memory are not changed in place here"
+		}
+		return "resources other than cpu and memory stay as they are"
+	}
+	return "the API server lets it not change in a running pod"
+}

@@ -1,0 +1,117 @@
+package inplace
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+)
+
+// Change is what leads from one template to another in running pods. It is computed once for two revisions, and
+// only read after that.
+type Change struct {
+	// Images by container.
+	Images map[string]string
+	// Resources by container: the values of cpu and memory that change.
+	Resources map[string]corev1.ResourceRequirements
+	// RefMetadata are, by container, the labels and annotations that feed its environment and that get a new value.
+	RefMetadata map[string]metav1.ObjectMeta
+	// Metadata is the rest of the change of labels and annotations, and of finalizers.
+	Metadata Metadata
+	// Env are the containers whose environment changes with the metadata.
+	Env []string
+}
+
+// Metadata is a change of a pod's metadata.
+type Metadata struct {
+	// Labels and Annotations with their new values; nil removes one.
+	Labels, Annotations map[string]*string
+	// AddFinalizers and RemoveFinalizers change the finalizers.
+	AddFinalizers, RemoveFinalizers []string
+}
+
+// Empty says that nothing changes.
+func (c *Change) Empty() bool {
+	return len(c.Images) == 0 && len(c.Resources) == 0 && len(c.RefMetadata) == 0 && c.Metadata.empty() && len(c.Env) == 0
+}
+
+func (m *Metadata) empty() bool {
+	return len(m.Labels) == 0 && len(m.Annotations) == 0 && len(m.AddFinalizers) == 0 && len(m.RemoveFinalizers) == 0
+}
+
+// over gives this change on top of an older one that is not made yet.
+func (c *Change) over(older *Change) *Change {
+	if older == nil || older.Empty() {
+		return c
+	}
+	merged := Change{
+		Images: overlay(older.Images, c.Images), Resources: mergeResources(older.Resources, c.Resources),
+		RefMetadata: mergeRefs(older.RefMetadata, c.RefMetadata), Env: union(older.Env, c.Env),
+	}
+	merged.Metadata = older.Metadata.then(c.Metadata)
+	// A key that was to feed a container, and is now removed or no longer fed, must not come back with its old value.
+	for name, refs := range merged.RefMetadata {
+		newer := c.RefMetadata[name]
+		refs.Labels = without(refs.Labels, c.Metadata.Labels, newer.Labels)
+		refs.Annotations = without(refs.Annotations, c.Metadata.Annotations, newer.Annotations)
+		merged.RefMetadata[name] = refs
+	}
+	for _, refs := range c.RefMetadata {
+		drop(merged.Metadata.Labels, refs.Labels)
+		drop(merged.Metadata.Annotations, refs.Annotations)
+	}
+	return &merged
+}
+
+func (m Metadata) then(newer Metadata) Metadata {
+	return Metadata{
+		Labels:           overlay(m.Labels, newer.Labels),
+		Annotations:      overlay(m.Annotations, newer.Annotations),
+		AddFinalizers:    union(minus(m.AddFinalizers, newer.RemoveFinalizers), newer.AddFinalizers),
+		RemoveFinalizers: union(minus(m.RemoveFinalizers, newer.AddFinalizers), newer.RemoveFinalizers),
+	}
+}
+
+// planned is the change that waits in a pod for the end of its grace period.
+func planned(pod *corev1.Pod, g *pub.InPlaceUpdateGrace) (*Change, error) {
+	c := &Change{
+		Images: g.ContainerImages, Resources: g.ContainerResources, RefMetadata: g.ContainerRefMetadata,
+		Env: sorted(g.ContainerRefMetadata),
+	}
+	if g.UpdateEnvFromMetadata && len(c.Env) == 0 {
+		// Removed keys feed somebody, and are not told by container.
+		for i := range pod.Spec.Containers {
+			c.Env = append(c.Env, pod.Spec.Containers[i].Name)
+		}
+	}
+	var err error
+	if c.Metadata, err = decodeMetadata(g.MetaDataPatch); err != nil {
+		return nil, &AnnotationError{Key: pub.InPlaceUpdateGraceKey, Err: err}
+	}
+	return c, nil
+}
+
+// left is the change that waits in a pod for its next batches.
+func left(s *pub.InPlaceUpdateState) *Change {
+	return &Change{
+		Images: s.NextContainerImages, Resources: s.NextContainerResources, RefMetadata: s.NextContainerRefMetadata,
+		Env: sorted(s.NextContainerRefMetadata),
+	}
+}
+
+// due is what of a change a pod does not have yet. What feeds an environment is always due.
+func (c *Change) due(pod *corev1.Pod) *Change {
+	d := *c
+	d.Images, d.Resources = map[string]string{}, map[string]corev1.ResourceRequirements{}
+	for name, image := range c.Images {
+		if has := containerOf(pod, name); has != nil && has.Image != image {
+			d.Images[name] = image
+		}
+	}
+	for name, resources := range c.Resources {
+		if has := containerOf(pod, name); has != nil {
+			d.Resources[name] = resources
+		}
+	}
+	return &d
+}

@@ -1,0 +1,205 @@
+package inplace
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+)
+
+// Completed says whether no in-place update of a pod is under way any more; else the note says what it waits for.
+// An annotation that cannot be read is never complete.
+func Completed(pod *corev1.Pod, r Rules) (bool, Note) {
+	for _, key := range []string{pub.InPlaceUpdateGraceKey, pub.InPlaceUpdateGraceKeyOld} {
+		if _, ok := pod.Annotations[key]; ok {
+			return false, note(pod, NoteGrace, "the change is written when the grace period ends")
+		}
+	}
+	state, err := StateOf(pod)
+	switch {
+	case err != nil:
+		return false, note(pod, NoteUnreadable, err.Error())
+	case state == nil:
+		return true, Note{}
+	case hasMore(state):
+		return false, note(pod, NoteBatch, "containers are left for a later batch")
+	}
+	waits := incomplete(pod, state, r)
+	return waits.code == "", waits.of(pod)
+}
+
+// waiting is what keeps an update from being complete; zero for nothing. It is written out only when somebody asks.
+type waiting struct {
+	code, container, text string
+	// image that does not run yet, and why.
+	image string
+	cause *corev1.ContainerStateWaiting
+}
+
+func (w waiting) of(pod *corev1.Pod) Note {
+	if w.code == "" {
+		return Note{}
+	}
+	text := w.text
+	switch {
+	case w.image != "" && w.cause != nil && w.cause.Reason != "":
+		text = "container " + w.container + " does not run image " + w.image + " yet: " + w.cause.Reason + ": " + w.cause.Message
+	case w.image != "":
+		text = "container " + w.container + " does not run image " + w.image + " yet"
+	case w.container != "":
+		text = "container " + w.container + " " + text
+	}
+	return note(pod, w.code, text)
+}
+
+func hasMore(s *pub.InPlaceUpdateState) bool {
+	return len(s.NextContainerImages) > 0 || len(s.NextContainerRefMetadata) > 0 || len(s.NextContainerResources) > 0
+}
+
+// incomplete finds what of the batches written so far the node has not done yet; nothing when it has done all.
+func incomplete(pod *corev1.Pod, s *pub.InPlaceUpdateState, r Rules) waiting {
+	if s.UpdateEnvFromMetadata {
+		if w := unfed(pod); w.code != "" {
+			return w
+		}
+	}
+	if s.UpdateResources && !r.IgnoreResources {
+		if w := unresized(pod, s); w.code != "" {
+			return w
+		}
+	}
+	var first waiting
+	for name, last := range s.LastContainerStatuses {
+		if w := unstarted(pod, s, name, last); w.code != "" && (first.code == "" || w.container < first.container) {
+			first = w
+		}
+	}
+	return first
+}
+
+// unfed says what keeps the containers from running with the environment that labels and annotations give.
+func unfed(pod *corev1.Pod) waiting {
+	told, ok, err := runtimeOf(pod)
+	switch {
+	case err != nil:
+		return waiting{code: NoteUnreadable, text: err.Error()}
+	case !ok:
+		return waiting{code: NoteDaemon, text: "no daemon on node " + pod.Spec.NodeName + " tells of the containers' environment"}
+	}
+	if name := told.unlike(pod, sameEnv(pod)); name != "" {
+		return waiting{code: NoteEnv, container: name, text: "runs with the environment from before"}
+	}
+	return waiting{}
+}
+
+// unstarted says what keeps a container from running its new image.
+func unstarted(pod *corev1.Pod, s *pub.InPlaceUpdateState, name string, last pub.InPlaceUpdateContainerStatus) waiting {
+	now, c := statusOf(pod, name), containerOf(pod, name)
+	switch {
+	case c == nil:
+		return waiting{} // nobody waits for a container that the pod does not have
+	case now == nil:
+		return waiting{code: NoteImage, container: name, text: "has no status yet"}
+	case now.ImageID == "" && last.ImageID != "":
+		// Between the old container and the new.
+	case now.ImageID != last.ImageID, SameImage(now.Image, c.Image), last.Image != "" && last.Image == c.Image:
+		return waiting{}
+	case digestOf(c.Image) != "" && digestOf(c.Image) == digestOf(now.ImageID):
+		return waiting{}
+	case restarted(now, last, s, name):
+		return waiting{} // the same image under another name
+	}
+	if runsAsTold(pod, name, now, last) {
+		return waiting{}
+	}
+	return waiting{code: NoteImage, container: name, image: c.Image, cause: now.State.Waiting}
+}
+
+// runsAsTold says whether a daemon tells that all containers run what their specs say. It is not asked about a container
+// that is still the one from before.
+func runsAsTold(pod *corev1.Pod, name string, now *corev1.ContainerStatus, last pub.InPlaceUpdateContainerStatus) bool {
+	if last.ContainerID != "" && last.ContainerID == now.ContainerID || find(pod.Spec.Containers, name) == nil {
+		return false
+	}
+	told, ok, err := runtimeOf(pod)
+	return err == nil && ok && told.unlike(pod, samePlain) == ""
+}
+
+// restarted says whether the container is another one than before its image was written. Where only the image was
+// recorded, the time of its start tells.
+func restarted(now *corev1.ContainerStatus, last pub.InPlaceUpdateContainerStatus, s *pub.InPlaceUpdateState, name string) bool {
+	if last.ContainerID != "" {
+		return now.ContainerID != "" && now.ContainerID != last.ContainerID || now.RestartCount > last.RestartCount
+	}
+	return now.State.Running != nil && now.State.Running.StartedAt.After(written(s, name))
+}
+
+// written is when the last batch with a container was.
+func written(s *pub.InPlaceUpdateState, name string) time.Time {
+	at := s.UpdateTimestamp.Time
+	for _, batch := range s.ContainerBatchesRecord {
+		for _, c := range batch.Containers {
+			if c == name {
+				at = batch.Timestamp.Time
+			}
+		}
+	}
+	return at
+}
+
+// unresized says what keeps the resources of the update's containers from being what the spec says.
+func unresized(pod *corev1.Pod, s *pub.InPlaceUpdateState) waiting {
+	for _, batch := range s.ContainerBatchesRecord {
+		for _, name := range batch.Containers {
+			c, status := containerOf(pod, name), statusOf(pod, name)
+			if c == nil || len(c.Resources.Limits) == 0 && len(c.Resources.Requests) == 0 {
+				continue
+			}
+			if status == nil || status.Resources == nil {
+				return resizing(pod, name, "has no resources in its status yet")
+			}
+			if !sameAmounts(c.Resources.Limits, status.Resources.Limits) || !sameAmounts(c.Resources.Requests, status.Resources.Requests) {
+				return resizing(pod, name, "has its resources from before")
+			}
+		}
+	}
+	return waiting{}
+}
+
+// sameAmounts compares cpu and memory.
+func sameAmounts(want, have corev1.ResourceList) bool {
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		w, h := want[name], have[name]
+		if w.Cmp(h) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// resizing tells why the node has not changed the resources yet, if it tells.
+func resizing(pod *corev1.Pod, container, text string) waiting {
+	for i := range pod.Status.Conditions {
+		c := &pod.Status.Conditions[i]
+		// An answer to an older spec is none.
+		if c.Status != corev1.ConditionTrue || c.ObservedGeneration != 0 && c.ObservedGeneration < pod.Generation {
+			continue
+		}
+		switch {
+		case c.Type == corev1.PodResizePending && c.Reason == corev1.PodReasonInfeasible:
+			return waiting{code: NoteInfeasible, text: "the node can never give these resources: " + c.Message}
+		case c.Type == corev1.PodResizePending:
+			return waiting{code: NoteDeferred, text: "the node has no room for these resources for now: " + c.Message}
+		case c.Type == corev1.PodResizeInProgress && c.Reason == corev1.PodReasonError:
+			return waiting{code: NoteResize, container: container, text: "could not be resized yet: " + c.Message}
+		}
+	}
+	switch pod.Status.Resize { // older nodes
+	case corev1.PodResizeStatusInfeasible:
+		return waiting{code: NoteInfeasible, text: "the node can never give these resources"}
+	case corev1.PodResizeStatusDeferred:
+		return waiting{code: NoteDeferred, text: "the node has no room for these resources for now"}
+	}
+	return waiting{code: NoteResize, container: container, text: text}
+}

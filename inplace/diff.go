@@ -1,0 +1,144 @@
+package inplace
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/kruisekit/kruisekit/revision"
+)
+
+// Diff says how pods made from one template become as if made from another. The error is a *BlockedError when they
+// cannot without being created anew. Containers are matched by name; their order, and fields that only got their
+// default, are no difference.
+func Diff(from, to *corev1.PodTemplateSpec, o Options) (*Change, error) {
+	from, to = revision.Comparable(orEmpty(from), orEmpty(to))
+	d := differ{options: o, change: &Change{Images: map[string]string{}, Resources: map[string]corev1.ResourceRequirements{}}}
+	before, after := classOf(&from.Spec), classOf(&to.Spec)
+	d.containers("spec.containers", from.Spec.Containers, to.Spec.Containers, false)
+	d.containers("spec.initContainers", from.Spec.InitContainers, to.Spec.InitContainers, true)
+	if len(d.change.Resources) > 0 && before != after {
+		d.block("spec.containers", "a running pod keeps its class of service: "+string(before)+" would become "+string(after))
+	}
+	d.metadata(from, to)
+	from.Spec.Containers, from.Spec.InitContainers = nil, nil
+	to.Spec.Containers, to.Spec.InitContainers = nil, nil
+	if !apiequality.Semantic.DeepEqual(&from.Spec, &to.Spec) {
+		d.fixed("spec", &from.Spec, &to.Spec, false)
+	}
+	if len(d.blocks) > 0 {
+		slices.SortStableFunc(d.blocks, func(a, b Block) int { return cmp.Compare(a.Path, b.Path) })
+		return nil, &BlockedError{Blocks: d.blocks}
+	}
+	return d.change, nil
+}
+
+func orEmpty(t *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
+	if t == nil {
+		return &corev1.PodTemplateSpec{}
+	}
+	return t
+}
+
+type differ struct {
+	options Options
+	change  *Change
+	blocks  []Block
+}
+
+func (d *differ) block(path, why string) {
+	d.blocks = append(d.blocks, Block{Path: path, Why: why})
+}
+
+func (d *differ) containers(path string, from, to []corev1.Container, init bool) {
+	for i := range from {
+		if find(to, from[i].Name) == nil {
+			d.block(path+"["+from[i].Name+"]", "a running pod keeps its containers: this one is removed")
+		}
+	}
+	for i := range to {
+		name := path + "[" + to[i].Name + "]"
+		old := find(from, to[i].Name)
+		if old == nil {
+			d.block(name, "a running pod gets no more containers: this one is added")
+			continue
+		}
+		d.container(name, old, &to[i], init)
+	}
+}
+
+// container compares two containers, which are copies, by evening out what may change.
+func (d *differ) container(path string, from, to *corev1.Container, init bool) {
+	sidecar := init && isSidecar(from) && isSidecar(to)
+	if from.Image != to.Image {
+		switch {
+		case !init, sidecar && d.options.Sidecars:
+			d.change.Images[to.Name] = to.Image
+		case sidecar:
+			d.block(path+".image", "native sidecars are not updated in place here")
+		default:
+			d.block(path+".image", "an init container that has run does not run again")
+		}
+		from.Image = to.Image
+	}
+	if !init || sidecar && d.options.Sidecars {
+		d.resources(path+".resources", from, to)
+	}
+	if !apiequality.Semantic.DeepEqual(from, to) {
+		d.fixed(path, from, to, true)
+	}
+}
+
+func (d *differ) resources(path string, from, to *corev1.Container) {
+	if d.options.Resources == ResourcesFixed {
+		return
+	}
+	changed := corev1.ResourceRequirements{
+		Limits:   d.amounts(path+".limits", from.Resources.Limits, to.Resources.Limits),
+		Requests: d.amounts(path+".requests", from.Resources.Requests, to.Resources.Requests),
+	}
+	if len(changed.Limits) > 0 || len(changed.Requests) > 0 {
+		d.change.Resources[to.Name] = changed
+	}
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		for _, list := range []corev1.ResourceList{from.Resources.Limits, from.Resources.Requests, to.Resources.Limits, to.Resources.Requests} {
+			delete(list, name)
+		}
+	}
+}
+
+// amounts are the changed amounts of cpu and memory.
+func (d *differ) amounts(path string, from, to corev1.ResourceList) corev1.ResourceList {
+	var changed corev1.ResourceList
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		before, had := from[name]
+		after, has := to[name]
+		switch {
+		case had && !has:
+			d.block(path+"."+string(name), "it cannot be taken away from a running container")
+		case has && !had && d.options.Resources != ResourcesAdded:
+			d.block(path+"."+string(name), "it cannot be added to a running container here")
+		case has && before.Cmp(after) != 0:
+			if changed == nil {
+				changed = corev1.ResourceList{}
+			}
+			changed[name] = after.DeepCopy()
+		}
+	}
+	return changed
+}
+
+func isSidecar(c *corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+func find(in []corev1.Container, name string) *corev1.Container {
+	for i := range in {
+		if in[i].Name == name {
+			return &in[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package inplace
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+)
+
+// edit is one patch of the pod itself in the making.
+type edit struct {
+	look
+
+	labels, annotations map[string]*string
+	finalizers          []string
+	containers          []op
+	tests               []op
+}
+
+func (l look) edit() *edit {
+	return &edit{
+		look: l, finalizers: l.pod.Finalizers, labels: map[string]*string{},
+		// Whatever waited is either in this write or not wanted any more.
+		annotations: map[string]*string{pub.InPlaceUpdateGraceKey: nil, pub.InPlaceUpdateGraceKeyOld: nil},
+	}
+}
+
+// begin adds what the first write of an update holds.
+func (e *edit) begin(u *Update) {
+	for key, value := range u.Labels {
+		e.labels[key] = &value
+	}
+	e.labels[e.rules.label()] = &u.Revision
+	for key, value := range u.Annotations {
+		e.annotations[key] = &value
+	}
+}
+
+// apply writes one batch of a change, and what is left of it into the state.
+func (e *edit) apply(p *patch, s *pub.InPlaceUpdateState, c *Change) error {
+	c = c.due(e.pod)
+	batch, rest := split(e.pod, c)
+	maps.Copy(e.labels, c.Metadata.Labels)
+	maps.Copy(e.annotations, c.Metadata.Annotations)
+	e.finalizers = union(minus(e.finalizers, c.Metadata.RemoveFinalizers), c.Metadata.AddFinalizers)
+	for _, name := range batch {
+		for key, value := range c.RefMetadata[name].Labels {
+			e.labels[key] = &value
+		}
+		for key, value := range c.RefMetadata[name].Annotations {
+			e.annotations[key] = &value
+		}
+		if image, ok := c.Images[name]; ok {
+			e.image(s, name, image)
+		}
+		if e.rules.ResizeInSpec {
+			e.containers = append(e.containers, resizeOps(e.pod, name, c.Resources[name])...)
+		}
+	}
+	s.NextContainerImages, s.NextContainerResources, s.NextContainerRefMetadata = rest.Images, rest.Resources, rest.RefMetadata
+	s.PreCheckBeforeNext = nil
+	if hasMore(s) {
+		s.PreCheckBeforeNext = &pub.InPlaceUpdatePreCheckBeforeNext{ContainersRequiredReady: batch}
+	}
+	if batch == nil {
+		batch = []string{}
+	}
+	s.ContainerBatchesRecord = append(s.ContainerBatchesRecord, pub.InPlaceUpdateContainerBatch{Timestamp: metav1.NewTime(e.now), Containers: batch})
+	return e.store(p, s)
+}
+
+// image changes an image, and records what runs before.
+func (e *edit) image(s *pub.InPlaceUpdateState, name, image string) {
+	field, at := "containers", slices.IndexFunc(e.pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == name })
+	if at < 0 {
+		field, at = "initContainers", slices.IndexFunc(e.pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == name })
+	}
+	e.containers = append(e.containers, op{"replace", pointer([]string{"spec", field, strconv.Itoa(at), "image"}), image})
+	status := statusOf(e.pod, name)
+	if status == nil {
+		return
+	}
+	last := pub.InPlaceUpdateContainerStatus{
+		ImageID: status.ImageID, ContainerID: status.ContainerID, RestartCount: status.RestartCount, Image: containerOf(e.pod, name).Image,
+	}
+	// Overtaken before the node did anything: the container still runs what it ran before that.
+	if before, ok := s.LastContainerStatuses[name]; ok && before.ContainerID == last.ContainerID {
+		last.Image = before.Image
+	}
+	if s.LastContainerStatuses == nil {
+		s.LastContainerStatuses = map[string]pub.InPlaceUpdateContainerStatus{}
+	}
+	s.LastContainerStatuses[name] = last
+	e.tests = append(e.tests, statusTests(e.pod, name, status)...)
+}
+
+// statusTests make sure that what is recorded is what there is: a record older than that would look like a completed
+// update.
+func statusTests(pod *corev1.Pod, name string, status *corev1.ContainerStatus) []op {
+	field, at := "containerStatuses", slices.IndexFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.Name == name })
+	if at < 0 {
+		field, at = "initContainerStatuses", slices.IndexFunc(pod.Status.InitContainerStatuses, func(c corev1.ContainerStatus) bool { return c.Name == name })
+	}
+	p := patch{}
+	p.test(name, "status", field, strconv.Itoa(at), "name")
+	p.test(status.ImageID, "status", field, strconv.Itoa(at), "imageID")
+	return p.ops
+}
+
+// store writes everything, with the state.
+func (e *edit) store(p *patch, s *pub.InPlaceUpdateState) error {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", pub.InPlaceUpdateStateKey, err)
+	}
+	e.annotations[pub.InPlaceUpdateStateKey] = ptr(string(data))
+	e.annotations[pub.InPlaceUpdateStateKeyOld] = nil
+	return e.encode(p)
+}
+
+// encode writes everything.
+func (e *edit) encode(p *patch) error {
+	p.same(e.pod)
+	if value, ok := e.pod.Labels[e.rules.label()]; ok {
+		p.test(value, "metadata", "labels", e.rules.label())
+	}
+	for _, key := range []string{pub.InPlaceUpdateStateKey, pub.InPlaceUpdateGraceKey} {
+		if value, ok := e.pod.Annotations[key]; ok {
+			p.test(value, "metadata", "annotations", key)
+		}
+	}
+	p.ops = append(p.ops, e.tests...)
+	p.entries("labels", e.pod.Labels, e.labels)
+	p.entries("annotations", e.pod.Annotations, e.annotations)
+	if !slices.Equal(e.finalizers, e.pod.Finalizers) {
+		if len(e.pod.Finalizers) > 0 {
+			p.test(e.pod.Finalizers, "metadata", "finalizers")
+		}
+		p.set(e.finalizers, "metadata", "finalizers")
+	}
+	p.ops = append(p.ops, e.containers...)
+	return nil
+}

@@ -1,0 +1,119 @@
+package inplace
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/dump"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+)
+
+// PlainHashes are the hashes that kubelets give a container's spec: of 1.31 and later, which take only name and
+// image, and of older ones.
+func PlainHashes(c *corev1.Container) (current, older uint64, err error) {
+	current, err = hashOf(map[string]string{"image": c.Image, "name": c.Name})
+	if err != nil {
+		return 0, 0, err
+	}
+	older, err = hashOf(c)
+	return current, older, err
+}
+
+// EnvHash is the hash of those values of a container's environment that come from labels and annotations.
+func EnvHash(c *corev1.Container, labels, annotations map[string]string) (uint64, error) {
+	type variable struct {
+		Name  string `json:"name"`
+		Value string `json:"value,omitempty"`
+	}
+	var env []variable
+	for _, f := range fedBy(c) {
+		from := annotations
+		if f.label {
+			from = labels
+		}
+		env = append(env, variable{f.env, from[f.key]})
+	}
+	slices.SortStableFunc(env, func(a, b variable) int { return cmp.Compare(a.Name, b.Name) })
+	return hashOf(env)
+}
+
+// hashOf prints the bytes of the JSON as numbers, as the reference does, and hashes that.
+func hashOf(v any) (uint64, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return 0, fmt.Errorf("encode what is hashed: %w", err)
+	}
+	h := fnv.New32a()
+	fmt.Fprint(h, dump.ForHash(data))
+	return uint64(h.Sum32()), nil
+}
+
+// runtime is what the node daemon tells of a pod's containers.
+type runtime struct {
+	metas []pub.RuntimeContainerMeta
+}
+
+// runtimeOf reads it; ok is false where no daemon told anything.
+func runtimeOf(pod *corev1.Pod) (r runtime, ok bool, err error) {
+	text, ok := pod.Annotations[pub.RuntimeContainerMetaKey]
+	if !ok {
+		return runtime{}, false, nil
+	}
+	var set pub.RuntimeContainerMetaSet
+	if err := json.Unmarshal([]byte(text), &set); err != nil {
+		return runtime{}, false, &AnnotationError{Key: pub.RuntimeContainerMetaKey, Err: err}
+	}
+	return runtime{metas: set.Containers}, true, nil
+}
+
+// unlike is the first container that does not run what its spec says, by a hash; empty when all do. The
+// containers are those that every pod waits for, sidecars of other owners included.
+func (r runtime) unlike(pod *corev1.Pod, same func(*corev1.Container, pub.RuntimeContainerHashes) bool) string {
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		status := statusOf(pod, c.Name)
+		at := slices.IndexFunc(r.metas, func(m pub.RuntimeContainerMeta) bool { return m.Name == c.Name })
+		if status == nil || at < 0 || r.metas[at].ContainerID != status.ContainerID || !same(c, r.metas[at].Hashes) {
+			return c.Name
+		}
+	}
+	return ""
+}
+
+func samePlain(c *corev1.Container, h pub.RuntimeContainerHashes) bool {
+	current, older, err := PlainHashes(c)
+	return err == nil && (h.PlainHash == current || h.PlainHash == older)
+}
+
+// sameEnv compares with the labels and annotations that the pod has now.
+func sameEnv(pod *corev1.Pod) func(*corev1.Container, pub.RuntimeContainerHashes) bool {
+	return func(c *corev1.Container, h pub.RuntimeContainerHashes) bool {
+		hash, err := EnvHash(c, pod.Labels, pod.Annotations)
+		return err == nil && h.ExtractedEnvFromMetadataHash == hash
+	}
+}
+
+// statusOf finds the status of a container or a native sidecar.
+func statusOf(pod *corev1.Pod, name string) *corev1.ContainerStatus {
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
+		for i := range list {
+			if list[i].Name == name {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
+// containerOf finds a container or an init container.
+func containerOf(pod *corev1.Pod, name string) *corev1.Container {
+	if c := find(pod.Spec.Containers, name); c != nil {
+		return c
+	}
+	return find(pod.Spec.InitContainers, name)
+}

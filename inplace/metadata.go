@@ -1,0 +1,150 @@
+package inplace
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// metadata splits what changes in labels and annotations into what feeds containers and the rest.
+func (d *differ) metadata(from, to *corev1.PodTemplateSpec) {
+	m := Metadata{
+		Labels: changes(from.Labels, to.Labels), Annotations: changes(from.Annotations, to.Annotations),
+		AddFinalizers:    minus(to.Finalizers, from.Finalizers),
+		RemoveFinalizers: minus(from.Finalizers, to.Finalizers),
+	}
+	if d.options.Env != EnvIgnore && len(m.Labels)+len(m.Annotations) > 0 {
+		d.feeds("spec.containers", to.Spec.Containers, m)
+		if d.options.Sidecars {
+			d.feeds("spec.initContainers", slices.DeleteFunc(slices.Clone(to.Spec.InitContainers), func(c corev1.Container) bool { return !isSidecar(&c) }), m)
+		}
+		for _, refs := range d.change.RefMetadata {
+			drop(m.Labels, refs.Labels)
+			drop(m.Annotations, refs.Annotations)
+		}
+	}
+	d.change.Metadata = m
+}
+
+// feeds finds the containers whose environment is fed from what changes.
+func (d *differ) feeds(path string, containers []corev1.Container, m Metadata) {
+	for i := range containers {
+		c := &containers[i]
+		refs := metav1.ObjectMeta{}
+		for _, f := range fedBy(c) {
+			changed, into := m.Labels, &refs.Labels
+			if !f.label {
+				changed, into = m.Annotations, &refs.Annotations
+			}
+			value, ok := changed[f.key]
+			if !ok {
+				continue
+			}
+			if d.options.Env == EnvBlock {
+				d.block(path+"["+c.Name+"].env["+f.env+"]", "its value is fed from "+f.String()+", which changes, and only a new container gets it")
+				continue
+			}
+			if !slices.Contains(d.change.Env, c.Name) {
+				d.change.Env = append(d.change.Env, c.Name)
+			}
+			// There is no place for a removed key: it goes with the rest of the metadata.
+			if value != nil {
+				if *into == nil {
+					*into = map[string]string{}
+				}
+				(*into)[f.key] = *value
+			}
+		}
+		if len(refs.Labels) > 0 || len(refs.Annotations) > 0 {
+			if d.change.RefMetadata == nil {
+				d.change.RefMetadata = map[string]metav1.ObjectMeta{}
+			}
+			d.change.RefMetadata[c.Name] = refs
+		}
+	}
+}
+
+// changes are the entries to write, and those to remove.
+func changes(from, to map[string]string) map[string]*string {
+	changed := map[string]*string{}
+	for key, value := range to {
+		if old, ok := from[key]; !ok || old != value {
+			changed[key] = &value
+		}
+	}
+	for key := range from {
+		if _, ok := to[key]; !ok {
+			changed[key] = nil
+		}
+	}
+	return changed
+}
+
+// The directives of a strategic merge patch for finalizers, which are a list of plain values.
+const (
+	deleteFinalizers = "$deleteFromPrimitiveList/finalizers"
+	orderFinalizers  = "$setElementOrder/finalizers"
+)
+
+// patchOf is the metadata's change as the strategic merge patch that waits in a pod during the grace period.
+func (m *Metadata) patch() ([]byte, error) {
+	if m.empty() {
+		return nil, nil
+	}
+	meta := map[string]any{}
+	if len(m.Labels) > 0 {
+		meta["labels"] = m.Labels
+	}
+	if len(m.Annotations) > 0 {
+		meta["annotations"] = m.Annotations
+	}
+	if len(m.RemoveFinalizers) > 0 {
+		meta[deleteFinalizers] = m.RemoveFinalizers
+	}
+	if len(m.AddFinalizers) > 0 {
+		meta["finalizers"] = m.AddFinalizers
+	}
+	data, err := json.Marshal(map[string]any{"metadata": meta})
+	if err != nil {
+		return nil, fmt.Errorf("encode change of metadata: %w", err)
+	}
+	return data, nil
+}
+
+// decodeMetadata reads such a patch, ours or another planner's.
+func decodeMetadata(data []byte) (Metadata, error) {
+	if len(data) == 0 {
+		return Metadata{}, nil
+	}
+	var patch struct {
+		Metadata map[string]json.RawMessage `json:"metadata"`
+	}
+	if err := json.Unmarshal(data, &patch); err != nil {
+		return Metadata{}, fmt.Errorf("metaDataPatch: %w", err)
+	}
+	var m Metadata
+	for _, key := range slices.Sorted(maps.Keys(patch.Metadata)) {
+		var into any
+		switch key {
+		case "labels":
+			into = &m.Labels
+		case "annotations":
+			into = &m.Annotations
+		case "finalizers":
+			into = &m.AddFinalizers
+		case deleteFinalizers:
+			into = &m.RemoveFinalizers
+		default:
+			// The order of finalizers is nobody's concern, nor is any other field of a pod's metadata.
+			continue
+		}
+		if err := json.Unmarshal(patch.Metadata[key], into); err != nil {
+			return Metadata{}, fmt.Errorf("metaDataPatch: metadata.%s: %w", key, err)
+		}
+	}
+	return m, nil
+}

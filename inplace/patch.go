@@ -1,0 +1,133 @@
+package inplace
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// PatchType of the patches of writes. A JSON patch can test what was decided upon, and so never overwrites what
+// another writer did meanwhile, without failing for every other change of the pod.
+const PatchType = types.JSONPatchType
+
+// Subresources of a pod that are written.
+const (
+	// Main is the pod itself.
+	Main = ""
+	// Status holds the conditions.
+	Status = "status"
+	// Resize takes resources.
+	Resize = "resize"
+)
+
+// Write is one change of a pod.
+type Write struct {
+	// Subresource to patch: Main, Status or Resize.
+	Subresource string
+
+	build func(*patch) error
+}
+
+// Patch is the body, of PatchType. The API server refuses it, as invalid, when the pod is no longer what was
+// decided upon; look again then.
+func (w *Write) Patch() ([]byte, error) {
+	p := &patch{}
+	if err := w.build(p); err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(p.ops)
+	if err != nil {
+		return nil, fmt.Errorf("encode patch: %w", err)
+	}
+	return data, nil
+}
+
+type op struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// patch collects operations.
+type patch struct{ ops []op }
+
+func (p *patch) test(value any, path ...string) {
+	p.ops = append(p.ops, op{"test", pointer(path), value})
+}
+
+func (p *patch) set(value any, path ...string) {
+	p.ops = append(p.ops, op{"add", pointer(path), value})
+}
+
+func (p *patch) replace(value any, path ...string) {
+	p.ops = append(p.ops, op{"replace", pointer(path), value})
+}
+
+func (p *patch) remove(path ...string) { p.ops = append(p.ops, op{"remove", pointer(path), nil}) }
+
+// same starts a patch of exactly this pod.
+func (p *patch) same(pod *corev1.Pod) {
+	if pod.UID != "" {
+		p.test(pod.UID, "metadata", "uid")
+	}
+}
+
+// entries changes labels or annotations; have is what the pod has of them.
+func (p *patch) entries(field string, have map[string]string, changed map[string]*string) {
+	if len(have) == 0 {
+		all := map[string]string{}
+		for key, value := range changed {
+			if value != nil {
+				all[key] = *value
+			}
+		}
+		if len(all) > 0 {
+			p.set(all, "metadata", field)
+		}
+		return
+	}
+	for _, key := range sorted(changed) {
+		old, ok := have[key]
+		switch value := changed[key]; {
+		case value == nil && ok:
+			p.remove("metadata", field, key)
+		case value != nil && (!ok || old != *value):
+			p.set(*value, "metadata", field, key)
+		}
+	}
+}
+
+// condition writes a condition of the pod, in its place where the pod has it.
+func (p *patch) condition(pod *corev1.Pod, c corev1.PodCondition) {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == c.Type {
+			at := strconv.Itoa(i)
+			p.test(c.Type, "status", "conditions", at, "type")
+			p.replace(c, "status", "conditions", at)
+			return
+		}
+	}
+	// Two writers must not both add it.
+	if pod.ResourceVersion != "" {
+		p.test(pod.ResourceVersion, "metadata", "resourceVersion")
+	}
+	if len(pod.Status.Conditions) == 0 {
+		p.set([]corev1.PodCondition{c}, "status", "conditions")
+		return
+	}
+	p.set(c, "status", "conditions", "-")
+}
+
+// pointer is a JSON pointer.
+func pointer(path []string) string {
+	escape := strings.NewReplacer("~", "~0", "/", "~1")
+	var b strings.Builder
+	for _, part := range path {
+		b.WriteString("/" + escape.Replace(part))
+	}
+	return b.String()
+}

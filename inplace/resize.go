@@ -1,0 +1,64 @@
+package inplace
+
+import (
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// resize gives the write of the resources of the next batch, unless the pod has them. They come before the rest: what the API
+// server refuses has then changed nothing, and nothing is forgotten when the other write fails.
+func (r Rules) resize(pod *corev1.Pod, c *Change) *Write {
+	if len(c.Resources) == 0 || r.ResizeInSpec {
+		return nil
+	}
+	batch, _ := split(pod, c.due(pod))
+	var ops []op
+	for _, name := range batch {
+		ops = append(ops, resizeOps(pod, name, c.Resources[name])...)
+	}
+	if len(ops) == 0 {
+		return nil
+	}
+	return &Write{Subresource: Resize, build: func(p *patch) error {
+		p.same(pod)
+		p.ops = append(p.ops, ops...)
+		return nil
+	}}
+}
+
+// resizeOps write those amounts of cpu and memory that differ.
+func resizeOps(pod *corev1.Pod, name string, want corev1.ResourceRequirements) []op {
+	field, at := "containers", slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == name })
+	if at < 0 {
+		field, at = "initContainers", slices.IndexFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == name })
+	}
+	if at < 0 {
+		return nil
+	}
+	have := containerOf(pod, name).Resources
+	p := patch{}
+	path := []string{"spec", field, strconv.Itoa(at), "resources"}
+	p.amounts(path, "limits", have.Limits, want.Limits)
+	p.amounts(path, "requests", have.Requests, want.Requests)
+	return p.ops
+}
+
+func (p *patch) amounts(path []string, field string, have, want corev1.ResourceList) {
+	changed := corev1.ResourceList{}
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		amount, ok := want[name]
+		if before, has := have[name]; ok && (!has || before.Cmp(amount) != 0) {
+			changed[name] = amount
+		}
+	}
+	path = append(slices.Clip(path), field)
+	if len(changed) > 0 && len(have) == 0 {
+		p.set(changed, path...)
+		return
+	}
+	for _, name := range sorted(changed) {
+		p.set(changed[name], append(slices.Clip(path), string(name))...)
+	}
+}
