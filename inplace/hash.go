@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/dump"
 
 	"github.com/kruisekit/kruisekit/api/pub"
 )
@@ -42,14 +42,22 @@ func EnvHash(c *corev1.Container, labels, annotations map[string]string) (uint64
 	return hashOf(env)
 }
 
-// hashOf prints the bytes of the JSON as numbers, as the reference does, and hashes that.
+// hashOf hashes the bytes of the JSON, printed as a list of numbers. That is how the first kubelets printed what
+// they hashed, and it has stayed.
 func hashOf(v any) (uint64, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return 0, fmt.Errorf("encode what is hashed: %w", err)
 	}
+	text := append(make([]byte, 0, 16+4*len(data)), "([]uint8)["...)
+	for i, b := range data {
+		if i > 0 {
+			text = append(text, ' ')
+		}
+		text = strconv.AppendUint(text, uint64(b), 10)
+	}
 	h := fnv.New32a()
-	fmt.Fprint(h, dump.ForHash(data))
+	_, _ = h.Write(append(text, ']'))
 	return uint64(h.Sum32()), nil
 }
 
