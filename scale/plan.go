@@ -13,7 +13,7 @@ type Instance struct {
 	// Name tells instances apart, and breaks ties. The name of the pod, where there is one.
 	Name string
 	// Pods that exist and are neither finished nor terminating. The first stands for all where a strategy looks at
-	// labels; else an instance is as good as its weakest pod.
+	// labels or nodes; else an instance is as good as its weakest pod.
 	Pods []*corev1.Pod
 	// Size is how many pods make the instance whole; 0 means 1. An instance that is not whole is not available.
 	Size int
@@ -21,6 +21,9 @@ type Instance struct {
 	Updated bool
 	// Doomed says that the user chose it to be deleted.
 	Doomed bool
+	// Terminating says that its deletion cannot be undone. It only holds its slot until it is gone and left out;
+	// without slots it does not count.
+	Terminating bool
 }
 
 // Input is a workload as its controller sees it.
@@ -41,9 +44,13 @@ type Input struct {
 	KeepCount bool
 	// PreparingUpdateIsUpdated counts instances that a hook holds before their update as updated ones while scaling.
 	PreparingUpdateIsUpdated bool
-	// Priority and Scatter order updates.
+	// Priority and Scatter order updates. With slots, a Priority that is not nil, even an empty one, lets any slot keep
+	// the old revision, where without it the first ones do.
 	Priority *pub.UpdatePriorityStrategy
 	Scatter  pub.UpdateScatterStrategy
+	// UnavailableFirst updates instances that are not available before all others, so that a broken revision is
+	// replaced where it is broken.
+	UnavailableFirst bool
 	// SpreadKeys are the topology keys of the template's spread constraints. Without any, instances are kept on
 	// different nodes.
 	SpreadKeys []string
@@ -81,7 +88,7 @@ type Plan struct {
 	Update []Instance
 	// Backward says that Update goes from the update revision to the current one.
 	Backward bool
-	// Difference is what the plan was made from; zero where Slots are given.
+	// Difference is what the plan was made from, of all there is to do; zero where Slots are given.
 	Difference Difference
 	// RequeueAfter is when the plan may change although nothing else does; 0 for never.
 	RequeueAfter time.Duration
@@ -99,7 +106,7 @@ type Birth struct {
 
 // Note says why a plan is as it is.
 type Note struct {
-	// Code is the reason in one word, for events and conditions.
+	// Code is the reason in one word, for events and conditions; the constants list them.
 	Code string
 	// Object is the name of the instance, empty when it is about all.
 	Object string
