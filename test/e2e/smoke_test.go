@@ -117,13 +117,17 @@ func settled(ctx context.Context, c client.Client, pod *corev1.Pod, want image.I
 	}
 	main := statuses(pod)["main"]
 	// A runtime names an image by the digest of its manifest or by that of its configuration.
-	if !strings.HasSuffix(main.ImageID, want.Digest) && !strings.HasSuffix(main.ImageID, want.ID) {
+	if !runs(main, want) {
 		return fmt.Errorf("image is %q, want %s or %s", main.ImageID, want.Digest, want.ID)
 	}
 	if !ready(pod) {
 		return fmt.Errorf("not ready: %+v", pod.Status.Conditions)
 	}
 	return nil
+}
+
+func runs(status corev1.ContainerStatus, want image.Image) bool {
+	return strings.HasSuffix(status.ImageID, want.Digest) || strings.HasSuffix(status.ImageID, want.ID)
 }
 
 func statuses(pod *corev1.Pod) map[string]corev1.ContainerStatus {
