@@ -32,14 +32,14 @@ func TestEmbedExample(t *testing.T) {
 	}
 	f.create(t, images["1"].Name)
 	runExample(t, c)
-	f.waitFor(t, "three ready pods", func(pods []corev1.Pod) error { return f.all(pods, 3, images["1"], 0) })
+	f.waitFor(t, "three ready pods", func(pods []corev1.Pod) error { return allOf(pods, 3, images["1"], 0) })
 	first := uids(f.pods(t))
 
 	f.patch(t, `[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"`+images["2"].Name+`"}]`)
 	least := 3
 	f.waitFor(t, "the new image in the same pods", func(pods []corev1.Pod) error {
 		least = min(least, readyOf(pods))
-		return f.all(pods, 3, images["2"], 1)
+		return allOf(pods, 3, images["2"], 1)
 	})
 	if least < 2 {
 		t.Errorf("%d of 3 pods were ready during the update of the image, and 1 may be unavailable", least)
@@ -55,7 +55,7 @@ func TestEmbedExample(t *testing.T) {
 				return fmt.Errorf("%s has labels %v", pods[i].Name, pods[i].Labels)
 			}
 		}
-		return f.all(pods, 3, images["2"], 1)
+		return allOf(pods, 3, images["2"], 1)
 	})
 
 	f.patch(t, `[{"op":"add","path":"/spec/template/spec/containers/0/env","value":[{"name":"LEVEL","value":"debug"}]}]`)
@@ -65,11 +65,11 @@ func TestEmbedExample(t *testing.T) {
 				return fmt.Errorf("%s is still there", pods[i].Name)
 			}
 		}
-		return f.all(pods, 3, images["2"], 0)
+		return allOf(pods, 3, images["2"], 0)
 	})
 
 	f.patch(t, `[{"op":"replace","path":"/spec/replicas","value":1}]`)
-	f.waitFor(t, "one pod", func(pods []corev1.Pod) error { return f.all(pods, 1, images["2"], 0) })
+	f.waitFor(t, "one pod", func(pods []corev1.Pod) error { return allOf(pods, 1, images["2"], 0) })
 }
 
 // runExample builds the program and runs it until the test ends.
@@ -160,8 +160,8 @@ func (f *theFleet) waitFor(t *testing.T, what string, check func([]corev1.Pod) e
 	eventually(t, func(context.Context) error { return check(f.pods(t)) })
 }
 
-// all says what keeps the pods from being so many, ready, running an image, after so many restarts.
-func (f *theFleet) all(pods []corev1.Pod, want int, image image.Image, restarts int32) error {
+// allOf says what keeps the pods from being so many, ready, running an image, after so many restarts.
+func allOf(pods []corev1.Pod, want int, image image.Image, restarts int32) error {
 	if len(pods) != want || readyOf(pods) != want {
 		return fmt.Errorf("%d pods of which %d are ready, want %d", len(pods), readyOf(pods), want)
 	}
@@ -200,4 +200,3 @@ func same(a, b map[types.UID]bool) bool {
 	}
 	return len(a) == len(b)
 }
-

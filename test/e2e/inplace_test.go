@@ -1,0 +1,304 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/inplace"
+	"github.com/kruisekit/kruisekit/test/cluster"
+	"github.com/kruisekit/kruisekit/test/cluster/image"
+)
+
+// What a pod becomes is the kubelet's doing, so each kind of change is tried on real ones.
+func TestInPlace(t *testing.T) {
+	c := cluster.Start(t, cluster.Options{Level: cluster.Real})
+	namespace := c.Namespace(t)
+	one, two := c.Push(t, image.Spec{Name: "inplace/web:1"}), c.Push(t, image.Spec{Name: "inplace/web:2"})
+	if err := c.Client.Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "barrier"}, Data: map[string]string{"p_1": "true", "p_2": "true"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	resize := inplace.Options{Resources: inplace.ResourcesAdded}
+	cases := map[string]struct {
+		why      string
+		template func(*corev1.PodTemplateSpec) // before
+		change   func(*corev1.PodTemplateSpec)
+		options  inplace.Options
+		grace    int32
+		writes   int
+		restarts map[string]int32
+		ready    bool // all the time
+	}{
+		"image": {
+			why:    "not ready, change, ready",
+			change: func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Image = two.Name },
+			writes: 3, restarts: map[string]int32{"web": 1},
+		},
+		"label": {
+			why:    "nothing restarts",
+			change: func(p *corev1.PodTemplateSpec) { p.Labels = map[string]string{"tier": "web"} },
+			writes: 1, ready: true,
+		},
+		"grace period": {
+			why:    "parked, then changed",
+			change: func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Image = two.Name },
+			grace:  2, writes: 4, restarts: map[string]int32{"web": 1},
+		},
+		"the same image by its digest": {
+			why:    "another name, the same ID: the container ID tells",
+			change: func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Image = "inplace/web@" + one.Digest },
+			writes: 3, restarts: map[string]int32{"web": 1},
+		},
+		"without a gate": {
+			why:      "there is nothing to take out of traffic with",
+			template: func(p *corev1.PodTemplateSpec) { p.Spec.ReadinessGates = nil },
+			change:   func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Image = two.Name },
+			writes:   1, restarts: map[string]int32{"web": 1},
+		},
+		"native sidecar": {
+			why: "the kubelet restarts it alone",
+			template: func(p *corev1.PodTemplateSpec) {
+				p.Spec.InitContainers = []corev1.Container{{Name: "proxy", Image: one.Name, RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)}}
+			},
+			change:  func(p *corev1.PodTemplateSpec) { p.Spec.InitContainers[0].Image = two.Name },
+			options: inplace.Options{Sidecars: true},
+			writes:  3, restarts: map[string]int32{"proxy": 1},
+		},
+		"cpu": {
+			why:      "no restart, no unreadiness",
+			template: func(p *corev1.PodTemplateSpec) { requests(p, "cpu", "10m") },
+			change:   func(p *corev1.PodTemplateSpec) { requests(p, "cpu", "20m") },
+			options:  resize, writes: 2, ready: true,
+		},
+		"memory and image": {
+			why: "a restart for both",
+			template: func(p *corev1.PodTemplateSpec) {
+				requests(p, "memory", "10Mi")
+				p.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: "memory", RestartPolicy: corev1.RestartContainer}}
+			},
+			change: func(p *corev1.PodTemplateSpec) {
+				requests(p, "memory", "20Mi")
+				p.Spec.Containers[0].Image = two.Name
+			},
+			options: resize, writes: 4, restarts: map[string]int32{"web": -1},
+		},
+		"in the order of launch": {
+			why: "the second batch waits for the first",
+			template: func(p *corev1.PodTemplateSpec) {
+				barrier(&p.Spec.Containers[0], "p_1")
+				p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "first", Image: one.Name})
+				barrier(&p.Spec.Containers[1], "p_2")
+			},
+			change: func(p *corev1.PodTemplateSpec) {
+				p.Spec.Containers[0].Image, p.Spec.Containers[1].Image = two.Name, two.Name
+			},
+			writes: 4, restarts: map[string]int32{"web": 1, "first": 1},
+		},
+	}
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			template := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+				TerminationGracePeriodSeconds: new(int64),
+				ReadinessGates:                []corev1.PodReadinessGate{{ConditionType: pub.InPlaceUpdateReady}},
+				Containers:                    []corev1.Container{{Name: "web", Image: one.Name}},
+			}}
+			if test.template != nil {
+				test.template(template)
+			}
+			u := &updater{client: c.Client}
+			u.create(t, namespace, template)
+			to := template.DeepCopy()
+			test.change(to)
+			change, err := inplace.Diff(template, to, test.options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			last := u.update(t, inplace.Update{Change: change, Revision: "v2", GraceSeconds: test.grace})
+			if last.Verdict != inplace.DoNothing {
+				t.Errorf("%s: it ended with %s %v", test.why, last.Verdict, last.Notes)
+			}
+			if u.writes != test.writes {
+				t.Errorf("%s: %d writes, want %d: %s", test.why, u.writes, test.writes, strings.Join(u.story, ", "))
+			}
+			if test.ready && u.unready {
+				t.Errorf("%s: the pod was not ready meanwhile", test.why)
+			}
+			u.settled(t, test.restarts)
+		})
+	}
+}
+
+// What a node cannot give is either refused by the API server, which changes nothing, or put off by the kubelet.
+func TestResizeBeyondTheNode(t *testing.T) {
+	c := cluster.Start(t, cluster.Options{Level: cluster.Real})
+	namespace := c.Namespace(t)
+	web := c.Push(t, image.Spec{Name: "inplace/web:1"})
+	var nodes corev1.NodeList
+	if err := c.Client.List(t.Context(), &nodes); err != nil {
+		t.Fatal(err)
+	}
+	node := &nodes.Items[0]
+	all := node.Status.Allocatable.Cpu().MilliValue()
+	template := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+		TerminationGracePeriodSeconds: new(int64),
+		NodeSelector:                  map[string]string{corev1.LabelHostname: node.Labels[corev1.LabelHostname]},
+		Containers:                    []corev1.Container{{Name: "web", Image: web.Name}},
+	}}
+	other := &updater{client: c.Client}
+	requests(template, "cpu", fmt.Sprintf("%dm", all/2))
+	other.create(t, namespace, template)
+
+	requests(template, "cpu", "10m")
+	u := &updater{client: c.Client, rules: inplace.Rules{RecreateDeferred: time.Second}}
+	u.create(t, namespace, template)
+	change := func(cpu int64) *inplace.Change {
+		to := template.DeepCopy()
+		requests(to, "cpu", fmt.Sprintf("%dm", cpu))
+		change, err := inplace.Diff(template, to, inplace.Options{Resources: inplace.ResourcesReplaced})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return change
+	}
+	_, err := u.look(t.Context(), inplace.Update{Change: change(2 * all), Revision: "never"})
+	if !apierrors.IsForbidden(err) || u.writes != 0 || u.pod.Labels[pub.PodRevisionLabelKey] != "v1" {
+		t.Errorf("more than the node has: %v after %d writes, the pod is at %s", err, u.writes, u.pod.Labels[pub.PodRevisionLabelKey])
+	}
+	last := u.update(t, inplace.Update{Change: change(all * 3 / 4), Revision: "v2"})
+	if last.Verdict != inplace.DoRecreate || len(last.Notes) != 1 || last.Notes[0].Code != inplace.NoteDeferred {
+		t.Errorf("more than is free: %+v", last)
+	}
+	t.Log(last.Notes)
+}
+
+// updater leads one pod, looking at the live pod only.
+type updater struct {
+	client  client.Client
+	rules   inplace.Rules
+	pod     *corev1.Pod
+	writes  int
+	unready bool
+	story   []string
+}
+
+func (u *updater) create(t *testing.T, namespace string, template *corev1.PodTemplateSpec) {
+	t.Helper()
+	u.pod = &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "pod-", Labels: map[string]string{pub.PodRevisionLabelKey: "v1"}},
+		Spec:       *template.Spec.DeepCopy(),
+	}
+	if err := u.client.Create(t.Context(), u.pod); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func(ctx context.Context) error {
+		action, err := u.look(ctx, inplace.Update{Revision: "v1"})
+		if err == nil && (action.Verdict != inplace.DoNothing || !ready(u.pod)) {
+			err = fmt.Errorf("%s, conditions %v", action.Verdict, u.pod.Status.Conditions)
+		}
+		return err
+	})
+	u.writes, u.story, u.unready = 0, nil, false
+}
+
+// update leads the pod until nothing is to be done, or it is given up.
+func (u *updater) update(t *testing.T, to inplace.Update) inplace.Action {
+	t.Helper()
+	var action inplace.Action
+	eventually(t, func(ctx context.Context) error {
+		var err error
+		if action, err = u.look(ctx, to); err != nil {
+			return err
+		}
+		if u.writes > 20 || action.Verdict == inplace.DoWait && (len(action.Notes) == 0 || action.After <= 0) {
+			t.Fatalf("it waits without a reason or a time: %+v", action)
+		}
+		if action.Verdict != inplace.DoNothing && action.Verdict != inplace.DoRecreate {
+			return fmt.Errorf("%s: %v", action.Verdict, action.Notes)
+		}
+		return nil
+	})
+	return action
+}
+
+// look reads the pod, and writes what is to be written.
+func (u *updater) look(ctx context.Context, to inplace.Update) (inplace.Action, error) {
+	if err := u.client.Get(ctx, client.ObjectKeyFromObject(u.pod), u.pod); err != nil {
+		return inplace.Action{}, err
+	}
+	for {
+		u.unready = u.unready || !ready(u.pod)
+		to.Pod = u.pod
+		action, err := inplace.Begin(to, u.rules, time.Now())
+		if err != nil || action.Verdict != inplace.DoWrite {
+			return action, err
+		}
+		patch, err := action.Write.Patch()
+		if err != nil {
+			return action, err
+		}
+		if err := u.send(ctx, action.Write.Subresource, patch); err != nil {
+			if apierrors.IsInvalid(err) {
+				return action, nil // the kubelet was faster: look again
+			}
+			return action, err
+		}
+		if u.writes++; u.writes > 20 {
+			return action, fmt.Errorf("it writes again and again: %s", strings.Join(u.story, ", "))
+		}
+		u.story = append(u.story, fmt.Sprintf("%q %s", action.Write.Subresource, patch))
+	}
+}
+
+func (u *updater) send(ctx context.Context, subresource string, patch []byte) error {
+	raw := client.RawPatch(inplace.PatchType, patch)
+	if subresource == inplace.Main {
+		return u.client.Patch(ctx, u.pod, raw)
+	}
+	return u.client.SubResource(subresource).Patch(ctx, u.pod, raw)
+}
+
+// settled waits until the pod is ready and its containers have restarted as often as wanted: -1 is at least once.
+func (u *updater) settled(t *testing.T, restarts map[string]int32) {
+	t.Helper()
+	eventually(t, func(ctx context.Context) error {
+		if err := u.client.Get(ctx, client.ObjectKeyFromObject(u.pod), u.pod); err != nil {
+			return err
+		}
+		for _, s := range append(u.pod.Status.ContainerStatuses, u.pod.Status.InitContainerStatuses...) {
+			want := restarts[s.Name]
+			if want < 0 && s.RestartCount == 0 || want >= 0 && s.RestartCount != want {
+				return fmt.Errorf("%s restarted %d times, want %d", s.Name, s.RestartCount, want)
+			}
+		}
+		if !ready(u.pod) {
+			return fmt.Errorf("not ready: %v", u.pod.Status.Conditions)
+		}
+		return nil
+	})
+}
+
+func requests(p *corev1.PodTemplateSpec, name corev1.ResourceName, amount string) {
+	p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{name: resource.MustParse(amount)}
+}
+
+// barrier gives a container a launch priority.
+func barrier(c *corev1.Container, key string) {
+	c.Env = append(c.Env, corev1.EnvVar{Name: pub.ContainerLaunchBarrierEnvName, ValueFrom: &corev1.EnvVarSource{
+		ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "barrier"}, Key: key},
+	}})
+}
