@@ -1,0 +1,181 @@
+package cloneset
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/internal/batches"
+	"github.com/kruisekit/kruisekit/lifecycle"
+	"github.com/kruisekit/kruisekit/revision"
+	"github.com/kruisekit/kruisekit/scale"
+)
+
+// birth is one pod to create.
+type birth struct{ id, revision string }
+
+// create makes pods with their claims.
+func (a *act) create(ctx context.Context, births []scale.Birth) (changed bool, err error) {
+	templates := map[string]*corev1.PodTemplateSpec{}
+	var all []birth
+	for i, id := range a.ids(len(births)) {
+		name := a.plan.current
+		if births[i].Updated {
+			name = a.plan.update
+		}
+		if templates[name] == nil {
+			if templates[name], err = a.templateOf(name); err != nil {
+				return false, err
+			}
+		}
+		all = append(all, birth{id, name})
+	}
+	existing := a.claimNames()
+	n, err := batches.Run(all, func(b birth) error {
+		pod := a.newPod(b, templates[b.revision])
+		if err := a.createPod(ctx, pod, b.id, existing); err != nil {
+			a.tell(corev1.EventTypeWarning, reasonFailedCreate, "failed to create pod: %v, pod: %s", err, pod.Name)
+			return err
+		}
+		a.tell(corev1.EventTypeNormal, reasonCreated, "succeed to create pod %s", pod.Name)
+		return nil
+	})
+	return n > 0, err
+}
+
+func (a *act) createPod(ctx context.Context, pod *corev1.Pod, id string, existing sets.Set[string]) error {
+	if err := a.createClaims(ctx, id, existing); err != nil {
+		return err
+	}
+	if err := a.client.Create(ctx, pod); err != nil {
+		a.podWrites.Doubt(a.set.UID, pod, err)
+		return fmt.Errorf("create pod %s: %w", pod.Name, err)
+	}
+	a.podWrites.Created(a.set.UID, pod)
+	return nil
+}
+
+func (a *act) templateOf(name string) (*corev1.PodTemplateSpec, error) {
+	if name == a.plan.update {
+		return &a.set.Spec.Template, nil
+	}
+	stored := a.stored(name)
+	if stored == nil {
+		return nil, fmt.Errorf("the revision %s is not stored", name)
+	}
+	return revision.Decode(stored.Data.Raw)
+}
+
+// ids are names for new pods: those of claims that no pod has any more first, then fresh ones.
+func (a *act) ids(n int) []string {
+	taken := sets.New[string]()
+	for _, pod := range slices.Concat(a.pods, a.inactive, a.strays) {
+		taken.Insert(pod.Labels[pub.CloneSetInstanceIDKey], revision.Short(pod.Name))
+	}
+	var ids []string
+	for _, claim := range a.claims {
+		id := claim.Labels[pub.CloneSetInstanceIDKey]
+		if id != "" && !taken.Has(id) && len(ids) < n {
+			taken.Insert(id)
+			ids = append(ids, id)
+		}
+	}
+	for len(ids) < n {
+		if id := a.options.NewID(); !taken.Has(id) {
+			taken.Insert(id)
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func (a *act) newPod(b birth, template *corev1.PodTemplateSpec) *corev1.Pod {
+	pod := &corev1.Pod{Spec: *template.Spec.DeepCopy()}
+	copied := template.DeepCopy()
+	pod.ObjectMeta = metav1.ObjectMeta{
+		Namespace: a.set.Namespace, Name: a.set.Name + "-" + b.id, GenerateName: a.set.Name + "-",
+		Labels: copied.Labels, Annotations: copied.Annotations, Finalizers: copied.Finalizers,
+		OwnerReferences: []metav1.OwnerReference{controllerRef(a.set)},
+	}
+	if pod.Labels == nil {
+		pod.Labels = map[string]string{}
+	}
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	pod.Labels[pub.PodRevisionLabelKey] = a.revisionLabel(b.revision)
+	pod.Labels[pub.PodTemplateHashLabelKey] = revision.Short(b.revision)
+	pod.Labels[pub.CloneSetInstanceIDKey] = b.id
+	pod.Labels[pub.LifecycleStateKey] = string(pub.LifecycleStatePreparingNormal)
+	pod.Annotations[pub.LifecycleTimestampKey] = a.now.Format(timeFormat)
+	if !lifecycle.HasGate(pod, pub.InPlaceUpdateReady) {
+		pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: pub.InPlaceUpdateReady})
+	}
+	for i := range a.set.Spec.VolumeClaimTemplates {
+		name := a.set.Spec.VolumeClaimTemplates[i].Name
+		pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == name })
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claimName(name, a.set.Name, b.id)},
+		}})
+	}
+	return pod
+}
+
+// createClaims makes the claims of a pod that are missing.
+func (a *act) createClaims(ctx context.Context, id string, existing sets.Set[string]) error {
+	for i := range a.set.Spec.VolumeClaimTemplates {
+		claim := a.newClaim(&a.set.Spec.VolumeClaimTemplates[i], id)
+		if existing.Has(claim.Name) {
+			continue
+		}
+		err := a.client.Create(ctx, claim)
+		if apierrors.IsAlreadyExists(err) {
+			continue // of an attempt before, or not ours: then the pod does not start, and says why
+		}
+		if err != nil {
+			a.claimWrites.Doubt(a.set.UID, claim, err)
+			return fmt.Errorf("create claim %s: %w", claim.Name, err)
+		}
+		a.claimWrites.Created(a.set.UID, claim)
+	}
+	return nil
+}
+
+func (a *act) newClaim(template *corev1.PersistentVolumeClaim, id string) *corev1.PersistentVolumeClaim {
+	copied := template.DeepCopy()
+	claim := &corev1.PersistentVolumeClaim{Spec: copied.Spec, ObjectMeta: metav1.ObjectMeta{
+		Namespace: a.set.Namespace, Name: claimName(template.Name, a.set.Name, id),
+		Labels: copied.Labels, Annotations: copied.Annotations, Finalizers: copied.Finalizers,
+		OwnerReferences: []metav1.OwnerReference{controllerRef(a.set)},
+	}}
+	if claim.Labels == nil {
+		claim.Labels = map[string]string{}
+	}
+	for key, value := range a.set.Spec.Selector.MatchLabels {
+		claim.Labels[key] = value
+	}
+	claim.Labels[pub.CloneSetInstanceIDKey] = id
+	return claim
+}
+
+func (a *act) claimNames() sets.Set[string] {
+	names := sets.New[string]()
+	for _, claim := range a.claims {
+		names.Insert(claim.Name)
+	}
+	return names
+}
+
+func claimName(template, set, id string) string { return template + "-" + set + "-" + id }
+
+func controllerRef(set *v1beta1.CloneSet) metav1.OwnerReference {
+	return *metav1.NewControllerRef(set, v1beta1.GroupVersion.WithKind(kind))
+}

@@ -1,0 +1,174 @@
+package cloneset
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/revision"
+)
+
+// snapshot is all that one pass looks at. Objects in it may be the cache's and are only read.
+type snapshot struct {
+	// set with its defaults.
+	set      *v1beta1.CloneSet
+	selector labels.Selector
+	now      time.Time
+	// pods that are owned, selected, and neither finished nor terminating, by name.
+	pods []*corev1.Pod
+	// inactive are the owned pods that are finished or terminating.
+	inactive []*corev1.Pod
+	// strays are owned and no longer selected.
+	strays []*corev1.Pod
+	// claims that are owned and not terminating.
+	claims []*corev1.PersistentVolumeClaim
+	// revisions that are owned, oldest first.
+	revisions []*appsv1.ControllerRevision
+	// nodes by name, where the template spreads pods.
+	nodes map[string]map[string]string
+}
+
+// observe makes the snapshot; nil when there is nothing to do.
+func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*snapshot, error) {
+	stored := &v1beta1.CloneSet{}
+	if err := r.client.Get(ctx, name, stored); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	s := &snapshot{set: stored.DeepCopy(), now: r.options.Now()}
+	s.set.Default()
+	var err error
+	if s.selector, err = metav1.LabelSelectorAsSelector(s.set.Spec.Selector); err != nil {
+		log.FromContext(ctx).Error(err, "spec.selector cannot be read: waiting for another one")
+		return nil, nil
+	}
+	if err := r.observePods(ctx, s); err != nil {
+		return nil, err
+	}
+	if err := r.observeClaims(ctx, s); err != nil {
+		return nil, err
+	}
+	if err := r.observeRevisions(ctx, s); err != nil {
+		return nil, err
+	}
+	return s, r.observeNodes(ctx, s)
+}
+
+func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
+	var list corev1.PodList
+	if err := r.client.List(ctx, &list, append(owned.In(s.set.Namespace, s.set.UID), client.UnsafeDisableDeepCopy)...); err != nil {
+		return fmt.Errorf("list pods: %w", err)
+	}
+	all, err := r.podWrites.Overlay(ctx, s.set.UID, pointers(list.Items))
+	if err != nil {
+		return err
+	}
+	for _, pod := range all {
+		switch {
+		case !isOwned(s.set, pod):
+		case pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+			s.inactive = append(s.inactive, pod)
+		case !s.selector.Matches(labels.Set(pod.Labels)) && s.set.DeletionTimestamp == nil:
+			s.strays = append(s.strays, pod)
+		default:
+			s.pods = append(s.pods, pod)
+		}
+	}
+	slices.SortFunc(s.pods, func(a, b *corev1.Pod) int { return compareNames(a, b) })
+	return nil
+}
+
+func (r *Reconciler) observeClaims(ctx context.Context, s *snapshot) error {
+	var list corev1.PersistentVolumeClaimList
+	if err := r.client.List(ctx, &list, append(owned.In(s.set.Namespace, s.set.UID), client.UnsafeDisableDeepCopy)...); err != nil {
+		return fmt.Errorf("list claims: %w", err)
+	}
+	all, err := r.claimWrites.Overlay(ctx, s.set.UID, pointers(list.Items))
+	if err != nil {
+		return err
+	}
+	for _, claim := range all {
+		if isOwned(s.set, claim) && claim.DeletionTimestamp == nil {
+			s.claims = append(s.claims, claim)
+		}
+	}
+	slices.SortFunc(s.claims, func(a, b *corev1.PersistentVolumeClaim) int { return compareNames(a, b) })
+	return nil
+}
+
+func (r *Reconciler) observeRevisions(ctx context.Context, s *snapshot) error {
+	var list appsv1.ControllerRevisionList
+	if err := r.client.List(ctx, &list, append(owned.In(s.set.Namespace, s.set.UID), client.UnsafeDisableDeepCopy)...); err != nil {
+		return fmt.Errorf("list revisions: %w", err)
+	}
+	all, err := r.revisionWrites.Overlay(ctx, s.set.UID, pointers(list.Items))
+	if err != nil {
+		return err
+	}
+	for _, rev := range all {
+		if isOwned(s.set, rev) {
+			s.revisions = append(s.revisions, rev)
+		}
+	}
+	revision.Sort(s.revisions)
+	return nil
+}
+
+// observeNodes reads the labels of the pods' nodes where the template spreads pods over them.
+func (r *Reconciler) observeNodes(ctx context.Context, s *snapshot) error {
+	if len(s.set.Spec.Template.Spec.TopologySpreadConstraints) == 0 || int32(len(s.pods)) <= *s.set.Spec.Replicas {
+		return nil
+	}
+	s.nodes = map[string]map[string]string{}
+	for _, pod := range s.pods {
+		name := pod.Spec.NodeName
+		if _, known := s.nodes[name]; known || name == "" {
+			continue
+		}
+		var node corev1.Node
+		switch err := r.client.Get(ctx, types.NamespacedName{Name: name}, &node); {
+		case apierrors.IsNotFound(err):
+			s.nodes[name] = nil
+		case err != nil:
+			return fmt.Errorf("get node %s: %w", name, err)
+		default:
+			s.nodes[name] = node.Labels
+		}
+	}
+	return nil
+}
+
+// isOwned says whether the set controls an object, in whatever version it was recorded.
+func isOwned(set *v1beta1.CloneSet, object metav1.Object) bool {
+	ref := metav1.GetControllerOfNoCopy(object)
+	return ref != nil && ref.UID == set.UID
+}
+
+func compareNames(a, b metav1.Object) int {
+	switch {
+	case a.GetName() < b.GetName():
+		return -1
+	case a.GetName() > b.GetName():
+		return 1
+	}
+	return 0
+}
+
+func pointers[T any](items []T) []*T {
+	all := make([]*T, len(items))
+	for i := range items {
+		all[i] = &items[i]
+	}
+	return all
+}

@@ -1,0 +1,76 @@
+package cloneset
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/inplace"
+)
+
+// Options of a Reconciler. The zero value behaves as the reference does with its default feature gates.
+type Options struct {
+	// Live reads past the cache: needed to tell whether a write whose answer was lost has happened. SetupWithManager
+	// takes the manager's API reader where it is nil.
+	Live client.Reader
+	// Recorder takes events. SetupWithManager takes the manager's where it is nil.
+	Recorder record.EventRecorder
+	// Now is the clock; nil for time.Now.
+	Now func() time.Time
+	// NewID makes the part of a pod's name that tells it from its siblings; nil for five random characters.
+	NewID func() string
+
+	// ShortHash writes only the hash of a revision into the label controller-revision-hash.
+	ShortHash bool
+	// PartitionRollback moves updated pods back when the partition is raised.
+	PartitionRollback bool
+	// PreparingUpdateIsUpdated counts pods that a hook holds before their update as updated while scaling.
+	PreparingUpdateIsUpdated bool
+	// ExcludePreparingDelete does not count pods that a hook holds before their deletion, for all CloneSets.
+	ExcludePreparingDelete bool
+	// RecreateOnClaimChange recreates pods when the volume claim templates of two revisions differ.
+	RecreateOnClaimChange bool
+	// NoDaemon says that no daemon runs on the nodes, so that environment variables fed from labels and annotations
+	// are left as they are when these change.
+	NoDaemon bool
+	// Resize changes cpu and memory in place.
+	Resize bool
+	// ResizeInSpec is for API servers before 1.32, which have no subresource for that.
+	ResizeInSpec bool
+	// MayUpdate is asked before each update of a pod; nil allows all. A refusal comes with its reason, and is asked again
+	// after a second.
+	MayUpdate func(pod *corev1.Pod) (ok bool, why string)
+}
+
+func (o Options) withDefaults() Options {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.NewID == nil {
+		o.NewID = func() string { return rand.String(idLength) }
+	}
+	return o
+}
+
+// idLength of what follows the last dash of a pod's name.
+const idLength = 5
+
+// diffOptions say what may change in place.
+func (o Options) diffOptions() inplace.Options {
+	d := inplace.Options{}
+	if o.NoDaemon {
+		d.Env = inplace.EnvIgnore
+	}
+	if o.Resize {
+		d.Resources = inplace.ResourcesReplaced
+	}
+	return d
+}
+
+// rules say how. That any change takes a pod out of traffic is what CloneSet promises.
+func (o Options) rules() inplace.Rules {
+	return inplace.Rules{Unready: inplace.UnreadyAlways, ResizeInSpec: o.ResizeInSpec, IgnoreResources: !o.Resize}
+}

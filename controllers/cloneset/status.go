@@ -1,0 +1,200 @@
+package cloneset
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/revision"
+	"github.com/kruisekit/kruisekit/scale"
+)
+
+const timeFormat = time.RFC3339
+
+// report writes the status, if it changed.
+func (a *act) report(ctx context.Context) error {
+	status := a.count()
+	a.conclude(status)
+	if apiequality.Semantic.DeepEqual(status, &a.set.Status) {
+		return nil
+	}
+	fresh := a.set.DeepCopy()
+	fresh.Status = *status
+	if err := a.client.Status().Patch(ctx, fresh, client.MergeFrom(a.set)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("write status: %w", err)
+	}
+	return nil
+}
+
+// count makes the status of the pods as the last write left them.
+func (a *act) count() *v1beta1.CloneSetStatus {
+	status := a.set.Status.DeepCopy()
+	replicas := *a.set.Spec.Replicas
+	*status = v1beta1.CloneSetStatus{
+		ObservedGeneration: a.set.Generation, Replicas: int32(len(a.pods)),
+		UpdateRevision: a.plan.update, CurrentRevision: a.plan.current,
+		CollisionCount: a.plan.revision.Collisions, Conditions: status.Conditions, LabelSelector: a.selector.String(),
+	}
+	if status.CollisionCount == nil {
+		status.CollisionCount = new(int32)
+	}
+	for _, pod := range a.pods {
+		updated := revision.Match(pod.Labels[pub.PodRevisionLabelKey], a.plan.update)
+		available, wait := scale.Available(pod, a.set.Spec.MinReadySeconds, a.now)
+		if !available {
+			a.after = sooner(a.after, wait)
+		}
+		count(updated, &status.UpdatedReplicas, nil)
+		count(isReady(pod), &status.ReadyReplicas, when(updated, &status.UpdatedReadyReplicas))
+		count(available, &status.AvailableReplicas, when(updated, &status.UpdatedAvailableReplicas))
+	}
+	switch {
+	case a.set.Spec.UpdateStrategy.RollingUpdate == nil:
+		status.ExpectedUpdatedReplicas = replicas
+	default:
+		if partition, err := scale.Partition(a.plan.rolling.Partition, replicas); err == nil {
+			status.ExpectedUpdatedReplicas = replicas - partition
+		}
+	}
+	// Every pod is updated: the next rollout starts from here.
+	if status.UpdatedReplicas == status.Replicas && status.Replicas == replicas {
+		status.CurrentRevision = status.UpdateRevision
+	}
+	return status
+}
+
+func count(is bool, all, updated *int32) {
+	if !is {
+		return
+	}
+	*all++
+	if updated != nil {
+		*updated++
+	}
+}
+
+func when(is bool, n *int32) *int32 {
+	if is {
+		return n
+	}
+	return nil
+}
+
+// isReady is ready to serve, whatever its hooks say.
+func isReady(pod *corev1.Pod) bool {
+	if pod.Status.Phase != corev1.PodRunning {
+		return false
+	}
+	ready := false
+	for i := range pod.Status.Conditions {
+		switch c := &pod.Status.Conditions[i]; c.Type {
+		case corev1.PodReady:
+			ready = c.Status == corev1.ConditionTrue
+		case pub.InPlaceUpdateReady:
+			if c.Status != corev1.ConditionTrue {
+				return false
+			}
+		}
+	}
+	return ready
+}
+
+// conclude sets the conditions.
+func (a *act) conclude(status *v1beta1.CloneSetStatus) {
+	a.failed(status, v1beta1.CloneSetConditionFailedScale, a.scaleErr)
+	a.failed(status, v1beta1.CloneSetConditionFailedUpdate, a.updateErr)
+	deadline := a.set.Spec.ProgressDeadlineSeconds
+	old := conditionOf(&a.set.Status, v1beta1.CloneSetConditionTypeProgressing)
+	if deadline == nil || *deadline == math.MaxInt32 {
+		remove(status, v1beta1.CloneSetConditionTypeProgressing)
+		return
+	}
+	progress := v1beta1.CloneSetCondition{Type: v1beta1.CloneSetConditionTypeProgressing, Status: corev1.ConditionTrue}
+	switch replicas := *a.set.Spec.Replicas; {
+	case status.CurrentRevision == status.UpdateRevision && status.Replicas == replicas && status.UpdatedReplicas == replicas && status.UpdatedAvailableReplicas == replicas:
+		progress.Reason, progress.Message = "CloneSetAvailable", "CloneSet is available"
+	case a.plan.rolling.Paused:
+		progress.Reason, progress.Message = "CloneSetPaused", "CloneSet is paused"
+	case status.ExpectedUpdatedReplicas < replicas && status.ExpectedUpdatedReplicas <= status.UpdatedAvailableReplicas:
+		progress.Reason, progress.Message = "ProgressPartitionAvailable", "CloneSet has been paused due to partition ready"
+	default:
+		a.hurry(status, old, &progress)
+	}
+	put(status, progress, a.now)
+}
+
+// The reasons that hurry deals with.
+const (
+	reasonUpdated  = "CloneSetUpdated"
+	reasonExceeded = "ProgressDeadlineExceeded"
+)
+
+// hurry is for a rollout under way. Its clock starts when it starts, is resumed, or goes to another revision.
+func (a *act) hurry(status *v1beta1.CloneSetStatus, old *v1beta1.CloneSetCondition, progress *v1beta1.CloneSetCondition) {
+	progress.Reason, progress.Message = reasonUpdated, "CloneSet is progressing"
+	deadline := time.Duration(*a.set.Spec.ProgressDeadlineSeconds) * time.Second
+	underWay := old != nil && (old.Reason == reasonUpdated || old.Reason == reasonExceeded) && a.set.Status.UpdateRevision == status.UpdateRevision
+	if !underWay {
+		remove(status, progress.Type) // so that the times are those of now
+		a.after = sooner(a.after, deadline)
+		return
+	}
+	rest := old.LastUpdateTime.Add(deadline).Sub(a.now)
+	if old.Reason == reasonExceeded || rest < 0 {
+		progress.Status, progress.Reason = corev1.ConditionFalse, reasonExceeded
+		progress.Message = fmt.Sprintf("CloneSet revision %s has timed out progressing", status.UpdateRevision)
+		return
+	}
+	a.after = sooner(a.after, rest+time.Second)
+}
+
+// failed tells an error, and takes it back when it is gone.
+func (a *act) failed(status *v1beta1.CloneSetStatus, t v1beta1.CloneSetConditionType, err error) {
+	if err == nil {
+		remove(status, t)
+		return
+	}
+	if old := conditionOf(status, t); old != nil && old.Message == err.Error() {
+		return
+	}
+	remove(status, t)
+	status.Conditions = append(status.Conditions, v1beta1.CloneSetCondition{
+		Type: t, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(a.now), Message: err.Error(),
+	})
+}
+
+// put sets a condition unless it says the same already. A changed one moves to the end.
+func put(status *v1beta1.CloneSetStatus, c v1beta1.CloneSetCondition, now time.Time) {
+	old := conditionOf(status, c.Type)
+	if old != nil && old.Status == c.Status && old.Reason == c.Reason {
+		return
+	}
+	c.LastUpdateTime, c.LastTransitionTime = metav1.NewTime(now), metav1.NewTime(now)
+	if old != nil && old.Status == c.Status {
+		c.LastTransitionTime = old.LastTransitionTime
+	}
+	remove(status, c.Type)
+	status.Conditions = append(status.Conditions, c)
+}
+
+func conditionOf(status *v1beta1.CloneSetStatus, t v1beta1.CloneSetConditionType) *v1beta1.CloneSetCondition {
+	for i := range status.Conditions {
+		if status.Conditions[i].Type == t {
+			return &status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+func remove(status *v1beta1.CloneSetStatus, t v1beta1.CloneSetConditionType) {
+	status.Conditions = slices.DeleteFunc(status.Conditions, func(c v1beta1.CloneSetCondition) bool { return c.Type == t })
+}

@@ -1,0 +1,123 @@
+// Package standin plays the scheduler and the kubelets where there are none: at the control-plane level of test/cluster.
+// Pods are bound, their containers run at once, a container whose image changes restarts, and deleted pods go.
+//
+// It is as fast as the API server. For what a kubelet really does use the real nodes.
+package standin
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+)
+
+// Kubelet reconciles pods of a namespace.
+type Kubelet struct {
+	// Client reads and writes live or cached.
+	Client client.Client
+	// Namespace of the pods; empty for all.
+	Namespace string
+	// Node that pods are bound to.
+	Node string
+	// Broken says whether an image cannot be run: its container waits for ever.
+	Broken func(image string) bool
+}
+
+// SetupWithManager registers the kubelet under a name that is unique in the process.
+func (k *Kubelet) SetupWithManager(mgr ctrl.Manager) error {
+	skip := true
+	return ctrl.NewControllerManagedBy(mgr).Named("kubelet").For(&corev1.Pod{}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 8, SkipNameValidation: &skip}).Complete(k)
+}
+
+// Reconcile brings one pod to life, or lets it go.
+func (k *Kubelet) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	pod := &corev1.Pod{}
+	if k.Namespace != "" && request.Namespace != k.Namespace {
+		return ctrl.Result{}, nil
+	}
+	if err := k.Client.Get(ctx, request.NamespacedName, pod); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	switch {
+	case pod.DeletionTimestamp != nil:
+		err := k.Client.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	case pod.Spec.NodeName == "":
+		binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: k.Node}}
+		return ctrl.Result{}, client.IgnoreNotFound(k.Client.SubResource("binding").Create(ctx, pod, binding))
+	}
+	before := pod.DeepCopy()
+	if !k.run(pod) {
+		return ctrl.Result{}, nil
+	}
+	// As kubelets do: a patch, without a version.
+	return ctrl.Result{}, client.IgnoreNotFound(k.Client.Status().Patch(ctx, pod, client.StrategicMergeFrom(before)))
+}
+
+// run makes the status what it should be; false when it is.
+func (k *Kubelet) run(pod *corev1.Pod) bool {
+	before := pod.Status.DeepCopy()
+	pod.Status.Phase = corev1.PodRunning
+	ready := true
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		at := slices.IndexFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == c.Name })
+		if at < 0 {
+			pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, RestartCount: -1})
+			at = len(pod.Status.ContainerStatuses) - 1
+		}
+		ready = k.start(pod, c, &pod.Status.ContainerStatuses[at]) && ready
+	}
+	condition(pod, corev1.PodInitialized, true)
+	condition(pod, corev1.ContainersReady, ready)
+	for _, gate := range pod.Spec.ReadinessGates {
+		ready = ready && isTrue(pod, gate.ConditionType)
+	}
+	condition(pod, corev1.PodReady, ready)
+	return fmt.Sprint(before) != fmt.Sprint(&pod.Status)
+}
+
+// start runs a container's image, if it does not run already.
+func (k *Kubelet) start(pod *corev1.Pod, c *corev1.Container, s *corev1.ContainerStatus) bool {
+	if s.Image == c.Image && s.Ready {
+		return true
+	}
+	if k.Broken != nil && k.Broken(c.Image) {
+		s.Ready = false
+		s.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}
+		s.RestartCount = max(s.RestartCount, 0)
+		return false
+	}
+	s.RestartCount++
+	s.Image, s.ImageID = c.Image, "sha256:"+strings.ReplaceAll(c.Image, ":", "-")
+	s.ContainerID = fmt.Sprintf("standin://%s-%s-%d", pod.UID, c.Name, s.RestartCount)
+	s.Ready, s.State = true, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}
+	return true
+}
+
+func condition(pod *corev1.Pod, t corev1.PodConditionType, is bool) {
+	status := corev1.ConditionFalse
+	if is {
+		status = corev1.ConditionTrue
+	}
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == t {
+			if c.Status != status {
+				*c = corev1.PodCondition{Type: t, Status: status, LastTransitionTime: metav1.Now()}
+			}
+			return
+		}
+	}
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: t, Status: status, LastTransitionTime: metav1.Now()})
+}
+
+func isTrue(pod *corev1.Pod, t corev1.PodConditionType) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == t && c.Status == corev1.ConditionTrue })
+}
