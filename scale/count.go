@@ -57,7 +57,14 @@ func (p *planner) differ(updated func(*member) bool, l Limits) Difference {
 			c.Unavailable++
 		}
 	}
-	return Differ(sides[0], sides[1], l)
+	d := Differ(sides[0], sides[1], l)
+	// Where both sides lack instances, or both have too many, it is not for updates to even that out: they would only
+	// take from one side what it needs itself.
+	oldLacks, updatedLacks := l.Partition-sides[0].staying(), l.Replicas-l.Partition-sides[1].staying()
+	if oldLacks > 0 && updatedLacks > 0 || oldLacks < 0 && updatedLacks < 0 {
+		d.Update, d.UpdateUnavailable = 0, 0
+	}
+	return d
 }
 
 // restore takes back deletions that have not happened yet, where instances are missing now. One that its hook

@@ -229,6 +229,7 @@ func (s *slotted) updateSlots() {
 	n := len(due)
 	due = slices.DeleteFunc(due, (*member).inGrace)
 	s.noteWaiting(NoteInGrace, n-len(due), graceText)
+	s.repairFirst(due)
 	s.update(due, b)
 }
 

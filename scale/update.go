@@ -28,6 +28,7 @@ func (p *planner) updateCount() {
 	p.noteWaiting(NoteInGrace, n-len(candidates), graceText)
 	p.orderUpdates(candidates)
 	candidates = p.scattered(candidates)
+	p.repairFirst(candidates)
 	partition(candidates, func(m *member) bool { return m.preparing })
 	p.update(candidates[:min(n, len(candidates))], b)
 	p.plan.Backward = backward && len(p.plan.Update) > 0
@@ -72,11 +73,15 @@ func (p *planner) scattered(candidates []*member) []*member {
 	return Scatter(candidates, p.members, (*member).labels, p.in.Scatter)
 }
 
-// update walks along the candidates as far as the budget goes.
-func (p *planner) update(candidates []*member, b Budget) {
+// repairFirst brings forward what is not available, where that is wished.
+func (p *planner) repairFirst(candidates []*member) {
 	if p.in.UnavailableFirst {
 		partition(candidates, func(m *member) bool { return !m.available })
 	}
+}
+
+// update walks along the candidates as far as the budget goes.
+func (p *planner) update(candidates []*member, b Budget) {
 	hooked := 0
 	for i, m := range candidates {
 		if !b.Take(m.available) {

@@ -1,0 +1,239 @@
+package scale_test
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kruisekit/kruisekit/scale"
+)
+
+func copied(input scale.Input) scale.Input {
+	input.Instances = slices.Clone(input.Instances)
+	for i := range input.Instances {
+		pods := slices.Clone(input.Instances[i].Pods)
+		for j, p := range pods {
+			pods[j] = p.DeepCopy()
+		}
+		input.Instances[i].Pods = pods
+	}
+	input.Slots = slices.Clone(input.Slots)
+	return input
+}
+
+// TestComputeLaws holds for instances that are alike and for slots.
+func TestComputeLaws(t *testing.T) {
+	eachCase(t, 20_000, func(r *random) string {
+		input := r.input()
+		if r.once(2) {
+			input = r.slots(input)
+		}
+		before := copied(input)
+		plan := compute(t, input)
+		if !reflect.DeepEqual(before, input) {
+			return "the input has changed"
+		}
+		r.Shuffle(len(input.Instances), reflect.Swapper(input.Instances))
+		if again := compute(t, input); !reflect.DeepEqual(plan, again) {
+			return fmt.Sprintf("shuffled, it is another plan:\n%+v\n%+v", plan, again)
+		}
+		if problem := crosses(before, plan); problem != "" {
+			return fmt.Sprintf("%s: %s", story(plan), problem)
+		}
+		return silent(before, plan)
+	})
+}
+
+// TestComputeGroups has each pod twice in its instance: nothing but the number of pods differs.
+func TestComputeGroups(t *testing.T) {
+	eachCase(t, 5_000, func(r *random) string {
+		input := r.input()
+		for i := range input.Instances {
+			input.Instances[i].Pods = podsOf(input.Instances[i])[:min(1, len(podsOf(input.Instances[i])))]
+			input.Instances[i].Size = r.Intn(2)
+		}
+		want := compute(t, input)
+		for i := range input.Instances {
+			pods := input.Instances[i].Pods
+			input.Instances[i].Size, input.Instances[i].Pods = 2, slices.Concat(pods, []*corev1.Pod{nil}, pods)
+		}
+		got := compute(t, input)
+		if story(want) != story(got) || !reflect.DeepEqual(want.Notes, got.Notes) {
+			return fmt.Sprintf("single: %s, groups: %s", story(want), story(got))
+		}
+		return ""
+	})
+}
+
+// silent says whether there is something to wait for that no note tells.
+func silent(input scale.Input, plan scale.Plan) string {
+	planned := len(plan.Restore) + len(plan.Create) + len(plan.Delete) + len(plan.Update)
+	switch {
+	case planned > 0 || len(plan.Notes) > 0 || input.KeepCount:
+	case plan.RequeueAfter > 0:
+		return "it waits for time, and does not say so"
+	case !converged(input):
+		return "it waits, and does not say for what"
+	}
+	if converged(input) && (planned > 0 || len(plan.Notes) > 0 || plan.RequeueAfter > 0 || plan.Difference != scale.Difference{}) {
+		return fmt.Sprintf("converged, and there is something to do: %+v", plan)
+	}
+	return ""
+}
+
+// converged says that nothing is left to do, with updates and scaling on.
+func converged(input scale.Input) bool {
+	o, old, updated := oracle{input}, int32(0), int32(0)
+	position := map[string]int{}
+	for i, name := range input.Slots {
+		position[name] = i
+	}
+	for _, i := range input.Instances {
+		at, wanted := position[i.Name]
+		switch {
+		case input.Slots == nil && i.Terminating:
+		case i.Doomed || !o.available(i) || input.Slots != nil && !wanted:
+			return false
+		case i.Updated:
+			updated++
+		case input.Slots != nil && input.Priority == nil && at >= int(input.Limits.Partition):
+			return false
+		default:
+			old++
+		}
+	}
+	if input.Slots != nil {
+		return old+updated == int32(len(input.Slots)) && old <= input.Limits.Partition
+	}
+	return old+updated == input.Limits.Replicas && (old == input.Limits.Partition || old < input.Limits.Partition && input.Limits.NoRollback)
+}
+
+// crosses says which bound the plan crosses, or makes worse where it is crossed already.
+func crosses(input scale.Input, plan scale.Plan) string {
+	if len(plan.Create) > 0 && len(plan.Delete) > 0 {
+		return "it creates and deletes"
+	}
+	if len(plan.Update) > 0 && len(plan.Restore)+len(plan.Create)+len(plan.Delete) > 0 {
+		return "it updates, and changes the number of instances"
+	}
+	touched := map[string]bool{}
+	for _, i := range slices.Concat(plan.Restore, plan.Delete, plan.Update) {
+		if touched[i.Name] || i.Terminating {
+			return i.Name + " is touched twice, or too late"
+		}
+		touched[i.Name] = true
+	}
+	if input.Slots != nil {
+		return crossesSlots(input, plan)
+	}
+	o, l := oracle{input}, input.Limits
+	available, old, updated := int32(0), int32(0), int32(0)
+	all, staying, unavailable := int32(0), int32(0), int32(0)
+	for _, i := range input.Instances {
+		if i.Terminating {
+			continue
+		}
+		all++
+		if !leaving(i) {
+			staying++
+		}
+		if o.available(i) {
+			available++
+		} else if leaving(i) || !i.Doomed {
+			unavailable++
+		}
+		switch {
+		case leaving(i):
+		case i.Updated:
+			updated++
+		default:
+			old++
+		}
+	}
+	least := min(available, l.Replicas-l.MaxUnavailable)
+	for _, i := range slices.Concat(plan.Delete, plan.Update) {
+		if o.available(i) {
+			available--
+		}
+	}
+	counted := all
+	if l.ForgetLeaving {
+		counted = staying
+	}
+	n, moved := int32(len(plan.Create)), int32(len(plan.Update))
+	switch {
+	case available < least:
+		return fmt.Sprintf("%d are available, %d were to be", available, least)
+	case n > 0 && counted+n > l.Replicas+l.MaxSurge:
+		return "it crosses the surge"
+	case n > 0 && unavailable+n > l.MaxUnavailableScaling:
+		return "it creates more than may be unavailable"
+	case !plan.Backward && moved > 0 && old-moved < l.Partition:
+		return "it crosses the partition"
+	case plan.Backward && updated-moved < l.Replicas-l.Partition:
+		return "it crosses the partition backwards"
+	}
+	for _, i := range plan.Delete {
+		if !leaving(i) && !i.Doomed {
+			staying--
+		}
+	}
+	if len(plan.Delete) > 0 && staying < min(l.Replicas, all) && slices.ContainsFunc(plan.Delete, func(i scale.Instance) bool { return !i.Doomed && !leaving(i) }) {
+		return "it deletes more than there are too many"
+	}
+	return ""
+}
+
+func crossesSlots(input scale.Input, plan scale.Plan) string {
+	o, available, settled := oracle{input}, 0, 0
+	position := map[string]int{}
+	for i, name := range input.Slots {
+		position[name] = i
+	}
+	taken := map[string]bool{}
+	for _, i := range input.Instances {
+		taken[i.Name] = true
+		if _, wanted := position[i.Name]; wanted && o.available(i) {
+			available++
+		}
+		if _, wanted := position[i.Name]; wanted && i.Updated {
+			settled++
+		}
+	}
+	least := min(available, len(input.Slots)-int(input.Limits.MaxUnavailable))
+	for _, i := range slices.Concat(plan.Delete, plan.Update) {
+		if _, wanted := position[i.Name]; wanted && o.available(i) {
+			available--
+		}
+	}
+	for _, b := range plan.Create {
+		if _, wanted := position[b.Slot]; !wanted || taken[b.Slot] {
+			return "it creates what is there, or not wanted"
+		}
+	}
+	unplaced := 0
+	for _, i := range plan.Delete {
+		if _, wanted := position[i.Name]; !wanted {
+			unplaced++
+		}
+	}
+	for _, i := range plan.Update {
+		if at, wanted := position[i.Name]; !wanted || input.Priority == nil && at < int(input.Limits.Partition) {
+			return "it crosses the partition"
+		}
+	}
+	switch {
+	case available < least:
+		return fmt.Sprintf("%d are available, %d were to be", available, least)
+	case input.Priority != nil && len(plan.Update) > 0 && settled+len(plan.Update) > len(input.Slots)-int(input.Limits.Partition):
+		return "it crosses the partition"
+	case input.InOrder && (len(plan.Create) > 1 || unplaced > 1):
+		return "it does two things at once, and not in order"
+	case plan.Difference != scale.Difference{} || plan.Backward:
+		return "slots have no such thing"
+	}
+	return ""
+}
