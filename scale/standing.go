@@ -29,6 +29,8 @@ type standing struct {
 	keys [keys]int64
 	*member
 	node string
+	// place is the number of the node.
+	place int
 	// sameNode and spread are ranks, the larger the sooner it goes.
 	sameNode, spread int64
 }
