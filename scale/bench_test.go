@@ -68,3 +68,16 @@ func BenchmarkCompute(b *testing.B) {
 		}
 	}
 }
+
+// TestComputeGrows has four times the instances: a plan that looks at each of them for each other would show.
+func TestComputeGrows(t *testing.T) {
+	allocations := func(n int) float64 {
+		input := fleet(n)
+		input.Limits.Replicas /= 2
+		input.SpreadKeys = []string{"zone", "rack"}
+		return testing.AllocsPerRun(1, func() { compute(t, input) })
+	}
+	if few, many := allocations(2_000), allocations(8_000); many > 4*few {
+		t.Errorf("from %.0f allocations to %.0f", few, many)
+	}
+}

@@ -119,7 +119,7 @@ func (p *planner) create(d Difference) {
 	if d.CreateMissing == n {
 		return
 	}
-	why := fmt.Sprintf("to be created: %d are at a time", maxBirths)
+	why := fmt.Sprintf("to be created (%d at a time)", maxBirths)
 	if n == d.Create {
 		unavailable := int32(0)
 		for _, m := range p.members {
@@ -127,7 +127,7 @@ func (p *planner) create(d Difference) {
 				unavailable++
 			}
 		}
-		why = "to be created: " + spent(unavailable, p.in.Limits.MaxUnavailableScaling) + " while scaling out"
+		why = "to be created " + spent(unavailable, p.in.Limits.MaxUnavailableScaling)
 	}
 	p.noteWaiting(NoteScaleUpLimited, int(d.CreateMissing-n), why)
 }
@@ -213,6 +213,8 @@ func (p *planner) deleteVictims(candidates, others []*member, n int32, b *Budget
 	}
 	ranked := p.victims(candidates, others)
 	n = min(n, int32(len(ranked)))
+	p.plan.Delete = slices.Grow(p.plan.Delete, int(n))
+	p.plan.Notes = slices.Grow(p.plan.Notes, int(n))
 	for i, s := range ranked {
 		switch {
 		case i >= int(n):
@@ -220,8 +222,7 @@ func (p *planner) deleteVictims(candidates, others []*member, n int32, b *Budget
 		case b.Take(s.ready):
 			why := "too many, and none of its revision is to stay"
 			if int(n) < len(ranked) {
-				_, key := s.compare(ranked[n])
-				why = victimText(key)
+				why = victimText(s.decides(ranked[n]))
 			}
 			p.delete(s.member, NoteScaleIn, why)
 		}

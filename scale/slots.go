@@ -107,7 +107,7 @@ func (s *slotted) createSlots() {
 			old = s.createAt(i, old)
 		}
 	}
-	s.noteWaiting(NoteScaleUpLimited, missing-n, "to be created: "+spent(existing, s.in.Limits.MaxUnavailableScaling)+" while scaling out")
+	s.noteWaiting(NoteScaleUpLimited, missing-n, "to be created "+spent(existing, s.in.Limits.MaxUnavailableScaling))
 }
 
 // old is how many slots have an instance that counts as not updated.
@@ -203,9 +203,9 @@ func (s *slotted) deleteDoomedSlots() {
 	}
 	why := spent(b.Unavailable, b.Max)
 	if stopped {
-		why = "that is left until updates run"
+		why = "when updates run"
 	}
-	s.noteWaiting(NoteDeleteLimited, waiting, "to be deleted, as was asked: "+why)
+	s.noteWaiting(NoteDeleteLimited, waiting, "to be deleted, as was asked, "+why)
 }
 
 func (s *slotted) budget() Budget {

@@ -85,7 +85,7 @@ func (p *planner) update(candidates []*member, b Budget) {
 	hooked := 0
 	for i, m := range candidates {
 		if !b.Take(m.available) {
-			p.noteWaiting(NoteUpdateLimited, len(candidates)-i, "to be updated: "+spent(max(b.Unavailable, b.UnderWay), b.Max))
+			p.noteWaiting(NoteUpdateLimited, len(candidates)-i, "to be updated "+spent(max(b.Unavailable, b.UnderWay), b.Max))
 			break
 		}
 		p.plan.Update = append(p.plan.Update, *m.Instance)
