@@ -214,6 +214,15 @@ func crossesSlots(input scale.Input, plan scale.Plan) string {
 			return "it creates what is there, or not wanted"
 		}
 	}
+	broken := int64(0)
+	for _, slot := range input.Slots {
+		if so := (slotOracle{oracle: o}); !so.missing(slot) && !so.fine(slot) {
+			broken++
+		}
+	}
+	if n := int64(len(plan.Create)); n > 0 && !input.InOrder && broken+n > int64(input.Limits.MaxUnavailableScaling) {
+		return "it creates more than may be unavailable"
+	}
 	unplaced := 0
 	for _, i := range plan.Delete {
 		if _, wanted := position[i.Name]; !wanted {

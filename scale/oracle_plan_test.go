@@ -128,16 +128,17 @@ func (o oracle) delete(d scale.Difference) []scale.Instance {
 	return out
 }
 
+func inGrace(p *corev1.Pod) bool {
+	return p.Annotations[pub.InPlaceUpdateGraceKey] != "" && p.Labels[pub.LifecycleStateKey] != "Updated"
+}
+
 func (o oracle) update(d scale.Difference) []scale.Instance {
 	if d.Update == 0 || o.in.Updates != scale.UpdatesRun {
 		return nil
 	}
 	var waiting []scale.Instance
 	for _, i := range o.in.Instances {
-		inGrace := anyPod(i, func(p *corev1.Pod) bool {
-			return p.Annotations[pub.InPlaceUpdateGraceKey] != "" && p.Labels[pub.LifecycleStateKey] != "Updated"
-		})
-		if i.Updated == (d.Update < 0) && !leaving(i) && !inGrace {
+		if i.Updated == (d.Update < 0) && !leaving(i) && !anyPod(i, inGrace) {
 			waiting = append(waiting, i)
 		}
 	}

@@ -142,8 +142,12 @@ func (r *random) input() scale.Input {
 // slots are some of the instances' names, and some others.
 func (r *random) slots(input scale.Input) scale.Input {
 	input.Slots = []string{}
-	for i := range r.Intn(14) {
-		if !r.once(6) {
+	n, gaps := r.Intn(14), 6
+	if r.once(2) { // as many as there are instances, so that updates are tried as often
+		n, gaps = len(input.Instances), 100
+	}
+	for i := range n {
+		if !r.once(gaps) {
 			input.Slots = append(input.Slots, fmt.Sprintf("web-%d", i))
 		}
 	}
