@@ -102,6 +102,7 @@ func (p *planner) scale() {
 	if d.CreateMissing > 0 {
 		p.create(d)
 		if p.idle() {
+			// What is being deleted counts as unavailable, and can be all that creation waits for.
 			p.finishDeletions(p.members)
 		}
 		return

@@ -129,39 +129,36 @@ func crosses(input scale.Input, plan scale.Plan) string {
 	if input.Slots != nil {
 		return crossesSlots(input, plan)
 	}
+	return crossesCount(input, plan)
+}
+
+func hasLabel(i scale.Instance) bool { return i.Updated }
+
+func crossesCount(input scale.Input, plan scale.Plan) string {
 	o, l := oracle{input}, input.Limits
-	available, old, updated := int32(0), int32(0), int32(0)
-	all, staying, unavailable := int32(0), int32(0), int32(0)
+	sides := [2]scale.Count{o.count(false, hasLabel), o.count(true, hasLabel)}
+	staying := func(c scale.Count) int32 { return c.Doomed + c.Unavailable + c.Available }
+	old, updated := staying(sides[0]), staying(sides[1])
+	gone := sides[0].Leaving + sides[1].Leaving
+	all, unavailable := old+updated+gone, gone+sides[0].Unavailable+sides[1].Unavailable
+	available, surplus := int32(0), old+updated-l.Replicas
 	for _, i := range input.Instances {
-		if i.Terminating {
-			continue
-		}
-		all++
-		if !leaving(i) {
-			staying++
-		}
-		if o.available(i) {
-			available++
-		} else if leaving(i) || !i.Doomed {
-			unavailable++
-		}
-		switch {
-		case leaving(i):
-		case i.Updated:
-			updated++
-		default:
-			old++
-		}
+		available += int32(truth(o.available(i)))
 	}
 	least := min(available, l.Replicas-l.MaxUnavailable)
 	for _, i := range slices.Concat(plan.Delete, plan.Update) {
-		if o.available(i) {
-			available--
+		available -= int32(truth(o.available(i)))
+	}
+	for _, i := range plan.Delete {
+		if !leaving(i) && !i.Doomed {
+			if surplus--; surplus < 0 {
+				return "it deletes more than there are too many"
+			}
 		}
 	}
 	counted := all
 	if l.ForgetLeaving {
-		counted = staying
+		counted = old + updated
 	}
 	n, moved := int32(len(plan.Create)), int32(len(plan.Update))
 	switch {
@@ -175,14 +172,6 @@ func crosses(input scale.Input, plan scale.Plan) string {
 		return "it crosses the partition"
 	case plan.Backward && updated-moved < l.Replicas-l.Partition:
 		return "it crosses the partition backwards"
-	}
-	for _, i := range plan.Delete {
-		if !leaving(i) && !i.Doomed {
-			staying--
-		}
-	}
-	if len(plan.Delete) > 0 && staying < min(l.Replicas, all) && slices.ContainsFunc(plan.Delete, func(i scale.Instance) bool { return !i.Doomed && !leaving(i) }) {
-		return "it deletes more than there are too many"
 	}
 	return ""
 }

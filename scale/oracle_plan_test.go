@@ -39,11 +39,11 @@ func (o oracle) plan() string {
 		}
 	}
 	if len(plan.Restore)+len(plan.Create)+len(plan.Delete) == 0 {
-		label := func(i scale.Instance) bool { return i.Updated }
-		old, updated := o.count(false, label), o.count(true, label)
+		old, updated := o.count(false, hasLabel), o.count(true, hasLabel)
 		d := formula(old, updated, l)
 		// Where both sides lack some, or both have too many, the formula takes from one what it needs itself.
-		oldDiff, newDiff := old.Available+old.Unavailable+old.Doomed-l.Partition, updated.Available+updated.Unavailable+updated.Doomed-(l.Replicas-l.Partition)
+		oldDiff := old.Available + old.Unavailable + old.Doomed - l.Partition
+		newDiff := updated.Available + updated.Unavailable + updated.Doomed - (l.Replicas - l.Partition)
 		if oldDiff*newDiff > 0 {
 			d.Update = 0
 		}

@@ -70,82 +70,78 @@ func (o oracle) count(updated bool, isUpdated func(scale.Instance) bool) scale.C
 	return c
 }
 
-// before says whether a is to go before b, by the keys that have a name.
-func (o oracle) before(a, b scale.Instance, with string, rank func(scale.Instance) *big.Int) bool {
-	weakest := func(i scale.Instance, key func(*corev1.Pod) int64) int64 {
-		least := int64(1) << 62
-		for _, p := range podsOf(i) {
-			least = min(least, key(p))
-		}
-		if len(podsOf(i)) == 0 {
-			return 0
-		}
-		return least
-	}
-	truth := func(is bool) int64 {
-		if is {
-			return 1
-		}
+// weakest is the least that a key is among the pods of an instance.
+func weakest(i scale.Instance, key func(*corev1.Pod) int64) int64 {
+	if len(podsOf(i)) == 0 {
 		return 0
 	}
-	allReady := func(i scale.Instance) bool {
-		return len(podsOf(i)) >= max(i.Size, 1) && !anyPod(i, func(p *corev1.Pod) bool { return !isReady(p) })
+	least := int64(1) << 62
+	for _, p := range podsOf(i) {
+		least = min(least, key(p))
 	}
-	for key := range strings.FieldsSeq(with) {
-		var of func(scale.Instance) int64
-		switch key {
-		case "assigned":
-			of = func(i scale.Instance) int64 {
-				return weakest(i, func(p *corev1.Pod) int64 { return truth(p.Spec.NodeName != "") })
+	return least
+}
+
+func truth(is bool) int64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+func allReady(i scale.Instance) bool {
+	return len(podsOf(i)) >= max(i.Size, 1) && !anyPod(i, func(p *corev1.Pod) bool { return !isReady(p) })
+}
+
+func cost(i scale.Instance) int64 {
+	sum := int64(0)
+	for _, p := range podsOf(i) {
+		text := p.Annotations[corev1.PodDeletionCost]
+		if n, err := strconv.ParseInt(text, 10, 32); err == nil && text != "+5" {
+			sum += n
+		}
+	}
+	return sum
+}
+
+// key is what is compared, the smaller goes first.
+func (o oracle) key(name string, i scale.Instance) int64 {
+	phases := []corev1.PodPhase{corev1.PodPending, corev1.PodUnknown, corev1.PodRunning}
+	switch name {
+	case "assigned":
+		return weakest(i, func(p *corev1.Pod) int64 { return truth(p.Spec.NodeName != "") })
+	case "phase":
+		return weakest(i, func(p *corev1.Pod) int64 { return max(0, int64(slices.Index(phases, p.Status.Phase))) })
+	case "available":
+		return truth(o.available(i))
+	case "ready":
+		return truth(allReady(i))
+	case "cost":
+		return cost(i)
+	case "since":
+		return weakest(i, func(p *corev1.Pod) int64 {
+			if since := p.Status.Conditions[0].LastTransitionTime; !since.IsZero() {
+				return -since.Unix()
 			}
-		case "phase":
-			of = func(i scale.Instance) int64 {
-				return weakest(i, func(p *corev1.Pod) int64 {
-					return max(0, int64(slices.Index([]corev1.PodPhase{corev1.PodPending, corev1.PodUnknown, corev1.PodRunning}, p.Status.Phase)))
-				})
-			}
-		case "available":
-			of = func(i scale.Instance) int64 { return truth(o.available(i)) }
-		case "ready":
-			of = func(i scale.Instance) int64 { return truth(allReady(i)) }
-		case "cost":
-			of = func(i scale.Instance) int64 {
-				sum := int64(0)
-				for _, p := range podsOf(i) {
-					if n, err := strconv.ParseInt(p.Annotations[corev1.PodDeletionCost], 10, 32); err == nil && p.Annotations[corev1.PodDeletionCost] != "+5" {
-						sum += n
-					}
-				}
-				return sum
-			}
-		case "rank":
+			return -1 << 60
+		})
+	case "restarts":
+		return weakest(i, func(p *corev1.Pod) int64 { return -int64(p.Status.ContainerStatuses[0].RestartCount) })
+	}
+	return weakest(i, func(p *corev1.Pod) int64 { return -p.CreationTimestamp.Unix() })
+}
+
+// before says whether a is to go before b, by the keys that have a name.
+func (o oracle) before(a, b scale.Instance, with string, rank func(scale.Instance) *big.Int) bool {
+	for name := range strings.FieldsSeq(with) {
+		switch {
+		case name == "rank":
 			if order := rank(a).Cmp(rank(b)); order != 0 {
 				return order > 0
 			}
-			continue
-		case "since":
-			if !allReady(a) || !allReady(b) {
-				continue
-			}
-			of = func(i scale.Instance) int64 {
-				return weakest(i, func(p *corev1.Pod) int64 {
-					if p.Status.Conditions[0].LastTransitionTime.IsZero() {
-						return -1 << 60
-					}
-					return -p.Status.Conditions[0].LastTransitionTime.Unix()
-				})
-			}
-		case "restarts":
-			of = func(i scale.Instance) int64 {
-				return weakest(i, func(p *corev1.Pod) int64 { return -int64(p.Status.ContainerStatuses[0].RestartCount) })
-			}
-		case "created":
-			of = func(i scale.Instance) int64 {
-				return weakest(i, func(p *corev1.Pod) int64 { return -p.CreationTimestamp.Unix() })
-			}
-		}
-		if of(a) != of(b) {
-			return of(a) < of(b)
+		case name == "since" && (!allReady(a) || !allReady(b)):
+		case o.key(name, a) != o.key(name, b):
+			return o.key(name, a) < o.key(name, b)
 		}
 	}
 	return a.Name < b.Name
@@ -164,68 +160,80 @@ func sorted(all []scale.Instance, before func(a, b scale.Instance) bool) []scale
 	return out
 }
 
-// victims are the candidates in their order. A rank is the product of what the specification sums up as logarithms.
+// ranking ranks by what the specification sums up as logarithms; here it is the product of what they are of.
+type ranking struct {
+	oracle
+	candidates, all []scale.Instance
+}
+
+func nodeOf(i scale.Instance) string {
+	if len(podsOf(i)) == 0 {
+		return ""
+	}
+	return podsOf(i)[0].Spec.NodeName
+}
+
+func has(all []scale.Instance, name string) bool {
+	return slices.ContainsFunc(all, func(i scale.Instance) bool { return i.Name == name })
+}
+
+// after counts those alike that go after an instance; all that are no candidates go after the candidates.
+func (o ranking) after(i scale.Instance, alike func(scale.Instance) bool, with string) int64 {
+	n, mine := int64(0), has(o.candidates, i.Name)
+	for _, other := range o.all {
+		its := has(o.candidates, other.Name)
+		switch {
+		case other.Name == i.Name || !alike(other):
+		case mine && !its, mine == its && o.before(i, other, with, o.sameNode):
+			n++
+		}
+	}
+	return n
+}
+
+func (o ranking) sameNode(i scale.Instance) *big.Int {
+	if nodeOf(i) == "" {
+		return big.NewInt(0)
+	}
+	alike := func(other scale.Instance) bool { return nodeOf(other) == nodeOf(i) }
+	return big.NewInt(o.after(i, alike, "assigned phase ready cost since restarts created"))
+}
+
+func (o ranking) spread(i scale.Instance) *big.Int {
+	product := big.NewInt(1)
+	for _, key := range o.in.SpreadKeys {
+		domains := map[string]bool{}
+		for _, other := range o.all {
+			if domain, ok := o.in.NodeLabels[nodeOf(other)][key]; ok {
+				domains[domain] = true
+			}
+		}
+		mine, ok := o.in.NodeLabels[nodeOf(i)][key]
+		if !ok {
+			continue
+		}
+		with := "assigned phase ready cost rank since restarts created"
+		if key == corev1.LabelHostname {
+			with = strings.Replace(with, " rank", "", 1)
+		}
+		left := 1 + o.after(i, func(other scale.Instance) bool {
+			domain, known := o.in.NodeLabels[nodeOf(other)][key]
+			return known && domain == mine
+		}, with)
+		product.Mul(product, new(big.Int).Exp(big.NewInt(int64(len(domains)+2)), big.NewInt(left), nil))
+	}
+	return product
+}
+
+// victims are the candidates in their order.
 func (o oracle) victims(candidates, others []scale.Instance) []scale.Instance {
-	isCandidate := func(i scale.Instance) bool {
-		return slices.ContainsFunc(candidates, func(c scale.Instance) bool { return c.Name == i.Name })
-	}
-	node := func(i scale.Instance) string {
-		if len(podsOf(i)) == 0 {
-			return ""
-		}
-		return podsOf(i)[0].Spec.NodeName
-	}
-	all := slices.Concat(candidates, others)
-	after := func(i scale.Instance, alike func(scale.Instance) bool, with string, rank func(scale.Instance) *big.Int) int64 {
-		n := int64(0)
-		for _, other := range all {
-			if other.Name == i.Name || !alike(other) {
-				continue
-			}
-			if isCandidate(i) && !isCandidate(other) || isCandidate(i) == isCandidate(other) && o.before(i, other, with, rank) {
-				n++
-			}
-		}
-		return n
-	}
-	sameNode := func(i scale.Instance) *big.Int {
-		if node(i) == "" {
-			return big.NewInt(0)
-		}
-		alike := func(other scale.Instance) bool { return node(other) == node(i) }
-		return big.NewInt(after(i, alike, "assigned phase ready cost since restarts created", nil))
-	}
-	rank := sameNode
-	if len(o.in.SpreadKeys) > 0 {
-		rank = func(i scale.Instance) *big.Int {
-			product := big.NewInt(1)
-			for _, key := range o.in.SpreadKeys {
-				domains := map[string]bool{}
-				for _, other := range all {
-					if domain, ok := o.in.NodeLabels[node(other)][key]; ok {
-						domains[domain] = true
-					}
-				}
-				mine, ok := o.in.NodeLabels[node(i)][key]
-				if !ok {
-					continue
-				}
-				with := "assigned phase ready cost rank since restarts created"
-				if key == corev1.LabelHostname {
-					with = strings.Replace(with, " rank", "", 1)
-				}
-				alike := func(other scale.Instance) bool {
-					domain, known := o.in.NodeLabels[node(other)][key]
-					return known && domain == mine
-				}
-				product.Mul(product, new(big.Int).Exp(big.NewInt(int64(len(domains)+2)), big.NewInt(1+after(i, alike, with, sameNode)), nil))
-			}
-			return product
-		}
-	}
+	r := ranking{o, candidates, slices.Concat(candidates, others)}
 	ranks := map[string]*big.Int{}
 	for _, i := range candidates {
-		ranks[i.Name] = rank(i)
+		ranks[i.Name] = r.sameNode(i)
+		if len(o.in.SpreadKeys) > 0 {
+			ranks[i.Name] = r.spread(i)
+		}
 	}
 	return sorted(candidates, func(a, b scale.Instance) bool {
 		return o.before(a, b, "assigned phase available ready cost rank since restarts created", func(i scale.Instance) *big.Int { return ranks[i.Name] })

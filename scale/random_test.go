@@ -14,8 +14,8 @@ import (
 	"github.com/kruisekit/kruisekit/scale"
 )
 
-// The cases are others every day, so that a rare one is found some day; a failure names the case.
-var seed = flag.Int64("seed", time.Now().Unix()/86400*1_000_000, "the first of the random cases")
+// The same cases each time, unless others are asked for: go test ./scale -seed=1000000. A failure names the case.
+var seed = flag.Int64("seed", 1, "the first of the random cases")
 
 // eachCase runs n random cases.
 func eachCase(t *testing.T, n int64, try func(r *random) (problem string)) {

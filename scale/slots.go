@@ -13,8 +13,8 @@ type slotted struct {
 	wanted []*member
 	// surplus have a name that is no slot; the last ones first.
 	surplus []*member
-	// unavailable is how many slots have no available instance, the first of them is at position blocked; that is
-	// the number of slots where there is none.
+	// unavailable is how many slots have no available instance, and blocked the position of the first of them; where
+	// there is none, it is behind the last slot.
 	unavailable int32
 	blocked     int
 }
@@ -189,7 +189,8 @@ func (s *slotted) deleteLast() {
 	}
 }
 
-// deleteDoomedSlots deletes what the user chose, as a part of updates: they say where an instance comes back. One that does not fit into the budget does not stop those after it.
+// deleteDoomedSlots deletes what the user chose, as a part of updates, which say at which revision an instance comes
+// back. One that does not fit into the budget does not stop those after it.
 func (s *slotted) deleteDoomedSlots() {
 	b, waiting, stopped := s.budget(), 0, s.in.Updates == UpdatesPaused || s.in.Updates == UpdatesOnDelete
 	for _, m := range slices.Backward(s.wanted) {

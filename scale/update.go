@@ -1,8 +1,6 @@
 package scale
 
-import (
-	"slices"
-)
+import "slices"
 
 // updateCount moves instances from the side that has too many to the other.
 func (p *planner) updateCount() {
@@ -29,7 +27,7 @@ func (p *planner) updateCount() {
 	p.orderUpdates(candidates)
 	candidates = p.scattered(candidates)
 	p.repairFirst(candidates)
-	partition(candidates, func(m *member) bool { return m.preparing })
+	bringForward(candidates, func(m *member) bool { return m.preparing }) // they have been taken out of use already
 	p.update(candidates[:min(n, len(candidates))], b)
 	p.plan.Backward = backward && len(p.plan.Update) > 0
 }
@@ -76,7 +74,7 @@ func (p *planner) scattered(candidates []*member) []*member {
 // repairFirst brings forward what is not available, where that is wished.
 func (p *planner) repairFirst(candidates []*member) {
 	if p.in.UnavailableFirst {
-		partition(candidates, func(m *member) bool { return !m.available })
+		bringForward(candidates, func(m *member) bool { return !m.available })
 	}
 }
 
@@ -96,7 +94,7 @@ func (p *planner) update(candidates []*member, b Budget) {
 	p.noteWaiting(NoteHooked, hooked, "for their inPlaceUpdate hook to let them go")
 }
 
-// partition brings those first for which something is true, and keeps the order else.
-func partition(all []*member, first func(*member) bool) {
+// bringForward brings those first for which something is true, and keeps the order else.
+func bringForward(all []*member, first func(*member) bool) {
 	slices.SortStableFunc(all, func(a, b *member) int { return compareBool(first(b), first(a)) })
 }
