@@ -177,58 +177,43 @@ func crossesCount(input scale.Input, plan scale.Plan) string {
 }
 
 func crossesSlots(input scale.Input, plan scale.Plan) string {
-	o, available, settled := oracle{input}, 0, 0
-	position := map[string]int{}
-	for i, name := range input.Slots {
-		position[name] = i
-	}
-	taken := map[string]bool{}
+	o := slotOracle{oracle: oracle{input}}
+	wanted := func(name string) bool { return slices.Contains(input.Slots, name) }
+	settled, existing, disrupted, unplaced := 0, int32(0), int32(0), 0
 	for _, i := range input.Instances {
-		taken[i.Name] = true
-		if _, wanted := position[i.Name]; wanted && o.available(i) {
-			available++
-		}
-		if _, wanted := position[i.Name]; wanted && i.Updated {
-			settled++
+		if wanted(i.Name) {
+			settled += int(truth(i.Updated))
+			existing += int32(1 - truth(o.available(i)))
 		}
 	}
-	least := min(available, len(input.Slots)-int(input.Limits.MaxUnavailable))
 	for _, i := range slices.Concat(plan.Delete, plan.Update) {
-		if _, wanted := position[i.Name]; wanted && o.available(i) {
-			available--
+		if wanted(i.Name) {
+			disrupted += int32(truth(o.available(i)))
 		}
+	}
+	for _, i := range plan.Delete {
+		unplaced += int(1 - truth(wanted(i.Name)))
 	}
 	for _, b := range plan.Create {
-		if _, wanted := position[b.Slot]; !wanted || taken[b.Slot] {
+		if !wanted(b.Slot) || !o.missing(b.Slot) {
 			return "it creates what is there, or not wanted"
 		}
 	}
-	broken := int64(0)
-	for _, slot := range input.Slots {
-		if so := (slotOracle{oracle: o}); !so.missing(slot) && !so.fine(slot) {
-			broken++
-		}
-	}
-	if n := int64(len(plan.Create)); n > 0 && !input.InOrder && broken+n > int64(input.Limits.MaxUnavailableScaling) {
-		return "it creates more than may be unavailable"
-	}
-	unplaced := 0
-	for _, i := range plan.Delete {
-		if _, wanted := position[i.Name]; !wanted {
-			unplaced++
-		}
-	}
 	for _, i := range plan.Update {
-		if at, wanted := position[i.Name]; !wanted || input.Priority == nil && at < int(input.Limits.Partition) {
+		at := slices.Index(input.Slots, i.Name)
+		if at < 0 || input.Priority == nil && at < int(input.Limits.Partition) {
 			return "it crosses the partition"
 		}
 	}
+	n := int32(len(plan.Create))
 	switch {
-	case available < least:
-		return fmt.Sprintf("%d are available, %d were to be", available, least)
+	case disrupted > max(0, input.Limits.MaxUnavailable-o.broken()):
+		return fmt.Sprintf("%d are unavailable, and %d more are to be", o.broken(), disrupted)
+	case n > 0 && !input.InOrder && int64(existing)+int64(n) > int64(input.Limits.MaxUnavailableScaling):
+		return "it creates more than may be unavailable"
 	case input.Priority != nil && len(plan.Update) > 0 && settled+len(plan.Update) > len(input.Slots)-int(input.Limits.Partition):
 		return "it crosses the partition"
-	case input.InOrder && (len(plan.Create) > 1 || unplaced > 1):
+	case input.InOrder && (n > 1 || unplaced > 1):
 		return "it does two things at once, and not in order"
 	case plan.Difference != scale.Difference{} || plan.Backward:
 		return "slots have no such thing"
