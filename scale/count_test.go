@@ -202,6 +202,9 @@ func TestComputeSurvivesATypingError(t *testing.T) {
 	if n := len(plan.Create); n == 0 || n > 1<<16 || len(plan.Delete) > 0 {
 		t.Errorf("so many at a time: got %d, and %d deleted", n, len(plan.Delete))
 	}
+	if n := plan.Difference.CreateMissing; n != noLimit-2 {
+		t.Errorf("all but two are missing, and there is no room for surplus ones: got %d", n)
+	}
 	if codes(plan) != scale.NoteScaleUpLimited {
 		t.Errorf("the rest waits: got %v", plan.Notes)
 	}
