@@ -15,7 +15,7 @@ func fleet(n int) scale.Input {
 	r := rand.New(rand.NewSource(1))
 	input := scale.Input{
 		Now: now(), MinReadySeconds: 10, NodeLabels: map[string]map[string]string{},
-		Limits: scale.Limits{Replicas: int32(n), MaxUnavailable: int32(n / 20), MaxUnavailableScaling: noLimit},
+		Limits: scale.Limits{Replicas: int32(n), MaxUnavailable: int32(n / 20)},
 	}
 	nodes := n/20 + 1
 	for i := range nodes {

@@ -3,6 +3,8 @@ package scale
 import (
 	"math"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/kruisekit/kruisekit/api/pub"
 )
 
@@ -47,7 +49,9 @@ func sane(l Limits) Limits {
 	l.Partition = min(max(l.Partition, 0), l.Replicas)
 	l.MaxUnavailable = max(l.MaxUnavailable, 0)
 	l.MaxSurge = min(max(l.MaxSurge, 0), math.MaxInt32-l.Replicas)
-	l.MaxUnavailableScaling = max(l.MaxUnavailableScaling, 0)
+	if l.MaxUnavailableScaling != nil {
+		l.MaxUnavailableScaling = ptr.To(max(*l.MaxUnavailableScaling, 0))
+	}
 	return l
 }
 

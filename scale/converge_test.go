@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/scale"
 )
@@ -102,7 +104,7 @@ func newWorld(r *random) *world {
 	w := &world{random: r, inPlace: r.once(2), broken: r.once(3), never: map[string]bool{}}
 	w.input = scale.Input{
 		Now: now(), MinReadySeconds: r.n(2), InOrder: r.once(3), UnavailableFirst: r.once(3),
-		Limits: scale.Limits{Replicas: r.n(12), MaxUnavailable: 1 + r.n(3), MaxSurge: pick[int32](r, 0, 0, 2), MaxUnavailableScaling: 1 + r.n(12), NoRollback: r.once(2), ForgetLeaving: r.once(2)},
+		Limits: scale.Limits{Replicas: r.n(12), MaxUnavailable: 1 + r.n(3), MaxSurge: pick[int32](r, 0, 0, 2), MaxUnavailableScaling: ptr.To(1 + r.n(12)), NoRollback: r.once(2), ForgetLeaving: r.once(2)},
 	}
 	w.input.Limits.Partition = r.n(w.input.Limits.Replicas)
 	if r.once(2) {

@@ -128,7 +128,7 @@ func (p *planner) create(d Difference) {
 				unavailable++
 			}
 		}
-		why = "to be created " + spent(unavailable, p.in.Limits.MaxUnavailableScaling)
+		why = "to be created " + spent(unavailable, p.in.Limits.scaling())
 	}
 	p.noteWaiting(NoteScaleUpLimited, int(d.CreateMissing-n), why)
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/scale"
 )
@@ -28,7 +30,7 @@ func testNumbers(t *testing.T, cases numbers) {
 }
 
 func limits(replicas, unavailable, scaling int32) scale.Limits {
-	return scale.Limits{Replicas: replicas, MaxUnavailable: unavailable, MaxUnavailableScaling: scaling}
+	return scale.Limits{Replicas: replicas, MaxUnavailable: unavailable, MaxUnavailableScaling: ptr.To(scaling)}
 }
 
 func TestComputeCreates(t *testing.T) {
@@ -40,7 +42,7 @@ func TestComputeCreates(t *testing.T) {
 		"two not ready": {"no place is left", scale.Input{Limits: limits(6, 1, 2), Instances: instances(t, "1N 2N!")}, "(ScaleUpLimited NotAvailable)"},
 		"the current revision": {
 			"up to the partition",
-			scale.Input{Limits: scale.Limits{Replicas: 4, Partition: 3, MaxUnavailableScaling: noLimit}, Instances: instances(t, "1N 1O")},
+			scale.Input{Limits: scale.Limits{Replicas: 4, Partition: 3}, Instances: instances(t, "1N 1O")},
 			"create  ",
 		},
 		"creation stands still": {
@@ -133,7 +135,7 @@ func TestComputeOnDelete(t *testing.T) {
 	on := func(replicas int32, notation string) scale.Input {
 		return scale.Input{
 			Instances: instances(t, notation), Updates: scale.UpdatesOnDelete,
-			Limits: scale.Limits{Replicas: replicas, MaxUnavailable: 1, MaxUnavailableScaling: noLimit},
+			Limits: scale.Limits{Replicas: replicas, MaxUnavailable: 1},
 		}
 	}
 	testNumbers(t, numbers{
@@ -153,7 +155,7 @@ func TestComputePreparing(t *testing.T) {
 	all[0].Pods[0].Finalizers = []string{"held"}
 	input := scale.Input{
 		Hooks: hooks, Instances: all, PreparingUpdateIsUpdated: true,
-		Limits: scale.Limits{Replicas: 2, Partition: 1, MaxUnavailable: 1, MaxUnavailableScaling: noLimit},
+		Limits: scale.Limits{Replicas: 2, Partition: 1, MaxUnavailable: 1},
 	}
 	step := func(why, want string) {
 		t.Helper()
@@ -175,7 +177,7 @@ func TestComputePreparing(t *testing.T) {
 }
 
 func TestComputeTellsWhenToLookAgain(t *testing.T) {
-	input := scale.Input{MinReadySeconds: 60, Limits: scale.Limits{Replicas: 3, MaxUnavailableScaling: noLimit}, Instances: []scale.Instance{
+	input := scale.Input{MinReadySeconds: 60, Limits: scale.Limits{Replicas: 3}, Instances: []scale.Instance{
 		updated("a", readySince(20*time.Second)), updated("b", readySince(50*time.Second)), updated("c", notReady),
 	}}
 	plan := compute(t, input)
@@ -196,7 +198,7 @@ func TestComputeTellsWhenToLookAgain(t *testing.T) {
 // TestComputeSurvivesATypingError has two billion replicas wanted.
 func TestComputeSurvivesATypingError(t *testing.T) {
 	plan := compute(t, scale.Input{
-		Limits:    scale.Limits{Replicas: noLimit, MaxSurge: noLimit, MaxUnavailable: noLimit, MaxUnavailableScaling: noLimit},
+		Limits:    scale.Limits{Replicas: noLimit, MaxSurge: noLimit, MaxUnavailable: noLimit},
 		Instances: instances(t, "1O 1N"),
 	})
 	if n := len(plan.Create); n == 0 || n > 1<<16 || len(plan.Delete) > 0 {

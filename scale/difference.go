@@ -30,8 +30,8 @@ type Limits struct {
 	// MaxSurge is how many instances more than Replicas there may be meanwhile.
 	MaxSurge int32
 	// MaxUnavailableScaling limits how many instances may be unavailable while scaling out.
-	// math.MaxInt32 is no limit.
-	MaxUnavailableScaling int32
+	// Nil is no limit.
+	MaxUnavailableScaling *int32
 	// NoRollback leaves instances beyond the partition updated, when it is raised.
 	NoRollback bool
 	// ForgetLeaving does not count instances that are leaving.
@@ -86,7 +86,7 @@ func Differ(old, updated Count, l Limits) Difference {
 	if missing := target - current; missing > 0 {
 		d.CreateMissing = missing
 		d.CreateOld = max(targetOld-currentOld, 0)
-		d.Create = min(missing, max(l.MaxUnavailableScaling-unavailable, 0))
+		d.Create = min(missing, max(l.scaling()-unavailable, 0))
 	}
 	if surplus := current - doomed - target; surplus > 0 {
 		d.Delete = surplus
@@ -135,4 +135,12 @@ func abs(n int32) int32 {
 
 func saturatingAdd(a, b int32) int32 {
 	return int32(min(max(int64(a)+int64(b), math.MinInt32), math.MaxInt32))
+}
+
+// scaling is how many instances may be unavailable while scaling out.
+func (l Limits) scaling() int32 {
+	if l.MaxUnavailableScaling == nil {
+		return math.MaxInt32
+	}
+	return *l.MaxUnavailableScaling
 }

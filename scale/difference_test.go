@@ -5,13 +5,14 @@ import (
 	"math/rand"
 	"testing"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kruisekit/kruisekit/scale"
 )
 
 func TestDiffer(t *testing.T) {
-	const noLimit = math.MaxInt32
 	cases := map[string]struct {
 		why          string
 		old, updated scale.Count
@@ -22,98 +23,98 @@ func TestDiffer(t *testing.T) {
 			"nothing to do",
 			scale.Count{},
 			scale.Count{Available: 5},
-			scale.Limits{Replicas: 5, MaxUnavailable: 1, MaxUnavailableScaling: noLimit},
+			scale.Limits{Replicas: 5, MaxUnavailable: 1},
 			scale.Difference{},
 		},
 		"first": {
 			"all at once",
 			scale.Count{},
 			scale.Count{},
-			scale.Limits{Replicas: 5, MaxUnavailable: 1, MaxUnavailableScaling: noLimit},
+			scale.Limits{Replicas: 5, MaxUnavailable: 1},
 			scale.Difference{Create: 5, CreateMissing: 5, Update: 0},
 		},
 		"slowly": {
 			"no more than may be unavailable",
 			scale.Count{},
 			scale.Count{},
-			scale.Limits{Replicas: 5, MaxUnavailable: 1, MaxUnavailableScaling: 2},
+			scale.Limits{Replicas: 5, MaxUnavailable: 1, MaxUnavailableScaling: ptr.To[int32](2)},
 			scale.Difference{Create: 2, CreateMissing: 5},
 		},
 		"one is not available yet": {
 			"it counts",
 			scale.Count{},
 			scale.Count{Unavailable: 1, Available: 2},
-			scale.Limits{Replicas: 6, MaxUnavailable: 1, MaxUnavailableScaling: 2},
+			scale.Limits{Replicas: 6, MaxUnavailable: 1, MaxUnavailableScaling: ptr.To[int32](2)},
 			scale.Difference{Create: 1, CreateMissing: 3},
 		},
 		"to the partition": {
 			"missing ones are old up to the partition",
 			scale.Count{Available: 1},
 			scale.Count{Available: 1},
-			scale.Limits{Replicas: 5, Partition: 3, MaxUnavailable: 1, MaxUnavailableScaling: noLimit, NoRollback: true},
+			scale.Limits{Replicas: 5, Partition: 3, MaxUnavailable: 1, NoRollback: true},
 			scale.Difference{Create: 3, CreateMissing: 3, CreateOld: 2},
 		},
 		"too many": {
 			"old ones go first, within what may be unavailable",
 			scale.Count{Available: 3},
 			scale.Count{Available: 4},
-			scale.Limits{Replicas: 5, MaxUnavailable: 1, MaxUnavailableScaling: noLimit},
+			scale.Limits{Replicas: 5, MaxUnavailable: 1},
 			scale.Difference{Delete: 2, DeleteOld: 3, DeleteAvailable: 3, Update: 1, UpdateUnavailable: 3},
 		},
 		"update": {
 			"within the budget",
 			scale.Count{Available: 10},
 			scale.Count{},
-			scale.Limits{Replicas: 10, Partition: 4, MaxUnavailable: 2, MaxUnavailableScaling: noLimit},
+			scale.Limits{Replicas: 10, Partition: 4, MaxUnavailable: 2},
 			scale.Difference{Update: 6, UpdateUnavailable: 2},
 		},
 		"roll back to the partition": {
 			"a raised partition moves some back",
 			scale.Count{Available: 4},
 			scale.Count{Available: 6},
-			scale.Limits{Replicas: 10, Partition: 7, MaxUnavailable: 2, MaxUnavailableScaling: noLimit},
+			scale.Limits{Replicas: 10, Partition: 7, MaxUnavailable: 2},
 			scale.Difference{Update: -3, UpdateUnavailable: 2},
 		},
 		"no rollback": {
 			"unless that is off",
 			scale.Count{Available: 4},
 			scale.Count{Available: 6},
-			scale.Limits{Replicas: 10, Partition: 7, MaxUnavailable: 2, MaxUnavailableScaling: noLimit, NoRollback: true},
+			scale.Limits{Replicas: 10, Partition: 7, MaxUnavailable: 2, NoRollback: true},
 			scale.Difference{},
 		},
 		"surge": {
 			"new ones before old ones go",
 			scale.Count{Available: 5},
 			scale.Count{},
-			scale.Limits{Replicas: 5, MaxUnavailable: 0, MaxSurge: 2, MaxUnavailableScaling: noLimit},
+			scale.Limits{Replicas: 5, MaxUnavailable: 0, MaxSurge: 2},
 			scale.Difference{Create: 2, CreateMissing: 2, Update: 5, UpdateUnavailable: 0},
 		},
 		"surge is there": {
 			"then the budget is the surplus",
 			scale.Count{Available: 5},
 			scale.Count{Available: 2},
-			scale.Limits{Replicas: 5, MaxUnavailable: 0, MaxSurge: 2, MaxUnavailableScaling: noLimit},
+			scale.Limits{Replicas: 5, MaxUnavailable: 0, MaxSurge: 2},
 			scale.Difference{Update: 3, UpdateUnavailable: 2},
 		},
 		"a doomed one with surge": {
 			"is replaced before it goes",
 			scale.Count{},
 			scale.Count{Doomed: 1, Available: 4},
-			scale.Limits{Replicas: 5, MaxUnavailable: 0, MaxSurge: 1, MaxUnavailableScaling: noLimit},
+			scale.Limits{Replicas: 5, MaxUnavailable: 0, MaxSurge: 1},
 			scale.Difference{Create: 1, CreateMissing: 1},
 		},
 		"a leaving one": {
 			"takes a place",
 			scale.Count{},
 			scale.Count{Leaving: 1, Available: 4},
-			scale.Limits{Replicas: 5, MaxUnavailable: 1, MaxUnavailableScaling: noLimit},
+			scale.Limits{Replicas: 5, MaxUnavailable: 1},
 			scale.Difference{},
 		},
 		"a leaving one, forgotten": {
 			"takes none",
 			scale.Count{},
 			scale.Count{Leaving: 1, Available: 4},
-			scale.Limits{Replicas: 5, MaxUnavailable: 1, MaxUnavailableScaling: noLimit, ForgetLeaving: true},
+			scale.Limits{Replicas: 5, MaxUnavailable: 1, ForgetLeaving: true},
 			scale.Difference{Create: 1, CreateMissing: 1},
 		},
 	}
@@ -136,12 +137,12 @@ func TestDifferAgainstTheFormula(t *testing.T) {
 			return scale.Count{Leaving: n(2), Doomed: n(2), Unavailable: n(3), Available: n(8)}
 		}
 		l := scale.Limits{
-			Replicas: n(15), MaxUnavailable: n(5), MaxSurge: n(1) * n(5), MaxUnavailableScaling: math.MaxInt32,
+			Replicas: n(15), MaxUnavailable: n(5), MaxSurge: n(1) * n(5),
 			NoRollback: n(1) == 0, ForgetLeaving: n(1) == 0,
 		}
 		l.Partition = n(l.Replicas)
 		if n(1) == 0 {
-			l.MaxUnavailableScaling = n(5)
+			l.MaxUnavailableScaling = ptr.To(n(5))
 		}
 		old, updated := side(), side()
 		if diff := cmp.Diff(formula(old, updated, l), scale.Differ(old, updated, l)); diff != "" {
@@ -151,7 +152,7 @@ func TestDifferAgainstTheFormula(t *testing.T) {
 }
 
 func formula(old, updated scale.Count, l scale.Limits) scale.Difference {
-	R, P, S, U, SU := l.Replicas, l.Partition, l.MaxSurge, l.MaxUnavailable, l.MaxUnavailableScaling
+	R, P, S, U, SU := l.Replicas, l.Partition, l.MaxSurge, l.MaxUnavailable, scalingOf(l)
 	preOld, delOld, unOld := old.Leaving, old.Doomed, old.Unavailable
 	preNew, delNew, unNew := updated.Leaving, updated.Doomed, updated.Unavailable
 	actOld, actNew := old.Doomed+old.Unavailable+old.Available, updated.Doomed+updated.Unavailable+updated.Available
@@ -227,7 +228,7 @@ func TestDifferLaws(t *testing.T) {
 		n := func(most int32) int32 { return random.Int31n(most + 1) }
 		limits := []int32{0, 1, 5, math.MaxInt32}
 		l := scale.Limits{
-			Replicas: n(20), MaxUnavailable: limits[n(3)], MaxSurge: limits[n(3)], MaxUnavailableScaling: limits[n(3)],
+			Replicas: n(20), MaxUnavailable: limits[n(3)], MaxSurge: limits[n(3)], MaxUnavailableScaling: ptr.To(limits[n(3)]),
 			NoRollback: n(1) == 0,
 		}
 		l.Partition = n(l.Replicas)
@@ -247,4 +248,12 @@ func TestDifferLaws(t *testing.T) {
 			t.Fatalf("seed %d: converged, and yet %+v", seed, d)
 		}
 	}
+}
+
+// scalingOf is the limit while scaling out; none where it is not given.
+func scalingOf(l scale.Limits) int32 {
+	if l.MaxUnavailableScaling == nil {
+		return math.MaxInt32
+	}
+	return *l.MaxUnavailableScaling
 }

@@ -8,7 +8,7 @@
 //	plan, err := scale.Compute(scale.Input{
 //		Now:       now,
 //		Instances: instances, // a pod each, whether it has the update revision, whether the user chose to delete it
-//		Limits:    scale.Limits{Replicas: 10, Partition: 2, MaxUnavailable: 2, MaxUnavailableScaling: math.MaxInt32},
+//		Limits:    scale.Limits{Replicas: 10, Partition: 2, MaxUnavailable: 2},
 //	})
 //	if err != nil {
 //		return err

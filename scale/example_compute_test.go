@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -56,7 +58,7 @@ func ExampleCompute() {
 		pod := running(name, time.Hour)
 		instances = append(instances, scale.Instance{Name: name, Pods: []*corev1.Pod{pod}, Updated: name == "d"})
 	}
-	limits := scale.Limits{Replicas: 4, Partition: 1, MaxUnavailable: 1, MaxUnavailableScaling: 10}
+	limits := scale.Limits{Replicas: 4, Partition: 1, MaxUnavailable: 1, MaxUnavailableScaling: ptr.To[int32](10)}
 	fmt.Println(tale(scale.Compute(scale.Input{Now: noon, Instances: instances, Limits: limits})))
 
 	limits.Replicas = 3
@@ -76,7 +78,7 @@ func ExampleCompute_groups() {
 		{Name: "g1", Size: 3, Pods: []*corev1.Pod{running("g1", time.Hour), running("g1-1", time.Hour)}},
 		{Name: "g2", Size: 3, Pods: []*corev1.Pod{running("g2", time.Hour), running("g2-1", time.Hour), running("g2-2", time.Hour)}},
 	}
-	limits := scale.Limits{Replicas: 2, Partition: 2, MaxUnavailable: 1, MaxUnavailableScaling: 10}
+	limits := scale.Limits{Replicas: 2, Partition: 2, MaxUnavailable: 1, MaxUnavailableScaling: ptr.To[int32](10)}
 	fmt.Println(tale(scale.Compute(scale.Input{Now: noon, Instances: instances, Limits: limits})))
 	// Output:
 	// delete g1
@@ -94,7 +96,7 @@ func ExampleCompute_slots() {
 	input := scale.Input{
 		Now: noon, Instances: instances, MinReadySeconds: 30,
 		Slots:  []string{"db-0", "db-1", "db-2", "db-3"},
-		Limits: scale.Limits{Partition: 2, MaxUnavailable: 1, MaxUnavailableScaling: 10},
+		Limits: scale.Limits{Partition: 2, MaxUnavailable: 1, MaxUnavailableScaling: ptr.To[int32](10)},
 	}
 	fmt.Println(tale(scale.Compute(input)))
 

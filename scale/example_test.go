@@ -34,7 +34,7 @@ func ExamplePartition() {
 
 func ExampleDiffer() {
 	old := scale.Count{Available: 5}
-	d := scale.Differ(old, scale.Count{}, scale.Limits{Replicas: 5, MaxUnavailable: 1, MaxSurge: 2, MaxUnavailableScaling: math.MaxInt32})
+	d := scale.Differ(old, scale.Count{}, scale.Limits{Replicas: 5, MaxUnavailable: 1, MaxSurge: 2})
 	fmt.Println("create", d.Create, "update", d.Update, "with", d.UpdateUnavailable, "unavailable")
 	// Output: create 2 update 5 with 1 unavailable
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -91,7 +93,7 @@ func (b *tape) input() scale.Input {
 		Now: b.time().Time, MinReadySeconds: b.number(), Updates: scale.Updates(b.text("", "", "Paused", "OnDelete", "Never")),
 		KeepCount: b.bool(), PreparingUpdateIsUpdated: b.bool(), UnavailableFirst: b.bool(), InOrder: b.bool(),
 		Limits: scale.Limits{
-			Replicas: b.number(), Partition: b.number(), MaxUnavailable: b.number(), MaxSurge: b.number(), MaxUnavailableScaling: b.number(),
+			Replicas: b.number(), Partition: b.number(), MaxUnavailable: b.number(), MaxSurge: b.number(), MaxUnavailableScaling: ptr.To(b.number()),
 			NoRollback: b.bool(), ForgetLeaving: b.bool(),
 		},
 	}

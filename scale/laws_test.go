@@ -166,7 +166,7 @@ func crossesCount(input scale.Input, plan scale.Plan) string {
 		return fmt.Sprintf("%d are available, %d were to be", available, least)
 	case n > 0 && counted+n > l.Replicas+l.MaxSurge:
 		return "it crosses the surge"
-	case n > 0 && unavailable+n > l.MaxUnavailableScaling:
+	case n > 0 && unavailable+n > scalingOf(l):
 		return "it creates more than may be unavailable"
 	case !plan.Backward && moved > 0 && old-moved < l.Partition:
 		return "it crosses the partition"
@@ -209,7 +209,7 @@ func crossesSlots(input scale.Input, plan scale.Plan) string {
 	switch {
 	case disrupted > max(0, input.Limits.MaxUnavailable-o.broken()):
 		return fmt.Sprintf("%d are unavailable, and %d more are to be", o.broken(), disrupted)
-	case n > 0 && !input.InOrder && int64(existing)+int64(n) > int64(input.Limits.MaxUnavailableScaling):
+	case n > 0 && !input.InOrder && int64(existing)+int64(n) > int64(scalingOf(input.Limits)):
 		return "it creates more than may be unavailable"
 	case input.Priority != nil && len(plan.Update) > 0 && settled+len(plan.Update) > len(input.Slots)-int(input.Limits.Partition):
 		return "it crosses the partition"

@@ -78,7 +78,7 @@ func (o slotOracle) restore() []scale.Instance {
 func (o slotOracle) create() []scale.Birth {
 	var out []scale.Birth
 	old := 0
-	broken, limit := int32(0), int64(o.in.Limits.MaxUnavailableScaling)
+	broken, limit := int32(0), int64(scalingOf(o.in.Limits))
 	for _, slot := range o.in.Slots {
 		if !o.missing(slot) && !o.fine(slot) {
 			broken++

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -96,7 +98,7 @@ func (r *random) input() scale.Input {
 	input := scale.Input{
 		Now: now(), Instances: r.instances("web-", r.Intn(14)),
 		Limits: scale.Limits{
-			Replicas: r.n(12), MaxUnavailable: r.n(4), MaxSurge: pick[int32](r, 0, 0, 1, 3), MaxUnavailableScaling: pick[int32](r, 0, 2, 5, noLimit, noLimit),
+			Replicas: r.n(12), MaxUnavailable: r.n(4), MaxSurge: pick[int32](r, 0, 0, 1, 3), MaxUnavailableScaling: ptr.To(pick[int32](r, 0, 2, 5, noLimit, noLimit)),
 			NoRollback: r.once(3), ForgetLeaving: r.once(3),
 		},
 		MinReadySeconds: pick[int32](r, 0, 0, 10), Updates: pick(r, scale.UpdatesRun, scale.UpdatesRun, scale.UpdatesRun, scale.UpdatesPaused, scale.UpdatesOnDelete),

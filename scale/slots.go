@@ -101,13 +101,13 @@ func (s *slotted) createSlots() {
 		}
 	}
 	existing := s.unavailable - int32(missing)
-	n := min(missing, int(max(saturatingAdd(s.in.Limits.MaxUnavailableScaling, -existing), 0)))
+	n := min(missing, int(max(saturatingAdd(s.in.Limits.scaling(), -existing), 0)))
 	for i, m := range s.wanted {
 		if m == nil && len(s.plan.Create) < n {
 			old = s.createAt(i, old)
 		}
 	}
-	s.noteWaiting(NoteScaleUpLimited, missing-n, "to be created "+spent(existing, s.in.Limits.MaxUnavailableScaling))
+	s.noteWaiting(NoteScaleUpLimited, missing-n, "to be created "+spent(existing, s.in.Limits.scaling()))
 }
 
 // old is how many slots have an instance that counts as not updated.

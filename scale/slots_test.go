@@ -17,7 +17,7 @@ import (
 // instances that no slot has. They are named web-0, web-1, and so on.
 func slots(notation string) scale.Input {
 	wanted, _, _ := strings.Cut(notation, "|")
-	input := scale.Input{Now: now(), Slots: []string{}, Limits: scale.Limits{MaxUnavailable: 1, MaxUnavailableScaling: noLimit}}
+	input := scale.Input{Now: now(), Slots: []string{}, Limits: scale.Limits{MaxUnavailable: 1}}
 	for i, c := range strings.ReplaceAll(notation, "|", "") {
 		name := fmt.Sprintf("web-%d", i)
 		if i < len(wanted) {
@@ -56,7 +56,7 @@ func keep(partition int32) option       { return func(i *scale.Input) { i.Limits
 
 func unavailable(n int32) option { return func(i *scale.Input) { i.Limits.MaxUnavailable = n } }
 
-func scalingOut(n int32) option      { return func(i *scale.Input) { i.Limits.MaxUnavailableScaling = n } }
+func scalingOut(n int32) option      { return func(i *scale.Input) { i.Limits.MaxUnavailableScaling = &n } }
 func updates(u scale.Updates) option { return func(i *scale.Input) { i.Updates = u } }
 func onlyUpdates(i *scale.Input)     { i.KeepCount = true }
 func preDelete(h *pub.LifecycleHook) option {

@@ -54,7 +54,7 @@ func TestUpdateLimit(t *testing.T) {
 			priority, all := first(instances(t, c.instances))
 			plan := compute(t, scale.Input{
 				Instances: all, Priority: priority, KeepCount: true,
-				Limits: scale.Limits{Replicas: c.replicas, MaxUnavailable: c.unavailable, MaxSurge: c.surge, MaxUnavailableScaling: noLimit},
+				Limits: scale.Limits{Replicas: c.replicas, MaxUnavailable: c.unavailable, MaxSurge: c.surge},
 			})
 			if got := names(plan.Update); got != c.want {
 				t.Errorf("%s: want %q, got %q", c.why, c.want, got)
@@ -98,7 +98,7 @@ func TestUpdateOrder(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			n := int32(len(c.input.Instances))
-			c.input.Limits = scale.Limits{Replicas: n, MaxUnavailable: n, MaxUnavailableScaling: noLimit}
+			c.input.Limits = scale.Limits{Replicas: n, MaxUnavailable: n}
 			plan := compute(t, c.input)
 			got := names(plan.Update)
 			if words := codes(plan); words != "" {
@@ -113,7 +113,7 @@ func TestUpdateOrder(t *testing.T) {
 
 func TestUpdateStops(t *testing.T) {
 	grace := annotated(pub.InPlaceUpdateGraceKey, `{"revision":"x"}`)
-	limits := scale.Limits{Replicas: 2, MaxUnavailable: 2, MaxUnavailableScaling: noLimit}
+	limits := scale.Limits{Replicas: 2, MaxUnavailable: 2}
 	cases := map[string]struct {
 		why   string
 		input scale.Input

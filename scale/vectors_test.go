@@ -76,7 +76,7 @@ func testDifference(t *testing.T, cases vectors) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			input := scale.Input{Instances: instances(t, c.instances), Limits: scale.Limits{
-				Replicas: c.limits.replicas, MaxUnavailableScaling: noLimit,
+				Replicas:   c.limits.replicas,
 				NoRollback: c.limits.noRollback, ForgetLeaving: c.limits.forgetLeaving,
 			}}
 			if c.limits.paused {

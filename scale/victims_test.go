@@ -14,7 +14,7 @@ import (
 // deletedAtOnce deletes n, with no limit.
 func deletedAtOnce(t *testing.T, input scale.Input, n int) scale.Plan {
 	t.Helper()
-	input.Limits = scale.Limits{Replicas: int32(len(input.Instances) - n), MaxUnavailable: noLimit, MaxUnavailableScaling: noLimit}
+	input.Limits = scale.Limits{Replicas: int32(len(input.Instances) - n), MaxUnavailable: noLimit}
 	return compute(t, input)
 }
 
@@ -103,7 +103,7 @@ func TestVictimsOverZones(t *testing.T) {
 // TestVictimsCountAllThatStay has an old and an updated instance on node a, and an old one alone on b.
 func TestVictimsCountAllThatStay(t *testing.T) {
 	all := []scale.Instance{old("1", onNode("b")), old("2", onNode("a")), updated("3", onNode("a"))}
-	limits := scale.Limits{Replicas: 2, Partition: 1, MaxUnavailable: 1, MaxUnavailableScaling: noLimit}
+	limits := scale.Limits{Replicas: 2, Partition: 1, MaxUnavailable: 1}
 	plan := compute(t, scale.Input{Instances: all, Limits: limits})
 	if names(plan.Delete) != "2" || !strings.Contains(plan.Notes[0].Text, "share its node") {
 		t.Errorf("the one that shares its node with an updated one goes: got %s, %v", names(plan.Delete), plan.Notes)

@@ -222,7 +222,7 @@ func (a *act) move(ctx context.Context, pod *corev1.Pod, m lifecycle.Move) error
 	if err != nil {
 		return err
 	}
-	if pod, err = a.patch(ctx, pod, types.StrategicMergePatchType, patch, ""); err != nil {
+	if pod, err = a.patch(ctx, pod, merge(patch), inplace.Main); err != nil {
 		return fmt.Errorf("move pod %s to %s: %w", pod.Name, m.To, err)
 	}
 	if m.Release != "" {
@@ -244,7 +244,7 @@ func (a *act) conditions(ctx context.Context, pod *corev1.Pod, key string, of co
 	if err != nil {
 		return pod, fmt.Errorf("encode conditions: %w", err)
 	}
-	return a.patch(ctx, pod, types.StrategicMergePatchType, patch, inplace.Status)
+	return a.patch(ctx, pod, merge(patch), inplace.Status)
 }
 
 // labelHash adds the label of the hash to a pod from before it.
@@ -254,7 +254,7 @@ func (a *act) labelHash(ctx context.Context, pod *corev1.Pod) (bool, error) {
 		return false, nil
 	}
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"labels":{%q:%q}}}`, pod.UID, pub.PodTemplateHashLabelKey, revision.Short(name))
-	_, err := a.patch(ctx, pod, types.StrategicMergePatchType, []byte(patch), "")
+	_, err := a.patch(ctx, pod, merge([]byte(patch)), inplace.Main)
 	return err == nil, err
 }
 
@@ -263,7 +263,7 @@ func (a *act) write(ctx context.Context, pod *corev1.Pod, w *inplace.Write) (*co
 	if err != nil {
 		return pod, err
 	}
-	fresh, err := a.patch(ctx, pod, inplace.PatchType, patch, w.Subresource)
+	fresh, err := a.patch(ctx, pod, client.RawPatch(inplace.PatchType, patch), w.Subresource)
 	if err != nil {
 		return pod, fmt.Errorf("patch pod %s: %w", pod.Name, err)
 	}
@@ -271,14 +271,13 @@ func (a *act) write(ctx context.Context, pod *corev1.Pod, w *inplace.Write) (*co
 }
 
 // patch writes, and remembers what the API server answered.
-func (a *act) patch(ctx context.Context, pod *corev1.Pod, t types.PatchType, patch []byte, subresource string) (*corev1.Pod, error) {
+func (a *act) patch(ctx context.Context, pod *corev1.Pod, patch client.Patch, subresource string) (*corev1.Pod, error) {
 	fresh := pod.DeepCopy()
-	raw := client.RawPatch(t, patch)
 	var err error
 	if subresource == "" {
-		err = a.client.Patch(ctx, fresh, raw)
+		err = a.client.Patch(ctx, fresh, patch)
 	} else {
-		err = a.client.SubResource(subresource).Patch(ctx, fresh, raw)
+		err = a.client.SubResource(subresource).Patch(ctx, fresh, patch)
 	}
 	if err != nil {
 		return pod, err
@@ -287,3 +286,5 @@ func (a *act) patch(ctx context.Context, pod *corev1.Pod, t types.PatchType, pat
 	a.replace(fresh)
 	return fresh, nil
 }
+
+func merge(patch []byte) client.Patch { return client.RawPatch(types.StrategicMergePatchType, patch) }

@@ -7,10 +7,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/internal/batches"
 )
 
@@ -85,7 +85,7 @@ func (a *act) handOver(ctx context.Context, claim *corev1.PersistentVolumeClaim,
 		return fmt.Errorf("encode owner: %w", err)
 	}
 	fresh := claim.DeepCopy()
-	err = a.client.Patch(ctx, fresh, client.RawPatch(types.StrategicMergePatchType, patch))
+	err = a.client.Patch(ctx, fresh, merge(patch))
 	if client.IgnoreNotFound(err) != nil {
 		a.tell(corev1.EventTypeWarning, reasonFailedUpdate, "failed to update pvc %s: %v", claim.Name, err)
 		return fmt.Errorf("hand claim %s over to pod %s: %w", claim.Name, pod.Name, err)
@@ -97,7 +97,7 @@ func (a *act) handOver(ctx context.Context, claim *corev1.PersistentVolumeClaim,
 func (a *act) release(ctx context.Context) error {
 	_, err := batches.Run(a.strays, func(pod *corev1.Pod) error {
 		patch := fmt.Sprintf(`{"metadata":{"uid":%q,"ownerReferences":[{"$patch":"delete","uid":%q}]}}`, pod.UID, a.set.UID)
-		_, err := a.patch(ctx, pod, types.StrategicMergePatchType, []byte(patch), "")
+		_, err := a.patch(ctx, pod, merge([]byte(patch)), inplace.Main)
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("release pod %s: %w", pod.Name, err)
 		}

@@ -3,6 +3,7 @@ package cloneset
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -159,9 +160,7 @@ func (a *act) newClaim(template *corev1.PersistentVolumeClaim, id string) *corev
 	if claim.Labels == nil {
 		claim.Labels = map[string]string{}
 	}
-	for key, value := range a.set.Spec.Selector.MatchLabels {
-		claim.Labels[key] = value
-	}
+	maps.Copy(claim.Labels, a.set.Spec.Selector.MatchLabels)
 	claim.Labels[pub.CloneSetInstanceIDKey] = id
 	return claim
 }

@@ -224,4 +224,3 @@ next:
 	}
 	return some
 }
-

@@ -47,7 +47,7 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	if o.Now == nil {
-		o.Now = time.Now
+		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
 	}
 	if o.NewID == nil {
 		o.NewID = func() string { return rand.String(idLength) }

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"k8s.io/utils/ptr"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -108,7 +110,7 @@ func (r *Reconciler) limits(s *snapshot, p *plan) scale.Limits {
 		unavailable = *p.rolling.MaxUnavailable
 	}
 	l.MaxUnavailable = amountOr(&unavailable, 0, replicas, rounding)
-	l.MaxUnavailableScaling = amountOr(s.set.Spec.ScaleStrategy.MaxUnavailable, math.MaxInt32, replicas, scale.Up)
+	l.MaxUnavailableScaling = ptr.To(amountOr(s.set.Spec.ScaleStrategy.MaxUnavailable, math.MaxInt32, replicas, scale.Up))
 	return l
 }
 

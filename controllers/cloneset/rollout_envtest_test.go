@@ -53,7 +53,9 @@ func TestWritesOfAnUpdateByNewPods(t *testing.T) {
 	b.eventually(set, settled)
 	b.still()
 	b.requests.take()
-	b.change(set, func(s *v1beta1.CloneSet) { s.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "LEVEL", Value: "debug"}} })
+	b.change(set, func(s *v1beta1.CloneSet) {
+		s.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "LEVEL", Value: "debug"}}
+	})
 	b.eventually(set, func(set *v1beta1.CloneSet, pods []corev1.Pod) error {
 		for i := range pods {
 			if len(pods[i].Spec.Containers[0].Env) == 0 {

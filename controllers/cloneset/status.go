@@ -57,13 +57,8 @@ func (a *act) count() *v1beta1.CloneSetStatus {
 		count(isReady(pod), &status.ReadyReplicas, when(updated, &status.UpdatedReadyReplicas))
 		count(available, &status.AvailableReplicas, when(updated, &status.UpdatedAvailableReplicas))
 	}
-	switch {
-	case a.set.Spec.UpdateStrategy.RollingUpdate == nil:
-		status.ExpectedUpdatedReplicas = replicas
-	default:
-		if partition, err := scale.Partition(a.plan.rolling.Partition, replicas); err == nil {
-			status.ExpectedUpdatedReplicas = replicas - partition
-		}
+	if partition, err := scale.Partition(a.plan.rolling.Partition, replicas); err == nil {
+		status.ExpectedUpdatedReplicas = replicas - partition
 	}
 	// Every pod is updated: the next rollout starts from here.
 	if status.UpdatedReplicas == status.Replicas && status.Replicas == replicas {

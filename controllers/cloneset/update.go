@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
@@ -82,7 +81,7 @@ func (a *act) recreate(ctx context.Context, pod *corev1.Pod) error {
 		return nil
 	}
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"labels":{%q:"true"}}}`, pod.UID, pub.SpecifiedDeleteKey)
-	if _, err := a.patch(ctx, pod, types.StrategicMergePatchType, []byte(patch), ""); err != nil {
+	if _, err := a.patch(ctx, pod, merge([]byte(patch)), inplace.Main); err != nil {
 		a.tell(corev1.EventTypeWarning, reasonFailedRecreated, "failed to patch pod specified-delete %s for update(revision %s): %v", pod.Name, a.plan.target(), err)
 		return fmt.Errorf("mark pod %s to be deleted: %w", pod.Name, err)
 	}

@@ -46,7 +46,6 @@ func reconcile(ctx context.Context, f *fleet, pods typed.PodInterface) error {
 	}
 	hash := revision.Hash(template, nil)
 	in := scale.Input{Now: time.Now(), Limits: f.Spec.Limits}
-	in.Limits.MaxUnavailableScaling = in.Limits.Replicas
 	for i := range have.Items {
 		pod := &have.Items[i]
 		updated := pod.Labels[revisionLabel] == hash
