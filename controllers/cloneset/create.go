@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -74,21 +75,37 @@ func (a *act) templateOf(name string) (*corev1.PodTemplateSpec, error) {
 	return revision.Decode(stored.Data.Raw)
 }
 
-// ids are names for new pods: those of claims that no pod has any more first, then fresh ones.
+// linger is how long after its grace period a terminating pod keeps its claims from being used by a new one.
+const linger = 30 * time.Second
+
+// ids are names for new pods: those of claims that no pod has any more first, then fresh ones. They are fewer than asked for
+// where claims are about to be free, because their pod is terminating.
 func (a *act) ids(n int) []string {
-	taken := sets.New[string]()
+	taken, leaving := sets.New[string](), sets.New[string]()
 	for _, pod := range slices.Concat(a.pods, a.inactive, a.strays) {
-		taken.Insert(pod.Labels[pub.CloneSetInstanceIDKey], revision.Short(pod.Name))
+		id := pod.Labels[pub.CloneSetInstanceIDKey]
+		taken.Insert(id, revision.Short(pod.Name))
+		if pod.DeletionTimestamp == nil {
+			continue
+		}
+		if rest := pod.DeletionTimestamp.Add(linger).Sub(a.now); rest > 0 {
+			leaving.Insert(id)
+			a.wake(rest)
+		}
 	}
 	var ids []string
+	waiting := sets.New[string]()
 	for _, claim := range a.claims {
-		id := claim.Labels[pub.CloneSetInstanceIDKey]
-		if id != "" && !taken.Has(id) && len(ids) < n {
+		switch id := claim.Labels[pub.CloneSetInstanceIDKey]; {
+		case id == "":
+		case leaving.Has(id):
+			waiting.Insert(id)
+		case !taken.Has(id) && len(ids) < n:
 			taken.Insert(id)
 			ids = append(ids, id)
 		}
 	}
-	for len(ids) < n {
+	for len(ids) < n-len(waiting) {
 		if id := a.options.NewID(); !taken.Has(id) {
 			taken.Insert(id)
 			ids = append(ids, id)
