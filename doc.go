@@ -15,7 +15,12 @@
 //   - [github.com/kruisekit/kruisekit/revision]: the history of a pod template: is this template new, and what is it called?
 //   - [github.com/kruisekit/kruisekit/lifecycle]: hooks that hold a pod before and after a change, and readiness shared by
 //     several writers.
-//   - [github.com/kruisekit/kruisekit/scale]: how many to create, delete and update, and in which order.
+//   - [github.com/kruisekit/kruisekit/scale]: how many to create, delete and update, which ones, in which order.
+//   - [github.com/kruisekit/kruisekit/inplace]: changes made in running pods.
+//
+// # Reconciling
+//
+//   - [github.com/kruisekit/kruisekit/controllers/cloneset]: CloneSets, for a manager of your own.
 //
 // # Admission
 //
@@ -24,8 +29,9 @@
 // # Test grounds
 //
 //   - [github.com/kruisekit/kruisekit/test/cluster]: a real API server, simulated nodes or real nodes, for tests.
+//   - [github.com/kruisekit/kruisekit/test/standin]: pods that run where there is an API server alone.
 //
 // Imports point down only: api knows nothing of the rest, and nothing imports the test grounds but tests.
 // A package that decides takes values and gives a plan; it imports neither a client nor a clock. More of them come
-// next: inplace and its siblings.
+// next: sidecar and its siblings.
 package kruisekit

@@ -44,6 +44,12 @@ type bench struct {
 
 func start(t *testing.T, o cloneset.Options) *bench {
 	t.Helper()
+	return startWith(t, o, func(c client.WithWatch) client.Client { return c })
+}
+
+// startWith gives the reconciler a client of another kind.
+func startWith(t *testing.T, o cloneset.Options, wrap func(client.WithWatch) client.Client) *bench {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1beta1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -59,7 +65,11 @@ func start(t *testing.T, o cloneset.Options) *bench {
 		return b.requests
 	})
 	b.run(counted, scheme, func(mgr ctrl.Manager) error {
-		r, err := cloneset.New(mgr.GetClient(), o)
+		watching, err := client.NewWithWatch(counted, client.Options{Scheme: scheme, Cache: &client.CacheOptions{Reader: mgr.GetCache()}})
+		if err != nil {
+			return err
+		}
+		r, err := cloneset.New(wrap(watching), o)
 		if err != nil {
 			return err
 		}
@@ -205,6 +215,11 @@ func (r *requests) take() []string {
 	all := r.all
 	r.all = nil
 	return all
+}
+
+// madePods is how many pods the reconciler has made in all.
+func (b *bench) madePods() int {
+	return len(about(b.requests.take(), "POST", "/pods 201"))
 }
 
 // about are the requests that hold all of some words, without events.
