@@ -324,6 +324,9 @@ func TestBeginTestsWhatItSaw(t *testing.T) {
 		"restarted": {why: "what ran before would be recorded wrongly", to: with(one, image(0, "app:2")), pod: notReady, then: func(p *corev1.Pod) {
 			p.Status.ContainerStatuses[0].ImageID = "other"
 		}, refuse: true},
+		"restarted with the same image": {why: "what ran before would be recorded wrongly", to: with(one, image(0, "app:2")), pod: notReady, then: func(p *corev1.Pod) {
+			p.Status.ContainerStatuses[0].ContainerID = "containerd://c1-1"
+		}, refuse: true},
 		"first annotations": {why: "they would be lost", to: with(one, label("a", "1")), then: func(p *corev1.Pod) {
 			p.Annotations = map[string]string{"theirs": "stays"}
 		}, refuse: true},

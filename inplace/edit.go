@@ -101,6 +101,11 @@ func statusTests(pod *corev1.Pod, name string, status *corev1.ContainerStatus) [
 	p := patch{}
 	p.test(name, "status", field, strconv.Itoa(at), "name")
 	p.test(status.ImageID, "status", field, strconv.Itoa(at), "imageID")
+	if status.ContainerID == "" {
+		p.absent("status", field, strconv.Itoa(at), "containerID")
+	} else {
+		p.test(status.ContainerID, "status", field, strconv.Itoa(at), "containerID")
+	}
 	return p.ops
 }
 

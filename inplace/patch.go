@@ -82,6 +82,8 @@ func (p *patch) entry(field string, have map[string]string, key string) {
 		p.test(value, "metadata", field, key)
 	case len(have) > 0:
 		p.absent("metadata", field, key)
+	default: // nor may anybody have added the first ones, which a later write of all of them would drop
+		p.absent("metadata", field)
 	}
 }
 
@@ -102,7 +104,7 @@ func (l look) unchanged(p *patch) {
 	}
 }
 
-// entries changes labels or annotations; have is what the pod has of them.
+// entries changes labels or annotations; have is what the pod has of them, with a test before that it has any.
 func (p *patch) entries(field string, have map[string]string, changed map[string]*string) {
 	if len(have) == 0 {
 		all := map[string]string{}
@@ -112,7 +114,6 @@ func (p *patch) entries(field string, have map[string]string, changed map[string
 			}
 		}
 		if len(all) > 0 {
-			p.absent("metadata", field) // or what another writer has put there would be lost
 			p.set(all, "metadata", field)
 		}
 		return
