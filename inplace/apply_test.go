@@ -48,6 +48,9 @@ func apply(pod *corev1.Pod, w *inplace.Write) (*corev1.Pod, error, error) {
 	return next, nil, nil
 }
 
+// errNothing is a write that changes nothing.
+var errNothing = errors.New("a write of nothing")
+
 // permitted says what the API server would not have taken, or would have dropped.
 func permitted(pod, next *corev1.Pod, subresource string) error {
 	same := apiequality.Semantic.DeepEqual
@@ -61,7 +64,7 @@ func permitted(pod, next *corev1.Pod, subresource string) error {
 	}
 	switch {
 	case same(pod, next):
-		return errors.New("a write of nothing")
+		return errNothing
 	case !same(before.Spec, after.Spec):
 		return errors.New("a write of fixed fields")
 	case subresource != inplace.Main && !same(pod.ObjectMeta, next.ObjectMeta):

@@ -107,8 +107,10 @@ func unstarted(pod *corev1.Pod, s *pub.InPlaceUpdateState, name string, last pub
 		return waiting{code: NoteImage, container: name, text: "has no status yet"}
 	case now.ImageID == "" && (last.ImageID != "" || now.State.Running == nil):
 		// Between the old container and the new.
-	case now.ImageID != last.ImageID, last.Image != "" && last.Image == c.Image:
+	case now.ImageID != last.ImageID:
 		return waiting{}
+	case last.Image != "" && last.Image == c.Image && now.State.Running != nil:
+		return waiting{} // taken back before the node did anything
 	case restarted(now, last, s, name):
 		return waiting{} // the same image under another name
 	case SameImage(now.Image, c.Image) && (last.ContainerID == "" || !SameImage(now.Image, last.Image)):

@@ -59,6 +59,7 @@ func TestCompletedImages(t *testing.T) {
 			pod: []func(*corev1.Pod){stateText(strings.ReplaceAll(recordedByUs, "id-of-app:1", "app@sha256:abc")), status(func(s *corev1.ContainerStatus) { s.Image, s.ImageID = "app:1", "app@sha256:abc" })},
 		},
 		"back to what runs":    {why: "the node need do nothing", image: "app:1", pod: []func(*corev1.Pod){stateText(recordedByUs), same("sha256:abc")}},
+		"back, but stopped":    {why: "the node has begun, and starts it again", image: "app:1", pod: []func(*corev1.Pod){stateText(recordedByUs), same("sha256:abc"), status(func(s *corev1.ContainerStatus) { s.State = pulling() })}, want: "InPlaceImage app:1"},
 		"between":              {why: "the old container is gone, and the new one not there", pod: []func(*corev1.Pod){stateText(recordedByUs), status(func(s *corev1.ContainerStatus) { s.ImageID, s.ContainerID = "", "" })}, want: "InPlaceImage app:2"},
 		"cannot be pulled":     {why: "the reason is the node's", pod: []func(*corev1.Pod){stateText(recordedByUs), same("app:1"), status(func(s *corev1.ContainerStatus) { s.State = pulling() })}, want: "InPlaceImage app:2 yet: ImagePullBackOff: no such image"},
 		"first pull":           {why: "the container has never run, and does not yet", pod: []func(*corev1.Pod){stateText(`{"lastContainerStatuses":{"c1":{"image":"app:1"}}}`), status(func(s *corev1.ContainerStatus) { s.ImageID, s.ContainerID, s.State = "", "", pulling() })}, want: "InPlaceImage app:2"},

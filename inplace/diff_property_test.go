@@ -265,17 +265,17 @@ func pairs(from, to *corev1.PodTemplateSpec) [][2]*corev1.Container {
 
 // naiveClass adds everything up, as the API server does. Amounts of 0 do not occur.
 func naiveClass(t *corev1.PodTemplateSpec) corev1.PodQOSClass {
-	any, all := false, true
+	some, all := false, true
 	for _, c := range slices.Concat(t.Spec.Containers, t.Spec.InitContainers) {
 		for _, name := range []corev1.ResourceName{"cpu", "memory"} {
 			request, requested := c.Resources.Requests[name]
 			limit, limited := c.Resources.Limits[name]
-			any = any || requested || limited
+			some = some || requested || limited
 			all = all && requested && limited && request.Cmp(limit) == 0
 		}
 	}
 	switch {
-	case !any:
+	case !some:
 		return corev1.PodQOSBestEffort
 	case all:
 		return corev1.PodQOSGuaranteed
