@@ -2,6 +2,7 @@ package inplace_test
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -17,13 +18,18 @@ import (
 	"github.com/kruisekit/kruisekit/revision"
 )
 
-// newRand prints its seed when the test fails.
+var again = flag.Uint64("seed", 0, "of the random tests, to repeat what failed")
+
+// newRand prints its seed when the test fails; -seed repeats it.
 func newRand(t *testing.T) *rand.Rand {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
+	if *again > 0 {
+		seed = *again
+	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("seed %d", seed)
+			t.Logf("repeat with -seed %d", seed)
 		}
 	})
 	return rand.New(rand.NewPCG(seed, 0))
@@ -183,8 +189,8 @@ func TestDiffProperty(t *testing.T) {
 		if i%4 > 0 {
 			continue
 		}
-		again, _ := inplace.Diff(from, to, o)
-		if !apiequality.Semantic.DeepEqual(c, again) || !apiequality.Semantic.DeepEqual(x, from) || !apiequality.Semantic.DeepEqual(y, to) {
+		second, _ := inplace.Diff(from, to, o)
+		if !apiequality.Semantic.DeepEqual(c, second) || !apiequality.Semantic.DeepEqual(x, from) || !apiequality.Semantic.DeepEqual(y, to) {
 			t.Fatalf("another answer, or an input is changed\nfrom %s\nto   %s", encoded(t, x), encoded(t, y))
 		}
 		filled, _ := revision.Comparable(from, from)

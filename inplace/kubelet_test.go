@@ -128,7 +128,8 @@ func (k *kubelet) sync(i int, now time.Time) (stopped bool, err error) {
 		s.Ready, s.State = false, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}
 		return true, nil // and it starts the new one later
 	case stops || s.State.Running == nil:
-		return true, k.restart(i, now)
+		stopped = s.State.Running != nil
+		return stopped, k.restart(i, now)
 	case work:
 		s.Resources = k.pod.Spec.Containers[i].Resources.DeepCopy()
 	case k.daemon && k.fedLate(i) && condition(k.pod, pub.InPlaceUpdateReady).Status == corev1.ConditionFalse:

@@ -369,7 +369,7 @@ func (o *rollout) ended() string {
 func TestRollouts(t *testing.T) {
 	r := newRand(t)
 	decided, updates := 0, 0
-	for range 3_000 / fewer {
+	for range 1_000 / fewer {
 		o, err := newRollout(r)
 		if err != nil {
 			t.Fatal(err)
