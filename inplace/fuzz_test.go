@@ -158,26 +158,25 @@ func sound(t *testing.T, pod *corev1.Pod, a inplace.Action) {
 }
 
 func FuzzPod(f *testing.F) {
-	addPods(f, func(p *corev1.Pod) { f.Add([]byte(jsonOf(p)), byte(0)) })
 	from := template(container("c1", "app:1", launch(1)), container("c2", "app:1"))
 	for i, state := range []string{oneImage, recordedByUs, resized} {
 		pod := running(from, "web-2")
-		stateText(state)(pod)
-		f.Add([]byte(jsonOf(pod)), byte(i))
-		annotation(pub.InPlaceUpdateGraceKey, `{"revision":"web-2","containerImages":{"c1":"app:3"}}`)(pod)
-		f.Add([]byte(jsonOf(pod)), byte(i))
+		f.Add([]byte(jsonOf(pod.Spec)), []byte(jsonOf(pod.Status)), state, byte(i))
+		f.Add([]byte(jsonOf(pod.Spec)), []byte(jsonOf(pod.Status)), "", byte(8+i))
+		f.Add([]byte("{}"), []byte(`{"conditions":[{"type":"InPlaceUpdateReady","status":"False"}]}`), state, byte(i))
 	}
-	f.Add([]byte("{}"), byte(7))
+	f.Add([]byte(`{"containers":[{"name":"c1"}]}`), []byte(`{"containerStatuses":[{"name":"c1"}]}`), `{"nextContainerImages":{"c1":"x"}}`, byte(7))
 	change := &inplace.Change{
 		Images: images("c1", "app:9", "main", "app:9"), Env: []string{"c2"}, RefMetadata: nil,
 		Resources: map[string]corev1.ResourceRequirements{"c2": {Limits: amounts("cpu", "7")}, "main": {Requests: amounts("memory", "7")}},
 		Metadata:  inplace.Metadata{Labels: map[string]*string{"app": nil}, AddFinalizers: []string{"x/y"}, RemoveFinalizers: []string{"z/w"}},
 	}
-	f.Fuzz(func(t *testing.T, data []byte, flags byte) {
-		pod := &corev1.Pod{}
-		if json.Unmarshal(data, pod) != nil {
+	f.Fuzz(func(t *testing.T, spec, status []byte, state string, flags byte) {
+		pod := running(template(), "web-2")
+		if json.Unmarshal(spec, &pod.Spec) != nil || json.Unmarshal(status, &pod.Status) != nil {
 			return
 		}
+		stateText(state)(pod)
 		pod, ok := stored(pod)
 		if !ok {
 			return
