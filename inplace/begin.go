@@ -2,6 +2,7 @@ package inplace
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -17,9 +18,9 @@ import (
 type Update struct {
 	// Pod as it is.
 	Pod *corev1.Pod
-	// Change from the revision that the pod's label tells to the new one.
+	// Change from the revision that the pod's label tells to the new one; an empty one where only the revision changes.
 	Change *Change
-	// Revision is the new value of the revision label.
+	// Revision is the new value of the revision label, never empty.
 	Revision string
 	// Labels and Annotations are written together with the change: other revision labels, a lifecycle state.
 	Labels, Annotations map[string]string
@@ -53,12 +54,17 @@ type Action struct {
 	Notes []Note
 }
 
+// errNoUpdate is for an Update that says not where to: without this the pod would count as updated.
+var errNoUpdate = errors.New("an update needs a change and a revision")
+
 // Begin says what to do first to update a pod. Each write is followed by another call with the pod as the API server
 // returned it, until the pod carries the revision; from there on Begin is Step. An update that is still
 // under way is overtaken: what it has not done yet, and the new change does not undo, is done with the new one.
 func Begin(u Update, r Rules, now time.Time) (Action, error) {
 	l := look{u.Pod, r, now}
 	switch {
+	case u.Change == nil || u.Revision == "":
+		return Action{}, errNoUpdate
 	case l.pod.Labels[r.label()] == u.Revision:
 		return Step(l.pod, r, now)
 	case l.pod.DeletionTimestamp != nil:
@@ -70,23 +76,28 @@ func Begin(u Update, r Rules, now time.Time) (Action, error) {
 	if err != nil {
 		return Action{}, err
 	}
-	if r.takesOut(l.pod, change) && statusOfCondition(l.pod, pub.InPlaceUpdateReady) != corev1.ConditionFalse {
-		return Action{Verdict: DoWrite, Write: notReady(l.pod, now)}, nil
+	return l.begin(&u, state, change), nil
+}
+
+// begin says what comes first of an update, now that all of the change is known.
+func (l look) begin(u *Update, state *pub.InPlaceUpdateState, c *Change) Action {
+	if l.rules.takesOut(l.pod, c) && statusOfCondition(l.pod, pub.InPlaceUpdateReady) != corev1.ConditionFalse {
+		return Action{Verdict: DoWrite, Write: l.notReady()}
 	}
-	if u.GraceSeconds > 0 && (r.Unready == UnreadyAlways || r.restarts(l.pod, change)) {
-		return write(func(p *patch) error { return l.park(p, &u, state, change) }), nil
+	if u.GraceSeconds > 0 && (l.rules.Unready == UnreadyAlways || l.rules.restarts(l.pod, c)) {
+		return write(func(p *patch) error { return l.park(p, u, state, c) })
 	}
-	if w := r.resize(l.pod, change); w != nil {
-		return Action{Verdict: DoWrite, Write: w}, nil
+	if w := l.resize(c); w != nil {
+		return Action{Verdict: DoWrite, Write: w}
 	}
 	return write(func(p *patch) error {
 		e := l.edit()
-		e.begin(&u)
-		if change.Empty() && (state == nil || !hasMore(state) && incomplete(l.pod, state, r).code == "") {
+		e.update = u
+		if c.Empty() && (state == nil || !hasMore(state) && incomplete(l.pod, state, l.rules).code == "") {
 			return e.encode(p) // the revision is all that changes
 		}
-		return e.apply(p, l.fresh(&u, state, change), change)
-	}), nil
+		return e.apply(p, l.fresh(u, state, c), c)
+	})
 }
 
 // look is one pod at one time under one set of rules.
@@ -133,6 +144,15 @@ func (l look) fresh(u *Update, old *pub.InPlaceUpdateState, c *Change) *pub.InPl
 	s.UpdateImages = s.UpdateImages || old.UpdateImages
 	s.UpdateResources = s.UpdateResources || old.UpdateResources
 	s.UpdateEnvFromMetadata = s.UpdateEnvFromMetadata || old.UpdateEnvFromMetadata
+	for _, batch := range old.ContainerBatchesRecord {
+		batch.Containers = slices.DeleteFunc(slices.Clone(batch.Containers), func(name string) bool {
+			_, again := c.Resources[name]
+			return again || unresized(l.pod, name).code == ""
+		})
+		if s.UpdateResources && len(batch.Containers) > 0 {
+			s.ContainerBatchesRecord = append(s.ContainerBatchesRecord, batch)
+		}
+	}
 	for name, last := range old.LastContainerStatuses {
 		if unstarted(l.pod, old, name, last).code == "" {
 			continue
@@ -159,22 +179,22 @@ func (l look) park(p *patch, u *Update, old *pub.InPlaceUpdateState, c *Change) 
 		return fmt.Errorf("encode %s: %w", pub.InPlaceUpdateGraceKey, err)
 	}
 	e := l.edit()
-	e.begin(u)
+	e.update = u
 	e.annotations[pub.InPlaceUpdateGraceKey] = ptr(string(data))
 	return e.store(p, l.fresh(u, old, c))
 }
 
 // notReady takes a pod out of traffic.
-func notReady(pod *corev1.Pod, now time.Time) *Write {
+func (l look) notReady() *Write {
 	return &Write{Subresource: Status, build: func(p *patch) error {
 		mark := corev1.PodCondition{
 			Type: pub.InPlaceUpdateReady, Status: corev1.ConditionFalse,
-			Reason: pub.InPlaceUpdateReadyReasonStart, LastTransitionTime: metav1.NewTime(now),
+			Reason: pub.InPlaceUpdateReadyReasonStart, LastTransitionTime: metav1.NewTime(l.now),
 		}
-		p.same(pod)
-		p.condition(pod, mark)
-		if ready := lifecycle.Ready(pod, now, mark); ready != nil {
-			p.condition(pod, *ready)
+		l.unchanged(p)
+		p.condition(l.pod, mark)
+		if ready := lifecycle.Ready(l.pod, l.now, mark); ready != nil {
+			p.condition(l.pod, *ready)
 		}
 		return nil
 	}}
@@ -205,10 +225,8 @@ func (r Rules) restarts(pod *corev1.Pod, c *Change) bool {
 			return true
 		}
 	}
-	for _, name := range c.Env {
-		if !r.harmless(name) {
-			return true
-		}
+	if len(c.Env) > 0 {
+		return true // a daemon restarts no container of a pod in traffic
 	}
 	for name, resources := range c.Resources {
 		if has := containerOf(pod, name); has != nil && restartedBy(has, resources) && !r.harmless(name) {

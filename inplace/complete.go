@@ -11,10 +11,8 @@ import (
 // Completed says whether no in-place update of a pod is under way any more; else the note says what it waits for.
 // An annotation that cannot be read is never complete.
 func Completed(pod *corev1.Pod, r Rules) (bool, Note) {
-	for _, key := range []string{pub.InPlaceUpdateGraceKey, pub.InPlaceUpdateGraceKeyOld} {
-		if _, ok := pod.Annotations[key]; ok {
-			return false, note(pod, NoteGrace, "the change is written when the grace period ends")
-		}
+	if hasGrace(pod) {
+		return false, note(pod, NoteGrace, "the change is written when the grace period ends")
 	}
 	state, err := StateOf(pod)
 	switch {
@@ -27,6 +25,12 @@ func Completed(pod *corev1.Pod, r Rules) (bool, Note) {
 	}
 	waits := incomplete(pod, state, r)
 	return waits.code == "", waits.of(pod)
+}
+
+func hasGrace(pod *corev1.Pod) bool {
+	_, has := pod.Annotations[pub.InPlaceUpdateGraceKey]
+	_, old := pod.Annotations[pub.InPlaceUpdateGraceKeyOld]
+	return has || old
 }
 
 // waiting is what keeps an update from being complete; zero for nothing. It is written out only when somebody asks.
@@ -65,7 +69,7 @@ func incomplete(pod *corev1.Pod, s *pub.InPlaceUpdateState, r Rules) waiting {
 		}
 	}
 	if s.UpdateResources && !r.IgnoreResources {
-		if w := unresized(pod, s); w.code != "" {
+		if w := resizes(pod, s); w.code != "" {
 			return w
 		}
 	}
@@ -101,14 +105,17 @@ func unstarted(pod *corev1.Pod, s *pub.InPlaceUpdateState, name string, last pub
 		return waiting{} // nobody waits for a container that the pod does not have
 	case now == nil:
 		return waiting{code: NoteImage, container: name, text: "has no status yet"}
-	case now.ImageID == "" && last.ImageID != "":
+	case now.ImageID == "" && (last.ImageID != "" || now.State.Running == nil):
 		// Between the old container and the new.
-	case now.ImageID != last.ImageID, SameImage(now.Image, c.Image), last.Image != "" && last.Image == c.Image:
+	case now.ImageID != last.ImageID:
 		return waiting{}
-	case digestOf(c.Image) != "" && digestOf(c.Image) == digestOf(now.ImageID):
-		return waiting{}
+	case last.Image != "" && last.Image == c.Image && now.State.Running != nil:
+		return waiting{} // taken back before the node did anything
 	case restarted(now, last, s, name):
 		return waiting{} // the same image under another name
+	case SameImage(now.Image, c.Image) && (last.ContainerID == "" || !SameImage(now.Image, last.Image)):
+		// A container that is known to be the old one stops also for another name of the image that it runs.
+		return waiting{}
 	}
 	if runsAsTold(pod, name, now, last) {
 		return waiting{}
@@ -148,21 +155,28 @@ func written(s *pub.InPlaceUpdateState, name string) time.Time {
 	return at
 }
 
-// unresized says what keeps the resources of the update's containers from being what the spec says.
-func unresized(pod *corev1.Pod, s *pub.InPlaceUpdateState) waiting {
+// resizes says what keeps the resources of the update's containers from being what the spec says.
+func resizes(pod *corev1.Pod, s *pub.InPlaceUpdateState) waiting {
 	for _, batch := range s.ContainerBatchesRecord {
 		for _, name := range batch.Containers {
-			c, status := containerOf(pod, name), statusOf(pod, name)
-			if c == nil || len(c.Resources.Limits) == 0 && len(c.Resources.Requests) == 0 {
-				continue
-			}
-			if status == nil || status.Resources == nil {
-				return resizing(pod, name, "has no resources in its status yet")
-			}
-			if !sameAmounts(c.Resources.Limits, status.Resources.Limits) || !sameAmounts(c.Resources.Requests, status.Resources.Requests) {
-				return resizing(pod, name, "has its resources from before")
+			if w := unresized(pod, name); w.code != "" {
+				return w
 			}
 		}
+	}
+	return waiting{}
+}
+
+// unresized says what keeps a container from having the resources in its spec.
+func unresized(pod *corev1.Pod, name string) waiting {
+	c, status := containerOf(pod, name), statusOf(pod, name)
+	switch {
+	case c == nil || len(c.Resources.Limits) == 0 && len(c.Resources.Requests) == 0:
+		return waiting{}
+	case status == nil || status.Resources == nil:
+		return resizing(pod, name, "has no resources in its status yet")
+	case !sameAmounts(c.Resources.Limits, status.Resources.Limits) || !sameAmounts(c.Resources.Requests, status.Resources.Requests):
+		return resizing(pod, name, "has its resources from before")
 	}
 	return waiting{}
 }

@@ -75,7 +75,7 @@ func usualStatuses(text string, s *pub.InPlaceUpdateState) bool {
 	s.LastContainerStatuses = map[string]pub.InPlaceUpdateContainerStatus{}
 	for m := open(text, '{'); m.next(); {
 		var status pub.InPlaceUpdateContainerStatus
-		if _, double := s.LastContainerStatuses[m.key]; double || !usualStatus(m.value, &status) {
+		if _, double := s.LastContainerStatuses[m.key]; double || m.odd || !usualStatus(m.value, &status) {
 			return false
 		}
 		s.LastContainerStatuses[m.key] = status
@@ -169,6 +169,8 @@ type members struct {
 	at         int
 	keyed      bool
 	key, value string
+	// odd is a key that is not written as it is.
+	odd bool
 }
 
 func open(text string, bracket byte) members {
@@ -185,11 +187,8 @@ func (m *members) next() bool {
 	}
 	if m.keyed {
 		end := valueEnd(m.text, m.at)
-		// A key that is written with escapes is unlike every known one.
-		m.key = m.text[m.at+1 : end-1]
-		if _, ok := plainString(m.text[m.at:end]); !ok {
-			m.key = ""
-		}
+		key, ok := plainString(m.text[m.at:end])
+		m.key, m.odd = key, !ok
 		m.at = blank(m.text, end)
 		m.at = blank(m.text, m.at+1) // the colon
 	}

@@ -21,6 +21,8 @@ type edit struct {
 	finalizers          []string
 	containers          []op
 	tests               []op
+	// update that this is the first write of; nil for later ones.
+	update *Update
 }
 
 func (l look) edit() *edit {
@@ -28,17 +30,6 @@ func (l look) edit() *edit {
 		look: l, finalizers: l.pod.Finalizers, labels: map[string]*string{},
 		// Whatever waited is either in this write or not wanted any more.
 		annotations: map[string]*string{pub.InPlaceUpdateGraceKey: nil, pub.InPlaceUpdateGraceKeyOld: nil},
-	}
-}
-
-// begin adds what the first write of an update holds.
-func (e *edit) begin(u *Update) {
-	for key, value := range u.Labels {
-		e.labels[key] = &value
-	}
-	e.labels[e.rules.label()] = &u.Revision
-	for key, value := range u.Annotations {
-		e.annotations[key] = &value
 	}
 }
 
@@ -110,6 +101,11 @@ func statusTests(pod *corev1.Pod, name string, status *corev1.ContainerStatus) [
 	p := patch{}
 	p.test(name, "status", field, strconv.Itoa(at), "name")
 	p.test(status.ImageID, "status", field, strconv.Itoa(at), "imageID")
+	if status.ContainerID == "" {
+		p.absent("status", field, strconv.Itoa(at), "containerID")
+	} else {
+		p.test(status.ContainerID, "status", field, strconv.Itoa(at), "containerID")
+	}
 	return p.ops
 }
 
@@ -126,21 +122,26 @@ func (e *edit) store(p *patch, s *pub.InPlaceUpdateState) error {
 
 // encode writes everything.
 func (e *edit) encode(p *patch) error {
-	p.same(e.pod)
-	if value, ok := e.pod.Labels[e.rules.label()]; ok {
-		p.test(value, "metadata", "labels", e.rules.label())
-	}
-	for _, key := range []string{pub.InPlaceUpdateStateKey, pub.InPlaceUpdateGraceKey} {
-		if value, ok := e.pod.Annotations[key]; ok {
-			p.test(value, "metadata", "annotations", key)
+	// Which revision a pod is of is not for a template to say.
+	delete(e.labels, e.rules.label())
+	if e.update != nil {
+		for key, value := range e.update.Labels {
+			e.labels[key] = &value
+		}
+		e.labels[e.rules.label()] = &e.update.Revision
+		for key, value := range e.update.Annotations {
+			e.annotations[key] = &value
 		}
 	}
+	e.unchanged(p)
 	p.ops = append(p.ops, e.tests...)
 	p.entries("labels", e.pod.Labels, e.labels)
 	p.entries("annotations", e.pod.Annotations, e.annotations)
 	if !slices.Equal(e.finalizers, e.pod.Finalizers) {
 		if len(e.pod.Finalizers) > 0 {
 			p.test(e.pod.Finalizers, "metadata", "finalizers")
+		} else {
+			p.absent("metadata", "finalizers")
 		}
 		p.set(e.finalizers, "metadata", "finalizers")
 	}

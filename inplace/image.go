@@ -47,11 +47,3 @@ func parseImage(s string) image {
 	}
 	return i
 }
-
-// digestOf is the digest in a reference or in the ID of an image.
-func digestOf(s string) string {
-	if _, digest, ok := strings.Cut(s, "@"); ok {
-		return digest
-	}
-	return ""
-}

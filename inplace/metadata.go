@@ -84,13 +84,10 @@ func changes(from, to map[string]string) map[string]*string {
 	return changed
 }
 
-// The directives of a strategic merge patch for finalizers, which are a list of plain values.
-const (
-	deleteFinalizers = "$deleteFromPrimitiveList/finalizers"
-	orderFinalizers  = "$setElementOrder/finalizers"
-)
+// deleteFinalizers is the directive of a strategic merge patch that removes finalizers, which are a list of plain values.
+const deleteFinalizers = "$deleteFromPrimitiveList/finalizers"
 
-// patchOf is the metadata's change as the strategic merge patch that waits in a pod during the grace period.
+// patch is the metadata's change as the strategic merge patch that waits in a pod during the grace period.
 func (m *Metadata) patch() ([]byte, error) {
 	if m.empty() {
 		return nil, nil

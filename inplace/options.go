@@ -42,7 +42,8 @@ const (
 type Rules struct {
 	// Unready says which changes take a pod out of traffic.
 	Unready Unready
-	// Harmless names containers that may restart while the pod stays in traffic.
+	// Harmless names containers that may restart while the pod stays in traffic. It is no matter for changes of
+	// their environment, for which daemons restart containers only out of traffic, nor with UnreadyAlways.
 	Harmless []string
 	// RevisionLabel is the label that tells a pod's revision; empty for controller-revision-hash.
 	RevisionLabel string

@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kruisekit/kruisekit/api/pub"
 )
 
 // PatchType of the patches of writes. A JSON patch can test what was decided upon, and so never overwrites what
@@ -32,8 +34,8 @@ type Write struct {
 	build func(*patch) error
 }
 
-// Patch is the body, of PatchType. The API server refuses it, as invalid, when the pod is no longer what was
-// decided upon; look again then.
+// Patch is the body, of PatchType. It is made from the pod and the change that were given, which must not have been
+// changed since. The API server refuses it, as invalid, when the pod is no longer what was decided upon; look again then.
 func (w *Write) Patch() ([]byte, error) {
 	p := &patch{}
 	if err := w.build(p); err != nil {
@@ -69,14 +71,40 @@ func (p *patch) replace(value any, path ...string) {
 
 func (p *patch) remove(path ...string) { p.ops = append(p.ops, op{"remove", pointer(path), nil}) }
 
-// same starts a patch of exactly this pod.
-func (p *patch) same(pod *corev1.Pod) {
-	if pod.UID != "" {
-		p.test(pod.UID, "metadata", "uid")
+// absent tests that there is nothing at a path, whose parent is there.
+func (p *patch) absent(path ...string) { p.test(json.RawMessage("null"), path...) }
+
+// entry tests that a label or an annotation is as it was; have is what the pod has of them.
+func (p *patch) entry(field string, have map[string]string, key string) {
+	value, ok := have[key]
+	switch {
+	case ok:
+		p.test(value, "metadata", field, key)
+	case len(have) > 0:
+		p.absent("metadata", field, key)
+	default: // nor may anybody have added the first ones, which a later write of all of them would drop
+		p.absent("metadata", field)
 	}
 }
 
-// entries changes labels or annotations; have is what the pod has of them.
+// unchanged starts a patch of exactly this pod, which nobody has led on since it was looked at: not begun another
+// update, not written the next batch, not put it back into traffic.
+func (l look) unchanged(p *patch) {
+	if l.pod.UID != "" {
+		p.test(l.pod.UID, "metadata", "uid")
+	}
+	p.entry("labels", l.pod.Labels, l.rules.label())
+	p.entry("annotations", l.pod.Annotations, pub.InPlaceUpdateStateKey)
+	p.entry("annotations", l.pod.Annotations, pub.InPlaceUpdateGraceKey)
+	for i := range l.pod.Status.Conditions {
+		if c := &l.pod.Status.Conditions[i]; c.Type == pub.InPlaceUpdateReady && c.Status == corev1.ConditionFalse {
+			p.test(c.Type, "status", "conditions", strconv.Itoa(i), "type")
+			p.test(c.Status, "status", "conditions", strconv.Itoa(i), "status")
+		}
+	}
+}
+
+// entries changes labels or annotations; have is what the pod has of them, with a test before that it has any.
 func (p *patch) entries(field string, have map[string]string, changed map[string]*string) {
 	if len(have) == 0 {
 		all := map[string]string{}

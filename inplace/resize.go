@@ -9,20 +9,20 @@ import (
 
 // resize gives the write of the resources of the next batch, unless the pod has them. They come before the rest: what the API
 // server refuses has then changed nothing, and nothing is forgotten when the other write fails.
-func (r Rules) resize(pod *corev1.Pod, c *Change) *Write {
-	if len(c.Resources) == 0 || r.ResizeInSpec {
+func (l look) resize(c *Change) *Write {
+	if len(c.Resources) == 0 || l.rules.ResizeInSpec {
 		return nil
 	}
-	batch, _ := split(pod, c.due(pod))
+	batch, _ := split(l.pod, c.due(l.pod))
 	var ops []op
 	for _, name := range batch {
-		ops = append(ops, resizeOps(pod, name, c.Resources[name])...)
+		ops = append(ops, resizeOps(l.pod, name, c.Resources[name])...)
 	}
 	if len(ops) == 0 {
 		return nil
 	}
 	return &Write{Subresource: Resize, build: func(p *patch) error {
-		p.same(pod)
+		l.unchanged(p)
 		p.ops = append(p.ops, ops...)
 		return nil
 	}}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/lifecycle"
+	"github.com/kruisekit/kruisekit/revision"
 )
 
 // recheck is how long a pod waits at most for its node before somebody looks again.
@@ -33,6 +34,9 @@ func Step(pod *corev1.Pod, r Rules, now time.Time) (Action, error) {
 	l := look{pod, r, now}
 	if grace != nil {
 		return l.endGrace(grace, state)
+	}
+	if hasGrace(pod) { // of an empty text, with which the update would never be complete
+		return write(func(p *patch) error { return l.edit().encode(p) }), nil
 	}
 	if state == nil {
 		return l.makeReady(), nil
@@ -82,7 +86,7 @@ func (l look) endGrace(g *pub.InPlaceUpdateGrace, s *pub.InPlaceUpdateState) (Ac
 	if err != nil {
 		return Action{}, err
 	}
-	if l.pod.Labels[l.rules.label()] != g.Revision {
+	if !revision.Match(l.pod.Labels[l.rules.label()], g.Revision) {
 		// The pod has got another revision meanwhile.
 		return write(func(p *patch) error { return l.edit().encode(p) }), nil
 	}
@@ -112,7 +116,7 @@ func (l look) nextBatch(s *pub.InPlaceUpdateState) (Action, error) {
 }
 
 func (l look) applyNext(s *pub.InPlaceUpdateState, c *Change) Action {
-	if w := l.rules.resize(l.pod, c); w != nil {
+	if w := l.resize(c); w != nil {
 		return Action{Verdict: DoWrite, Write: w}
 	}
 	return write(func(p *patch) error { return l.edit().apply(p, s.DeepCopy(), c) })
@@ -125,13 +129,7 @@ func (l look) makeReady() Action {
 		return Action{Verdict: DoNothing}
 	}
 	return Action{Verdict: DoWrite, Write: &Write{Subresource: Status, build: func(p *patch) error {
-		p.same(pod)
-		// Nobody may have begun another update meanwhile.
-		if text, ok := pod.Annotations[pub.InPlaceUpdateStateKey]; ok {
-			p.test(text, "metadata", "annotations", pub.InPlaceUpdateStateKey)
-		} else if revision, ok := pod.Labels[l.rules.label()]; ok {
-			p.test(revision, "metadata", "labels", l.rules.label())
-		}
+		l.unchanged(p)
 		p.condition(pod, corev1.PodCondition{Type: pub.InPlaceUpdateReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(l.now)})
 		return nil
 	}}}

@@ -1,0 +1,113 @@
+package inplace_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/inplace"
+)
+
+func TestStateOf(t *testing.T) {
+	cases := map[string]struct {
+		why         string
+		annotations map[string]string
+		want        string // revision; empty for none
+		err         string // key
+	}{
+		"none":                {why: "most pods never had an update"},
+		"empty":               {why: "an empty text is as good as none", annotations: map[string]string{pub.InPlaceUpdateStateKey: ""}},
+		"one":                 {why: "this is where it is", annotations: map[string]string{pub.InPlaceUpdateStateKey: `{"revision":"a"}`}, want: "a"},
+		"old name":            {why: "an older release wrote it", annotations: map[string]string{pub.InPlaceUpdateStateKeyOld: `{"revision":"b"}`}, want: "b"},
+		"both":                {why: "the newer name holds", annotations: map[string]string{pub.InPlaceUpdateStateKey: `{"revision":"a"}`, pub.InPlaceUpdateStateKeyOld: `{"revision":"b"}`}, want: "a"},
+		"more fields":         {why: "a newer release may know more", annotations: map[string]string{pub.InPlaceUpdateStateKey: `{"revision":"a","new":{"x":[1]}}`}, want: "a"},
+		"blanks":              {why: "somebody edited it", annotations: map[string]string{pub.InPlaceUpdateStateKey: " {\n\t\"revision\" : \"a\" , \"updateImages\" : true }\r\n"}, want: "a"},
+		"unreadable":          {why: "the error tells where", annotations: map[string]string{pub.InPlaceUpdateStateKey: `{"revision":1}`}, err: pub.InPlaceUpdateStateKey},
+		"unreadable old name": {why: "the error tells where", annotations: map[string]string{pub.InPlaceUpdateStateKeyOld: `no`}, err: pub.InPlaceUpdateStateKeyOld},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			pod := running(template(container("c1", "app:1")), "web-1")
+			pod.Annotations = tc.annotations
+			s, err := inplace.StateOf(pod)
+			var e *inplace.AnnotationError
+			if errors.As(err, &e) != (tc.err != "") || e != nil && (e.Key != tc.err || errors.Unwrap(err) == nil || !strings.Contains(err.Error(), tc.err)) {
+				t.Fatalf("%s: got error %v", tc.why, err)
+			}
+			if (s != nil) != (tc.want != "") || s != nil && s.Revision != tc.want {
+				t.Errorf("%s: want %q, got %+v", tc.why, tc.want, s)
+			}
+		})
+	}
+}
+
+func TestGraceOf(t *testing.T) {
+	cases := map[string]struct {
+		why         string
+		annotations map[string]string
+		want        string // revision; empty for none
+		err         string // key
+	}{
+		"none":       {why: "most pods wait for nothing"},
+		"empty":      {why: "an empty text is as good as none", annotations: map[string]string{pub.InPlaceUpdateGraceKey: ""}},
+		"one":        {why: "this is where it is", annotations: map[string]string{pub.InPlaceUpdateGraceKey: `{"revision":"a"}`}, want: "a"},
+		"old name":   {why: "an older release wrote it", annotations: map[string]string{pub.InPlaceUpdateGraceKeyOld: `{"revision":"b"}`}, want: "b"},
+		"unreadable": {why: "the error tells where", annotations: map[string]string{pub.InPlaceUpdateGraceKey: `{"graceSeconds":1e99}`}, err: pub.InPlaceUpdateGraceKey},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			pod := running(template(container("c1", "app:1")), "web-1")
+			pod.Annotations = tc.annotations
+			g, err := inplace.GraceOf(pod)
+			var e *inplace.AnnotationError
+			if errors.As(err, &e) != (tc.err != "") || e != nil && e.Key != tc.err {
+				t.Fatalf("%s: got error %v", tc.why, err)
+			}
+			if (g != nil) != (tc.want != "") || g != nil && g.Revision != tc.want {
+				t.Errorf("%s: want %q, got %+v", tc.why, tc.want, g)
+			}
+		})
+	}
+}
+
+// TestStateIsReadAsJSON compares the fast way with the standard one where the text is unusual.
+func TestStateIsReadAsJSON(t *testing.T) {
+	for _, text := range []string{
+		`null`, `[]`, `1`, `"x"`, `{}`, `{"Revision":"a"}`, `{"revision":"a","revision":"b"}`, `{"rev\u0069sion":"a"}`, `{"revision":"\u0061"}`, "{\"revision\":\"\xff\"}",
+		`{"updateTimestamp":null}`, `{"updateTimestamp":""}`, `{"updateTimestamp":"2026-11-21T03:00:05+02:00"}`, `{"updateTimestamp":"yesterday"}`,
+		`{"updateImages":false}`, `{"updateImages":null}`, `{"updateImages":"true"}`, `{"lastContainerStatuses":{"a":null}}`, `{"lastContainerStatuses":[]}`,
+		`{"lastContainerStatuses":{"a\u0062":{"imageID":"x"},"":{}}}`, "{\"lastContainerStatuses\":{\"\xfe\":{\"imageID\":\"x\"}}}", `{"lastContainerStatuses":{"a":{},"a":{"imageID":"x"}}}`,
+		`{"lastContainerStatuses":{"a":{"restartCount":1e0}}}`, `{"lastContainerStatuses":{"a":{"restartCount":2147483648}}}`, `{"lastContainerStatuses":{"a":{"restartCount":-0}}}`,
+		`{"lastContainerStatuses":{"a":{"imageID":"x","imageID":"y","more":1}}}`, `{"lastContainerStatuses":{"a":{"imageID":"}],\""}},"updateImages":true}`,
+		`{"containerBatchesRecord":null}`, `{"containerBatchesRecord":[]}`, `{"containerBatchesRecord":[null]}`, `{"containerBatchesRecord":[{}]}`, `{"containerBatchesRecord":[1]}`,
+		`{"containerBatchesRecord":[{"containers":null},{"containers":[]},{"containers":["a","b"]}]}`, `{"containerBatchesRecord":[{"containers":["a"],"containers":["b"]}]}`,
+		`{"containerBatchesRecord":[{"containers":[1]}]}`, `{"containerBatchesRecord":{"containers":[]}}`, `{"containerBatchesRecord":[{"containers":{}}]}`,
+		`{"nextContainerImages":{"a":"b"}}`, `{"preCheckBeforeNext":{"containersRequiredReady":["a"]}}`, `{"revision":"a"}x`, `{"revision":"a",}`, `{`, ` `,
+	} {
+		compareWithJSON(t, text)
+	}
+}
+
+func compareWithJSON(t *testing.T, text string) {
+	t.Helper()
+	pod := running(template(container("c1", "app:1")), "web-1")
+	pod.Annotations = map[string]string{pub.InPlaceUpdateStateKey: text}
+	got, err := inplace.StateOf(pod)
+	if text == "" {
+		return
+	}
+	want := &pub.InPlaceUpdateState{}
+	if wantErr := json.Unmarshal([]byte(text), want); wantErr != nil {
+		if err == nil || !strings.HasSuffix(err.Error(), wantErr.Error()) {
+			t.Errorf("%s: want error %v, got %v", text, wantErr, err)
+		}
+		return
+	}
+	if d := cmp.Diff(want, got); d != "" || err != nil {
+		t.Errorf("%s: %v (-want +got):\n%s", text, err, d)
+	}
+}

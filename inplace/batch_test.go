@@ -1,0 +1,212 @@
+package inplace_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/inplace"
+)
+
+// lead updates a pod, and between two writes the node does what was written. It gives the pod after each write of
+// the pod itself.
+func lead(t *testing.T, pod *corev1.Pod, c *inplace.Change, r inplace.Rules) []*corev1.Pod {
+	t.Helper()
+	var after []*corev1.Pod
+	for range 20 {
+		a, err := inplace.Begin(inplace.Update{Pod: pod, Change: c, Revision: "web-2"}, r, noon())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.Verdict != inplace.DoWrite {
+			if a.Verdict != inplace.DoNothing {
+				t.Fatalf("want it done, got %v", a)
+			}
+			return after
+		}
+		pod = applied(t, pod, a)
+		if a.Write.Subresource == inplace.Main {
+			after = append(after, pod.DeepCopy())
+		}
+		for i := range pod.Spec.Containers {
+			if pod.Spec.Containers[i].Image != pod.Status.ContainerStatuses[i].Image {
+				restart(pod, i)
+			}
+			pod.Status.ContainerStatuses[i].Resources = pod.Spec.Containers[i].Resources.DeepCopy()
+		}
+		daemon(t, nil)(pod)
+	}
+	t.Fatal("it does not end")
+	return nil
+}
+
+// TestBatches are cases 8, 9 and 14.
+func TestBatches(t *testing.T) {
+	four := template(container("c1", "app:1", launch(20)), container("c2", "app:1", launch(10)), container("c3", "app:1", launch(0)), container("c4", "app:1", launch(0)))
+	plain := template(container("c1", "app:1"), container("c2", "app:1"), container("c3", "app:1"), container("c4", "app:1"))
+	feed := func(key string, at ...int) func(*corev1.PodTemplateSpec) {
+		return func(p *corev1.PodTemplateSpec) {
+			for _, i := range at {
+				fed("FED", key)(&p.Spec.Containers[i])
+			}
+		}
+	}
+	barrier := func(f func(*corev1.EnvVar)) *corev1.PodTemplateSpec {
+		return with(four, func(p *corev1.PodTemplateSpec) { f(&p.Spec.Containers[0].Env[0]) })
+	}
+	three := []func(*corev1.PodTemplateSpec){image(0, "app:2"), image(1, "app:2"), image(3, "app:2")}
+	cases := map[string]struct {
+		why    string
+		from   *corev1.PodTemplateSpec
+		change []func(*corev1.PodTemplateSpec)
+		want   [][]string
+	}{
+		"three priorities (case 8)": {why: "one after the other, highest first", from: four, change: three, want: [][]string{{"c1"}, {"c2"}, {"c4"}}},
+		"shared label (case 8)": {
+			why: "a label is written once, so all that it feeds go together", from: with(four, feed("metadata.labels['conf']", 1, 2)),
+			change: append([]func(*corev1.PodTemplateSpec){label("conf", "2")}, three...), want: [][]string{{"c1"}, {"c2", "c3"}, {"c4"}},
+		},
+		"shared in a chain": {
+			why: "who joins brings others", from: with(four, feed("metadata.labels['a']", 0, 1), feed("metadata.annotations['b']", 1, 2)),
+			change: []func(*corev1.PodTemplateSpec){label("a", "1"), annotate("b", "1"), image(0, "app:2")}, want: [][]string{{"c1", "c2", "c3"}},
+		},
+		"no priority (case 9)": {why: "they need no order", from: plain, change: []func(*corev1.PodTemplateSpec){image(0, "app:2"), image(1, "app:2"), label("a", "1")}, want: [][]string{{"c1", "c2"}}},
+		"image and feed (case 9)": {
+			why: "of one priority", from: with(four, feed("metadata.annotations['conf']", 3)),
+			change: []func(*corev1.PodTemplateSpec){image(2, "app:2"), annotate("conf", "1")}, want: [][]string{{"c3", "c4"}},
+		},
+		"priority and none (case 14)": {
+			why: "a container without priority goes with the first", from: template(container("c1", "app:1", launch(5)), container("c2", "app:1"), container("c3", "app:1", launch(-1))),
+			change: []func(*corev1.PodTemplateSpec){image(0, "app:2"), image(1, "app:2"), image(2, "app:2")}, want: [][]string{{"c1", "c2"}, {"c3"}},
+		},
+		"feed of higher priority (case 14)": {
+			why: "a variable restarts like an image", from: with(four, feed("metadata.annotations['conf']", 0)),
+			change: []func(*corev1.PodTemplateSpec){annotate("conf", "1"), image(1, "app:2")}, want: [][]string{{"c1"}, {"c2"}},
+		},
+		"resources": {
+			why: "a batch of resources alone is one as well", from: with(four, func(p *corev1.PodTemplateSpec) { requests("cpu", "1")(&p.Spec.Containers[1]) }),
+			change: []func(*corev1.PodTemplateSpec){image(0, "app:2"), func(p *corev1.PodTemplateSpec) { p.Spec.Containers[1].Resources.Requests = amounts("cpu", "2") }},
+			want:   [][]string{{"c1"}, {"c2"}},
+		},
+		"odd key":    {why: "what is no number counts as 0", from: barrier(func(e *corev1.EnvVar) { e.ValueFrom.ConfigMapKeyRef.Key = "p_x" }), change: three, want: [][]string{{"c2"}, {"c1", "c4"}}},
+		"short key":  {why: "what is no number counts as 0", from: barrier(func(e *corev1.EnvVar) { e.ValueFrom.ConfigMapKeyRef.Key = "p" }), change: three, want: [][]string{{"c2"}, {"c1", "c4"}}},
+		"huge key":   {why: "what does not fit counts as 0", from: barrier(func(e *corev1.EnvVar) { e.ValueFrom.ConfigMapKeyRef.Key = "p_99999999999999999999" }), change: three, want: [][]string{{"c2"}, {"c1", "c4"}}},
+		"no key":     {why: "somebody took the name", from: barrier(func(e *corev1.EnvVar) { e.ValueFrom.ConfigMapKeyRef = nil }), change: three, want: [][]string{{"c2"}, {"c1", "c4"}}},
+		"no source":  {why: "somebody took the name", from: barrier(func(e *corev1.EnvVar) { e.ValueFrom = nil }), change: three, want: [][]string{{"c2"}, {"c1", "c4"}}},
+		"only label": {why: "no container is involved", from: four, change: []func(*corev1.PodTemplateSpec){label("a", "1")}, want: [][]string{{}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			to := with(tc.from, tc.change...)
+			after := lead(t, running(tc.from, "web-1"), diff(t, tc.from, to), inplace.Rules{})
+			last := after[len(after)-1]
+			s := stateOf(t, last)
+			if d := cmp.Diff(tc.want, batches(s)); d != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.why, d)
+			}
+			for i, pod := range after {
+				var required []string
+				if p := stateOf(t, pod).PreCheckBeforeNext; p != nil {
+					required = p.ContainersRequiredReady
+				}
+				if want := tc.want[i]; i < len(after)-1 && cmp.Diff(want, required) != "" || i == len(after)-1 && required != nil {
+					t.Errorf("batch %d requires %v", i, required)
+				}
+			}
+			for i := range to.Spec.Containers {
+				if last.Spec.Containers[i].Image != to.Spec.Containers[i].Image {
+					t.Errorf("%s has %s", last.Spec.Containers[i].Name, last.Spec.Containers[i].Image)
+				}
+			}
+			for key, value := range to.Labels {
+				if last.Labels[key] != value {
+					t.Errorf("label %s is %q", key, last.Labels[key])
+				}
+			}
+			for key, value := range to.Annotations {
+				if last.Annotations[key] != value {
+					t.Errorf("annotation %s is %q", key, last.Annotations[key])
+				}
+			}
+		})
+	}
+}
+
+// TestLabelComesWithItsBatch is case 8: not before its containers are due.
+func TestLabelComesWithItsBatch(t *testing.T) {
+	from := template(container("c1", "app:1", launch(2)), container("c2", "app:1", launch(1), fed("FED", "metadata.labels['conf']")))
+	to := with(from, image(0, "app:2"), label("conf", "2"), label("plain", "1"))
+	after := lead(t, running(from, "web-1"), diff(t, from, to), inplace.Rules{})
+	if len(after) != 2 || after[0].Labels["conf"] != "" || after[1].Labels["conf"] != "2" {
+		t.Errorf("want the label with the second batch, got %d", len(after))
+	}
+	if after[0].Labels["plain"] != "1" {
+		t.Error("want metadata that feeds nobody with the first batch")
+	}
+	want := `{"c2":{"labels":{"conf":"2"}}}`
+	if got := jsonOf(stateOf(t, after[0]).NextContainerRefMetadata); got != want {
+		t.Errorf("want %s, got %s", want, got)
+	}
+}
+
+// TestNextBatch are cases 12 and 13.
+func TestNextBatch(t *testing.T) {
+	from := template(container("c1", "app:1", launch(2)), container("c2", "app:1", launch(1)))
+	to := with(from, image(0, "app:2"), image(1, "app:2"))
+	cases := map[string]struct {
+		why  string
+		node func(*corev1.Pod)
+		want string
+	}{
+		"same image ID (case 12)": {why: "the first batch is not done", node: func(*corev1.Pod) {}, want: "Wait 1m0s InPlaceImage"},
+		"not ready (case 13)": {why: "the first batch is not ready", node: func(p *corev1.Pod) {
+			restart(p, 0)
+			p.Status.ContainerStatuses[0].Ready = false
+		}, want: "Wait 1m0s InPlaceBatch"},
+		"ready (case 12)": {why: "the next may come", node: func(p *corev1.Pod) { restart(p, 0) }, want: "Write "},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			pod := running(from, "web-1")
+			for range 2 {
+				a, err := inplace.Begin(inplace.Update{Pod: pod, Change: diff(t, from, to), Revision: "web-2"}, inplace.Rules{}, noon())
+				if err != nil {
+					t.Fatal(err)
+				}
+				pod = applied(t, pod, a)
+			}
+			tc.node(pod)
+			a, err := inplace.Step(pod, inplace.Rules{}, noon())
+			if got := told(a, err); got != tc.want {
+				t.Fatalf("%s: want %s, got %s", tc.why, tc.want, got)
+			}
+			if a.Verdict != inplace.DoWrite {
+				s := stateOf(t, pod)
+				if d := cmp.Diff([][]string{{"c1"}}, batches(s)); d != "" || s.NextContainerImages["c2"] != "app:2" {
+					t.Errorf("%s: got %+v", tc.why, s)
+				}
+				return
+			}
+			next := stateOf(t, applied(t, pod, a))
+			if len(next.LastContainerStatuses) != 2 || next.LastContainerStatuses["c1"].ImageID != "id-of-app:1" {
+				t.Errorf("want what ran before of both, got %v", next.LastContainerStatuses)
+			}
+		})
+	}
+}
+
+// TestNextBatchOfNobody goes on where a later batch names containers that the pod does not have.
+func TestNextBatchOfNobody(t *testing.T) {
+	pod := running(template(container("c1", "app:1")), "web-2")
+	pod.Annotations = map[string]string{pub.InPlaceUpdateStateKey: `{"nextContainerImages":{"c9":"app:2"},"preCheckBeforeNext":{"containersRequiredReady":["c8"]}}`}
+	a, err := inplace.Step(pod, inplace.Rules{}, noon())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod = applied(t, pod, a)
+	if done, n := inplace.Completed(pod, inplace.Rules{}); !done {
+		t.Errorf("want it complete, got %v", n)
+	}
+}

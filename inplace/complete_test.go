@@ -1,0 +1,211 @@
+package inplace_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/inplace"
+)
+
+// recordedByUs is oneImage as we write it.
+const recordedByUs = `{"revision":"web-2","updateTimestamp":"2026-11-21T11:59:50Z","lastContainerStatuses":{"c1":{"imageID":"id-of-app:1","containerID":"containerd://c1-0","image":"app:1"}},` +
+	`"updateImages":true,"containerBatchesRecord":[{"timestamp":"2026-11-21T11:59:50Z","containers":["c1"]}]}`
+
+// status changes the status of the first container.
+func status(f func(*corev1.ContainerStatus)) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { f(&p.Status.ContainerStatuses[0]) }
+}
+
+func annotation(key, value string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, key, value) }
+}
+
+func TestCompletedImages(t *testing.T) {
+	same := func(name string) func(*corev1.Pod) { // the image ID is that from before
+		return status(func(s *corev1.ContainerStatus) { s.Image, s.ImageID = name, "id-of-app:1" })
+	}
+	started := func(at time.Duration) func(*corev1.Pod) {
+		return status(func(s *corev1.ContainerStatus) { s.State.Running.StartedAt = metav1.NewTime(noon().Add(at)) })
+	}
+	again := status(func(s *corev1.ContainerStatus) { s.ContainerID, s.RestartCount = "containerd://c1-1", 1 })
+	cases := map[string]struct {
+		why   string
+		image string // in the spec; app:2 by default
+		pod   []func(*corev1.Pod)
+		want  string // code of the note, with a part of its text
+	}{
+		"no update (case 15)":       {why: "nothing is under way"},
+		"other image ID (case 15)":  {why: "another image runs", pod: []func(*corev1.Pod){stateText(oneImage)}},
+		"same image ID (case 15)":   {why: "the old image runs", pod: []func(*corev1.Pod){stateText(oneImage), same("app:1")}, want: "InPlaceImage c1 does not run image app:2 yet"},
+		"no status (case 15)":       {why: "nothing is known", pod: []func(*corev1.Pod){stateText(oneImage), func(p *corev1.Pod) { p.Status.ContainerStatuses = nil }}, want: "InPlaceImage c1 has no status yet"},
+		"same image and tag":        {why: "both tags are one image, and the node tells the new one", pod: []func(*corev1.Pod){stateText(oneImage), same("app:2")}},
+		"no tag":                    {why: "no tag means latest", image: "app", pod: []func(*corev1.Pod){stateText(oneImage), same("app:latest")}},
+		"no tag, with a port":       {why: "a port is no tag", image: "localhost:5000/app", pod: []func(*corev1.Pod){stateText(oneImage), same("localhost:5000/app:latest")}},
+		"full name":                 {why: "the node tells the whole name", pod: []func(*corev1.Pod){stateText(oneImage), same("docker.io/library/app:2")}},
+		"restarted (case 15)":       {why: "another container of the same image", pod: []func(*corev1.Pod){stateText(recordedByUs), same("sha256:abc"), again}},
+		"restarted, unrecorded":     {why: "it started after the write", pod: []func(*corev1.Pod){stateText(oneImage), same("sha256:abc"), started(0)}},
+		"not restarted, unrecorded": {why: "it started before the write", pod: []func(*corev1.Pod){stateText(oneImage), same("sha256:abc"), started(-time.Hour)}, want: "InPlaceImage app:2"},
+		"other name of what runs": {
+			why: "the container stops for it all the same", image: "docker.io/library/app:1",
+			pod: []func(*corev1.Pod){stateText(recordedByUs), same("app:1")}, want: "InPlaceImage docker.io/library/app:1",
+		},
+		"digest of what runs": {
+			why: "the container stops for it all the same", image: "app:1@sha256:abc", want: "InPlaceImage app:1@sha256:abc",
+			pod: []func(*corev1.Pod){stateText(strings.ReplaceAll(recordedByUs, "id-of-app:1", "app@sha256:abc")), status(func(s *corev1.ContainerStatus) { s.Image, s.ImageID = "app:1", "app@sha256:abc" })},
+		},
+		"back to what runs":    {why: "the node need do nothing", image: "app:1", pod: []func(*corev1.Pod){stateText(recordedByUs), same("sha256:abc")}},
+		"back, but stopped":    {why: "the node has begun, and starts it again", image: "app:1", pod: []func(*corev1.Pod){stateText(recordedByUs), same("sha256:abc"), status(func(s *corev1.ContainerStatus) { s.State = pulling() })}, want: "InPlaceImage app:1"},
+		"between":              {why: "the old container is gone, and the new one not there", pod: []func(*corev1.Pod){stateText(recordedByUs), status(func(s *corev1.ContainerStatus) { s.ImageID, s.ContainerID = "", "" })}, want: "InPlaceImage app:2"},
+		"cannot be pulled":     {why: "the reason is the node's", pod: []func(*corev1.Pod){stateText(recordedByUs), same("app:1"), status(func(s *corev1.ContainerStatus) { s.State = pulling() })}, want: "InPlaceImage app:2 yet: ImagePullBackOff: no such image"},
+		"first pull":           {why: "the container has never run, and does not yet", pod: []func(*corev1.Pod){stateText(`{"lastContainerStatuses":{"c1":{"image":"app:1"}}}`), status(func(s *corev1.ContainerStatus) { s.ImageID, s.ContainerID, s.State = "", "", pulling() })}, want: "InPlaceImage app:2"},
+		"first pull is done":   {why: "the container runs", pod: []func(*corev1.Pod){stateText(`{"lastContainerStatuses":{"c1":{"image":"app:1"}}}`)}},
+		"container is unknown": {why: "nobody waits for what the pod does not have", pod: []func(*corev1.Pod){stateText(strings.ReplaceAll(oneImage, "c1", "c9"))}},
+		"first of two":         {why: "one reason is enough, and always the same", pod: []func(*corev1.Pod){stateText(`{"lastContainerStatuses":{"c1":{"imageID":"id-of-app:1"},"c0":{"imageID":"x"}}}`), same("app:1"), func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, container("c0", "app:1")) }}, want: "InPlaceImage c0"},
+		"metadata only":        {why: "nothing is to be done by the node", pod: []func(*corev1.Pod){stateText(`{"revision":"web-2","updateTimestamp":"2026-11-21T11:59:50Z","lastContainerStatuses":null}`)}},
+		"more to come":         {why: "later batches are part of it", pod: []func(*corev1.Pod){stateText(`{"nextContainerImages":{"c1":"app:3"}}`)}, want: "InPlaceBatch"},
+		"grace":                {why: "the change is not written yet", pod: []func(*corev1.Pod){annotation(pub.InPlaceUpdateGraceKey, "{}")}, want: "InPlaceGracePeriod"},
+		"empty grace":          {why: "the key counts", pod: []func(*corev1.Pod){annotation(pub.InPlaceUpdateGraceKeyOld, "")}, want: "InPlaceGracePeriod"},
+		"unreadable":           {why: "what cannot be read is never complete", pod: []func(*corev1.Pod){stateText("1")}, want: "InPlaceUnreadable"},
+		"old name":             {why: "an older release wrote it", pod: []func(*corev1.Pod){annotation(pub.InPlaceUpdateStateKeyOld, oneImage), same("app:1")}, want: "InPlaceImage"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			pod := running(template(container("c1", "app:2")), "web-2")
+			if tc.image != "" {
+				pod.Spec.Containers[0].Image = tc.image
+			}
+			for _, f := range tc.pod {
+				f(pod)
+			}
+			check(t, pod, inplace.Rules{}, tc.want, tc.why)
+		})
+	}
+}
+
+func pulling() corev1.ContainerState {
+	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"}}
+}
+
+// check compares with the code of a note and a part of its text; empty for a pod that is complete.
+func check(t *testing.T, pod *corev1.Pod, r inplace.Rules, want, why string) {
+	t.Helper()
+	done, n := inplace.Completed(pod, r)
+	code, text, _ := strings.Cut(want, " ")
+	if done != (want == "") || n.Code != code || !strings.Contains(n.Text, text) || (n.Object == "") != done {
+		t.Errorf("%s: want %q, got %v, %+v", why, want, done, n)
+	}
+}
+
+// daemon writes what a node daemon tells of the pod.
+func daemon(t *testing.T, change func(*pub.RuntimeContainerMetaSet)) func(*corev1.Pod) {
+	t.Helper()
+	return func(pod *corev1.Pod) {
+		set := pub.RuntimeContainerMetaSet{}
+		for i := range pod.Spec.Containers {
+			plain, _, err := inplace.PlainHashes(&pod.Spec.Containers[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			env, err := inplace.EnvHash(&pod.Spec.Containers[i], pod.Labels, pod.Annotations)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := &pod.Status.ContainerStatuses[i]
+			set.Containers = append(set.Containers, pub.RuntimeContainerMeta{
+				Name: s.Name, ContainerID: s.ContainerID, RestartCount: s.RestartCount,
+				Hashes: pub.RuntimeContainerHashes{PlainHash: plain, ExtractedEnvFromMetadataHash: env},
+			})
+		}
+		if change != nil {
+			change(&set)
+		}
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, pub.RuntimeContainerMetaKey, encoded(t, set))
+	}
+}
+
+func TestCompletedByDaemon(t *testing.T) {
+	env := `{"lastContainerStatuses":null,"updateEnvFromMetadata":true}`
+	same := status(func(s *corev1.ContainerStatus) { s.Image, s.ImageID = "sha256:abc", "id-of-app:1" })
+	cases := map[string]struct {
+		why  string
+		pod  []func(*corev1.Pod)
+		want string
+	}{
+		"image under another tag (case 15)": {why: "the daemon knows what each container was started with", pod: []func(*corev1.Pod){stateText(oneImage), same, daemon(t, nil)}},
+		"an older kubelet's hash": {why: "it hashes the whole container", pod: []func(*corev1.Pod){stateText(oneImage), same, func(p *corev1.Pod) {
+			daemon(t, func(s *pub.RuntimeContainerMetaSet) {
+				for i := range s.Containers {
+					_, s.Containers[i].Hashes.PlainHash, _ = inplace.PlainHashes(&p.Spec.Containers[i])
+				}
+			})(p)
+		}}},
+		"another image's hash":         {why: "the container was started with something else", pod: []func(*corev1.Pod){stateText(oneImage), same, daemon(t, func(s *pub.RuntimeContainerMetaSet) { s.Containers[0].Hashes.PlainHash++ })}, want: "InPlaceImage app:2"},
+		"a hash of an older container": {why: "the daemon lags behind", pod: []func(*corev1.Pod){stateText(oneImage), same, daemon(t, func(s *pub.RuntimeContainerMetaSet) { s.Containers[0].ContainerID = "old" })}, want: "InPlaceImage app:2"},
+		"no hash of a sidecar":         {why: "all containers count", pod: []func(*corev1.Pod){stateText(oneImage), same, daemon(t, func(s *pub.RuntimeContainerMetaSet) { s.Containers = s.Containers[:1] })}, want: "InPlaceImage app:2"},
+		"unreadable, but the image is": {why: "what the node says is enough", pod: []func(*corev1.Pod){stateText(oneImage), annotation(pub.RuntimeContainerMetaKey, "{")}},
+		"the same container":           {why: "it was asked before the kubelet looked", pod: []func(*corev1.Pod){stateText(recordedByUs), same, daemon(t, nil)}, want: "InPlaceImage app:2"},
+		"variables (case 29)":          {why: "all containers have theirs", pod: []func(*corev1.Pod){stateText(env), daemon(t, nil)}},
+		"variables, from before":       {why: "the container is still the old one", pod: []func(*corev1.Pod){stateText(env), daemon(t, func(s *pub.RuntimeContainerMetaSet) { s.Containers[0].Hashes.ExtractedEnvFromMetadataHash++ })}, want: "InPlaceEnv c1 runs with the environment from before"},
+		"variables, unknown":           {why: "0 is what is not known yet", pod: []func(*corev1.Pod){stateText(env), daemon(t, func(s *pub.RuntimeContainerMetaSet) { s.Containers[1].Hashes.ExtractedEnvFromMetadataHash = 0 })}, want: "InPlaceEnv c2"},
+		"variables, no daemon":         {why: "nobody restarts the container", pod: []func(*corev1.Pod){stateText(env), func(p *corev1.Pod) { p.Spec.NodeName = "node-7" }}, want: "InPlaceNoDaemon node-7"},
+		"variables, unreadable":        {why: "what cannot be read is never complete", pod: []func(*corev1.Pod){stateText(env), annotation(pub.RuntimeContainerMetaKey, "{")}, want: "InPlaceUnreadable " + pub.RuntimeContainerMetaKey},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			pod := running(template(container("c1", "app:2", fed("APP", "metadata.labels['app']")), container("c2", "app:2")), "web-2")
+			for _, f := range tc.pod {
+				f(pod)
+			}
+			check(t, pod, inplace.Rules{}, tc.want, tc.why)
+		})
+	}
+}
+
+// TestCompletedResources is case 16.
+func TestCompletedResources(t *testing.T) {
+	c1 := func(p *corev1.Pod) *corev1.ContainerStatus { return &p.Status.ContainerStatuses[0] }
+	cases := map[string]struct {
+		why   string
+		pod   func(*corev1.Pod)
+		rules inplace.Rules
+		want  string
+	}{
+		"done":                   {why: "amounts are what counts, not how they are written", pod: func(p *corev1.Pod) { c1(p).Resources.Requests = amounts("cpu", "800000m", "memory", "1Gi") }},
+		"cpu":                    {why: "the node has not changed it", pod: func(p *corev1.Pod) { c1(p).Resources.Requests = amounts("cpu", "1", "memory", "1Gi") }, want: "InPlaceResize c1 has its resources from before"},
+		"limit":                  {why: "limits count as requests do", pod: func(p *corev1.Pod) { c1(p).Resources.Limits = nil }, want: "InPlaceResize c1"},
+		"ignored":                {why: "the rules say so", pod: func(p *corev1.Pod) { c1(p).Resources = nil }, rules: inplace.Rules{IgnoreResources: true}},
+		"no resources in status": {why: "the kubelet has not said anything", pod: func(p *corev1.Pod) { c1(p).Resources = nil }, want: "InPlaceResize c1 has no resources in its status yet"},
+		"no status":              {why: "the kubelet has not said anything", pod: func(p *corev1.Pod) { p.Status.ContainerStatuses = nil }, want: "InPlaceResize c1"},
+		"another container":      {why: "it was not resized, and old nodes tell nothing of it", pod: func(p *corev1.Pod) { p.Status.ContainerStatuses[1].Resources = nil }},
+		"a container of nobody":  {why: "nobody waits for what the pod does not have", pod: func(p *corev1.Pod) { p.Spec.Containers[0].Name = "c9" }},
+		"nothing asked for": {why: "there is nothing to compare", pod: func(p *corev1.Pod) {
+			p.Spec.Containers[0].Resources, c1(p).Resources = corev1.ResourceRequirements{}, nil
+		}},
+		"an image besides (case 16)": {why: "both must be done", pod: func(p *corev1.Pod) {
+			stateText(strings.Replace(oneImage, `"updateImages"`, `"updateResources":true,"updateImages"`, 1))(p)
+			c1(p).Resources.Requests = amounts("cpu", "1", "memory", "1Gi")
+		}, want: "InPlaceResize c1"},
+		"could not": {why: "the reason is the node's", pod: func(p *corev1.Pod) {
+			c1(p).Resources.Limits = nil
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizeInProgress, Status: corev1.ConditionTrue, Reason: corev1.PodReasonError, Message: "no cgroup"})
+		}, want: "InPlaceResize c1 could not be resized yet: no cgroup"},
+		"no longer pending": {why: "a condition that is not true says nothing", pod: func(p *corev1.Pod) {
+			c1(p).Resources.Limits = nil
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionFalse, Reason: corev1.PodReasonInfeasible})
+		}, want: "InPlaceResize c1"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			sized := container("c1", "app:2", requests("cpu", "800", "memory", "1Gi"), limits("memory", "2Gi"))
+			pod := running(template(sized, container("c2", "app:2", requests("cpu", "1"))), "web-2")
+			stateText(resized)(pod)
+			tc.pod(pod)
+			check(t, pod, tc.rules, tc.want, tc.why)
+		})
+	}
+}

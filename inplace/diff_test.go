@@ -1,0 +1,301 @@
+package inplace_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/kruisekit/kruisekit/inplace"
+)
+
+func TestDiff(t *testing.T) {
+	resizable := inplace.Options{Resources: inplace.ResourcesReplaced}
+	one := template(container("c1", "app:1"))
+	feeds := template(container("c1", "app:1", fed("CONF", "metadata.labels['conf']")), container("c2", "app:1"))
+	sized := template(container("c1", "app:1", requests("cpu", "1", "memory", "1Gi"), limits("cpu", "2", "memory", "2Gi")),
+		container("c2", "app:1", requests("cpu", "1")))
+	cases := map[string]struct {
+		why      string
+		from, to *corev1.PodTemplateSpec
+		options  inplace.Options
+		want     inplace.Change
+	}{
+		"nothing":                 {why: "equal templates need nothing", from: one, to: one.DeepCopy()},
+		"no templates":            {why: "whoever has no template at all has nothing to change"},
+		"image (case 1)":          {why: "an image is what this is for", from: one, to: with(one, image(0, "app:2")), want: inplace.Change{Images: images("c1", "app:2")}},
+		"equal metadata (case 1)": {why: "metadata around it is no change", from: with(one, label("a", "1"), annotate("b", "2")), to: with(one, image(0, "app:2"), label("a", "1"), annotate("b", "2")), want: inplace.Change{Images: images("c1", "app:2")}},
+		"image and label (case 1)": {
+			why: "a label that feeds nobody is plain metadata", from: one, to: with(one, image(0, "app:2"), label("new", "1")),
+			want: inplace.Change{Images: images("c1", "app:2"), Metadata: inplace.Metadata{Labels: values("new", "1")}},
+		},
+		"label that feeds (case 1)": {
+			why: "what feeds a container is told by container, and the rest apart", from: with(feeds, label("conf", "1")), to: with(feeds, image(0, "app:2"), label("conf", "2"), label("other", "1")),
+			want: inplace.Change{
+				Images: images("c1", "app:2"), Env: []string{"c1"}, Metadata: inplace.Metadata{Labels: values("other", "1")},
+				RefMetadata: map[string]metav1.ObjectMeta{"c1": {Labels: map[string]string{"conf": "2"}}},
+			},
+		},
+		"first label that feeds": {
+			why: "a variable that was empty gets a value", from: feeds, to: with(feeds, label("conf", "1")),
+			want: inplace.Change{Env: []string{"c1"}, RefMetadata: map[string]metav1.ObjectMeta{"c1": {Labels: map[string]string{"conf": "1"}}}},
+		},
+		"removed label that fed": {
+			why: "a variable gets empty; a removed key has no place by container", from: with(feeds, label("conf", "1")), to: feeds,
+			want: inplace.Change{Env: []string{"c1"}, Metadata: inplace.Metadata{Labels: map[string]*string{"conf": nil}}},
+		},
+		"fed but ignored": {
+			why: "the variable may stay as it is until the next start", from: feeds, to: with(feeds, label("conf", "1")), options: inplace.Options{Env: inplace.EnvIgnore},
+			want: inplace.Change{Metadata: inplace.Metadata{Labels: values("conf", "1")}},
+		},
+		"finalizer and label removed (case 2)": {
+			why: "metadata goes as it comes", from: with(one, label("old", "1"), finalizers("a/b", "c/d")), to: with(one, image(0, "app:2"), finalizers("c/d", "e/f")),
+			want: inplace.Change{Images: images("c1", "app:2"), Metadata: inplace.Metadata{
+				Labels: map[string]*string{"old": nil}, AddFinalizers: []string{"e/f"}, RemoveFinalizers: []string{"a/b"},
+			}},
+		},
+		"cpu request (case 4)": {
+			why: "a value is replaced", from: sized, to: with(sized, func(p *corev1.PodTemplateSpec) { p.Spec.Containers[1].Resources.Requests = amounts("cpu", "2") }), options: resizable,
+			want: inplace.Change{Resources: map[string]corev1.ResourceRequirements{"c2": {Requests: amounts("cpu", "2")}}},
+		},
+		"cpu and image of two (case 4)": {
+			why: "both kinds at once, by container", from: sized, to: with(sized, image(0, "app:2"), func(p *corev1.PodTemplateSpec) {
+				p.Spec.Containers[0].Resources.Limits = amounts("cpu", "3", "memory", "2Gi")
+				p.Spec.Containers[1].Resources.Requests = amounts("cpu", "2")
+			}), options: resizable,
+			want: inplace.Change{Images: images("c1", "app:2"), Resources: map[string]corev1.ResourceRequirements{
+				"c1": {Limits: amounts("cpu", "3")}, "c2": {Requests: amounts("cpu", "2")},
+			}},
+		},
+		"memory inside the class (case 5)": {
+			why: "the class of service stays", from: sized, to: with(sized, func(p *corev1.PodTemplateSpec) {
+				p.Spec.Containers[0].Resources.Requests = amounts("cpu", "1", "memory", "1536Mi")
+			}), options: resizable,
+			want: inplace.Change{Resources: map[string]corev1.ResourceRequirements{"c1": {Requests: amounts("memory", "1536Mi")}}},
+		},
+		"same amount, written otherwise": {
+			why: "1000m is 1", from: sized, to: with(sized, func(p *corev1.PodTemplateSpec) { p.Spec.Containers[1].Resources.Requests = amounts("cpu", "1000m") }), options: resizable,
+		},
+		"first limit": {
+			why: "newer API servers take it", from: sized, to: with(sized, func(p *corev1.PodTemplateSpec) { p.Spec.Containers[1].Resources.Limits = amounts("cpu", "2") }),
+			options: inplace.Options{Resources: inplace.ResourcesAdded},
+			want:    inplace.Change{Resources: map[string]corev1.ResourceRequirements{"c2": {Limits: amounts("cpu", "2")}}},
+		},
+		"reordered containers": {
+			why: "a container is known by its name", from: sized, to: with(sized, image(0, "app:2"), func(p *corev1.PodTemplateSpec) {
+				c := p.Spec.Containers
+				c[0], c[1] = c[1], c[0]
+			}),
+			want: inplace.Change{Images: images("c1", "app:2")},
+		},
+		"defaults filled in": {
+			why: "what the API server would say anyway is no difference", from: one, to: with(one, func(p *corev1.PodTemplateSpec) {
+				p.Spec.RestartPolicy, p.Spec.DNSPolicy = corev1.RestartPolicyAlways, corev1.DNSClusterFirst
+				p.Spec.Containers[0].TerminationMessagePath = corev1.TerminationMessagePathDefault
+				p.Spec.Containers[0].ImagePullPolicy = corev1.PullIfNotPresent
+			}),
+		},
+		"native sidecar": {
+			why: "it runs beside the containers, and restarts like them", from: sidecar("proxy:1"), to: sidecar("proxy:2"), options: inplace.Options{Sidecars: true},
+			want: inplace.Change{Images: images("proxy", "proxy:2")},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := inplace.Diff(tc.from, tc.to, tc.options)
+			if err != nil {
+				t.Fatalf("%s: %v", tc.why, err)
+			}
+			if d := cmp.Diff(tidy(tc.want), tidy(*got)); d != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.why, d)
+			}
+			if empty := len(tidy(tc.want)) == len("{}"); got.Empty() != empty {
+				t.Errorf("%s: empty is %v", tc.why, got.Empty())
+			}
+		})
+	}
+}
+
+func TestDiffBlocks(t *testing.T) {
+	resizable := inplace.Options{Resources: inplace.ResourcesReplaced}
+	one := template(container("c1", "app:1", func(c *corev1.Container) { c.Env = []corev1.EnvVar{{Name: "LEVEL", Value: "info"}} }))
+	sized := template(container("c1", "app:1", requests("cpu", "1", "memory", "1Gi"), limits("cpu", "1", "memory", "1Gi", "nvidia.com/gpu", "1")))
+	feeds := template(container("c1", "app:1", fed("CONF", "metadata.annotations['conf']")))
+	resources := func(f func(*corev1.ResourceRequirements)) *corev1.PodTemplateSpec {
+		return with(sized, func(p *corev1.PodTemplateSpec) { f(&p.Spec.Containers[0].Resources) })
+	}
+	first := func(f func(*corev1.Container)) *corev1.PodTemplateSpec {
+		return with(one, image(0, "app:2"), func(p *corev1.PodTemplateSpec) { f(&p.Spec.Containers[0]) })
+	}
+	whole := func(f func(*corev1.PodSpec)) *corev1.PodTemplateSpec {
+		return with(one, func(p *corev1.PodTemplateSpec) { f(&p.Spec) })
+	}
+	cases := map[string]struct {
+		why      string
+		from, to *corev1.PodTemplateSpec
+		options  inplace.Options
+		want     []string // paths
+	}{
+		"added variable (case 3)": {
+			why: "an environment is fixed", from: one, want: []string{"spec.containers[c1].env[NEW]"},
+			to: first(func(c *corev1.Container) { c.Env = append(c.Env, corev1.EnvVar{Name: "NEW", Value: "1"}) }),
+		},
+		"changed variable": {
+			why: "the very field is told", from: one, want: []string{"spec.containers[c1].env[LEVEL].value"},
+			to: first(func(c *corev1.Container) { c.Env[0].Value = "debug" }),
+		},
+		"pull policy and resources (case 3)": {
+			why: "every reason is told", from: one, want: []string{"spec.containers[c1].imagePullPolicy", "spec.containers[c1].resources.requests"},
+			to: first(func(c *corev1.Container) {
+				c.ImagePullPolicy = corev1.PullNever
+				c.Resources.Requests = amounts("cpu", "1")
+			}),
+		},
+		"cpu while fixed (case 4)": {
+			why: "resources are fixed by default", from: sized, want: []string{"spec.containers[c1].resources.limits.cpu", "spec.containers[c1].resources.requests.cpu"},
+			to: resources(func(r *corev1.ResourceRequirements) {
+				r.Requests["cpu"], r.Limits["cpu"] = amounts("cpu", "2")["cpu"], amounts("cpu", "2")["cpu"]
+			}),
+		},
+		"class of service (cases 5, 24)": {
+			why: "a pod keeps its class", from: sized, options: resizable, want: []string{"spec.containers"},
+			to: resources(func(r *corev1.ResourceRequirements) { r.Limits["cpu"] = amounts("cpu", "2")["cpu"] }),
+		},
+		"gpu (case 5)": {
+			why: "only cpu and memory can be resized", from: sized, options: resizable, want: []string{"spec.containers[c1].resources.limits.nvidia.com/gpu", "spec.containers[c1].resources.requests.nvidia.com/gpu"},
+			to: resources(func(r *corev1.ResourceRequirements) { r.Limits["nvidia.com/gpu"] = amounts("gpu", "2")["gpu"] }),
+		},
+		"removed limit (case 5)": {
+			why: "no API server takes a limit away", from: sized, options: everything(), want: []string{"spec.containers[c1].resources.limits.cpu"},
+			to: resources(func(r *corev1.ResourceRequirements) { delete(r.Limits, "cpu") }),
+		},
+		"added request (case 5)": {
+			why: "it is for newer API servers", from: one, options: resizable, want: []string{"spec.containers[c1].resources.requests.cpu"},
+			to: with(one, func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Resources.Requests = amounts("cpu", "1") }),
+		},
+		"added container": {
+			why: "a pod gets no more of them", from: one, want: []string{"spec.containers[c2]"},
+			to: whole(func(s *corev1.PodSpec) { s.Containers = append(s.Containers, container("c2", "app:1")) }),
+		},
+		"renamed container": {
+			why: "another name is another container", from: one, want: []string{"spec.containers[c1]", "spec.containers[c9]"},
+			to: whole(func(s *corev1.PodSpec) { s.Containers[0].Name = "c9" }),
+		},
+		"probe": {
+			why: "probes are fixed", from: one, want: []string{"spec.containers[c1].livenessProbe"},
+			to: first(func(c *corev1.Container) {
+				c.LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}}
+			}),
+		},
+		"several": {
+			why: "commands, mounts, volumes, places and all else are fixed", from: one,
+			want: []string{"spec.containers[c1].command", "spec.containers[c1].volumeMounts", "spec.hostNetwork", "spec.nodeSelector", "spec.volumes"},
+			to: whole(func(s *corev1.PodSpec) {
+				s.Containers[0].Command = []string{"run"}
+				s.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
+				s.HostNetwork, s.NodeSelector = true, map[string]string{"disk": "ssd"}
+				s.Volumes = []corev1.Volume{{Name: "data"}}
+			}),
+		},
+		"order of variables": {
+			why: "a later variable may refer to an earlier one, so their order counts", want: []string{"spec.containers[c1].env"},
+			from: first(func(c *corev1.Container) {
+				c.Env = []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "B", Value: "$(A)"}}
+			}),
+			to: first(func(c *corev1.Container) {
+				c.Env = []corev1.EnvVar{{Name: "B", Value: "$(A)"}, {Name: "A", Value: "1"}}
+			}),
+		},
+		"arguments": {
+			why: "a list without names is told by place", want: []string{"spec.containers[c1].args[1]"},
+			from: first(func(c *corev1.Container) { c.Args = []string{"a", "b"} }), to: first(func(c *corev1.Container) { c.Args = []string{"a"} }),
+		},
+		"init container": {
+			why: "it has run, and does not run again", options: everything(), want: []string{"spec.initContainers[init].image"},
+			from: whole(func(s *corev1.PodSpec) { s.InitContainers = []corev1.Container{container("init", "init:1")} }),
+			to:   whole(func(s *corev1.PodSpec) { s.InitContainers = []corev1.Container{container("init", "init:2")} }),
+		},
+		"native sidecar":      {why: "by default these are fixed", from: sidecar("proxy:1"), to: sidecar("proxy:2"), want: []string{"spec.initContainers[proxy].image"}},
+		"annotation that fed": {why: "where no daemon runs nobody restarts the container", from: feeds, to: with(feeds, annotate("conf", "1")), options: inplace.Options{Env: inplace.EnvBlock}, want: []string{"spec.containers[c1].env[CONF]"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := inplace.Diff(tc.from, tc.to, tc.options)
+			var blocked *inplace.BlockedError
+			if !errors.As(err, &blocked) || got != nil {
+				t.Fatalf("%s: want it blocked, got %v, %v", tc.why, got, err)
+			}
+			var paths []string
+			for _, b := range blocked.Blocks {
+				paths = append(paths, b.Path)
+				if b.Why == "" || !strings.Contains(err.Error(), b.Path+": "+b.Why) {
+					t.Errorf("%s: %s is not told why: %v", tc.why, b.Path, err)
+				}
+			}
+			if d := cmp.Diff(tc.want, paths); d != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.why, d)
+			}
+		})
+	}
+}
+
+// TestBlockedErrorIsShort keeps messages of large changes readable.
+func TestBlockedErrorIsShort(t *testing.T) {
+	e := &inplace.BlockedError{}
+	for range 7 {
+		e.Blocks = append(e.Blocks, inplace.Block{Path: "a", Why: "b"})
+	}
+	if want := "cannot be changed in place: a: b; a: b; a: b; a: b; a: b; and 2 more"; e.Error() != want {
+		t.Errorf("want %q, got %q", want, e.Error())
+	}
+}
+
+// sidecar is a template with a native sidecar.
+func sidecar(image string) *corev1.PodTemplateSpec {
+	t := template(container("c1", "app:1"))
+	t.Spec.InitContainers = []corev1.Container{container("proxy", image, func(c *corev1.Container) {
+		c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
+	})}
+	return t
+}
+
+func images(list ...string) map[string]string {
+	m := map[string]string{}
+	for i := 0; i < len(list); i += 2 {
+		m[list[i]] = list[i+1]
+	}
+	return m
+}
+
+func values(list ...string) map[string]*string {
+	m := map[string]*string{}
+	for i := 0; i < len(list); i += 2 {
+		m[list[i]] = &list[i+1]
+	}
+	return m
+}
+
+// tidy is a change by field, without what is empty.
+func tidy(c inplace.Change) string {
+	var b strings.Builder
+	b.WriteString("{")
+	add := func(name string, n int, v any) {
+		if n > 0 {
+			b.WriteString(name + ":" + jsonOf(v) + "\n")
+		}
+	}
+	add("images", len(c.Images), c.Images)
+	add("resources", len(c.Resources), c.Resources)
+	add("refs", len(c.RefMetadata), c.RefMetadata)
+	add("env", len(c.Env), c.Env)
+	add("labels", len(c.Metadata.Labels), c.Metadata.Labels)
+	add("annotations", len(c.Metadata.Annotations), c.Metadata.Annotations)
+	add("add", len(c.Metadata.AddFinalizers), c.Metadata.AddFinalizers)
+	add("remove", len(c.Metadata.RemoveFinalizers), c.Metadata.RemoveFinalizers)
+	b.WriteString("}")
+	return b.String()
+}

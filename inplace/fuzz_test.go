@@ -1,0 +1,242 @@
+package inplace_test
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/inplace"
+	"github.com/kruisekit/kruisekit/revision"
+)
+
+// stored gives a value as an API server that stores it would; false where it would not take it.
+func stored[T any](v *T) (*T, bool) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, false
+	}
+	again := new(T)
+	return again, json.Unmarshal(data, again) == nil
+}
+
+func addPods(f *testing.F, add func(*corev1.Pod)) {
+	f.Helper()
+	for _, step := range []string{"1-created", "3-updated"} {
+		data, err := os.ReadFile("../test/compat/testdata/recorded/" + step + "/pods.yaml")
+		if err != nil {
+			f.Fatal(err)
+		}
+		list := corev1.PodList{}
+		if err := yaml.Unmarshal(data, &list); err != nil {
+			f.Fatal(err)
+		}
+		for i := range list.Items {
+			if list.Items[i].Labels[pub.PodRevisionLabelKey] != "" {
+				add(&list.Items[i])
+			}
+		}
+	}
+}
+
+func FuzzDiff(f *testing.F) {
+	a := template(container("c1", "app:1", fed("FED", "metadata.labels['a']"), requests("cpu", "1"), limits("cpu", "2")), container("c2", "app:1", launch(2)))
+	b := with(a, image(0, "app:2"), label("a", "1"), finalizers("x/y"), func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Resources.Requests = amounts("cpu", "2") })
+	for _, pair := range [][2]*corev1.PodTemplateSpec{{a, b}, {b, a}, {a, a}, {sidecar("a"), sidecar("b")}, {a, sidecar("a")}} {
+		for flags := range byte(18) {
+			f.Add([]byte(jsonOf(pair[0])), []byte(jsonOf(pair[1])), flags)
+		}
+	}
+	f.Fuzz(func(t *testing.T, x, y []byte, flags byte) {
+		from, to := &corev1.PodTemplateSpec{}, &corev1.PodTemplateSpec{}
+		if json.Unmarshal(x, from) != nil || json.Unmarshal(y, to) != nil {
+			return
+		}
+		from, ok := stored(from)
+		to, also := stored(to)
+		if !ok || !also {
+			return
+		}
+		o := inplace.Options{
+			Env:       []inplace.Env{inplace.EnvRestart, inplace.EnvBlock, inplace.EnvIgnore}[flags%3],
+			Resources: []inplace.Resources{inplace.ResourcesFixed, inplace.ResourcesReplaced, inplace.ResourcesAdded}[flags/3%3], Sidecars: flags >= 9,
+		}
+		before := jsonOf(from) + jsonOf(to)
+		c, err := inplace.Diff(from, to, o)
+		if jsonOf(from)+jsonOf(to) != before {
+			t.Error("a template is changed")
+		}
+		if same, err := inplace.Diff(from, from.DeepCopy(), o); err != nil || !same.Empty() {
+			t.Errorf("a template and itself differ: %v, %v", same, err)
+		}
+		if err != nil || !unique(from) || !unique(to) {
+			return
+		}
+		pod, _ := revision.Comparable(from, from)
+		if rest, err := inplace.Diff(written(pod, c), to, o); err != nil || !rest.Empty() {
+			t.Errorf("written, %s leaves %v, %v", tidy(*c), rest, err)
+		}
+	})
+}
+
+// unique says whether nothing has the name of another thing, as in all templates that an API server takes.
+func unique(t *corev1.PodTemplateSpec) bool {
+	var names []string
+	for _, c := range slices.Concat(t.Spec.Containers, t.Spec.InitContainers) {
+		names = append(names, c.Name)
+	}
+	for _, list := range [][]string{names, t.Finalizers} {
+		list = slices.Sorted(slices.Values(list))
+		if len(slices.Compact(slices.Clone(list))) != len(list) {
+			return false
+		}
+	}
+	return true
+}
+
+func FuzzState(f *testing.F) {
+	addPods(f, func(p *corev1.Pod) { f.Add(p.Annotations[pub.InPlaceUpdateStateKey]) })
+	f.Add(oneImage)
+	f.Add(recordedByUs)
+	f.Add(resized)
+	f.Add(`{"revision":"a","nextContainerImages":{"c":"d"},"preCheckBeforeNext":{"containersRequiredReady":["c"]}}`)
+	f.Add(`{"lastContainerStatuses":{"a\u0062":{"imageID":"\\"}}}`)
+	f.Fuzz(compareWithJSON)
+}
+
+func FuzzGrace(f *testing.F) {
+	f.Add(`{"revision":"web-2","containerImages":{"c1":"app:2"},"metaDataPatch":"eyJtZXRhZGF0YSI6eyIkc2V0RWxlbWVudE9yZGVyL2ZpbmFsaXplcnMiOltdLCJsYWJlbHMiOnsiYXBwIjpudWxsLCJuZXciOiJ4In19fQ==","graceSeconds":5}`, oneImage)
+	f.Add(`{"revision":"web-2","containerRefMetadata":{"c1":{"labels":{"a":"b"}}},"containerResources":{"c1":{"limits":{"cpu":"1"}}},"updateEnvFromMetadata":true}`, resized)
+	f.Add(`{"revision":"web-2","graceSeconds":-1,"oldTemplate":{},"newTemplate":null}`, "{}")
+	f.Add(``, ``)
+	f.Fuzz(func(t *testing.T, grace, state string) {
+		pod := running(template(container("c1", "app:1", launch(1)), container("c2", "app:1")), "web-2")
+		pod.Annotations = map[string]string{pub.InPlaceUpdateGraceKey: grace, pub.InPlaceUpdateStateKey: state}
+		pod, ok := stored(pod)
+		if !ok {
+			return
+		}
+		_, err := inplace.GraceOf(pod)
+		a, stepErr := inplace.Step(pod, inplace.Rules{}, noon())
+		if err != nil && stepErr == nil {
+			t.Errorf("a grace that cannot be read is passed over: %v", err)
+		}
+		if stepErr == nil {
+			sound(t, pod, a)
+		}
+	})
+}
+
+// sound holds for every action: a wait has a reason and a time, a write fits, and nothing is left undone.
+func sound(t *testing.T, pod *corev1.Pod, a inplace.Action) {
+	t.Helper()
+	switch a.Verdict {
+	case inplace.DoWait:
+		if a.After <= 0 || len(a.Notes) == 0 || a.Notes[0].Code == "" || a.Notes[0].Text == "" {
+			t.Errorf("a wait without reason or time: %v", a)
+		}
+	case inplace.DoWrite:
+		if _, refused, err := apply(pod, a.Write); refused != nil || err != nil {
+			t.Errorf("refused %v, %v", refused, err)
+		}
+	case inplace.DoRecreate:
+		if len(a.Notes) == 0 {
+			t.Error("given up without a reason")
+		}
+	case inplace.DoNothing:
+		done, n := inplace.Completed(pod, inplace.Rules{})
+		if ended := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded; !done && !ended && pod.DeletionTimestamp == nil {
+			t.Errorf("nothing to do, but not complete: %v", n)
+		}
+	default:
+		t.Errorf("unknown verdict %q", a.Verdict)
+	}
+}
+
+func FuzzPod(f *testing.F) {
+	from := template(container("c1", "app:1", launch(1)), container("c2", "app:1"))
+	for i, state := range []string{oneImage, recordedByUs, resized} {
+		pod := running(from, "web-2")
+		f.Add([]byte(jsonOf(pod.Spec)), []byte(jsonOf(pod.Status)), state, byte(i))
+		f.Add([]byte(jsonOf(pod.Spec)), []byte(jsonOf(pod.Status)), "", byte(8+i))
+		f.Add([]byte("{}"), []byte(`{"conditions":[{"type":"InPlaceUpdateReady","status":"False"}]}`), state, byte(i))
+	}
+	f.Add([]byte(`{"containers":[{"name":"c1"}]}`), []byte(`{"containerStatuses":[{"name":"c1"}]}`), `{"nextContainerImages":{"c1":"x"}}`, byte(7))
+	change := &inplace.Change{
+		Images: images("c1", "app:9", "main", "app:9"), Env: []string{"c2"}, RefMetadata: nil,
+		Resources: map[string]corev1.ResourceRequirements{"c2": {Limits: amounts("cpu", "7")}, "main": {Requests: amounts("memory", "7")}},
+		Metadata:  inplace.Metadata{Labels: map[string]*string{"app": nil}, AddFinalizers: []string{"x/y"}, RemoveFinalizers: []string{"z/w"}},
+	}
+	f.Fuzz(func(t *testing.T, spec, status []byte, state string, flags byte) {
+		pod := running(template(), "web-2")
+		if json.Unmarshal(spec, &pod.Spec) != nil || json.Unmarshal(status, &pod.Status) != nil {
+			return
+		}
+		stateText(state)(pod)
+		pod, ok := stored(pod)
+		if !ok {
+			return
+		}
+		r := inplace.Rules{ResizeInSpec: flags&1 > 0, RecreateInfeasible: flags&2 > 0, Harmless: []string{"c1"}}
+		if flags&4 > 0 {
+			r.Unready = inplace.UnreadyAlways
+		}
+		before := jsonOf(pod)
+		if a, err := inplace.Step(pod, r, noon()); err == nil {
+			sound(t, pod, a)
+		}
+		u := inplace.Update{Pod: pod, Change: change, Revision: "r", GraceSeconds: int32(flags & 8)}
+		for range 12 {
+			a, err := inplace.Begin(u, r, noon())
+			if err != nil {
+				break
+			}
+			sound(t, u.Pod, a)
+			if a.Verdict != inplace.DoWrite {
+				break
+			}
+			next, refused, err := apply(u.Pod, a.Write)
+			if refused != nil || err != nil {
+				break
+			}
+			u.Pod = next
+		}
+		if jsonOf(pod) != before {
+			t.Error("the pod is changed")
+		}
+	})
+}
+
+func FuzzSameImage(f *testing.F) {
+	for _, s := range []string{"", "nginx", "docker.io/library/nginx:latest", "localhost:5000/a/b@sha256:abc", "docker-pullable://a@b", ":", "/", "@", "A/b:c"} {
+		f.Add(s, "nginx:latest")
+		f.Add(s, s)
+	}
+	f.Fuzz(func(t *testing.T, a, b string) {
+		if !inplace.SameImage(a, a) || inplace.SameImage(a, b) != inplace.SameImage(b, a) {
+			t.Errorf("%q, %q", a, b)
+		}
+	})
+}
+
+func FuzzRuntime(f *testing.F) {
+	addPods(f, func(p *corev1.Pod) { f.Add(p.Annotations[pub.RuntimeContainerMetaKey]) })
+	f.Add(`{"containers":[{"name":"c1","containerID":"containerd://c1-0","hashes":{"plainHash":1}}]}`)
+	f.Add(`{"containers":null}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		pod := running(template(container("c1", "app:1")), "web-2")
+		pod.Annotations = map[string]string{
+			pub.RuntimeContainerMetaKey: text, pub.InPlaceUpdateStateKey: `{"lastContainerStatuses":{"c1":{"imageID":"id-of-app:1"}},"updateEnvFromMetadata":true}`,
+		}
+		pod.Status.ContainerStatuses[0].Image = "other"
+		a, err := inplace.Step(pod, inplace.Rules{}, noon())
+		if err != nil {
+			t.Fatal(err)
+		}
+		sound(t, pod, a)
+	})
+}

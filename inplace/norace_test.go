@@ -1,0 +1,5 @@
+//go:build !race
+
+package inplace_test
+
+const fewer = 1

@@ -1,0 +1,222 @@
+package inplace_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/inplace"
+)
+
+// TestReadyConditions looks at the conditions on the way out of traffic and back.
+func TestReadyConditions(t *testing.T) {
+	from := template(container("c1", "app:1"))
+	pod := running(from, "web-1")
+	u := inplace.Update{Pod: pod, Change: diff(t, from, with(from, image(0, "app:2"))), Revision: "web-2"}
+	a, err := inplace.Begin(u, inplace.Rules{}, noon())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod = applied(t, pod, a)
+	want := corev1.PodCondition{Type: pub.InPlaceUpdateReady, Status: corev1.ConditionFalse, Reason: pub.InPlaceUpdateReadyReasonStart, LastTransitionTime: metav1.NewTime(noon().Local())}
+	if d := cmp.Diff(&want, condition(pod, pub.InPlaceUpdateReady)); d != "" {
+		t.Errorf("out of traffic (-want +got):\n%s", d)
+	}
+	ready := condition(pod, corev1.PodReady)
+	if ready.Status != corev1.ConditionFalse || ready.Reason != pub.ReasonReadinessGatesNotReady || !strings.Contains(ready.Message, string(pub.InPlaceUpdateReady)) {
+		t.Errorf("not ready follows at once, got %v", ready)
+	}
+	if len(pod.Status.Conditions) != 3 {
+		t.Errorf("want no new condition, got %v", pod.Status.Conditions)
+	}
+	u.Pod = pod
+	if a, err = inplace.Begin(u, inplace.Rules{}, noon()); err != nil {
+		t.Fatal(err)
+	}
+	pod = applied(t, pod, a)
+	restart(pod, 0)
+	if a, err = inplace.Step(pod, inplace.Rules{}, noon()); err != nil {
+		t.Fatal(err)
+	}
+	pod = applied(t, pod, a)
+	want = corev1.PodCondition{Type: pub.InPlaceUpdateReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon().Local())}
+	if d := cmp.Diff(&want, condition(pod, pub.InPlaceUpdateReady)); d != "" {
+		t.Errorf("back in traffic (-want +got):\n%s", d)
+	}
+	if condition(pod, corev1.PodReady).Status != corev1.ConditionFalse {
+		t.Error("ready is for the kubelet to say")
+	}
+}
+
+// TestReadyIsNotForced is for pods that are not ready by themselves.
+func TestReadyIsNotForced(t *testing.T) {
+	from := template(container("c1", "app:1"))
+	for name, kind := range map[string]corev1.PodConditionType{"containers": corev1.ContainersReady, "pod": corev1.PodReady} {
+		t.Run(name, func(t *testing.T) {
+			pod := running(from, "web-1")
+			condition(pod, kind).Status = corev1.ConditionFalse
+			before := *condition(pod, corev1.PodReady)
+			a, err := inplace.Begin(inplace.Update{Pod: pod, Change: diff(t, from, with(from, image(0, "app:2"))), Revision: "web-2"}, inplace.Rules{}, noon())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(before, *condition(applied(t, pod, a), corev1.PodReady)); d != "" {
+				t.Errorf("ready changed (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// TestMakeReadyTestsWhatItSaw is case 26: an update that began meanwhile keeps the pod out of traffic.
+func TestMakeReadyTestsWhatItSaw(t *testing.T) {
+	cases := map[string]struct {
+		why    string
+		state  string
+		then   func(*corev1.Pod)
+		refuse bool
+	}{
+		"another update": {why: "it is under way", state: oneImage, then: stateText(strings.ReplaceAll(oneImage, "web-2", "web-3")), refuse: true},
+		"first update":   {why: "it is under way", then: stateText(oneImage), refuse: true},
+		"revision only":  {why: "another update is about to come", state: oneImage, then: func(p *corev1.Pod) { p.Labels[pub.PodRevisionLabelKey] = "web-3" }, refuse: true},
+		"parked update":  {why: "it is about to come", state: oneImage, then: annotation(pub.InPlaceUpdateGraceKey, "{}"), refuse: true},
+		"ready already":  {why: "somebody else did it", state: oneImage, then: marked(corev1.ConditionTrue), refuse: true},
+		"anything else":  {why: "it is no matter", state: oneImage, then: annotation("theirs", "x")},
+		"first of all":   {why: "it may be any annotation", then: annotation("theirs", "x"), refuse: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			pod := running(template(container("c1", "app:2")), "web-2")
+			marked(corev1.ConditionFalse)(pod)
+			if tc.state != "" {
+				stateText(tc.state)(pod)
+			}
+			a, err := inplace.Step(pod, inplace.Rules{}, noon())
+			if err != nil {
+				t.Fatal(err)
+			}
+			stored := pod.DeepCopy()
+			tc.then(stored)
+			if _, refused, err := apply(stored, a.Write); err != nil || (refused != nil) != tc.refuse {
+				t.Errorf("%s: refused: %v, %v", tc.why, refused, err)
+			}
+		})
+	}
+}
+
+// TestWrites counts them: an image is three, and what restarts nothing is one.
+func TestWrites(t *testing.T) {
+	from := template(container("c1", "app:1", requests("cpu", "1")))
+	cases := map[string]struct {
+		why   string
+		to    func(*corev1.PodTemplateSpec)
+		gate  bool
+		rules inplace.Rules
+		want  []string
+	}{
+		"image":           {why: "out, change, back", to: image(0, "app:2"), gate: true, want: []string{"status", "", "status"}},
+		"image, no gate":  {why: "nothing could take the pod out", to: image(0, "app:2"), want: []string{""}},
+		"label":           {why: "the pod stays in traffic", to: label("a", "1"), gate: true, want: []string{""}},
+		"cpu":             {why: "the pod stays in traffic", to: func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Resources.Requests = amounts("cpu", "2") }, gate: true, want: []string{"resize", ""}},
+		"label, as ever":  {why: "the reference takes it out", to: label("a", "1"), gate: true, rules: inplace.Rules{Unready: inplace.UnreadyAlways}, want: []string{"status", "", "status"}},
+		"cpu in the spec": {why: "it goes with the rest", to: func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Resources.Requests = amounts("cpu", "2") }, gate: true, rules: inplace.Rules{ResizeInSpec: true}, want: []string{""}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			from := from
+			if !tc.gate {
+				from = with(from, noGate)
+			}
+			pod, c := running(from, "web-1"), diff(t, from, with(from, tc.to))
+			var writes []string
+			for range 10 {
+				a, err := inplace.Begin(inplace.Update{Pod: pod, Change: c, Revision: "web-2"}, tc.rules, noon())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if a.Verdict == inplace.DoWait {
+					restart(pod, 0)
+					continue
+				}
+				if a.Verdict == inplace.DoNothing {
+					break
+				}
+				pod = applied(t, pod, a)
+				writes = append(writes, a.Write.Subresource)
+			}
+			if d := cmp.Diff(tc.want, writes); d != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.why, d)
+			}
+		})
+	}
+}
+
+// TestResize is case 18: the patch has what differs, and nothing else.
+func TestResize(t *testing.T) {
+	from := template(container("c1", "app:1", requests("cpu", "1", "memory", "1Gi"), limits("cpu", "2")), container("c2", "app:1"), container("c3", "app:1", requests("cpu", "1")))
+	cases := map[string]struct {
+		why  string
+		c    map[string]corev1.ResourceRequirements
+		want string
+	}{
+		"both":          {why: "limits and requests", c: map[string]corev1.ResourceRequirements{"c1": {Limits: amounts("cpu", "4"), Requests: amounts("cpu", "3")}}, want: `[{"op":"add","path":"/spec/containers/0/resources/limits/cpu","value":"4"},{"op":"add","path":"/spec/containers/0/resources/requests/cpu","value":"3"}]`},
+		"only limits":   {why: "the rest stays", c: map[string]corev1.ResourceRequirements{"c1": {Limits: amounts("cpu", "4")}}, want: `[{"op":"add","path":"/spec/containers/0/resources/limits/cpu","value":"4"}]`},
+		"only requests": {why: "the rest stays", c: map[string]corev1.ResourceRequirements{"c1": {Requests: amounts("memory", "2Gi")}}, want: `[{"op":"add","path":"/spec/containers/0/resources/requests/memory","value":"2Gi"}]`},
+		"first amounts": {why: "there is no map to add to", c: map[string]corev1.ResourceRequirements{"c2": {Limits: amounts("cpu", "1", "memory", "1Gi")}}, want: `[{"op":"add","path":"/spec/containers/1/resources/limits","value":{"cpu":"1","memory":"1Gi"}}]`},
+		"one of two":    {why: "the other has it already", c: map[string]corev1.ResourceRequirements{"c1": {Requests: amounts("cpu", "1")}, "c3": {Requests: amounts("cpu", "2")}}, want: `[{"op":"add","path":"/spec/containers/2/resources/requests/cpu","value":"2"}]`},
+		"equal":         {why: "nothing is sent for nothing", c: map[string]corev1.ResourceRequirements{"c1": {Requests: amounts("cpu", "1000m")}}},
+		"of nobody":     {why: "the pod has no such container", c: map[string]corev1.ResourceRequirements{"c9": {Requests: amounts("cpu", "1")}}},
+		"others":        {why: "only cpu and memory can be resized", c: map[string]corev1.ResourceRequirements{"c1": {Limits: amounts("nvidia.com/gpu", "1")}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			pod := running(from, "web-1")
+			pod.UID = ""
+			a, err := inplace.Begin(inplace.Update{Pod: pod, Change: &inplace.Change{Resources: tc.c}, Revision: "web-2"}, inplace.Rules{}, noon())
+			if err != nil || a.Verdict != inplace.DoWrite {
+				t.Fatal(a, err)
+			}
+			got := ""
+			if a.Write.Subresource == inplace.Resize {
+				data, err := a.Write.Patch()
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = "[" + string(data[bytes.Index(data, []byte(`{"op":"add"`)):])
+			}
+			if got != tc.want {
+				t.Errorf("%s:\nwant %s\ngot  %s", tc.why, tc.want, got)
+			}
+		})
+	}
+}
+
+// TestResizeOfSidecar writes to where native sidecars are.
+func TestResizeOfSidecar(t *testing.T) {
+	from := sidecar("proxy:1")
+	requests("cpu", "1")(&from.Spec.InitContainers[0])
+	to := with(from, func(p *corev1.PodTemplateSpec) {
+		p.Spec.InitContainers[0].Resources.Requests, p.Spec.InitContainers[0].Image = amounts("cpu", "2"), "proxy:2"
+	})
+	pod, c := running(from, "web-1"), diff(t, from, to)
+	for range 3 {
+		a, err := inplace.Begin(inplace.Update{Pod: pod, Change: c, Revision: "web-2"}, inplace.Rules{}, noon())
+		if err != nil {
+			t.Fatal(err)
+		}
+		pod = applied(t, pod, a)
+	}
+	if got := pod.Spec.InitContainers[0]; got.Image != "proxy:2" || got.Resources.Requests.Cpu().String() != "2" {
+		t.Errorf("got %v", got)
+	}
+	check(t, pod, inplace.Rules{}, "InPlaceResize proxy", "the sidecar is waited for like any other")
+	s := &pod.Status.InitContainerStatuses[0]
+	s.Resources = pod.Spec.InitContainers[0].Resources.DeepCopy()
+	check(t, pod, inplace.Rules{}, "InPlaceImage proxy", "for its image as well")
+	s.ImageID = "id-of-proxy:2"
+	check(t, pod, inplace.Rules{}, "", "all is done")
+}

@@ -1,0 +1,229 @@
+package inplace_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/inplace"
+)
+
+// oneImage is the state of an image update of c1, as the reference writes it.
+const oneImage = `{"revision":"web-2","updateTimestamp":"2026-11-21T11:59:50Z","lastContainerStatuses":{"c1":{"imageID":"id-of-app:1"}},` +
+	`"updateImages":true,"containerBatchesRecord":[{"timestamp":"2026-11-21T11:59:50Z","containers":["c1"]}]}`
+
+// resized is the state of an update of c1's resources.
+const resized = `{"revision":"web-2","updateTimestamp":"2026-11-21T11:59:50Z","lastContainerStatuses":null,` +
+	`"updateResources":true,"containerBatchesRecord":[{"timestamp":"2026-11-21T11:59:50Z","containers":["c1"]}]}`
+
+func stateText(text string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, pub.InPlaceUpdateStateKey, text) }
+}
+
+func marked(status corev1.ConditionStatus) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { condition(p, pub.InPlaceUpdateReady).Status = status }
+}
+
+func TestStep(t *testing.T) {
+	t1 := template(container("c1", "app:1"))
+	t2 := template(container("c1", "app:2"))
+	sized := template(container("c1", "app:1", requests("cpu", "800")))
+	pending := func(reason string, generation int64) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Generation = 2
+			p.Status.ContainerStatuses[0].Resources.Requests = amounts("cpu", "1")
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: reason, ObservedGeneration: generation})
+		}
+	}
+	still := func(p *corev1.Pod) { p.Status.ContainerStatuses[0] = statusOf(t1.Spec.Containers[0]) }
+	old := inplace.Rules{RecreateInfeasible: true}
+	cases := map[string]struct {
+		why   string
+		of    *corev1.PodTemplateSpec
+		pod   []func(*corev1.Pod)
+		rules inplace.Rules
+		now   time.Duration
+		want  string // verdict, subresource, time and code
+	}{
+		"no gate (case 10)":                {why: "there is nothing to make ready", of: with(t1, noGate), pod: []func(*corev1.Pod){marked(corev1.ConditionFalse)}, want: "Done"},
+		"no condition (case 10)":           {why: "a new pod becomes ready for the first time", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { p.Status.Conditions = p.Status.Conditions[:2] }}, want: "Write status"},
+		"no conditions":                    {why: "nor need there be any", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { p.Status.Conditions = nil }}, want: "Write status"},
+		"image done (case 10)":             {why: "the pod is put back", of: t2, pod: []func(*corev1.Pod){stateText(oneImage), marked(corev1.ConditionFalse)}, want: "Write status"},
+		"image not done (case 10)":         {why: "the node is not ready", of: t2, pod: []func(*corev1.Pod){stateText(oneImage), marked(corev1.ConditionFalse), still}, want: "Wait 1m0s InPlaceImage"},
+		"ready (case 10)":                  {why: "there is nothing left", of: t1, want: "Done"},
+		"ready with a reason":              {why: "a reason at a true condition is no matter", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { condition(p, pub.InPlaceUpdateReady).Reason = "Odd" }}, want: "Done"},
+		"going away":                       {why: "nobody updates what is deleted", of: t2, pod: []func(*corev1.Pod){stateText(oneImage), still, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon()} }}, want: "Done"},
+		"ended":                            {why: "nothing will change in it", of: t2, pod: []func(*corev1.Pod){stateText(oneImage), still, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }}, want: "Done"},
+		"resize not done (case 16)":        {why: "the node is not ready", of: sized, pod: []func(*corev1.Pod){stateText(resized), func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Resources.Requests = amounts("cpu", "1") }}, want: "Wait 1m0s InPlaceResize"},
+		"resize ignored (case 16)":         {why: "the rules say so", of: sized, pod: []func(*corev1.Pod){stateText(resized), func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Resources = nil }}, rules: inplace.Rules{IgnoreResources: true}, want: "Done"},
+		"infeasible (case 30)":             {why: "a feasible update may still come", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Infeasible", 2)}, want: "Wait 1m0s InPlaceResizeInfeasible"},
+		"infeasible, given up":             {why: "the node has had its time to answer", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Infeasible", 2)}, rules: old, want: "Recreate InPlaceResizeInfeasible"},
+		"infeasible, soon given up":        {why: "the answer may be to an older question", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Infeasible", 2)}, rules: old, now: -4 * time.Second, want: "Wait 4s InPlaceResizeInfeasible"},
+		"infeasible, an older answer":      {why: "the node has not seen this spec", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Infeasible", 1)}, rules: old, want: "Wait 1m0s InPlaceResize"},
+		"infeasible, an older node":        {why: "it says so elsewhere", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("", 1), func(p *corev1.Pod) { p.Status.Resize = corev1.PodResizeStatusInfeasible }}, rules: old, want: "Recreate InPlaceResizeInfeasible"},
+		"deferred":                         {why: "there may be room later", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Deferred", 2)}, rules: old, want: "Wait 1m0s InPlaceResizeDeferred"},
+		"deferred, an older node":          {why: "it says so elsewhere", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("", 1), func(p *corev1.Pod) { p.Status.Resize = corev1.PodResizeStatusDeferred }}, rules: old, want: "Wait 1m0s InPlaceResizeDeferred"},
+		"deferred, given up":               {why: "it has taken too long", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Deferred", 2)}, rules: inplace.Rules{RecreateDeferred: 5 * time.Second}, want: "Recreate InPlaceResizeDeferred"},
+		"deferred, not yet given up":       {why: "there is time left", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Deferred", 2)}, rules: inplace.Rules{RecreateDeferred: 30 * time.Second}, want: "Wait 20s InPlaceResizeDeferred"},
+		"deferred for long":                {why: "somebody looks each minute", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Deferred", 2)}, rules: inplace.Rules{RecreateDeferred: time.Hour}, want: "Wait 1m0s InPlaceResizeDeferred"},
+		"unreadable state":                 {why: "somebody has to look", of: t1, pod: []func(*corev1.Pod){stateText("[")}, want: "error apps.kruise.io/inplace-update-state"},
+		"empty grace":                      {why: "there is nothing in it, and without removing it the update would never be complete", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations = map[string]string{pub.InPlaceUpdateGraceKey: ""} }}, want: "Write "},
+		"grace without state":              {why: "nobody knows since when", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations = map[string]string{pub.InPlaceUpdateGraceKey: "{}"} }}, want: "error apps.kruise.io/inplace-update-state"},
+		"grace with unreadable metadata":   {why: "somebody has to look", of: t1, pod: []func(*corev1.Pod){stateText(oneImage), func(p *corev1.Pod) { p.Annotations[pub.InPlaceUpdateGraceKey] = `{"metaDataPatch":"MQ=="}` }}, want: "error apps.kruise.io/inplace-update-grace"},
+		"unreadable grace of the old name": {why: "the error tells where", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations = map[string]string{pub.InPlaceUpdateGraceKeyOld: "1"} }}, want: "error inplace-update-grace"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			pod := running(tc.of, "web-2")
+			for _, f := range tc.pod {
+				f(pod)
+			}
+			before := pod.DeepCopy()
+			a, err := inplace.Step(pod, tc.rules, noon().Add(tc.now))
+			if got := told(a, err); got != tc.want {
+				t.Errorf("%s: want %s, got %s", tc.why, tc.want, got)
+			}
+			if d := cmp.Diff(before, pod); d != "" {
+				t.Errorf("the pod is changed:\n%s", d)
+			}
+			if a.Verdict == inplace.DoWrite {
+				next := applied(t, pod, a)
+				if a, err := inplace.Step(next, tc.rules, noon().Add(tc.now)); err != nil || a.Verdict != inplace.DoNothing {
+					t.Errorf("then: want nothing, got %v, %v", a, err)
+				}
+			}
+		})
+	}
+}
+
+// told is an action in short.
+func told(a inplace.Action, err error) string {
+	var e *inplace.AnnotationError
+	switch {
+	case errors.As(err, &e):
+		return "error " + e.Key
+	case err != nil:
+		return err.Error()
+	case a.Verdict == inplace.DoWrite:
+		return "Write " + a.Write.Subresource
+	case a.Verdict == inplace.DoWait:
+		return fmt.Sprintf("Wait %v %s", a.After, a.Notes[0].Code)
+	case len(a.Notes) > 0:
+		return string(a.Verdict) + " " + a.Notes[0].Code
+	}
+	return string(a.Verdict)
+}
+
+func TestStepGrace(t *testing.T) {
+	t1 := template(container("c1", "app:1"))
+	grace := func(seconds int, more string) string {
+		return fmt.Sprintf(`{"revision":"web-2","containerImages":{"c1":"app:2"},"graceSeconds":%d%s}`, seconds, more)
+	}
+	state := `{"revision":"web-2","updateTimestamp":"2026-11-21T11:59:50Z","lastContainerStatuses":null,"updateImages":true}`
+	cases := map[string]struct {
+		why         string
+		key, grace  string
+		revision    string
+		after       time.Duration
+		image       string
+		parts       map[string]string
+		annotations func(map[string]string)
+	}{
+		"not over (case 11)": {why: "20 of 30 seconds are left", grace: grace(30, ""), after: 20 * time.Second},
+		"over (case 11)":     {why: "the change is due", grace: grace(5, ""), image: "app:2"},
+		"over just now":      {why: "no second is left", grace: grace(10, ""), image: "app:2"},
+		"overtaken":          {why: "another revision has its own change", grace: grace(5, ""), revision: "web-3", image: "app:1"},
+		"short revision":     {why: "some pods carry only the hash in the name of their revision (case 27)", grace: grace(5, ""), revision: "2", image: "app:2"},
+		"no seconds":         {why: "there is nothing to wait for", grace: grace(0, ""), image: "app:2"},
+		"less than none":     {why: "there is nothing to wait for", grace: grace(-5, ""), image: "app:2"},
+		"clock far behind": {why: "a state from the future says nothing of when it began", grace: grace(5, ""), image: "app:2", annotations: func(a map[string]string) {
+			a[pub.InPlaceUpdateStateKey] = `{"revision":"web-2","updateTimestamp":"2036-11-21T11:59:50Z"}`
+		}},
+		"old name":              {why: "an older release wrote it", key: pub.InPlaceUpdateGraceKeyOld, grace: grace(5, ""), image: "app:2"},
+		"metadata":              {why: "it waits as a patch", grace: grace(5, `,"metaDataPatch":"eyJtZXRhZGF0YSI6eyIkc2V0RWxlbWVudE9yZGVyL2ZpbmFsaXplcnMiOltdLCJsYWJlbHMiOnsiYXBwIjpudWxsLCJuZXciOiJ4In19fQ=="`), image: "app:2", parts: map[string]string{"new": "x"}},
+		"containers of nobody":  {why: "a container that the pod does not have is forgotten", grace: grace(5, `,"containerRefMetadata":{"c9":{"labels":{"x":"y"}}}`), image: "app:2"},
+		"environment by nobody": {why: "a removed key feeds whom nobody tells", grace: grace(5, `,"updateEnvFromMetadata":true`), image: "app:2"},
+		"what is stored anyway": {why: "planners that write templates as a whole leave them there", grace: grace(5, `,"oldTemplate":{},"newTemplate":{}`), image: "app:2"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			pod := running(t1, "web-2")
+			marked(corev1.ConditionFalse)(pod)
+			key := pub.InPlaceUpdateGraceKey
+			if tc.key != "" {
+				key = tc.key
+			}
+			pod.Annotations = map[string]string{key: tc.grace, pub.InPlaceUpdateStateKey: state}
+			if tc.annotations != nil {
+				tc.annotations(pod.Annotations)
+			}
+			if tc.revision != "" {
+				pod.Labels[pub.PodRevisionLabelKey] = tc.revision
+			}
+			a, err := inplace.Step(pod, inplace.Rules{}, noon())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tc.after > 0 {
+				if a.Verdict != inplace.DoWait || a.After != tc.after || len(a.Notes) == 0 {
+					t.Errorf("%s: want to wait %v, got %v", tc.why, tc.after, a)
+				}
+				return
+			}
+			next := applied(t, pod, a)
+			if done, n := inplace.Completed(pod, inplace.Rules{}); done || n.Code != inplace.NoteGrace {
+				t.Errorf("%s: complete before it began: %v", tc.why, n)
+			}
+			if got := next.Spec.Containers[0].Image; got != tc.image || next.Annotations[key] != "" {
+				t.Errorf("%s: want %s, got %s, %v", tc.why, tc.image, got, next.Annotations)
+			}
+			s := stateOf(t, next)
+			if tc.image == "app:2" && (!s.UpdateTimestamp.Equal(&stateOf(t, pod).UpdateTimestamp) || len(s.ContainerBatchesRecord) != 1) {
+				t.Errorf("%s: want the time kept and a batch, got %+v", tc.why, s)
+			}
+			for key, value := range tc.parts {
+				if next.Labels[key] != value {
+					t.Errorf("%s: labels: %v", tc.why, next.Labels)
+				}
+			}
+		})
+	}
+}
+
+// TestRollbackInGrace is case 25: the pod ends ready, with the image that it never left.
+func TestRollbackInGrace(t *testing.T) {
+	for _, name := range []string{"nginx", "localhost:5000/nginx"} {
+		from := template(container("c1", name))
+		to := with(from, image(0, "app:2"))
+		pod := running(from, "web-1")
+		for range 2 {
+			a, err := inplace.Begin(inplace.Update{Pod: pod, Change: diff(t, from, to), Revision: "web-2", GraceSeconds: 60}, inplace.Rules{}, noon())
+			if err != nil {
+				t.Fatal(err)
+			}
+			pod = applied(t, pod, a)
+		}
+		for i := 0; ; i++ {
+			a, err := inplace.Begin(inplace.Update{Pod: pod, Change: diff(t, to, from), Revision: "web-1"}, inplace.Rules{}, noon().Add(time.Second))
+			if err != nil || i > 2 {
+				t.Fatal(a, err)
+			}
+			if a.Verdict == inplace.DoNothing {
+				break
+			}
+			pod = applied(t, pod, a)
+		}
+		if condition(pod, pub.InPlaceUpdateReady).Status != corev1.ConditionTrue || pod.Spec.Containers[0].Image != name {
+			t.Errorf("%s: got %s", name, encoded(t, pod))
+		}
+		if done, n := inplace.Completed(pod, inplace.Rules{}); !done {
+			t.Errorf("%s: not complete: %v", name, n)
+		}
+	}
+}

@@ -1,0 +1,407 @@
+package inplace_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/inplace"
+)
+
+// rollout leads one pod from template to template, while its node does in its own time what is written.
+type rollout struct {
+	r       *rand.Rand
+	k       *kubelet
+	options inplace.Options
+	rules   inplace.Rules
+	grace   int32
+	now     time.Time
+	// templates by revision, and the one that is wanted.
+	templates []*corev1.PodTemplateSpec
+	wanted    int
+	// older are versions of the pod that a slow reader may still see.
+	older []*corev1.Pod
+	// forgetful states are as the reference writes them.
+	forgetful bool
+	overtaken bool
+	// halfway is between the resize of an update and its other writes.
+	halfway         bool
+	writes, decided int
+	story           []string
+	failed          string
+	sinceWanted     int
+}
+
+func (o *rollout) tell(format string, args ...any) {
+	o.story = append(o.story, o.now.Format(time.TimeOnly)+" "+fmt.Sprintf(format, args...))
+}
+
+func (o *rollout) fail(format string, args ...any) {
+	if o.failed == "" {
+		o.failed = fmt.Sprintf(format, args...)
+	}
+}
+
+// exact says whether promises about traffic can be kept: states of the reference do not tell the old container from
+// the new.
+func (o *rollout) exact() bool { return !o.forgetful }
+
+func newRollout(r *rand.Rand) (*rollout, error) {
+	o := &rollout{
+		r: r, now: noon(), forgetful: r.IntN(5) == 0,
+		rules: inplace.Rules{
+			Unready:      oneOf(r, inplace.UnreadyOnRestart, inplace.UnreadyAlways),
+			ResizeInSpec: r.IntN(3) == 0,
+		},
+		options: inplace.Options{Resources: oneOf(r, inplace.ResourcesAdded, inplace.ResourcesFixed)},
+		grace:   oneOf(r, int32(0), 0, 5),
+	}
+	gate, daemon := r.IntN(4) > 0, r.IntN(2) == 0
+	if !gate || !daemon {
+		o.options.Env = oneOf(r, inplace.EnvBlock, inplace.EnvIgnore) // nobody would restart the containers
+	}
+	if r.IntN(4) == 0 {
+		o.rules.Harmless = []string{"c0"}
+	}
+	first := o.first()
+	if !gate {
+		noGate(first)
+	}
+	o.templates = []*corev1.PodTemplateSpec{first}
+	pod := running(first, "r-0")
+	pod.UID = "uid"
+	if r.IntN(2) == 0 {
+		pod.Labels["others"] = "label"
+		pod.Finalizers = append(pod.Finalizers, "others/finalizer")
+	}
+	if r.IntN(2) == 0 {
+		pod.Status.Conditions = pod.Status.Conditions[:2] // a new pod
+	}
+	var err error
+	daemon = daemon && o.options.Env != inplace.EnvIgnore // it would not let variables be
+	names := oneOf(r, "", "whole", "digest")
+	if !daemon && names == "digest" {
+		o.forgetful = false // nothing tells then that a container runs what it is to run again
+	}
+	o.k, err = start(pod, daemon, names)
+	return o, err
+}
+
+func (o *rollout) first() *corev1.PodTemplateSpec {
+	t := template()
+	for i := range 1 + o.r.IntN(3) {
+		c := container(fmt.Sprintf("c%d", i), "app:1")
+		if o.r.IntN(2) == 0 {
+			launch(o.r.IntN(3))(&c)
+		}
+		if o.r.IntN(2) == 0 {
+			fed("FED", oneOf(o.r, "metadata.labels['a']", "metadata.annotations['b/c']"))(&c)
+		}
+		requests("cpu", "1", "memory", "1Gi")(&c)
+		if o.r.IntN(3) == 0 {
+			restartsOn(oneOf(o.r, corev1.ResourceCPU, corev1.ResourceMemory))(&c)
+		}
+		t.Spec.Containers = append(t.Spec.Containers, c)
+	}
+	for range o.r.IntN(3) {
+		randomMetadata(o.r, t)
+	}
+	return t
+}
+
+// want turns to another template: an older one again, or a new one.
+func (o *rollout) want() {
+	if o.halfway {
+		return // see the doubt in the comment of TestRollouts
+	}
+	next := o.r.IntN(len(o.templates) + 1)
+	if next == len(o.templates) {
+		t := o.templates[o.wanted].DeepCopy()
+		for range 1 + o.r.IntN(4) {
+			c := &t.Spec.Containers[o.r.IntN(len(t.Spec.Containers))]
+			switch o.r.IntN(5) {
+			case 0, 1:
+				c.Image = oneOf(o.r, "app:1", "app:2", "app:3", "app:1b", "docker.io/library/app:1")
+			case 2:
+				c.Resources.Requests[oneOf(o.r, corev1.ResourceCPU, corev1.ResourceMemory)] = amounts("x", oneOf(o.r, "1", "2", "3"))["x"]
+			default:
+				randomMetadata(o.r, t)
+			}
+		}
+		for _, have := range o.templates {
+			if _, err := inplace.Diff(have, t, o.options); err != nil {
+				return
+			}
+			if _, err := inplace.Diff(t, have, o.options); err != nil {
+				return
+			}
+		}
+		o.templates = append(o.templates, t)
+	}
+	if next != o.wanted {
+		// Nothing is overtaken where everything was done.
+		done, _ := inplace.Completed(o.k.pod, o.rules)
+		o.overtaken = o.overtaken || !done || o.k.undone() != "" || o.k.pod.Labels[pub.PodRevisionLabelKey] != fmt.Sprintf("r-%d", o.wanted)
+		o.wanted, o.sinceWanted = next, 0
+		o.tell("want r-%d", next)
+	}
+}
+
+// decide asks what to do with a version of the pod.
+func (o *rollout) decide(pod *corev1.Pod) inplace.Action {
+	o.decided++
+	var at int
+	if _, err := fmt.Sscanf(pod.Labels[pub.PodRevisionLabelKey], "r-%d", &at); err != nil {
+		o.fail("the revision label is lost: %v", pod.Labels)
+		return inplace.Action{}
+	}
+	c, err := inplace.Diff(o.templates[at], o.templates[o.wanted], o.options)
+	if err != nil {
+		o.fail("%v", err)
+		return inplace.Action{}
+	}
+	before := pod.DeepCopy()
+	a, err := inplace.Begin(inplace.Update{Pod: pod, Change: c, Revision: fmt.Sprintf("r-%d", o.wanted), GraceSeconds: o.grace}, o.rules, o.now)
+	switch {
+	case err != nil:
+		o.fail("%v", err)
+	case a.Verdict == inplace.DoWait && (a.After <= 0 || len(a.Notes) == 0 || a.Notes[0].Text == "" || a.Notes[0].Object != pod.Name):
+		o.fail("a wait without reason or time: %v", a)
+	case a.Verdict == inplace.DoRecreate:
+		o.fail("recreate: %v", a.Notes)
+	case o.decided%8 == 0 && !apiequality.Semantic.DeepEqual(before, pod):
+		o.fail("the pod is changed")
+	}
+	return a
+}
+
+// act decides on a version of the pod, and writes to the stored one.
+func (o *rollout) act(pod *corev1.Pod, stale bool) {
+	a := o.decide(pod)
+	if a.Verdict != inplace.DoWrite || o.failed != "" {
+		return
+	}
+	next, refused, err := apply(o.k.pod, a.Write)
+	switch {
+	case err != nil && (!stale || !errors.Is(err, errNothing)):
+		o.fail("%v", err)
+		return
+	case refused != nil && !stale:
+		o.fail("a write of what was just seen is refused: %v", refused)
+		return
+	case next == nil:
+		return
+	}
+	o.tell("write %q (stale: %v) -> %s %s", a.Write.Subresource, stale, next.Labels[pub.PodRevisionLabelKey], next.Annotations[pub.InPlaceUpdateStateKey])
+	o.writes++
+	if !stale {
+		o.sinceWanted++
+	}
+	if a.Write.Subresource != inplace.Status {
+		o.halfway = a.Write.Subresource == inplace.Resize
+	}
+	back := condition(o.k.pod, pub.InPlaceUpdateReady).Status == corev1.ConditionFalse && condition(next, pub.InPlaceUpdateReady).Status == corev1.ConditionTrue
+	o.keep()
+	o.ordered(o.k.pod, next)
+	o.k.pod = next
+	if late := o.k.undone(); back && late != "" && o.exact() {
+		o.fail("back in traffic too soon: %s", late)
+	}
+	if state := forget(next); o.forgetful && state != "" {
+		next.Annotations[pub.InPlaceUpdateStateKey] = state
+	}
+}
+
+// ordered holds while nothing is overtaken: no image of a container is written before those of higher priority run.
+func (o *rollout) ordered(before, after *corev1.Pod) {
+	if o.overtaken || !o.exact() {
+		return
+	}
+	for i := range after.Spec.Containers {
+		if before.Spec.Containers[i].Image == after.Spec.Containers[i].Image {
+			continue
+		}
+		for j := range after.Spec.Containers {
+			if x, has := priority(&after.Spec.Containers[j]); has && before.Spec.Containers[j].Image == after.Spec.Containers[j].Image {
+				if y, also := priority(&after.Spec.Containers[i]); also && x > y && o.k.runs[after.Spec.Containers[j].Name].image != after.Spec.Containers[j].Image {
+					o.fail("%s is written before %s runs", after.Spec.Containers[i].Name, after.Spec.Containers[j].Name)
+				}
+			}
+		}
+	}
+}
+
+// forget gives the state of a pod as the reference writes it; empty where there is none.
+func forget(pod *corev1.Pod) string {
+	s, err := inplace.StateOf(pod)
+	if err != nil || s == nil {
+		return ""
+	}
+	for name, last := range s.LastContainerStatuses {
+		s.LastContainerStatuses[name] = pub.InPlaceUpdateContainerStatus{ImageID: last.ImageID}
+	}
+	return jsonOf(s)
+}
+
+// version counts a write of somebody else.
+func version(pod *corev1.Pod) {
+	n, _ := strconv.Atoi(pod.ResourceVersion)
+	pod.ResourceVersion = strconv.Itoa(n + 1)
+}
+
+func priority(c *corev1.Container) (n int, has bool) {
+	for _, e := range c.Env {
+		if e.Name == pub.ContainerLaunchBarrierEnvName {
+			_, err := fmt.Sscanf(e.ValueFrom.ConfigMapKeyRef.Key, "p_%d", &n)
+			return n, err == nil
+		}
+	}
+	return 0, false
+}
+
+// keep remembers the stored version for slow readers.
+func (o *rollout) keep() {
+	o.older = append(o.older, o.k.pod.DeepCopy())
+	if len(o.older) > 4 {
+		o.older = o.older[1:]
+	}
+}
+
+// node does something with one container.
+func (o *rollout) node() {
+	i := o.r.IntN(len(o.k.pod.Spec.Containers))
+	o.keep()
+	stopped, err := o.k.sync(i, o.now)
+	if err == nil {
+		err = o.k.tell(o.r.IntN(2) == 0)
+	}
+	if err != nil {
+		o.fail("%v", err)
+	}
+	version(o.k.pod)
+	name := o.k.pod.Spec.Containers[i].Name
+	if stopped {
+		o.tell("node starts %s %s", name, o.k.pod.Spec.Containers[i].Image)
+	}
+	gated := len(o.k.pod.Spec.ReadinessGates) > 0
+	harmless := o.rules.Unready == inplace.UnreadyOnRestart && slices.Contains(o.rules.Harmless, name)
+	if stopped && gated && !harmless && o.exact() && condition(o.k.pod, pub.InPlaceUpdateReady).Status != corev1.ConditionFalse {
+		o.fail("%s stops in traffic", name)
+	}
+}
+
+// step is one thing that happens.
+func (o *rollout) step(wild bool) {
+	o.now = o.now.Add(oneOf(o.r, time.Second, 1500*time.Millisecond))
+	switch n := o.r.IntN(20); {
+	case n < 8:
+		o.act(o.k.pod, false)
+	case n < 10 && len(o.older) > 0 && wild:
+		o.act(oneOf(o.r, o.older...), true)
+	case n == 10 && wild:
+		o.want()
+	default:
+		o.node()
+	}
+}
+
+// ended says what the pod still lacks; empty for nothing.
+func (o *rollout) ended() string {
+	pod, want := o.k.pod, o.templates[o.wanted]
+	if pod.Labels[pub.PodRevisionLabelKey] != fmt.Sprintf("r-%d", o.wanted) {
+		return "the revision"
+	}
+	if a := o.decide(pod); a.Verdict != inplace.DoNothing {
+		return "it is not done: " + told(a, nil)
+	}
+	if done, n := inplace.Completed(pod, o.rules); !done {
+		return "it is done but not complete: " + n.Text
+	}
+	if late := o.k.undone(); late != "" {
+		return late
+	}
+	for i := range want.Spec.Containers {
+		if !apiequality.Semantic.DeepEqual(want.Spec.Containers[i], pod.Spec.Containers[i]) {
+			return "the spec of " + want.Spec.Containers[i].Name
+		}
+	}
+	for _, t := range o.templates {
+		for key := range t.Labels {
+			if pod.Labels[key] != want.Labels[key] {
+				return "label " + key
+			}
+		}
+		for key := range t.Annotations {
+			if pod.Annotations[key] != want.Annotations[key] {
+				return "annotation " + key
+			}
+		}
+		for _, f := range t.Finalizers {
+			if slices.Contains(pod.Finalizers, f) != slices.Contains(want.Finalizers, f) {
+				return "finalizer " + f
+			}
+		}
+	}
+	if condition(pod, corev1.PodReady).Status != corev1.ConditionTrue {
+		return "ready"
+	}
+	if pod.Labels["others"] != "" && !slices.Contains(pod.Finalizers, "others/finalizer") {
+		return "others' finalizer"
+	}
+	return ""
+}
+
+// TestRollouts leads pods through random updates, with a node that does things at random moments, readers that see
+// old versions of the pod, and revisions that change before the last is reached. It always ends with the pod as
+// the template wants it, ready, after few writes; and meanwhile no container stops in traffic that was not said to be
+// harmless, and no pod is back in traffic before its node has done everything.
+//
+// One thing is left out: another revision never comes between the resize and the other writes of an update. Nothing in
+// the pod tells of the resize then, so whoever wants another revision has to compare the resources.
+func TestRollouts(t *testing.T) {
+	r := newRand(t)
+	decided, updates := 0, 0
+	for range 1_000 / fewer {
+		o, err := newRollout(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 20 + r.IntN(40) {
+			if o.r.IntN(15) == 0 {
+				o.want()
+			}
+			if o.step(true); o.failed != "" {
+				break
+			}
+		}
+		o.sinceWanted = 0
+		for i := 0; o.failed == "" && o.ended() != ""; i++ {
+			if o.step(false); i > 1_000 {
+				o.fail("it does not end: %s", o.ended())
+			}
+		}
+		// Out, a grace period, three batches of two writes each, and back.
+		if o.sinceWanted > 9 {
+			o.fail("%d writes", o.sinceWanted)
+		}
+		if o.failed != "" {
+			for _, line := range o.story {
+				t.Log(line)
+			}
+			t.Fatalf("%s\nrules %+v, options %+v, daemon %v, names %q, forgetful %v, grace %d\npod %s\nwanted %s", o.failed, o.rules, o.options, o.k.daemon, o.k.names, o.forgetful, o.grace, encoded(t, o.k.pod), encoded(t, o.templates[o.wanted]))
+		}
+		decided, updates = decided+o.decided, updates+len(o.templates)
+	}
+	t.Logf("%d decisions, %d templates", decided, updates)
+	if decided < 20_000/fewer {
+		t.Errorf("want more decisions than %d", decided)
+	}
+}
