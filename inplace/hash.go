@@ -3,14 +3,12 @@ package inplace
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
-	"hash/fnv"
 	"slices"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/revision"
 )
 
 // PlainHashes are the hashes that kubelets give a container's spec: of 1.31 and later, which take only name and
@@ -42,23 +40,9 @@ func EnvHash(c *corev1.Container, labels, annotations map[string]string) (uint64
 	return hashOf(env)
 }
 
-// hashOf hashes the bytes of the JSON, printed as a list of numbers. That is how the first kubelets printed what
-// they hashed, and it has stayed.
 func hashOf(v any) (uint64, error) {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return 0, fmt.Errorf("encode what is hashed: %w", err)
-	}
-	text := append(make([]byte, 0, 16+4*len(data)), "([]uint8)["...)
-	for i, b := range data {
-		if i > 0 {
-			text = append(text, ' ')
-		}
-		text = strconv.AppendUint(text, uint64(b), 10)
-	}
-	h := fnv.New32a()
-	_, _ = h.Write(append(text, ']'))
-	return uint64(h.Sum32()), nil
+	n, err := revision.Fingerprint(v)
+	return uint64(n), err
 }
 
 // runtime is what the node daemon tells of a pod's containers.

@@ -220,3 +220,16 @@ func TestResizeOfSidecar(t *testing.T) {
 	s.ImageID = "id-of-proxy:2"
 	check(t, pod, inplace.Rules{}, "", "all is done")
 }
+
+// A new pod is made ready once its kubelet has reported, not while that is adding the first conditions.
+func TestStepLeavesANewPodToItsKubelet(t *testing.T) {
+	pod := running(typical("1"), "web-1")
+	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}}
+	if action, err := inplace.Step(pod, inplace.Rules{}, noon()); err != nil || action.Verdict != inplace.DoNothing {
+		t.Errorf("before the first report: %v, %v", action.Verdict, err)
+	}
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionFalse})
+	if action, err := inplace.Step(pod, inplace.Rules{}, noon()); err != nil || action.Verdict != inplace.DoWrite {
+		t.Errorf("after the first report: %v, %v", action.Verdict, err)
+	}
+}

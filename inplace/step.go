@@ -128,6 +128,11 @@ func (l look) makeReady() Action {
 	if !lifecycle.HasGate(pod, pub.InPlaceUpdateReady) || statusOfCondition(pod, pub.InPlaceUpdateReady) == corev1.ConditionTrue {
 		return Action{Verdict: DoNothing}
 	}
+	if pod.Status.Phase == corev1.PodPending && statusOfCondition(pod, corev1.ContainersReady) == "" {
+		// Its kubelet is about to report for the first time. Until then nothing depends on us, and one of two writers that
+		// add conditions is refused.
+		return Action{Verdict: DoNothing}
+	}
 	return Action{Verdict: DoWrite, Write: &Write{Subresource: Status, build: func(p *patch) error {
 		l.unchanged(p)
 		p.condition(pod, corev1.PodCondition{Type: pub.InPlaceUpdateReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(l.now)})
