@@ -1,0 +1,71 @@
+package scale
+
+import (
+	"math"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/lifecycle"
+)
+
+// Available says whether a pod counts as available: it runs, has been Ready for minReadySeconds, no in-place update
+// keeps it from being ready, and its lifecycle state is Normal or none. Where only time is missing, wait is how long.
+// A Ready condition that does not tell since when is given the full time.
+func Available(pod *corev1.Pod, minReadySeconds int32, now time.Time) (ok bool, wait time.Duration) {
+	healthy, since := health(pod)
+	if !healthy {
+		return false, 0
+	}
+	wait = remaining(since, minReadySeconds, now)
+	return wait == 0, wait
+}
+
+// health is availability but for the time, and since when the pod is ready.
+func health(pod *corev1.Pod) (ok bool, since time.Time) {
+	if pod == nil || pod.Status.Phase != corev1.PodRunning {
+		return false, since
+	}
+	switch lifecycle.StateOf(pod) {
+	case "", pub.LifecycleStateNormal:
+	default:
+		return false, since
+	}
+	if c := condition(pod, pub.InPlaceUpdateReady); c != nil && c.Status != corev1.ConditionTrue {
+		return false, since
+	}
+	ready := condition(pod, corev1.PodReady)
+	if ready == nil || ready.Status != corev1.ConditionTrue {
+		return false, since
+	}
+	return true, ready.LastTransitionTime.Time
+}
+
+// remaining is how much of the time is left for a pod that is ready since then.
+func remaining(since time.Time, minReadySeconds int32, now time.Time) time.Duration {
+	if minReadySeconds <= 0 {
+		return 0
+	}
+	least := time.Duration(minReadySeconds) * time.Second
+	if since.IsZero() {
+		return least
+	}
+	elapsed := now.Sub(since)
+	if elapsed >= least {
+		return 0
+	}
+	if wait := least - elapsed; wait > 0 {
+		return wait
+	}
+	return math.MaxInt64 // the clock of whoever wrote the condition is centuries ahead
+}
+
+func condition(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == t {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package scale
+
+import (
+	"math"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+)
+
+// planner makes one plan.
+type planner struct {
+	in      *Input
+	members []*member
+	plan    Plan
+}
+
+// Compute plans what brings the instances that exist one step closer to those that are wanted. The error is a
+// *NameError.
+func Compute(in Input) (Plan, error) {
+	if in.Slots != nil {
+		in.Limits.Replicas = int32(len(in.Slots))
+	}
+	in.Limits = sane(in.Limits)
+	if in.Hooks == nil {
+		in.Hooks = &pub.Lifecycle{}
+	}
+	p := &planner{in: &in}
+	names, err := p.observe()
+	if err != nil {
+		return Plan{}, err
+	}
+	if in.Slots == nil {
+		p.planCount()
+	} else {
+		s, err := p.assign(names)
+		if err != nil {
+			return Plan{}, err
+		}
+		s.planSlots()
+	}
+	p.conclude()
+	return p.plan, nil
+}
+
+// sane keeps numbers that no API allows from turning into their opposite where they are added.
+func sane(l Limits) Limits {
+	l.Replicas = max(l.Replicas, 0)
+	l.Partition = min(max(l.Partition, 0), l.Replicas)
+	l.MaxUnavailable = max(l.MaxUnavailable, 0)
+	l.MaxSurge = min(max(l.MaxSurge, 0), math.MaxInt32-l.Replicas)
+	l.MaxUnavailableScaling = max(l.MaxUnavailableScaling, 0)
+	return l
+}
+
+// observe looks at every pod once. It gives the members by name.
+func (p *planner) observe() (map[string]*member, error) {
+	all := make([]member, len(p.in.Instances))
+	p.members = make([]*member, 0, len(all))
+	names := make(map[string]*member, len(all))
+	var broken *NameError
+	for i := range p.in.Instances {
+		m := &all[i]
+		*m = newMember(&p.in.Instances[i], p.in.MinReadySeconds, p.in.Now)
+		if names[m.Name] != nil || m.Name == "" {
+			if broken == nil || m.Name < broken.Name { // the same one, whatever the order
+				broken = &NameError{Name: m.Name}
+			}
+		}
+		names[m.Name] = m
+		if m.Terminating && p.in.Slots == nil {
+			continue
+		}
+		p.members = append(p.members, m)
+	}
+	if broken != nil {
+		return nil, broken
+	}
+	return names, nil
+}
+
+// idle says that nothing is planned that changes the number of instances.
+func (p *planner) idle() bool {
+	return len(p.plan.Restore) == 0 && len(p.plan.Create) == 0 && len(p.plan.Delete) == 0
+}
+
+// conclude tells when to look again, and what for.
+func (p *planner) conclude() {
+	unavailable := 0
+	for _, m := range p.members {
+		if !m.available && !m.leaving {
+			unavailable++
+		}
+		if m.wait > 0 && (p.plan.RequeueAfter == 0 || m.wait < p.plan.RequeueAfter) {
+			p.plan.RequeueAfter = m.wait
+		}
+	}
+	if p.idle() && len(p.plan.Update) == 0 {
+		p.noteWaiting(NoteNotAvailable, unavailable, "until available")
+	}
+}

@@ -1,0 +1,115 @@
+package scale
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/lifecycle"
+)
+
+// NameError says that a name does not tell one instance, or one slot, from another.
+type NameError struct {
+	// Name that is empty or given twice.
+	Name string
+	// Slot says that it is the name of a slot, else of an instance.
+	Slot bool
+}
+
+// Error names the name.
+func (e *NameError) Error() string {
+	what := "instance"
+	if e.Slot {
+		what = "slot"
+	}
+	if e.Name == "" {
+		return fmt.Sprintf("name of %s is empty", what)
+	}
+	return fmt.Sprintf("two %ss are named %q", what, e.Name)
+}
+
+// member is an instance with what its pods say about it.
+type member struct {
+	*Instance
+
+	// ready is available but for the time, wait is how much of that is left.
+	ready, available bool
+	wait             time.Duration
+	// leaving and preparing are held by a hook, before deletion and before an update.
+	leaving, preparing bool
+}
+
+func newMember(instance *Instance, minReadySeconds int32, now time.Time) member {
+	m := member{Instance: instance, ready: true}
+	pods := 0
+	for _, pod := range instance.Pods {
+		if pod == nil {
+			continue
+		}
+		pods++
+		switch lifecycle.StateOf(pod) {
+		case pub.LifecycleStatePreparingDelete:
+			m.leaving = true
+		case pub.LifecycleStatePreparingUpdate:
+			m.preparing = true
+		}
+		healthy, since := health(pod)
+		if healthy {
+			m.wait = max(m.wait, remaining(since, minReadySeconds, now))
+		}
+		m.ready = m.ready && healthy
+	}
+	m.ready = m.ready && pods >= max(instance.Size, 1) && !instance.Terminating
+	if !m.ready {
+		m.wait = 0
+	}
+	m.available = m.ready && m.wait == 0
+	return m
+}
+
+// first is the pod that stands for all; nil where there is none.
+func (m *member) first() *corev1.Pod {
+	for _, pod := range m.Pods {
+		if pod != nil {
+			return pod
+		}
+	}
+	return nil
+}
+
+// labels are those that a strategy looks at.
+func (m *member) labels() map[string]string {
+	if pod := m.first(); pod != nil {
+		return pod.Labels
+	}
+	return nil
+}
+
+// any says whether something is true of a pod.
+func (m *member) any(is func(*corev1.Pod) bool) bool {
+	for _, pod := range m.Pods {
+		if pod != nil && is(pod) {
+			return true
+		}
+	}
+	return false
+}
+
+// hooked says whether a hook holds a pod.
+func (m *member) hooked(hook *pub.LifecycleHook) bool {
+	return hook != nil && m.any(func(pod *corev1.Pod) bool { return lifecycle.HasAny(pod, hook) })
+}
+
+// inGrace says whether an update of a pod is written down already, and waits for its time. A pod whose last update is
+// done may be updated again all the same.
+func (m *member) inGrace() bool {
+	return m.any(func(pod *corev1.Pod) bool {
+		grace, ok := pod.Annotations[pub.InPlaceUpdateGraceKey]
+		if !ok {
+			grace = pod.Annotations[pub.InPlaceUpdateGraceKeyOld]
+		}
+		return grace != "" && lifecycle.StateOf(pod) != pub.LifecycleStateUpdated
+	})
+}

@@ -1,0 +1,62 @@
+package scale
+
+import "fmt"
+
+// Codes of notes about one instance: why it is restored or deleted.
+const (
+	// NoteRestored is an instance that was about to be deleted, and is wanted again.
+	NoteRestored = "Restored"
+	// NoteReleased is an instance to delete because its hook no longer holds it.
+	NoteReleased = "Released"
+	// NoteChosen is an instance to delete because the user chose it.
+	NoteChosen = "Chosen"
+	// NoteScaleIn is an instance to delete because there are too many, and the text says why this one.
+	NoteScaleIn = "ScaleIn"
+	// NoteNoSlot is an instance to delete because no slot has its name.
+	NoteNoSlot = "NoSlot"
+	// NoteOutOfOrder is an instance that all that come after it wait for.
+	NoteOutOfOrder = "OutOfOrder"
+)
+
+// Codes of notes about all instances: what the rest waits for.
+const (
+	// NoteScaleUpLimited says that missing instances are not created yet.
+	NoteScaleUpLimited = "ScaleUpLimited"
+	// NoteDeleteLimited says that instances are not deleted yet, because too many would be unavailable.
+	NoteDeleteLimited = "DeleteLimited"
+	// NoteWaitingForDeletion says that surplus instances stay until deletions that began before are done.
+	NoteWaitingForDeletion = "WaitingForDeletion"
+	// NoteHooked says that instances wait for a hook to let them go.
+	NoteHooked = "Hooked"
+	// NoteUpdateLimited says that instances are not updated yet, because too many would be unavailable.
+	NoteUpdateLimited = "UpdateLimited"
+	// NoteInGrace says that instances wait for an in-place update that has begun.
+	NoteInGrace = "InGrace"
+	// NotePaused says that instances are not updated because updates are paused.
+	NotePaused = "Paused"
+	// NoteOnDelete says that instances are not updated because the user deletes them for that.
+	NoteOnDelete = "OnDelete"
+	// NoteNotAvailable says that there is nothing to do but wait until instances are available.
+	NoteNotAvailable = "NotAvailable"
+	// NotePriorityIgnored says that a part of the priority strategy cannot be read.
+	NotePriorityIgnored = "PriorityIgnored"
+)
+
+func (p *planner) note(code, object, text string) {
+	p.plan.Notes = append(p.plan.Notes, Note{Code: code, Object: object, Text: text})
+}
+
+// noteWaiting notes that n instances wait, if there are any. why continues the sentence.
+func (p *planner) noteWaiting(code string, n int, why string) {
+	switch {
+	case n == 1:
+		p.note(code, "", "1 instance waits "+why)
+	case n > 1:
+		p.note(code, "", fmt.Sprintf("%d instances wait %s", n, why))
+	}
+}
+
+// spent tells where a budget stands.
+func spent(unavailable, most int32) string {
+	return fmt.Sprintf("%d are unavailable, %d may be", unavailable, max(most, 0))
+}

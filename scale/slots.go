@@ -1,0 +1,267 @@
+package scale
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// slotted is a plan for instances that have names of their own.
+type slotted struct {
+	*planner
+	// wanted are the instances by position in Slots; nil where one is missing.
+	wanted []*member
+	// surplus have a name that is no slot; the last ones first.
+	surplus []*member
+	// unavailable is how many slots have no available instance, the first of them is at position blocked; that is
+	// the number of slots where there is none.
+	unavailable int32
+	blocked     int
+}
+
+// assign puts members into their slots.
+func (p *planner) assign(names map[string]*member) (*slotted, error) {
+	slots := p.in.Slots
+	s := &slotted{planner: p, wanted: make([]*member, len(slots)), blocked: len(slots)}
+	position := make(map[string]int, len(slots))
+	for i, name := range slots {
+		if _, twice := position[name]; twice || name == "" {
+			return nil, &NameError{Name: name, Slot: true}
+		}
+		position[name] = i
+		s.wanted[i] = names[name]
+		if m := s.wanted[i]; m == nil || !m.available {
+			s.unavailable++
+			s.blocked = min(s.blocked, i)
+		}
+	}
+	for _, m := range p.members {
+		if _, ok := position[m.Name]; !ok {
+			s.surplus = append(s.surplus, m)
+		}
+	}
+	slices.SortFunc(s.surplus, func(a, b *member) int {
+		return cmp.Or(cmp.Compare(trailingNumber(b.Name), trailingNumber(a.Name)), cmp.Compare(b.Name, a.Name))
+	})
+	return s, nil
+}
+
+// planSlots plans for instances that have names of their own.
+func (s *slotted) planSlots() {
+	if !s.in.KeepCount {
+		s.restoreSlots()
+		if s.idle() {
+			s.createSlots()
+		}
+		if s.idle() {
+			s.deleteSlots()
+		}
+	}
+	if s.idle() {
+		s.updateSlots()
+	}
+}
+
+// restoreSlots takes back deletions of instances whose slot is wanted again. Those of a revision that is to go are
+// being deleted for that.
+func (s *slotted) restoreSlots() {
+	if s.marksNotReady() {
+		return
+	}
+	for i, m := range s.wanted {
+		if m != nil && m.leaving && !m.Terminating && !m.Doomed && !s.due(i) {
+			s.takeBack(m)
+		}
+	}
+}
+
+// due says that the instance at a position may have to be updated by deletion.
+func (s *slotted) due(i int) bool {
+	from := int(s.in.Limits.Partition)
+	if s.unordered() && from < len(s.wanted) {
+		from = 0
+	}
+	return !s.wanted[i].Updated && s.in.Updates != UpdatesOnDelete && i >= from
+}
+
+func (s *slotted) unordered() bool { return s.in.Priority != nil }
+
+// createSlots fills slots from the first to the last.
+func (s *slotted) createSlots() {
+	if s.in.InOrder {
+		if s.blocked < len(s.wanted) && s.wanted[s.blocked] == nil {
+			s.createAt(s.blocked, s.old())
+		}
+		return
+	}
+	missing, old := 0, s.old()
+	for _, m := range s.wanted {
+		if m == nil {
+			missing++
+		}
+	}
+	existing := s.unavailable - int32(missing)
+	n := min(missing, int(max(saturatingAdd(s.in.Limits.MaxUnavailableScaling, -existing), 0)))
+	for i, m := range s.wanted {
+		if m == nil && len(s.plan.Create) < n {
+			old = s.createAt(i, old)
+		}
+	}
+	s.noteWaiting(NoteScaleUpLimited, missing-n, "to be created: "+spent(existing, s.in.Limits.MaxUnavailableScaling)+" while scaling out")
+}
+
+// old is how many slots have an instance that counts as not updated.
+func (s *slotted) old() int {
+	n := 0
+	for _, m := range s.wanted {
+		if m != nil && !s.isUpdated(m) {
+			n++
+		}
+	}
+	return n
+}
+
+// createAt plans the instance at a position, and gives how many old ones there are then.
+func (s *slotted) createAt(i, old int) int {
+	keepsOld := i < int(s.in.Limits.Partition)
+	if s.unordered() {
+		keepsOld = old < int(s.in.Limits.Partition)
+	}
+	if s.in.Updates == UpdatesOnDelete {
+		keepsOld = false
+	}
+	s.plan.Create = append(s.plan.Create, Birth{Slot: s.in.Slots[i], Updated: !keepsOld})
+	if keepsOld {
+		old++
+	}
+	return old
+}
+
+func (s *slotted) deleteSlots() {
+	if !s.in.InOrder {
+		s.finishDeletions(s.members)
+		for _, m := range s.surplus {
+			if !m.leaving && !m.Terminating {
+				s.delete(m, NoteNoSlot, "its slot is not wanted")
+			}
+		}
+		s.deleteDoomedSlots()
+		return
+	}
+	s.finishDeletions(s.wanted)
+	switch {
+	case s.blocked < len(s.wanted):
+		s.noteBlocked()
+	case len(s.surplus) > 0:
+		s.deleteLast()
+	default:
+		s.deleteDoomedSlots()
+	}
+}
+
+// noteBlocked notes what all that is done in order waits for.
+func (s *slotted) noteBlocked() {
+	waiting := len(s.surplus)
+	for _, m := range s.wanted {
+		if m == nil || m.Doomed {
+			waiting++
+		}
+	}
+	if name := s.in.Slots[s.blocked]; waiting > 0 {
+		s.note(NoteOutOfOrder, name, fmt.Sprintf("%d to create or delete wait until it is available", waiting))
+	}
+}
+
+// deleteLast deletes the last surplus instance. One that is not ready waits for those before it that are not
+// ready either, as they may be what it needs to become ready.
+func (s *slotted) deleteLast() {
+	last := s.surplus[0]
+	weak := func(m *member) bool { return !m.ready }
+	switch before := slices.IndexFunc(s.surplus[1:], weak); {
+	case last.Terminating:
+		s.note(NoteOutOfOrder, last.Name, "the others to delete wait until it is gone")
+	case last.leaving:
+		s.finishDeletions(s.surplus[:1])
+	case last.available || !last.ready && before < 0:
+		s.delete(last, NoteNoSlot, "its slot is not wanted, and it is the last")
+	default:
+		s.note(NoteOutOfOrder, last.Name, "the last is not available, so that none is deleted")
+	}
+}
+
+// deleteDoomedSlots deletes what the user chose, as a part of updates: they say where an instance comes back. One that does not fit into the budget does not stop those after it.
+func (s *slotted) deleteDoomedSlots() {
+	b, waiting, stopped := s.budget(), 0, s.in.Updates == UpdatesPaused || s.in.Updates == UpdatesOnDelete
+	for _, m := range slices.Backward(s.wanted) {
+		switch {
+		case m == nil || !m.Doomed || m.leaving || m.Terminating:
+		case !stopped && b.Take(m.available):
+			s.delete(m, NoteChosen, "it was chosen")
+		default:
+			waiting++
+		}
+	}
+	why := spent(b.Unavailable, b.Max)
+	if stopped {
+		why = "that is left until updates run"
+	}
+	s.noteWaiting(NoteDeleteLimited, waiting, "to be deleted, as was asked: "+why)
+}
+
+func (s *slotted) budget() Budget {
+	return Budget{Max: s.in.Limits.MaxUnavailable, Unavailable: s.unavailable}
+}
+
+// updateSlots updates from the last slot to the first, but for those that the partition keeps.
+func (s *slotted) updateSlots() {
+	due := s.dueSlots()
+	if len(due) == 0 || s.standstill(len(due)) {
+		return
+	}
+	b := s.budget()
+	if s.in.InOrder && (s.blocked < len(s.wanted) || len(s.surplus) > 0) {
+		b.Max = 0 // to repair is all that may be done out of order
+		if !s.in.UnavailableFirst {
+			s.noteWaiting(NoteUpdateLimited, len(due), "to be updated until all slots are available, and no others are left")
+			return
+		}
+	}
+	n := len(due)
+	due = slices.DeleteFunc(due, (*member).inGrace)
+	s.noteWaiting(NoteInGrace, n-len(due), graceText)
+	s.update(due, b)
+}
+
+// dueSlots are the instances to update, in order.
+func (s *slotted) dueSlots() []*member {
+	keep := int(s.in.Limits.Partition)
+	if !s.unordered() {
+		var due []*member
+		for _, m := range slices.Backward(s.wanted[keep:]) {
+			if !updatedInTime(m) {
+				due = append(due, m)
+			}
+		}
+		return due
+	}
+	done := 0
+	var preparing, due []*member
+	for _, m := range slices.Backward(s.wanted) {
+		switch {
+		case updatedInTime(m):
+			done++
+		case s.isUpdated(m):
+			preparing = append(preparing, m)
+		default:
+			due = append(due, m)
+		}
+	}
+	s.prioritise(due)
+	due = append(preparing, s.scattered(due)...)
+	return due[:min(max(len(s.wanted)-keep-done, 0), len(due))]
+}
+
+// updatedInTime says that the instance of a slot is updated, or will be when it comes back.
+func updatedInTime(m *member) bool {
+	return m == nil || m.Terminating || m.leaving || m.Updated
+}

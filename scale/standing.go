@@ -1,0 +1,135 @@
+package scale
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// The keys by which one instance goes before another, the first that differs decides. Smaller goes first.
+const (
+	keyStays    = iota // 1 for those that are not to go at all, and only take part in a rank
+	keyAssigned        // to a node
+	keyPhase
+	keyAvailable
+	keyReady
+	keyCost // of its deletion
+	keyCrowd
+	keyReadyTime
+	keyRestarts
+	keyCreated
+	keys
+)
+
+// standing is what an instance is compared by, read from its pods once. A key that is 0 for all decides nothing.
+type standing struct {
+	keys [keys]int64
+	*member
+	node string
+	// sameNode and spread are ranks, the larger the sooner it goes.
+	sameNode, spread int64
+}
+
+// newStanding knows what is asked both before updates and before deletions.
+func newStanding(m *member) standing {
+	s := standing{member: m}
+	pods := 0
+	for _, pod := range m.Pods {
+		if pod == nil {
+			continue
+		}
+		k := keysOf(pod)
+		if pods++; pods == 1 {
+			s.keys, s.node = k, pod.Spec.NodeName
+			continue
+		}
+		for i := range k {
+			s.keys[i] = min(s.keys[i], k[i]) // the weakest pod counts
+		}
+	}
+	if pods < max(m.Size, 1) {
+		s.keys[keyReady] = 0
+	}
+	if s.keys[keyReady] == 0 {
+		s.keys[keyReadyTime] = 0 // since when counts only among those that are ready
+	}
+	return s
+}
+
+func keysOf(pod *corev1.Pod) [keys]int64 {
+	k := [keys]int64{}
+	if pod.Spec.NodeName != "" {
+		k[keyAssigned] = 1
+	}
+	switch pod.Status.Phase {
+	case corev1.PodUnknown:
+		k[keyPhase] = 1
+	case corev1.PodRunning:
+		k[keyPhase] = 2
+	}
+	if c := condition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue {
+		k[keyReady] = 1
+		k[keyReadyTime] = latestFirst(c.LastTransitionTime.Unix(), c.LastTransitionTime.IsZero())
+	}
+	for i := range pod.Status.ContainerStatuses {
+		k[keyRestarts] = min(k[keyRestarts], -int64(pod.Status.ContainerStatuses[i].RestartCount))
+	}
+	k[keyCreated] = latestFirst(pod.CreationTimestamp.Unix(), pod.CreationTimestamp.IsZero())
+	return k
+}
+
+// latestFirst makes a key of a time in seconds; no time comes before all.
+func latestFirst(seconds int64, none bool) int64 {
+	if none {
+		return math.MinInt64
+	}
+	return -seconds
+}
+
+// deletionCost is the sum of what the pods say. A pod without a number, or with one that is not written as the number
+// would be printed, says 0.
+func (m *member) deletionCost() int64 {
+	var sum int64 // of 32-bit numbers: no group has enough pods to overflow it
+	for _, pod := range m.Pods {
+		if pod == nil {
+			continue
+		}
+		text := pod.Annotations[corev1.PodDeletionCost]
+		if text == "" || text[0] == '+' || (text[0] == '0' && text != "0") {
+			continue
+		}
+		if n, err := strconv.ParseInt(text, 10, 32); err == nil {
+			sum += n
+		}
+	}
+	return sum
+}
+
+// compare also tells which key decided; keys when only the name did.
+func (s *standing) compare(other *standing) (order, key int) {
+	for i, k := range s.keys {
+		if k != other.keys[i] {
+			return cmp.Compare(k, other.keys[i]), i
+		}
+	}
+	return cmp.Compare(s.Name, other.Name), keys
+}
+
+func sortStandings(all []*standing) {
+	slices.SortFunc(all, func(a, b *standing) int {
+		order, _ := a.compare(b)
+		return order
+	})
+}
+
+// pointers to the items of a slice are cheaper to sort than the items.
+func pointers[T any](items []T) []*T {
+	out := make([]*T, len(items))
+	for i := range items {
+		out[i] = &items[i]
+	}
+	return out
+}

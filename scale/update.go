@@ -1,0 +1,97 @@
+package scale
+
+import (
+	"slices"
+)
+
+// updateCount moves instances from the side that has too many to the other.
+func (p *planner) updateCount() {
+	d := p.plan.Difference
+	n := int(abs(d.Update))
+	if n == 0 || p.standstill(n) {
+		return
+	}
+	backward := d.Update < 0
+	b := Budget{Max: d.UpdateUnavailable, Strict: true}
+	var candidates []*member
+	for _, m := range p.members {
+		if !m.available {
+			b.Unavailable++
+			if m.Updated != backward {
+				b.UnderWay++
+			}
+		}
+		if m.Updated == backward && !m.leaving && !m.inGrace() {
+			candidates = append(candidates, m)
+		}
+	}
+	p.noteWaiting(NoteInGrace, n-len(candidates), graceText)
+	p.orderUpdates(candidates)
+	candidates = p.scattered(candidates)
+	partition(candidates, func(m *member) bool { return m.preparing })
+	p.update(candidates[:min(n, len(candidates))], b)
+	p.plan.Backward = backward && len(p.plan.Update) > 0
+}
+
+const graceText = "for the end of an in-place update's grace period"
+
+// standstill says that updates do not run, and notes how many wait for that.
+func (p *planner) standstill(waiting int) bool {
+	switch p.in.Updates {
+	case UpdatesPaused:
+		p.noteWaiting(NotePaused, waiting, "to be updated: updates are paused")
+		return true
+	case UpdatesOnDelete:
+		p.noteWaiting(NoteOnDelete, waiting, "to be deleted by the user, to come back updated")
+		return true
+	}
+	return false
+}
+
+// orderUpdates puts those first that are missed least.
+func (p *planner) orderUpdates(candidates []*member) {
+	all := make([]standing, len(candidates))
+	for i, m := range candidates {
+		all[i] = newStanding(m)
+	}
+	sorted := pointers(all)
+	sortStandings(sorted)
+	for i, s := range sorted {
+		candidates[i] = s.member
+	}
+	p.prioritise(candidates)
+}
+
+func (p *planner) prioritise(candidates []*member) {
+	if err := Prioritise(candidates, (*member).labels, p.in.Priority); err != nil {
+		p.note(NotePriorityIgnored, "", err.Error())
+	}
+}
+
+func (p *planner) scattered(candidates []*member) []*member {
+	return Scatter(candidates, p.members, (*member).labels, p.in.Scatter)
+}
+
+// update walks along the candidates as far as the budget goes.
+func (p *planner) update(candidates []*member, b Budget) {
+	if p.in.UnavailableFirst {
+		partition(candidates, func(m *member) bool { return !m.available })
+	}
+	hooked := 0
+	for i, m := range candidates {
+		if !b.Take(m.available) {
+			p.noteWaiting(NoteUpdateLimited, len(candidates)-i, "to be updated: "+spent(max(b.Unavailable, b.UnderWay), b.Max))
+			break
+		}
+		p.plan.Update = append(p.plan.Update, *m.Instance)
+		if m.preparing && m.hooked(p.in.Hooks.InPlaceUpdate) {
+			hooked++
+		}
+	}
+	p.noteWaiting(NoteHooked, hooked, "for their inPlaceUpdate hook to let them go")
+}
+
+// partition brings those first for which something is true, and keeps the order else.
+func partition(all []*member, first func(*member) bool) {
+	slices.SortStableFunc(all, func(a, b *member) int { return compareBool(first(b), first(a)) })
+}
