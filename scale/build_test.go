@@ -22,11 +22,11 @@ func ago(d time.Duration) metav1.Time { return metav1.NewTime(now().Add(-d)) }
 
 type change = func(*corev1.Pod)
 
-// pod is available since an hour, and two hours old.
+// pod is available since an hour, two hours old, and alone on its node.
 func pod(name string, changes ...change) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: ago(2 * time.Hour), Labels: map[string]string{}, Annotations: map[string]string{}},
-		Spec:       corev1.PodSpec{NodeName: "node"},
+		Spec:       corev1.PodSpec{NodeName: "of-" + name},
 		Status: corev1.PodStatus{
 			Phase:             corev1.PodRunning,
 			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: ago(time.Hour)}},

@@ -84,9 +84,12 @@ func (p *planner) idle() bool {
 
 // conclude tells when to look again, and what for.
 func (p *planner) conclude() {
-	unavailable := 0
+	unavailable, terminating := 0, 0
 	for _, m := range p.members {
-		if !m.available && !m.leaving {
+		switch {
+		case m.Terminating:
+			terminating++
+		case !m.available && !m.leaving:
 			unavailable++
 		}
 		if m.wait > 0 && (p.plan.RequeueAfter == 0 || m.wait < p.plan.RequeueAfter) {
@@ -94,6 +97,7 @@ func (p *planner) conclude() {
 		}
 	}
 	if p.idle() && len(p.plan.Update) == 0 {
-		p.noteWaiting(NoteNotAvailable, unavailable, "until available")
+		p.noteWaiting(NoteNotAvailable, unavailable, "to become available")
+		p.noteWaiting(NoteWaitingForDeletion, terminating, "to be gone")
 	}
 }

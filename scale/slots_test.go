@@ -1,0 +1,206 @@
+package scale_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/scale"
+)
+
+// slots reads a notation, a slot a character: o is old, n updated, in capitals not ready; - is missing, t is
+// terminating, x is old and doomed, p is old and PreparingDelete, u is old and PreparingUpdate. Behind a bar are
+// instances that no slot has. They are named web-0, web-1, and so on.
+func slots(notation string) scale.Input {
+	wanted, _, _ := strings.Cut(notation, "|")
+	input := scale.Input{Now: now(), Slots: []string{}, Limits: scale.Limits{MaxUnavailable: 1, MaxUnavailableScaling: noLimit}}
+	for i, c := range strings.ReplaceAll(notation, "|", "") {
+		name := fmt.Sprintf("web-%d", i)
+		if i < len(wanted) {
+			input.Slots = append(input.Slots, name)
+		}
+		instance := old(name)
+		switch c {
+		case '-':
+			continue
+		case 'n', 'N':
+			instance.Updated = true
+		case 't':
+			instance.Terminating = true
+		case 'x':
+			instance.Doomed = true
+		case 'p':
+			in(pub.LifecycleStatePreparingDelete)(instance.Pods[0])
+		case 'u':
+			in(pub.LifecycleStatePreparingUpdate)(instance.Pods[0])
+		}
+		if c == 'O' || c == 'N' {
+			notReady(instance.Pods[0])
+		}
+		input.Instances = append(input.Instances, instance)
+	}
+	return input
+}
+
+type option = func(*scale.Input)
+
+func inOrder(i *scale.Input)            { i.InOrder = true }
+func unordered(i *scale.Input)          { i.Priority = &pub.UpdatePriorityStrategy{} }
+func unavailableFirst(i *scale.Input)   { i.UnavailableFirst = true }
+func preparingIsUpdated(i *scale.Input) { i.PreparingUpdateIsUpdated = true }
+func keep(partition int32) option       { return func(i *scale.Input) { i.Limits.Partition = partition } }
+
+func unavailable(n int32) option { return func(i *scale.Input) { i.Limits.MaxUnavailable = n } }
+
+func scalingOut(n int32) option      { return func(i *scale.Input) { i.Limits.MaxUnavailableScaling = n } }
+func updates(u scale.Updates) option { return func(i *scale.Input) { i.Updates = u } }
+func onlyUpdates(i *scale.Input)     { i.KeepCount = true }
+func preDelete(h *pub.LifecycleHook) option {
+	return func(i *scale.Input) { i.Hooks = &pub.Lifecycle{PreDelete: h} }
+}
+
+type slotCase struct {
+	why     string
+	slots   string
+	options []option
+	want    string
+}
+
+func testSlots(t *testing.T, cases map[string]slotCase) {
+	t.Helper()
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			input := slots(c.slots)
+			for _, o := range c.options {
+				o(&input)
+			}
+			if got := strings.ReplaceAll(story(compute(t, input)), "web-", ""); got != c.want {
+				t.Errorf("%s: %s: want %q, got %q", c.slots, c.why, c.want, got)
+			}
+		})
+	}
+}
+
+func TestSlotsCreate(t *testing.T) {
+	testSlots(t, map[string]slotCase{
+		"none":                     {"nothing is wanted", "", nil, ""},
+		"all":                      {"at once", "---", nil, "create 0+ 1+ 2+"},
+		"in order":                 {"the first", "---", []option{inOrder}, "create 0+"},
+		"in order, the next":       {"when the first is available", "n--", []option{inOrder}, "create 1+"},
+		"in order, not yet":        {"the first is not ready", "N--", []option{inOrder}, "(NotAvailable)"},
+		"in order, a gap":          {"it is filled before all else", "n-Nn", []option{inOrder}, "create 1+"},
+		"in order, terminating":    {"its name is taken until it is gone", "nt-", []option{inOrder}, "(WaitingForDeletion)"},
+		"limited":                  {"two at a time", "-----", []option{scalingOut(2)}, "create 0+ 1+ (ScaleUpLimited)"},
+		"limited, one is ready":    {"one more", "nN---", []option{scalingOut(2)}, "create 2+ (ScaleUpLimited)"},
+		"limited, from three":      {"to five", "nnn-------", []option{scalingOut(2)}, "create 3+ 4+ (ScaleUpLimited)"},
+		"limited, none may":        {"the rest goes on", "oo--", []option{scalingOut(0), unavailable(3)}, "update 1 (ScaleUpLimited UpdateLimited)"},
+		"the first stay old":       {"they come back old", "-oo--", []option{keep(3)}, "create 0 3+ 4+"},
+		"a partition above all":    {"all are old", "--", []option{keep(9)}, "create 0 1"},
+		"a partition below none":   {"none is old", "--", []option{keep(-9)}, "create 0+ 1+"},
+		"any may stay old":         {"as many as are to be", "o--n-", []option{keep(2), unordered}, "create 1 2+ 4+"},
+		"any, enough are old":      {"none more", "-o-o", []option{keep(2), unordered}, "create 0+ 2+"},
+		"any, one is held":         {"it counts as updated where that is wished", "-uo", []option{keep(2), unordered, preparingIsUpdated}, "create 0"},
+		"any, one is held and old": {"else it does not", "-uo", []option{keep(2), unordered}, "create 0+"},
+		"on delete":                {"they come back updated", "-o-", []option{keep(3), updates(scale.UpdatesOnDelete)}, "create 0+ 2+"},
+		"paused":                   {"the partition holds", "-o-", []option{keep(2), updates(scale.UpdatesPaused)}, "create 0 2+"},
+		"only updates":             {"scaling failed", "-o", []option{onlyUpdates, unavailable(2)}, "update 1"},
+	})
+}
+
+func TestSlotsDelete(t *testing.T) {
+	testSlots(t, map[string]slotCase{
+		"all":                          {"at once, the last first", "n|nn", nil, "delete 2 1"},
+		"by number":                    {"10 is after 9", "|nnnnnnnnnnn", nil, "delete 10 9 8 7 6 5 4 3 2 1 0"},
+		"in order":                     {"the last", "n|nn", []option{inOrder}, "delete 2"},
+		"in order, the last goes":      {"until it is gone", "n|nt", []option{inOrder}, "(WaitingForDeletion)"},
+		"in order, the last is broken": {"it goes", "n|nN", []option{inOrder}, "delete 2"},
+		"in order, two are broken":     {"the first of them may be what the last needs", "n|NN", []option{inOrder}, "(NotAvailable)"},
+		"in order, the first is":       {"the last goes before it", "n|Nn", []option{inOrder}, "delete 2"},
+		"in order, a wanted one is":    {"none goes", "N|nn", []option{inOrder}, "(NotAvailable)"},
+		"in order, one is missing":     {"it comes first", "-|nn", []option{inOrder}, "create 0+"},
+		"all, one is missing":          {"never both in one plan", "-|n", nil, "create 0+"},
+		"all, one is going":            {"it is not deleted twice", "n|tn", nil, "delete 2"},
+		"doomed":                       {"as many as may be unavailable, from the last", "xxxoox", []option{keep(6), unavailable(3)}, "delete 5 2 1 (DeleteLimited)"},
+		"doomed, and others are not":   {"no budget is left", "oxN", []option{keep(2)}, "(DeleteLimited NotAvailable)"},
+		"doomed, paused":               {"later", "xn", []option{updates(scale.UpdatesPaused)}, "(DeleteLimited Paused)"},
+		"doomed, in order":             {"when all are available", "xno", []option{inOrder, keep(1)}, "delete 0"},
+		"doomed, in order, broken":     {"not before", "xN", []option{inOrder, keep(1)}, "(NotAvailable)"},
+		"wanted again":                 {"the deletion is taken back", "pn", []option{keep(1)}, "restore 0"},
+		"on its way to be updated":     {"it goes on", "np", nil, "delete 1"},
+		"marked not ready":             {"there is no simple way back", "pn", []option{keep(1), preDelete(&pub.LifecycleHook{MarkPodNotReady: true})}, "delete 0"},
+		"held":                         {"it waits for the hook", "np", []option{preDelete(&pub.LifecycleHook{LabelsHandler: map[string]string{pub.LifecycleStateKey: "PreparingDelete"}})}, "(Hooked)"},
+		"held, in order":               {"so do the others", "n|np", []option{inOrder, preDelete(&pub.LifecycleHook{LabelsHandler: map[string]string{pub.LifecycleStateKey: "PreparingDelete"}})}, "(Hooked)"},
+		"let go, in order":             {"it goes", "n|np", []option{inOrder}, "delete 2"},
+	})
+}
+
+func TestSlotsUpdate(t *testing.T) {
+	testSlots(t, map[string]slotCase{
+		"one at a time":                {"the last", "ooo", nil, "update 2 (UpdateLimited)"},
+		"the next":                     {"when the last is available", "oon", nil, "update 1 (UpdateLimited)"},
+		"not yet":                      {"the last is not", "ooN", nil, "(UpdateLimited NotAvailable)"},
+		"to the partition":             {"not below it", "oooooo", []option{keep(3), unavailable(2)}, "update 5 4 (UpdateLimited)"},
+		"to the partition, the rest":   {"not below it", "oooonn", []option{keep(3), unavailable(2)}, "update 3"},
+		"to the partition, done":       {"nothing is left", "ooonnn", []option{keep(3), unavailable(2)}, ""},
+		"one is terminating":           {"it is unavailable", "tooooo", []option{unavailable(2)}, "update 5 (UpdateLimited)"},
+		"two are":                      {"no budget is left", "totooo", []option{unavailable(2)}, "(UpdateLimited WaitingForDeletion)"},
+		"broken":                       {"it goes, as it is reached", "ooO", nil, "update 2 (UpdateLimited)"},
+		"broken below":                 {"it is not reached", "oOo", nil, "(UpdateLimited NotAvailable)"},
+		"broken below, repaired first": {"where that is wished", "oOo", []option{unavailableFirst}, "update 1 (UpdateLimited)"},
+		"in order, broken":             {"nothing is updated", "ooO", []option{inOrder}, "(UpdateLimited NotAvailable)"},
+		"in order, repaired":           {"where that is wished, and only that", "oOo", []option{inOrder, unavailableFirst, unavailable(3)}, "update 1 (UpdateLimited)"},
+		"in order":                     {"as all are available", "oon", []option{inOrder}, "update 1 (UpdateLimited)"},
+		"paused":                       {"nothing", "oo", []option{updates(scale.UpdatesPaused)}, "(Paused)"},
+		"on delete":                    {"nothing", "oo", []option{updates(scale.UpdatesOnDelete)}, "(OnDelete)"},
+		"never back":                   {"a raised partition moves nothing", "nnnn", []option{keep(3), unavailable(2)}, ""},
+		"any":                          {"two are updated, so two are left", "oooooonnoo", []option{keep(6), unordered, unavailable(9)}, "update 9 8"},
+		"any, more than enough":        {"nothing is left", "nno", []option{keep(2), unordered, unavailable(9)}, ""},
+		"any, one is held":             {"it goes before the others", "uoo", []option{keep(2), unordered, preparingIsUpdated, unavailable(9)}, "update 0"},
+		"in its place, one is held":    {"without a priority the place counts", "ouo", []option{keep(1), preparingIsUpdated, unavailable(9)}, "update 2 1"},
+	})
+	input := slots("oooo")
+	unordered(&input)
+	input.Priority.WeightPriority = []pub.UpdatePriorityWeightTerm{{Weight: 1, MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{"first": "yes"}}}}
+	labelled("first", "yes")(input.Instances[1].Pods[0])
+	keep(2)(&input)
+	unavailable(4)(&input)
+	if got := names(compute(t, input).Update); got != "web-1 web-3" {
+		t.Errorf("by weight, then the last: got %s", got)
+	}
+}
+
+// TestSlotsWait has an instance that becomes available by itself.
+func TestSlotsWait(t *testing.T) {
+	input := slots("nn-")
+	input.InOrder, input.MinReadySeconds = true, 60
+	readySince(50 * time.Second)(input.Instances[1].Pods[0])
+	plan := compute(t, input)
+	if len(plan.Create) > 0 || plan.RequeueAfter != 10*time.Second || plan.Notes[0].Object != "web-1" {
+		t.Errorf("web-2 waits 10s for web-1: got %+v", plan)
+	}
+	input.InOrder = false
+	if got := births(compute(t, input).Create); got != "web-2+" {
+		t.Errorf("it does not without an order: got %s", got)
+	}
+}
+
+// TestSlotsOfNodes has a slot a node, and any node may keep its old instance: what a DaemonSet without surge does.
+func TestSlotsOfNodes(t *testing.T) {
+	nodes := []option{unordered, unavailableFirst}
+	testSlots(t, map[string]slotCase{
+		"two at a time":                 {"of five", "ooooo", append(nodes, unavailable(2)), "update 4 3 (UpdateLimited)"},
+		"they come back":                {"when they are gone", "ooo--", append(nodes, unavailable(2)), "create 3+ 4+"},
+		"they are not ready":            {"so the others wait", "oooNN", append(nodes, unavailable(2)), "(UpdateLimited NotAvailable)"},
+		"all are broken":                {"all go at once", "OOOOO", append(nodes, unavailable(2)), "update 4 3 2 1 0"},
+		"some are broken":               {"they go, and they are the budget", "OoOo", append(nodes, unavailable(3)), "update 2 0 3 (UpdateLimited)"},
+		"one stays old, one is updated": {"of three, the last", "noo", append(nodes, keep(1), unavailable(9)), "update 2"},
+		"two stay old, one is updated":  {"of four, the last", "onoo", append(nodes, keep(2), unavailable(9)), "update 3"},
+		"one is terminating":            {"the others go", "ont", append(nodes, unavailable(9)), "update 0"},
+		"nodes do not count any more":   {"their pods go without a budget", "ooo|OO", append(nodes, unavailable(1)), "delete 4 3"},
+		"once they go":                  {"they hold up nothing", "ooo|tt", append(nodes, unavailable(1)), "update 2 (UpdateLimited)"},
+	})
+}
