@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -27,6 +28,7 @@ type turn struct {
 	// revisions by name; pods are led from current to update.
 	revisions       map[string]*appsv1.ControllerRevision
 	current, update *appsv1.ControllerRevision
+	limits          scale.Limits
 
 	options inplace.Options
 	rules   inplace.Rules
@@ -57,11 +59,17 @@ func (t *turn) reconcile() error {
 	if err != nil {
 		return err
 	}
-	t.plan, err = scale.Compute(t.input(limits))
+	t.limits = limits
+	t.limits.NoRollback = t.current == t.update // then there is nothing to go back to
+	plan, err := scale.Compute(t.input())
 	if err != nil {
 		return err
 	}
-	t.lookAgain(t.plan.RequeueAfter)
+	if moved, err := t.settle(plan); moved || err != nil {
+		return err // what is available is another number now
+	}
+	t.plan = plan
+	t.lookAgain(plan.RequeueAfter)
 	if err := t.carryOut(); err != nil {
 		return err
 	}
@@ -96,24 +104,39 @@ func (t *turn) resolve(have []*appsv1.ControllerRevision) (wrote bool, err error
 	return false, nil
 }
 
-// lead takes every pod one step on in what has begun with it, an update or its lifecycle.
+// lead takes every pod on in an update that has begun with it.
 func (t *turn) lead() error {
 	var errs []error
 	for _, pod := range t.active() {
-		errs = append(errs, t.leadPod(pod))
+		_, err := t.follow(pod, func(pod *corev1.Pod) (inplace.Action, error) {
+			return inplace.Step(pod, t.rules, t.now)
+		})
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-func (t *turn) leadPod(pod *corev1.Pod) error {
-	pod, err := t.follow(pod, func(pod *corev1.Pod) (inplace.Action, error) {
-		return inplace.Step(pod, t.rules, t.now)
-	})
-	if err != nil {
-		return err
+// settle moves pods to where their lifecycle has come, and says whether it moved any.
+func (t *turn) settle(plan scale.Plan) (moved bool, err error) {
+	var errs []error
+	for _, pod := range t.active() {
+		s := t.situation(pod)
+		s.AtTarget = !t.mayMove(pod, plan)
+		move := lifecycle.Settle(s)
+		moved = moved || move.To != ""
+		errs = append(errs, t.move(pod, move))
 	}
-	move := lifecycle.Settle(t.situation(pod))
-	return t.move(pod, move)
+	return moved, errors.Join(errs...)
+}
+
+// mayMove says whether pods such as this one are to go to the other revision. A hook that holds it before that goes
+// on holding it then.
+func (t *turn) mayMove(pod *corev1.Pod, plan scale.Plan) bool {
+	updated := pod.Labels[pub.PodRevisionLabelKey] == t.update.Name
+	if t.Spec.Slots {
+		return !updated && slices.Index(t.slots(), pod.Name) >= int(t.limits.Partition)
+	}
+	return plan.Difference.Update > 0 && !updated || plan.Difference.Update < 0 && updated
 }
 
 // follow does what it is told to do with a pod, until that is to wait.
@@ -144,16 +167,13 @@ func (t *turn) follow(pod *corev1.Pod, next func(*corev1.Pod) (inplace.Action, e
 
 func (t *turn) situation(pod *corev1.Pod) lifecycle.Situation {
 	completed, _ := inplace.Completed(pod, t.rules)
-	return lifecycle.Situation{
-		Pod: pod, Hooks: t.Spec.Hooks, NeedsNode: true, Completed: completed,
-		AtTarget: pod.Labels[pub.PodRevisionLabelKey] == t.update.Name,
-	}
+	return lifecycle.Situation{Pod: pod, Hooks: t.Spec.Hooks, NeedsNode: true, Completed: completed}
 }
 
 // input is the workload as a planner sees it.
-func (t *turn) input(limits scale.Limits) scale.Input {
+func (t *turn) input() scale.Input {
 	in := scale.Input{
-		Now: t.now, Limits: limits, MinReadySeconds: t.Spec.MinReadySeconds, Hooks: t.Spec.Hooks, Instances: t.instances(),
+		Now: t.now, Limits: t.limits, MinReadySeconds: t.Spec.MinReadySeconds, Hooks: t.Spec.Hooks, Instances: t.instances(),
 	}
 	if t.Spec.Paused {
 		in.Updates = scale.UpdatesPaused

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,27 +23,27 @@ func (o *owner) step(pod *corev1.Pod) {
 	if hooks == nil {
 		return
 	}
-	after := pod.DeepCopy()
 	state := lifecycle.StateOf(pod)
-	switch {
-	case pod.DeletionTimestamp != nil || state == pub.LifecycleStatePreparingDelete:
-		letGo(after, hooks.PreDelete)
-		if pod.DeletionTimestamp != nil {
-			letGo(after, hooks.InPlaceUpdate)
-		}
-	case state == pub.LifecycleStatePreparingUpdate:
-		letGo(after, hooks.InPlaceUpdate)
-	case state == pub.LifecycleStatePreparingNormal:
-		putOn(after, hooks.PreNormal)
-	case state == pub.LifecycleStateUpdated:
-		putOn(after, hooks.InPlaceUpdate)
-	}
 	key := string(pod.UID) + string(state)
 	if _, seen := o.since[key]; !seen {
 		o.since[key] = o.tick
 	}
 	if o.tick < o.since[key]+o.settings.hook {
 		return
+	}
+	after := pod.DeepCopy()
+	switch {
+	case pod.DeletionTimestamp != nil:
+		letGo(after, hooks.PreDelete)
+		letGo(after, hooks.InPlaceUpdate)
+	case state == pub.LifecycleStatePreparingDelete:
+		letGo(after, hooks.PreDelete)
+	case state == pub.LifecycleStatePreparingUpdate:
+		letGo(after, hooks.InPlaceUpdate)
+	case state == pub.LifecycleStatePreparingNormal:
+		putOn(after, hooks.PreNormal)
+	case state == pub.LifecycleStateUpdated:
+		putOn(after, hooks.InPlaceUpdate)
 	}
 	o.must(o.server.replace(write{by: "hook", verb: "answer", before: pod, after: after}))
 	if o.server.pod(pod.Name) != pod {
@@ -64,9 +65,7 @@ func putOn(pod *corev1.Pod, hook *pub.LifecycleHook) {
 	if hook == nil {
 		return
 	}
-	for key, value := range hook.LabelsHandler {
-		pod.Labels[key] = value
-	}
+	maps.Copy(pod.Labels, hook.LabelsHandler)
 	for _, f := range hook.FinalizersHandler {
 		if !slices.Contains(pod.Finalizers, f) {
 			pod.Finalizers = append(pod.Finalizers, f)

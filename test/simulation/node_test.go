@@ -16,6 +16,8 @@ import (
 type nodes struct {
 	*world
 	runs map[types.UID]map[string]*run
+	// calm are the pods, as they are, with which a node has nothing to do until somebody changes them.
+	calm map[types.UID]*corev1.Pod
 	// daemon tells what the containers run, and restarts those whose environment changed.
 	daemon bool
 }
@@ -34,7 +36,7 @@ type run struct {
 
 // step is one look of the kubelet at one of its pods.
 func (n *nodes) step(pod *corev1.Pod) {
-	if pod.Spec.NodeName == "" {
+	if pod.Spec.NodeName == "" || n.calm[pod.UID] == pod {
 		return
 	}
 	if pod.DeletionTimestamp != nil {
@@ -60,6 +62,14 @@ func (n *nodes) step(pod *corev1.Pod) {
 	n.must(n.server.replace(write{by: "node", verb: "status", before: pod, after: after}))
 	if n.daemon {
 		n.report(n.server.pod(pod.Name), runs)
+	}
+	for _, r := range runs {
+		if r.next > n.tick {
+			return
+		}
+	}
+	if n.server.pod(pod.Name) == pod {
+		n.calm[pod.UID] = pod
 	}
 }
 

@@ -69,6 +69,12 @@ func apply(raw []byte, c change) ([]byte, error) {
 			return nil, apierrors.NewGenericServerResponse(422, "", schema.GroupResource{}, "", err.Error(), 0, false)
 		}
 		return raw, nil
+	case types.MergePatchType:
+		raw, err := jsonpatch.MergePatch(raw, c.data)
+		if err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+		return raw, nil
 	case types.StrategicMergePatchType:
 		raw, err := strategicpatch.StrategicMergePatch(raw, c.data, corev1.Pod{})
 		if err != nil {

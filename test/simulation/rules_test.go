@@ -53,10 +53,8 @@ func (r *rules) answered(err error) {
 
 // failed says whether a turn may end like this.
 func (r *rules) failed(err error) {
-	for _, line := range strings.Split(err.Error(), "\n") {
-		if r.settings.lag == 0 && r.dies.at == 0 {
-			r.fail("a turn fails although what it saw was new: %s", line)
-		}
+	if r.settings.lag == 0 {
+		r.fail("a turn fails although what it saw was new: %v", err)
 	}
 	if apierrors.IsBadRequest(err) || strings.Contains(err.Error(), "a patch of") {
 		r.fail("no server takes this: %v", err)
@@ -168,7 +166,7 @@ func (r *rules) keepsPartition(w write) {
 	}
 	update := r.last.update.Name
 	revisionOf := func(pod *corev1.Pod) string { return pod.Labels[pub.PodRevisionLabelKey] }
-	if w.before != nil && revisionOf(w.before) == revisionOf(w.after) {
+	if r.last.update == r.last.current || w.before != nil && revisionOf(w.before) == revisionOf(w.after) {
 		return
 	}
 	l, err := r.seen.workload.Spec.limits()
@@ -179,7 +177,7 @@ func (r *rules) keepsPartition(w write) {
 		var at int32
 		_, err := fmt.Sscanf(w.after.Name, r.seen.workload.Name+"-%d", &at)
 		r.check(err)
-		if updated(w.after) != (at >= l.Partition) && r.last.update != r.last.current && updated(w.after) {
+		if updated(w.after) && at < l.Partition {
 			r.fail("%s goes to the new revision, below the partition of %d", w.after.Name, l.Partition)
 		}
 		return
@@ -263,7 +261,9 @@ func (r *rules) available(name string, instead *corev1.Pod) int32 {
 
 // instances is how many there are of which something is true of all pods.
 func (r *rules) instances(is func(*corev1.Pod) bool) int32 {
-	return r.tally(func(group []*corev1.Pod) bool { return !slices.ContainsFunc(group, func(p *corev1.Pod) bool { return !is(p) }) })
+	return r.tally(func(group []*corev1.Pod) bool {
+		return !slices.ContainsFunc(group, func(p *corev1.Pod) bool { return !is(p) })
+	})
 }
 
 // instancesWith is how many there are of which something is true of a pod.

@@ -176,7 +176,7 @@ func (l *tale) count() {
 	if ending > 0 {
 		text += fmt.Sprintf(", %d ending", ending)
 	}
-	if text != l.counts {
+	if text != l.counts && (len(versions) > 0 || l.counts != "") {
 		l.counts = text
 		l.say("", "= %s", text)
 	}

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"maps"
 	"math"
 	"strings"
 
@@ -99,19 +100,17 @@ func withEnv(t corev1.PodTemplateSpec, value string) corev1.PodTemplateSpec {
 
 // fed gives the container a variable that is fed from a label.
 func fed(t corev1.PodTemplateSpec, value string) corev1.PodTemplateSpec {
-	t.Labels["level"] = value
+	t.Labels = map[string]string{"app": "shop", "level": value}
 	t.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "LEVEL", ValueFrom: &corev1.EnvVarSource{
 		FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['level']"},
 	}}}
 	return t
 }
 
-// hookLabels are those that pods are born with when a hook is to hold them later.
+// hooked gives pods from their birth what a hook holds them by later.
 func hooked(t corev1.PodTemplateSpec, hooks ...*pub.LifecycleHook) corev1.PodTemplateSpec {
 	for _, h := range hooks {
-		for key, value := range h.LabelsHandler {
-			t.Labels[key] = value
-		}
+		maps.Copy(t.Labels, h.LabelsHandler)
 		t.Finalizers = append(t.Finalizers, h.FinalizersHandler...)
 	}
 	return t

@@ -69,7 +69,7 @@ func newWorld(t testing.TB, seed uint64, s settings, first spec) *world {
 	w := &world{TB: t, seed: seed, random: rand.New(rand.NewPCG(seed, 1)), settings: s, script: map[int]func(*world){}}
 	w.settings.nodes, w.settings.delay = max(s.nodes, 1), max(s.delay, 1)
 	w.server = &server{now: w.now, pods: map[string]*object{}, workload: workload{Name: "shop", Spec: first}, watch: w.watch}
-	w.nodes = &nodes{world: w, runs: map[types.UID]map[string]*run{}, daemon: s.daemon}
+	w.nodes = &nodes{world: w, runs: map[types.UID]map[string]*run{}, calm: map[types.UID]*corev1.Pod{}, daemon: s.daemon}
 	w.owner = &owner{world: w, since: map[string]int{}}
 	w.rules = newRules(w)
 	w.tale = &tale{world: w}
@@ -77,7 +77,9 @@ func newWorld(t testing.TB, seed uint64, s settings, first spec) *world {
 	return w
 }
 
-func (w *world) now() metav1.Time { return metav1.NewTime(epoch.Add(time.Duration(w.tick) * time.Second)) }
+func (w *world) now() metav1.Time {
+	return metav1.NewTime(epoch.Add(time.Duration(w.tick) * time.Second))
+}
 
 // delay is how long something takes.
 func (w *world) delay() int { return 1 + w.random.IntN(w.settings.delay) }
