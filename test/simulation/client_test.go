@@ -13,6 +13,9 @@ type client struct {
 	cache *snapshot
 	// wrote is the version of the last write.
 	wrote int64
+	// firsts are the writes that were the first of a turn.
+	firsts []int
+	begun  bool
 }
 
 // death ends a process in the middle of whatever it does.
@@ -22,6 +25,7 @@ type death struct{}
 func (c *client) read() *snapshot {
 	c.refresh()
 	c.rules.reads(c.cache)
+	c.begun = false
 	return c.cache
 }
 
@@ -41,6 +45,9 @@ func (c *client) refresh() {
 // write makes one write, unless the process dies before, and ends it where it dies after.
 func (c *client) write(do func()) {
 	c.writes++
+	if !c.begun {
+		c.begun, c.firsts = true, append(c.firsts, c.writes)
+	}
 	if c.writes == c.dies.at && !c.dies.after {
 		c.tale.say("controller", "dies before its next write")
 		panic(death{})

@@ -10,18 +10,23 @@ import (
 )
 
 // TestDeath plays every story over and over, and lets the controller die at each of its writes: once before the server
-// has it, once after. The story ends as if nothing had happened.
+// has it, once after. The story ends as if nothing had happened. To die before a write is to die after the one that
+// went before it in the same turn, so this is tried only with the first write of a turn.
 func TestDeath(t *testing.T) {
 	for name, s := range stories() {
 		t.Run(name, func(t *testing.T) {
 			whole := s.play(t, seedOfStories)
+			hurried := slices.ContainsFunc(s.then, func(d deed) bool { return d.after > 0 })
 			for at := 1; at <= whole.writes; at++ {
 				for _, after := range []bool{false, true} {
+					if !after && !slices.Contains(whole.client.firsts, at) {
+						continue
+					}
 					w := newWorld(t, seedOfStories, s.settings, s.spec)
 					w.dies.at, w.dies.after = at, after
 					s.run(w)
-					if diff := cmp.Diff(whole.outcome(), w.outcome()); diff != "" {
-						t.Fatalf("%swrite %d, dead after it: %v: another end (-whole +got):\n%s", w.tale.text(), at, after, diff)
+					if diff := cmp.Diff(whole.outcome(hurried), w.outcome(hurried)); diff != "" {
+						w.fail("another end after death at write %d, after it: %v (-whole +got):\n%s", at, after, diff)
 					}
 				}
 			}
@@ -29,20 +34,26 @@ func TestDeath(t *testing.T) {
 	}
 }
 
-// outcome is all that counts in the end.
-func (w *world) outcome() string {
+// outcome is all that counts in the end. Where the user acts in the middle of something, it depends on how far that has
+// come which pods are made, and how often containers start again.
+func (w *world) outcome(hurried bool) string {
 	var lines []string
 	for _, o := range w.server.pods {
-		pod := o.pod
-		line := fmt.Sprintf("%s %s %s", versionOf(&pod.ObjectMeta), stateOf(&pod.ObjectMeta), pod.Status.Phase)
-		for _, c := range pod.Status.ContainerStatuses {
-			line += fmt.Sprintf(" %s restarted %d times", c.Image, c.RestartCount)
+		line := fmt.Sprintf("%s %s", versionOf(&o.pod.ObjectMeta), stateOf(&o.pod.ObjectMeta))
+		for _, c := range o.pod.Status.ContainerStatuses {
+			line += " " + c.Image
+			if !hurried {
+				line += fmt.Sprintf(", restarted %d times", c.RestartCount)
+			}
 		}
-		for _, c := range pod.Status.Conditions {
-			line += fmt.Sprintf(" %s=%s", c.Type, c.Status)
+		for _, gate := range o.pod.Spec.ReadinessGates {
+			line += fmt.Sprintf(" %s=%s", gate.ConditionType, conditionOf(o.pod, gate.ConditionType))
 		}
 		lines = append(lines, line)
 	}
 	slices.Sort(lines)
-	return fmt.Sprintf("%d pods were made\n%s\n", w.rules.created, strings.Join(lines, "\n"))
+	if !hurried {
+		lines = append(lines, fmt.Sprintf("%d pods were made", w.rules.created))
+	}
+	return strings.Join(lines, "\n")
 }

@@ -24,6 +24,9 @@ func (o *owner) step(pod *corev1.Pod) {
 		return
 	}
 	state := lifecycle.StateOf(pod)
+	if pod.DeletionTimestamp == nil && (state == pub.LifecycleStateNormal || state == pub.LifecycleStateUpdating) {
+		return
+	}
 	key := string(pod.UID) + string(state)
 	if _, seen := o.since[key]; !seen {
 		o.since[key] = o.tick

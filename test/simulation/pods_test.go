@@ -201,29 +201,44 @@ func (t *turn) doom(pod *corev1.Pod) error {
 	}})
 }
 
-// move writes a move of the lifecycle, if there is any.
+// move writes a move of the lifecycle, if there is any. The state comes last: as long as it is not written, whoever
+// looks next begins from here again.
 func (t *turn) move(pod *corev1.Pod, m lifecycle.Move) error {
 	if m.To == "" {
 		return nil
 	}
-	if m.Hold != "" {
-		conditions, err := lifecycle.Hold(pod, pub.LifecycleUserAgent, m.Hold, t.now)
-		if err != nil {
-			return err
-		}
-		if err := t.writeConditions(pod, conditions); err != nil {
-			return err
-		}
+	if err := t.hold(pod, m.Hold); err != nil {
+		return err
+	}
+	if err := t.release(pod, m.Release); err != nil {
+		return err
 	}
 	data, err := m.Patch(pod, t.now)
 	if err != nil {
 		return err
 	}
-	pod, err = t.patch(change{pod: pod.Name, kind: types.StrategicMergePatchType, data: data})
-	if err != nil || m.Release == "" {
+	_, err = t.patch(change{pod: pod.Name, kind: types.StrategicMergePatchType, data: data})
+	return err
+}
+
+// hold keeps a pod not ready, for a reason that is not empty.
+func (t *turn) hold(pod *corev1.Pod, key string) error {
+	if key == "" {
+		return nil
+	}
+	conditions, err := lifecycle.Hold(pod, pub.LifecycleUserAgent, key, t.now)
+	if err != nil {
 		return err
 	}
-	conditions, err := lifecycle.Release(pod, pub.LifecycleUserAgent, m.Release, t.now)
+	return t.writeConditions(pod, conditions)
+}
+
+// release ends what keeps a pod not ready.
+func (t *turn) release(pod *corev1.Pod, key string) error {
+	if key == "" {
+		return nil
+	}
+	conditions, err := lifecycle.Release(pod, pub.LifecycleUserAgent, key, t.now)
 	if err != nil {
 		return err
 	}

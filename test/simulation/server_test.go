@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -97,9 +98,11 @@ func (s *server) create(by string, pod *corev1.Pod) (*corev1.Pod, error) {
 	pod.UID = types.UID("uid-" + pod.ResourceVersion)
 	pod.Generation = 1
 	pod.Status = corev1.PodStatus{Phase: corev1.PodPending}
-	if err := s.store(pod); err != nil {
-		return nil, err
+	raw, err := json.Marshal(pod)
+	if err != nil {
+		return nil, fmt.Errorf("encode pod: %w", err)
 	}
+	s.pods[pod.Name] = &object{pod: pod, raw: raw}
 	s.watch(write{by: by, verb: "create", after: pod})
 	return pod, nil
 }
@@ -112,31 +115,20 @@ func letters(n int) string {
 	return letters(n/26) + letters(n%26)
 }
 
-func (s *server) store(pod *corev1.Pod) error {
-	raw, err := json.Marshal(pod)
-	if err != nil {
-		return fmt.Errorf("encode pod: %w", err)
-	}
-	s.pods[pod.Name] = &object{pod: pod, raw: raw}
-	return nil
-}
-
 // replace stores a changed pod, if it is one.
 func (s *server) replace(w write) (*corev1.Pod, error) {
-	raw, err := json.Marshal(w.after)
-	if err != nil {
-		return nil, fmt.Errorf("encode pod: %w", err)
-	}
-	if bytes.Equal(raw, s.pods[w.before.Name].raw) {
+	if apiequality.Semantic.DeepEqual(w.before, w.after) {
 		if w.after = w.before; w.by == "controller" {
 			s.watch(w) // it asked for nothing, but it asked
 		}
 		return w.before, nil
 	}
 	w.after.ResourceVersion = s.next()
-	if err := s.store(w.after); err != nil {
-		return nil, err
+	raw, err := json.Marshal(w.after)
+	if err != nil {
+		return nil, fmt.Errorf("encode pod: %w", err)
 	}
+	s.pods[w.after.Name] = &object{pod: w.after, raw: raw}
 	if w.after.DeletionTimestamp != nil && len(w.after.Finalizers) == 0 && w.after.Spec.NodeName == "" {
 		delete(s.pods, w.after.Name)
 	}

@@ -219,6 +219,13 @@ func hookStories() map[string]story {
 			spec:  of(2, "1").with(before(&pub.Lifecycle{InPlaceUpdate: drain}, drain)), settings: settings{hook: 20},
 			then: []deed{wants("v2"), wants("v1").in(6)},
 		},
+		"hook-update-taken-back-not-ready": {
+			shows: "The same with a hook that takes the pod out of traffic: it goes back into traffic.",
+			spec: of(2, "1").with(before(&pub.Lifecycle{InPlaceUpdate: marked}, marked)).with(func(s *spec) {
+				s.Template.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: pub.KruisePodReadyConditionType}}
+			}), settings: settings{hook: 20},
+			then: []deed{wants("v2"), wants("v1").in(6)},
+		},
 		"hook-update-partition-raised": {
 			shows: "The partition is raised, so that an updated pod has to go back, and a hook holds it before that.",
 			spec:  of(3, "1").with(before(&pub.Lifecycle{InPlaceUpdate: drain}, drain)).with(func(s *spec) { s.Partition = "1" }), settings: settings{hook: 5},
@@ -242,7 +249,7 @@ func hookStories() map[string]story {
 
 func shapeStories() map[string]story {
 	env := set("wants v2 with another variable", func(s *spec) { s.Template = withEnv(templateOf("v2"), "high") })
-	groups := of(3, "1").with(func(s *spec) { s.Size = 3 })
+	groups := of(2, "1").with(func(s *spec) { s.Size = 3 })
 	slots := of(4, "1").with(func(s *spec) { s.Slots = true })
 	ordered := slots.with(func(s *spec) { s.InOrder = true })
 	return map[string]story{
@@ -253,7 +260,7 @@ func shapeStories() map[string]story {
 		},
 		"groups-recreate": {
 			shows: "Groups of a leader and two workers are recreated as one.",
-			spec:  groups.with(func(s *spec) { s.Replicas = 2 }),
+			spec:  groups,
 			then:  []deed{env},
 		},
 		"slots": {
