@@ -157,7 +157,7 @@ func (t *turn) follow(pod *corev1.Pod, next func(*corev1.Pod) (inplace.Action, e
 				return nil, err
 			}
 		case inplace.DoRecreate:
-			return pod, t.doom(pod)
+			return pod, t.recreate(pod)
 		default:
 			t.lookAgain(action.After)
 			return pod, nil
@@ -179,7 +179,7 @@ func (t *turn) input() scale.Input {
 		in.Updates = scale.UpdatesPaused
 	}
 	if t.Spec.Slots {
-		in.Slots, in.InOrder = t.slots(), t.Spec.InOrder
+		in.Slots, in.InOrder, in.UnavailableFirst = t.slots(), t.Spec.InOrder, true
 	}
 	return in
 }

@@ -26,8 +26,10 @@ type nodes struct {
 type run struct {
 	up bool
 	// next is the tick of what comes next: the start of one that is down, readiness of one that is up.
-	next     int
-	image    string
+	next  int
+	image string
+	// wanted is the image that one that is down will start with: what the node saw when it began to.
+	wanted   string
 	id       string
 	restarts int32
 	env      uint64
@@ -53,7 +55,7 @@ func (n *nodes) step(pod *corev1.Pod) {
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
 		if runs[c.Name] == nil {
-			runs[c.Name] = &run{next: n.tick + n.delay()}
+			runs[c.Name] = &run{next: n.tick + n.delay(), wanted: c.Image}
 		}
 		n.drive(pod, c, runs[c.Name])
 	}
@@ -84,19 +86,35 @@ func (n *nodes) drive(pod *corev1.Pod, c *corev1.Container, r *run) {
 	n.check(err)
 	switch {
 	case r.up && r.image != c.Image:
-		n.rules.restarting(pod, c)
-		r.up, r.next = false, n.tick+n.delay()
+		n.rules.restarting(pod)
+		r.up, r.wanted, r.next = false, c.Image, n.tick+n.delay()
 	case r.up && n.daemon && r.env != env && conditionOf(pod, pub.InPlaceUpdateReady) == corev1.ConditionFalse:
-		r.up, r.next = false, n.tick+n.delay()
-	case !r.up && n.tick >= r.next && !missing(c.Image):
+		r.up, r.wanted, r.next = false, c.Image, n.tick+n.delay()
+	case !r.up && missing(r.wanted):
+		r.wanted = c.Image // it looks again each time that it tries
+	case !r.up && n.tick >= r.next:
 		if r.id != "" {
 			r.restarts++
 		}
-		r.up, r.image, r.id, r.env = true, c.Image, fmt.Sprintf("containerd://%s-%d", pod.UID, r.restarts), env
-		r.hashes.PlainHash, _, err = inplace.PlainHashes(c)
+		r.up, r.image, r.id, r.env = true, r.wanted, fmt.Sprintf("containerd://%s-%d", pod.UID, r.restarts), env
+		started := *c
+		started.Image = r.image
+		r.hashes.PlainHash, _, err = inplace.PlainHashes(&started)
 		n.check(err)
 		r.hashes.ExtractedEnvFromMetadataHash = env
 		r.next = n.tick + n.delay()
+	}
+}
+
+// crash lets the containers of a pod end by themselves.
+func (n *nodes) crash(pod *corev1.Pod) {
+	n.tale.say("node", "%s crashes", pod.Name)
+	n.rules.crashes[pod.UID]++
+	delete(n.calm, pod.UID)
+	for i := range pod.Spec.Containers {
+		if r := n.runs[pod.UID][pod.Spec.Containers[i].Name]; r != nil && r.up {
+			r.up, r.wanted, r.next = false, r.image, n.tick+n.delay()
+		}
 	}
 }
 
@@ -120,7 +138,7 @@ func (n *nodes) tell(pod *corev1.Pod, runs map[string]*run) {
 			if i < len(before) && before[i].ContainerID == r.id && before[i].State.Running != nil {
 				s.State.Running = before[i].State.Running
 			}
-		case missing(c.Image) && n.tick >= r.next:
+		case missing(r.wanted):
 			s.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "no such image"}
 		default:
 			s.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}

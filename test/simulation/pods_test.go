@@ -162,7 +162,7 @@ func (t *turn) updatePod(pod *corev1.Pod, target *appsv1.ControllerRevision) err
 	var blocked *inplace.BlockedError
 	switch {
 	case t.Spec.Recreate || errors.As(err, &blocked):
-		return t.doom(pod)
+		return t.recreate(pod)
 	case err != nil:
 		return err
 	}
@@ -194,8 +194,15 @@ func (t *turn) change(from, to string) (*inplace.Change, error) {
 	return inplace.Diff(before, after, t.options)
 }
 
-// doom asks for a pod to be deleted within the budget, so that it comes back updated.
-func (t *turn) doom(pod *corev1.Pod) error {
+// recreate deletes a pod so that it comes back updated. Where one pod is as good as another, it is chosen for deletion
+// only: the next plan deletes it, when there is another one for it.
+func (t *turn) recreate(pod *corev1.Pod) error {
+	if t.Spec.Slots {
+		return t.remove(pod)
+	}
+	if _, chosen := pod.Labels[pub.SpecifiedDeleteKey]; chosen {
+		return nil
+	}
 	return t.merge(pod, "", map[string]any{"metadata": map[string]any{
 		"uid": pod.UID, "labels": map[string]string{pub.SpecifiedDeleteKey: "true"},
 	}})

@@ -25,6 +25,8 @@ type rules struct {
 	touched map[types.UID]bool
 	// images counts how often the image of a container was changed, moves how often a pod went to another revision.
 	images, moves map[types.UID]int32
+	// crashes are those of pods that restart by themselves.
+	crashes map[types.UID]int32
 	// updates are the writes of the controller in the updates in place that are under way, and of those that are done.
 	updates map[types.UID]int
 	counted []int
@@ -34,7 +36,7 @@ type rules struct {
 
 func newRules(w *world) *rules {
 	return &rules{
-		world: w, touched: map[types.UID]bool{}, images: map[types.UID]int32{}, moves: map[types.UID]int32{}, updates: map[types.UID]int{},
+		world: w, touched: map[types.UID]bool{}, images: map[types.UID]int32{}, moves: map[types.UID]int32{}, crashes: map[types.UID]int32{}, updates: map[types.UID]int{},
 	}
 }
 
@@ -73,8 +75,8 @@ func (r *rules) judge(w write) {
 		r.keepsTraffic(w)
 	}
 	for _, s := range pod.Status.ContainerStatuses {
-		if s.RestartCount > r.images[pod.UID] {
-			r.fail("container %s of %s restarted %d times, for %d changes", s.Name, pod.Name, s.RestartCount, r.images[pod.UID])
+		if s.RestartCount > r.images[pod.UID]+r.crashes[pod.UID] {
+			r.fail("container %s of %s restarted %d times, for %d changes and %d crashes", s.Name, pod.Name, s.RestartCount, r.images[pod.UID], r.crashes[pod.UID])
 		}
 	}
 	if r.images[pod.UID] > r.moves[pod.UID] {
@@ -193,12 +195,12 @@ func (r *rules) keepsPartition(w write) {
 // keepsTraffic: no container is changed while its pod is in traffic, where there is a gate to take it out.
 func (r *rules) keepsTraffic(w write) {
 	if w.before != nil && w.after != nil && w.subresource == "" && changesContainers(w) {
-		r.restarting(w.after, nil)
+		r.restarting(w.after)
 	}
 }
 
 // restarting is told before a node restarts a container for its new image.
-func (r *rules) restarting(pod *corev1.Pod, _ *corev1.Container) {
+func (r *rules) restarting(pod *corev1.Pod) {
 	if hasGate(pod, pub.InPlaceUpdateReady) && conditionOf(pod, corev1.PodReady) == corev1.ConditionTrue {
 		r.fail("%s is restarted in traffic", pod.Name)
 	}

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+
+	"github.com/kruisekit/kruisekit/api/pub"
 )
 
 // server holds the objects of one workload as the API server does. What it hands out is never changed after that, by
@@ -208,6 +210,14 @@ func (s *server) setCurrent(name string) {
 func (s *server) setSpec(change func(*spec)) {
 	s.next()
 	change(&s.workload.Spec)
+}
+
+// choose is what a user does who wants a pod to be deleted within the budget.
+func (s *server) choose(name string, check func(error)) {
+	_, err := s.patch(change{
+		by: "user", pod: name, kind: types.MergePatchType, data: []byte(`{"metadata":{"labels":{"` + pub.SpecifiedDeleteKey + `":"true"}}}`),
+	})
+	check(err)
 }
 
 // intact says which pod somebody changed that it was handed out to; nil for none.

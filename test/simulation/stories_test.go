@@ -4,7 +4,6 @@ import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/pub"
 )
@@ -29,11 +28,8 @@ func partition(at string) deed {
 	return set("sets the partition to "+at, func(s *spec) { s.Partition = at })
 }
 
-func choose(pod string) deed {
-	return deed{says: "asks for " + pod + " to be deleted", do: func(w *world) {
-		_, err := w.server.patch(change{by: "user", pod: pod, kind: types.MergePatchType, data: []byte(`{"metadata":{"labels":{"` + pub.SpecifiedDeleteKey + `":"true"}}}`)})
-		w.check(err)
-	}}
+func choose(name string) deed {
+	return deed{says: "asks for " + name + " to be deleted", do: func(w *world) { w.server.choose(name, w.check) }}
 }
 
 // stories by the name of their file.
@@ -172,6 +168,14 @@ func overtakingStories() map[string]story {
 			shows: "A broken revision, and one whose image does not exist, are overtaken by one that works: the broken pod is the\nfirst to get it.",
 			spec:  of(4, "1"),
 			then:  []deed{wants("broken"), wants("missing").in(12), wants("v2").in(12)},
+		},
+		"never-ready-while-scaling-out": {
+			shows: "A broken revision, and a user who wants no more than one pod to come up at a time: the pod that is there never\nbecomes ready, so that no other is made; as they are missing, no pod may be updated, not even the broken one.\nOnly the user can get out of it, here by more patience with pods that come up.",
+			spec:  of(3, "1").with(func(s *spec) { s.MaxUnavailableScaling, s.Template = 1, templateOf("broken") }),
+			then: []deed{
+				wants("v2").in(20),
+				set("lets two come up at a time", func(s *spec) { s.MaxUnavailableScaling = 2 }).in(100),
+			},
 		},
 		"overtaken": {
 			shows: "v3 overtakes v2 in the middle of the rollout, also in a pod whose update has not ended: it goes on from where it\nis, and the pods that still have v1 never see v2.",

@@ -53,7 +53,6 @@ func (s *story) run(w *world) {
 		}
 		w.tale.say("user", "%s", d.says)
 		d.do(w)
-		w.idle = 0
 	}
 	if s.stands == "" {
 		w.settled()

@@ -44,7 +44,9 @@ type world struct {
 		at    int
 		after bool
 	}
-	idle int // for how many ticks nobody has written anything
+	// idle is for how many ticks nobody has written anything, since a version.
+	idle    int
+	version int64
 }
 
 // settings say how quick the others in the world are.
@@ -111,7 +113,9 @@ func (w *world) fail(format string, args ...any) {
 // step lets a second pass.
 func (w *world) step() {
 	w.tick++
-	w.idle++
+	if w.idle++; w.server.version != w.version {
+		w.idle, w.version = 0, w.server.version
+	}
 	if event := w.script[w.tick]; event != nil {
 		event(w)
 	}
@@ -186,7 +190,7 @@ const patience = 80
 // settle lets time pass until nothing happens any more.
 func (w *world) settle(most int) {
 	w.Helper()
-	for last := w.end(); w.idle < patience || w.tick < last; {
+	for last := w.end(); w.idle < patience || w.tick < last || w.server.version != w.version; {
 		if w.tick >= most {
 			w.fail("the world does not settle: %s", w.missing())
 		}
