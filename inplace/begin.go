@@ -70,7 +70,7 @@ func Begin(u Update, r Rules, now time.Time) (Action, error) {
 	if err != nil {
 		return Action{}, err
 	}
-	if r.takesOut(l.pod, change) && statusOfCondition(l.pod, pub.InPlaceUpdateReady) != corev1.ConditionFalse {
+	if r.takesOut(l.pod, change) && l.inTraffic() {
 		return Action{Verdict: DoWrite, Write: notReady(l.pod, now)}, nil
 	}
 	if u.GraceSeconds > 0 && (r.Unready == UnreadyAlways || r.restarts(l.pod, change)) {
@@ -94,6 +94,12 @@ type look struct {
 	pod   *corev1.Pod
 	rules Rules
 	now   time.Time
+}
+
+// inTraffic says whether the pod is not marked yet, or marked and still ready: it may have become ready after it was read
+// for the mark, which then did not say that it is not.
+func (l look) inTraffic() bool {
+	return statusOfCondition(l.pod, pub.InPlaceUpdateReady) != corev1.ConditionFalse || lifecycle.Ready(l.pod, l.now) != nil
 }
 
 // write is an action that changes the pod itself.
