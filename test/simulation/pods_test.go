@@ -97,6 +97,9 @@ func (t *turn) mendGroups() error {
 			errs = append(errs, t.each(i, t.remove))
 			continue
 		}
+		if slices.ContainsFunc(i.Pods, isLeaving) {
+			errs = append(errs, t.each(i, t.hang))
+		}
 		leader := t.pods[i.Name]
 		for n := 1; n < t.size(); n++ {
 			if name := worker(leader, n); t.pods[name] == nil {
@@ -105,6 +108,16 @@ func (t *turn) mendGroups() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func isLeaving(pod *corev1.Pod) bool {
+	return lifecycle.StateOf(pod) == pub.LifecycleStatePreparingDelete
+}
+
+// hang leaves a pod to its hook before its deletion, as others of its group have been.
+func (t *turn) hang(pod *corev1.Pod) error {
+	_, move := lifecycle.BeforeDelete(t.situation(pod))
+	return t.move(pod, move)
 }
 
 func worker(leader *corev1.Pod, n int) string { return fmt.Sprintf("%s-%d", leader.Name, n) }
