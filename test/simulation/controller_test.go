@@ -52,7 +52,10 @@ func (t *turn) reconcile() error {
 	if wrote, err := t.resolve(seen.revisions); wrote || err != nil {
 		return err // what was written is read in the next turn
 	}
-	if err := errors.Join(t.mendGroups(), t.lead()); err != nil {
+	if mended, err := t.mendGroups(); mended || err != nil {
+		return err
+	}
+	if err := t.lead(); err != nil {
 		return err
 	}
 	limits, err := t.Spec.limits()

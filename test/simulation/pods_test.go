@@ -86,14 +86,16 @@ func (t *turn) each(i scale.Instance, do func(*corev1.Pod) error) error {
 	return errors.Join(errs...)
 }
 
-// mendGroups ends what is left of groups whose leader is gone, and completes the others.
-func (t *turn) mendGroups() error {
+// mendGroups ends what is left of groups whose leader is gone, and completes the others. It says whether there was
+// anything to do.
+func (t *turn) mendGroups() (mended bool, err error) {
 	if t.size() == 1 {
-		return nil
+		return false, nil
 	}
 	var errs []error
 	for _, i := range t.instances() {
 		if i.Terminating {
+			mended = mended || len(i.Pods) > 0
 			errs = append(errs, t.each(i, t.remove))
 			continue
 		}
@@ -103,11 +105,12 @@ func (t *turn) mendGroups() error {
 		leader := t.pods[i.Name]
 		for n := 1; n < t.size(); n++ {
 			if name := worker(leader, n); t.pods[name] == nil {
+				mended = true
 				errs = append(errs, t.createPod(metav1.ObjectMeta{Name: name, Labels: map[string]string{groupKey: leader.Name}}, leader.Labels[pub.PodRevisionLabelKey]))
 			}
 		}
 	}
-	return errors.Join(errs...)
+	return mended, errors.Join(errs...)
 }
 
 func isLeaving(pod *corev1.Pod) bool {

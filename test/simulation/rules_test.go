@@ -132,8 +132,12 @@ func changesContainers(w write) bool {
 	return false
 }
 
-// keepsAvailable: the controller takes away nothing that is available when no more may be unavailable.
+// keepsAvailable: the controller takes away nothing that is available, as far as it can know, when no more may be
+// unavailable.
 func (r *rules) keepsAvailable(w write) {
+	if w.before == nil || !r.wasUp(groupOf(w.before)) || r.seen.workload.Spec.Slots && r.slot(w.before) >= r.seen.workload.Spec.Replicas {
+		return // whatever has no place is not missed
+	}
 	before, after := r.available(w.pod().Name, w.before), r.available(w.pod().Name, w.after)
 	if after >= before {
 		return
@@ -143,6 +147,17 @@ func (r *rules) keepsAvailable(w write) {
 	if least := l.Replicas - l.MaxUnavailable; after+r.unseen(r.isUp) < least {
 		r.fail("%s leaves %d available, and %d are the least", w.pod().Name, after, least)
 	}
+}
+
+// wasUp says whether an instance was available when the controller looked.
+func (r *rules) wasUp(name string) bool {
+	n := 0
+	for _, pod := range r.seen.pods {
+		if groupOf(pod) == name && r.isUp(pod) {
+			n++
+		}
+	}
+	return n >= max(r.seen.workload.Spec.Size, 1)
 }
 
 // keepsSurge: no more are created than there may be.
@@ -176,20 +191,26 @@ func (r *rules) keepsPartition(w write) {
 	updated := func(pod *corev1.Pod) bool { return revisionOf(pod) == update }
 	old := func(pod *corev1.Pod) bool { return !updated(pod) }
 	if r.seen.workload.Spec.Slots {
-		var at int32
-		_, err := fmt.Sscanf(w.after.Name, r.seen.workload.Name+"-%d", &at)
-		r.check(err)
-		if updated(w.after) && at < l.Partition {
+		if updated(w.after) && r.slot(w.after) < l.Partition {
 			r.fail("%s goes to the new revision, below the partition of %d", w.after.Name, l.Partition)
 		}
 		return
 	}
+	// A plan moves pods back also where it could as well make the old ones that are missing.
+	missing := r.instances(func(*corev1.Pod) bool { return true }) < l.Replicas
 	switch {
 	case updated(w.after) && r.instancesWith(old)+r.unseen(old) < l.Partition:
 		r.fail("%s leaves fewer than %d old ones", w.after.Name, l.Partition)
-	case w.before != nil && old(w.after) && r.instances(updated)+r.unseen(updated) < l.Replicas-l.Partition:
+	case w.before != nil && old(w.after) && !missing && r.instances(updated)+r.unseen(updated) < l.Replicas-l.Partition:
 		r.fail("%s goes back and leaves fewer than %d updated ones", w.after.Name, l.Replicas-l.Partition)
 	}
+}
+
+// slot is the place of a pod.
+func (r *rules) slot(pod *corev1.Pod) (at int32) {
+	_, err := fmt.Sscanf(pod.Name, r.seen.workload.Name+"-%d", &at)
+	r.check(err)
+	return at
 }
 
 // keepsTraffic: no container is changed while its pod is in traffic, where there is a gate to take it out.
