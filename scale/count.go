@@ -57,7 +57,14 @@ func (p *planner) differ(updated func(*member) bool, l Limits) Difference {
 			c.Unavailable++
 		}
 	}
-	return Differ(sides[0], sides[1], l)
+	d := Differ(sides[0], sides[1], l)
+	// Where both sides lack instances, or both have too many, it is not for updates to even that out: they would only
+	// take from one side what it needs itself.
+	oldLacks, updatedLacks := l.Partition-sides[0].staying(), l.Replicas-l.Partition-sides[1].staying()
+	if oldLacks > 0 && updatedLacks > 0 || oldLacks < 0 && updatedLacks < 0 {
+		d.Update, d.UpdateUnavailable = 0, 0
+	}
+	return d
 }
 
 // restore takes back deletions that have not happened yet, where instances are missing now. One that its hook
@@ -95,6 +102,7 @@ func (p *planner) scale() {
 	if d.CreateMissing > 0 {
 		p.create(d)
 		if p.idle() {
+			// What is being deleted counts as unavailable, and can be all that creation waits for.
 			p.finishDeletions(p.members)
 		}
 		return
@@ -112,7 +120,7 @@ func (p *planner) create(d Difference) {
 	if d.CreateMissing == n {
 		return
 	}
-	why := fmt.Sprintf("to be created: %d are at a time", maxBirths)
+	why := fmt.Sprintf("to be created (%d at a time)", maxBirths)
 	if n == d.Create {
 		unavailable := int32(0)
 		for _, m := range p.members {
@@ -120,7 +128,7 @@ func (p *planner) create(d Difference) {
 				unavailable++
 			}
 		}
-		why = "to be created: " + spent(unavailable, p.in.Limits.MaxUnavailableScaling) + " while scaling out"
+		why = "to be created " + spent(unavailable, p.in.Limits.MaxUnavailableScaling)
 	}
 	p.noteWaiting(NoteScaleUpLimited, int(d.CreateMissing-n), why)
 }
@@ -206,6 +214,8 @@ func (p *planner) deleteVictims(candidates, others []*member, n int32, b *Budget
 	}
 	ranked := p.victims(candidates, others)
 	n = min(n, int32(len(ranked)))
+	p.plan.Delete = slices.Grow(p.plan.Delete, int(n))
+	p.plan.Notes = slices.Grow(p.plan.Notes, int(n))
 	for i, s := range ranked {
 		switch {
 		case i >= int(n):
@@ -213,8 +223,7 @@ func (p *planner) deleteVictims(candidates, others []*member, n int32, b *Budget
 		case b.Take(s.ready):
 			why := "too many, and none of its revision is to stay"
 			if int(n) < len(ranked) {
-				_, key := s.compare(ranked[n])
-				why = victimText(key)
+				why = victimText(s.decides(ranked[n]))
 			}
 			p.delete(s.member, NoteScaleIn, why)
 		}

@@ -9,23 +9,30 @@ import (
 	"github.com/kruisekit/kruisekit/scale"
 )
 
-// TestComputeNumbers tells each plan as a story: what happens to whom, and the codes of the notes.
-func TestComputeNumbers(t *testing.T) {
-	hook := &pub.Lifecycle{PreDelete: &pub.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}}}
-	marking := &pub.Lifecycle{InPlaceUpdate: &pub.LifecycleHook{MarkPodNotReady: true}}
-	limits := func(replicas, unavailable, scaling int32) scale.Limits {
-		return scale.Limits{Replicas: replicas, MaxUnavailable: unavailable, MaxUnavailableScaling: scaling}
+// numbers are cases that are told as stories: what happens to whom, and the codes of the notes.
+type numbers = map[string]struct {
+	why   string
+	input scale.Input
+	want  string
+}
+
+func testNumbers(t *testing.T, cases numbers) {
+	t.Helper()
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := story(compute(t, c.input)); got != c.want {
+				t.Errorf("%s: want %q, got %q", c.why, c.want, got)
+			}
+		})
 	}
-	held := func(notation string) []scale.Instance {
-		all := instances(t, notation)
-		labelled("hold", "yes")(all[0].Pods[0])
-		return all
-	}
-	cases := map[string]struct {
-		why   string
-		input scale.Input
-		want  string
-	}{
+}
+
+func limits(replicas, unavailable, scaling int32) scale.Limits {
+	return scale.Limits{Replicas: replicas, MaxUnavailable: unavailable, MaxUnavailableScaling: scaling}
+}
+
+func TestComputeCreates(t *testing.T) {
+	testNumbers(t, numbers{
 		"nothing":       {"wanted and there are none", scale.Input{}, ""},
 		"converged":     {"nothing to do, nothing to say", scale.Input{Limits: limits(3, 1, noLimit), Instances: instances(t, "3N")}, ""},
 		"first of all":  {"no more than may be unavailable", scale.Input{Limits: limits(5, 1, 2)}, "create + + (ScaleUpLimited)"},
@@ -46,6 +53,21 @@ func TestComputeNumbers(t *testing.T) {
 			scale.Input{Limits: limits(5, 1, 1), Instances: instances(t, "1Npx 3N")},
 			"delete 00N (ScaleUpLimited)",
 		},
+		"terminating": {
+			"it counts no more",
+			scale.Input{Limits: limits(1, 0, noLimit), Instances: []scale.Instance{{Name: "a", Updated: true, Terminating: true}}},
+			"create +",
+		},
+		"only updates": {
+			"scaling failed",
+			scale.Input{Limits: limits(5, 3, noLimit), KeepCount: true, Instances: instances(t, "4O")},
+			"update 00O 01O (UpdateLimited)",
+		},
+	})
+}
+
+func TestComputeDeletes(t *testing.T) {
+	testNumbers(t, numbers{
 		"ready for too short": {
 			"surplus ones stay while the others are not available",
 			scale.Input{Limits: limits(3, 1, noLimit), MinReadySeconds: 9999, Instances: instances(t, "5N")},
@@ -58,6 +80,19 @@ func TestComputeNumbers(t *testing.T) {
 			scale.Input{Limits: limits(4, 1, noLimit), Instances: instances(t, "2N!x 1Nx 2N")},
 			"delete 00N 01N (DeleteLimited)",
 		},
+	})
+}
+
+// TestComputeHeld has instances that a hook holds before their deletion.
+func TestComputeHeld(t *testing.T) {
+	hook := &pub.Lifecycle{PreDelete: &pub.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}}}
+	marking := &pub.Lifecycle{InPlaceUpdate: &pub.LifecycleHook{MarkPodNotReady: true}}
+	held := func(notation string) []scale.Instance {
+		all := instances(t, notation)
+		labelled("hold", "yes")(all[0].Pods[0])
+		return all
+	}
+	testNumbers(t, numbers{
 		"held": {
 			"it stays, counts, and surplus ones wait for it",
 			scale.Input{Limits: limits(2, 1, noLimit), Hooks: hook, Instances: held("1Npx 3N")},
@@ -91,24 +126,7 @@ func TestComputeNumbers(t *testing.T) {
 			}},
 			"restore c",
 		},
-		"terminating": {
-			"it counts no more",
-			scale.Input{Limits: limits(1, 0, noLimit), Instances: []scale.Instance{{Name: "a", Updated: true, Terminating: true}}},
-			"create +",
-		},
-		"only updates": {
-			"scaling failed",
-			scale.Input{Limits: limits(5, 3, noLimit), KeepCount: true, Instances: instances(t, "4O")},
-			"update 00O 01O (UpdateLimited)",
-		},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := story(compute(t, c.input)); got != c.want {
-				t.Errorf("%s: want %q, got %q", c.why, c.want, got)
-			}
-		})
-	}
+	})
 }
 
 func TestComputeOnDelete(t *testing.T) {
@@ -118,24 +136,14 @@ func TestComputeOnDelete(t *testing.T) {
 			Limits: scale.Limits{Replicas: replicas, MaxUnavailable: 1, MaxUnavailableScaling: noLimit},
 		}
 	}
-	for name, c := range map[string]struct {
-		why   string
-		input scale.Input
-		want  string
-	}{
+	testNumbers(t, numbers{
 		"a new revision":         {"nobody is updated", on(5, "5O"), "(OnDelete)"},
 		"two deleted":            {"they come back updated", on(5, "3O"), "create + +"},
 		"fewer":                  {"old ones go first", on(3, "3O 2N"), "delete 00O 01O"},
 		"fewer, some stay old":   {"old ones go first", on(6, "3O 5N"), "delete 00O 01O"},
 		"fewer than are updated": {"updated ones go, too", on(4, "3O 5N"), "delete 00O 01O 02O 03N"},
 		"more":                   {"they are updated", on(4, "3O"), "create +"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := story(compute(t, c.input)); got != c.want {
-				t.Errorf("%s: want %q, got %q", c.why, c.want, got)
-			}
-		})
-	}
+	})
 }
 
 // TestComputePreparing has instances that a hook holds before their update count as updated, while scaling only.
@@ -193,6 +201,9 @@ func TestComputeSurvivesATypingError(t *testing.T) {
 	})
 	if n := len(plan.Create); n == 0 || n > 1<<16 || len(plan.Delete) > 0 {
 		t.Errorf("so many at a time: got %d, and %d deleted", n, len(plan.Delete))
+	}
+	if n := plan.Difference.CreateMissing; n != noLimit-2 {
+		t.Errorf("all but two are missing, and there is no room for surplus ones: got %d", n)
 	}
 	if codes(plan) != scale.NoteScaleUpLimited {
 		t.Errorf("the rest waits: got %v", plan.Notes)

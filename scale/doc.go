@@ -1,22 +1,69 @@
-// Package scale is the arithmetic of rollouts: how many instances to create, delete and update, and in which order.
+// Package scale decides which instances of a workload to create, delete and update, and when the rest has to wait.
 //
-// An instance is what is scaled as one: a pod, or a group of pods that live and die together. The functions work on
-// counts and on any type of item; who is which is the caller's knowledge.
+// An instance is what is scaled as one: a pod, or a group of pods that live and die together. Compute takes an
+// observation, all instances and the limits of the workload, and gives one plan: what to do now. The caller carries
+// it out as a whole, observes, and asks again. Nothing is remembered between two plans, so that it does not matter
+// who carried out how much of the last one.
 //
-//	partition, err := scale.Partition(spec.Partition, replicas)
-//	...
-//	d := scale.Differ(old, updated, scale.Limits{Replicas: replicas, Partition: partition, ...})
-//	// create d.Create, of which d.CreateOld at the old revision; delete d.Delete; update d.Update, in the order of
-//	err = scale.Prioritise(candidates, labelsOf, spec.PriorityStrategy)
-//	candidates = scale.Scatter(candidates, all, labelsOf, spec.ScatterStrategy)
+//	plan, err := scale.Compute(scale.Input{
+//		Now:       now,
+//		Instances: instances, // a pod each, whether it has the update revision, whether the user chose to delete it
+//		Limits:    scale.Limits{Replicas: 10, Partition: 2, MaxUnavailable: 2, MaxUnavailableScaling: math.MaxInt32},
+//	})
+//	if err != nil {
+//		return err
+//	}
+//	// Create plan.Create, delete plan.Delete, update plan.Update, and look again after plan.RequeueAfter.
+//	// plan.Notes say why each one is deleted, and what the others wait for.
+//
+// # Instances that are alike
+//
+// One is as good as another; they go by their number, and by revision. In this order, and only the first that applies:
+// deletions that a hook holds are taken back where instances are missing; what is missing is created, at the old
+// revision up to the partition; what hooks have let go, what the user chose and what is too many is deleted; then
+// instances are updated, up to the partition, or back to it.
+//
+// Victims are those that are missed least: on no node, not running, not available, not ready, cheap by their
+// deletion cost, sharing a node or a topology domain with more others, ready for less time, restarted more often,
+// newer. The note of each says which of these decided. Updates go in the same order, but for availability, cost and
+// company, then by priority, scattered by label.
+//
+// # Groups
+//
+// An Instance with several pods and their Size is available when it is whole and all its pods are; it ranks as its
+// weakest pod does, and costs as much as all of them together. Deletion and update mean all of it. The caller keeps it
+// whole: Compute creates instances, no pods in them.
+//
+// # Slots
+//
+// With Input.Slots, instances have names of their own, as the ordinals of a StatefulSet or the nodes of a DaemonSet.
+// Missing ones are created from the first to the last, those without a slot are deleted and those of an old revision
+// updated from the last to the first, but for the first ones, which the partition keeps. With a Priority, even an
+// empty one, any of them may be kept. InOrder makes it one step at a time, each when all slots before it are available.
+// There is no surge, and no way back to the old revision; an old instance in a slot stays until it is updated.
+//
+// A DaemonSet without surge is Slots in the order of its nodes' names, an empty Priority, and UnavailableFirst. Its own
+// are: surge on a node, a selector of the nodes to update, duplicates on a node, backoff of failed pods, and the
+// revision of what it creates, which is always the new one. Unavailable instances of all slots count against the
+// budget, those that the partition keeps included.
+//
+// # Limits
+//
+// Budget is the walk by which all plans keep to the number of instances that may be unavailable. It, Available, Differ,
+// Prioritise and Scatter serve whoever makes a plan of their own; Amount and Partition resolve what the user wrote.
 //
 // Laws:
-//   - Integer arithmetic only: 14% of 50 is 7.
-//   - What is created never crosses the surge, what is deleted never leaves fewer than wanted, and both never happen
-//     at once.
-//   - A converged input gives the zero Difference.
-//   - Sorting is stable, keeps every item, and does not depend on anything but the items and their order.
+//   - The order of the instances does not matter; ties go by name. The input is not changed.
+//   - Nothing is created beyond replicas and surge, or while more than may be are unavailable. Nothing is deleted or
+//     updated so that fewer are available than may be, or fewer old ones are left than the partition keeps. Where a
+//     bound is crossed already, no plan makes it worse. What is exempt: a deletion that a hook has let go, an
+//     instance whose slot is not wanted.
+//   - A plan creates or deletes or updates. Updates wait until there is nothing to create or delete, unless that is
+//     limited to nothing.
+//   - A converged workload has an empty plan. Whoever waits is noted, and RequeueAfter is set where only time is
+//     missing.
+//   - Integer arithmetic only: 14% of 50 is 7, and every machine chooses the same victims.
 //
-// When not to use it: for workloads whose instances have identities of their own, such as the ordinals of a
-// StatefulSet, only the amounts and the order apply; the difference is theirs to make.
+// When not to use it: for pods that are not replaced when they end, as those of a job, and where a built-in Deployment
+// will do.
 package scale

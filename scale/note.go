@@ -58,5 +58,5 @@ func (p *planner) noteWaiting(code string, n int, why string) {
 
 // spent tells where a budget stands.
 func spent(unavailable, most int32) string {
-	return fmt.Sprintf("%d are unavailable, %d may be", unavailable, max(most, 0))
+	return fmt.Sprintf("(unavailable: %d, at most: %d)", unavailable, max(most, 0))
 }

@@ -13,8 +13,8 @@ type slotted struct {
 	wanted []*member
 	// surplus have a name that is no slot; the last ones first.
 	surplus []*member
-	// unavailable is how many slots have no available instance, the first of them is at position blocked; that is
-	// the number of slots where there is none.
+	// unavailable is how many slots have no available instance, and blocked the position of the first of them; where
+	// there is none, it is behind the last slot.
 	unavailable int32
 	blocked     int
 }
@@ -107,7 +107,7 @@ func (s *slotted) createSlots() {
 			old = s.createAt(i, old)
 		}
 	}
-	s.noteWaiting(NoteScaleUpLimited, missing-n, "to be created: "+spent(existing, s.in.Limits.MaxUnavailableScaling)+" while scaling out")
+	s.noteWaiting(NoteScaleUpLimited, missing-n, "to be created "+spent(existing, s.in.Limits.MaxUnavailableScaling))
 }
 
 // old is how many slots have an instance that counts as not updated.
@@ -189,7 +189,8 @@ func (s *slotted) deleteLast() {
 	}
 }
 
-// deleteDoomedSlots deletes what the user chose, as a part of updates: they say where an instance comes back. One that does not fit into the budget does not stop those after it.
+// deleteDoomedSlots deletes what the user chose, as a part of updates, which say at which revision an instance comes
+// back. One that does not fit into the budget does not stop those after it.
 func (s *slotted) deleteDoomedSlots() {
 	b, waiting, stopped := s.budget(), 0, s.in.Updates == UpdatesPaused || s.in.Updates == UpdatesOnDelete
 	for _, m := range slices.Backward(s.wanted) {
@@ -203,9 +204,9 @@ func (s *slotted) deleteDoomedSlots() {
 	}
 	why := spent(b.Unavailable, b.Max)
 	if stopped {
-		why = "that is left until updates run"
+		why = "when updates run"
 	}
-	s.noteWaiting(NoteDeleteLimited, waiting, "to be deleted, as was asked: "+why)
+	s.noteWaiting(NoteDeleteLimited, waiting, "to be deleted, as was asked, "+why)
 }
 
 func (s *slotted) budget() Budget {
@@ -229,6 +230,7 @@ func (s *slotted) updateSlots() {
 	n := len(due)
 	due = slices.DeleteFunc(due, (*member).inGrace)
 	s.noteWaiting(NoteInGrace, n-len(due), graceText)
+	s.repairFirst(due)
 	s.update(due, b)
 }
 

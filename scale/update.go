@@ -1,8 +1,6 @@
 package scale
 
-import (
-	"slices"
-)
+import "slices"
 
 // updateCount moves instances from the side that has too many to the other.
 func (p *planner) updateCount() {
@@ -28,7 +26,8 @@ func (p *planner) updateCount() {
 	p.noteWaiting(NoteInGrace, n-len(candidates), graceText)
 	p.orderUpdates(candidates)
 	candidates = p.scattered(candidates)
-	partition(candidates, func(m *member) bool { return m.preparing })
+	p.repairFirst(candidates)
+	bringForward(candidates, func(m *member) bool { return m.preparing }) // they have been taken out of use already
 	p.update(candidates[:min(n, len(candidates))], b)
 	p.plan.Backward = backward && len(p.plan.Update) > 0
 }
@@ -72,15 +71,19 @@ func (p *planner) scattered(candidates []*member) []*member {
 	return Scatter(candidates, p.members, (*member).labels, p.in.Scatter)
 }
 
+// repairFirst brings forward what is not available, where that is wished.
+func (p *planner) repairFirst(candidates []*member) {
+	if p.in.UnavailableFirst {
+		bringForward(candidates, func(m *member) bool { return !m.available })
+	}
+}
+
 // update walks along the candidates as far as the budget goes.
 func (p *planner) update(candidates []*member, b Budget) {
-	if p.in.UnavailableFirst {
-		partition(candidates, func(m *member) bool { return !m.available })
-	}
 	hooked := 0
 	for i, m := range candidates {
 		if !b.Take(m.available) {
-			p.noteWaiting(NoteUpdateLimited, len(candidates)-i, "to be updated: "+spent(max(b.Unavailable, b.UnderWay), b.Max))
+			p.noteWaiting(NoteUpdateLimited, len(candidates)-i, "to be updated "+spent(max(b.Unavailable, b.UnderWay), b.Max))
 			break
 		}
 		p.plan.Update = append(p.plan.Update, *m.Instance)
@@ -91,7 +94,7 @@ func (p *planner) update(candidates []*member, b Budget) {
 	p.noteWaiting(NoteHooked, hooked, "for their inPlaceUpdate hook to let them go")
 }
 
-// partition brings those first for which something is true, and keeps the order else.
-func partition(all []*member, first func(*member) bool) {
+// bringForward brings those first for which something is true, and keeps the order else.
+func bringForward(all []*member, first func(*member) bool) {
 	slices.SortStableFunc(all, func(a, b *member) int { return compareBool(first(b), first(a)) })
 }

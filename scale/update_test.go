@@ -36,6 +36,7 @@ func TestUpdateLimit(t *testing.T) {
 	}{
 		"unavailable ones at both ends":    {"the first goes, an available one may not, and none overtakes it", 10, 2, 0, "1O! 7O 1O! 1N", "00O"},
 		"the same without the tenth":       {"a missing one takes a place", 10, 2, 0, "1O! 7O 1O!", "00O"},
+		"a rollout begins":                 {"one at a time", 5, 1, 0, "5O", "00O"},
 		"all ready":                        {"as many as may be unavailable", 8, 3, 0, "7O 1N", "00O 01O 02O"},
 		"none available":                   {"not more at a time than may be", 5, 2, 0, "5O!", "00O 01O"},
 		"two are being updated":            {"no more at a time", 5, 2, 0, "3O! 2N!", ""},

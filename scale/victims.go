@@ -2,6 +2,7 @@ package scale
 
 import (
 	"math/bits"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -11,21 +12,18 @@ import (
 func (p *planner) victims(candidates, others []*member) []*standing {
 	all := make([]standing, 0, len(candidates)+len(others))
 	for _, m := range candidates {
-		s := newStanding(m)
-		s.keys[keyCost] = m.deletionCost()
-		all = append(all, s)
+		all = append(all, newStanding(m))
 	}
 	for _, m := range others {
 		s := newStanding(m)
-		s.keys[keyCost] = m.deletionCost()
 		s.keys[keyStays] = 1
 		all = append(all, s)
 	}
-	refs := pointers(all)
-	rankByNode(refs)
-	for _, key := range p.in.SpreadKeys {
-		p.rankByTopology(refs, key)
+	for i := range all {
+		all[i].keys[keyCost] = all[i].deletionCost()
 	}
+	refs := pointers(all)
+	p.rank(slices.Clone(refs))
 	out := refs[:len(candidates)]
 	for _, s := range out {
 		s.keys[keyCrowd] = -s.sameNode
@@ -40,63 +38,95 @@ func (p *planner) victims(candidates, others []*member) []*standing {
 	return out
 }
 
-// rankByNode counts, for each instance, those on its node that are better than it. Whether one is available does
-// not matter here, only later, between nodes.
-func rankByNode(all []*standing) {
-	for _, group := range grouped(all, func(s *standing) (string, bool) { return s.node, s.node != "" }) {
-		sortStandings(group)
-		for i, s := range group {
-			s.sameNode = int64(len(group) - 1 - i)
+// rank counts what instances have in common with others. Whether one is available does not matter here, only later,
+// when it is compared with those elsewhere.
+//
+// With spread keys, an instance counts, for each key, those of its domain that are as good as it or better, so that
+// larger domains shrink first; the more domains a key has, the more it weighs.
+func (p *planner) rank(all []*standing) {
+	nodes := numberNodes(all)
+	own := make([]int, len(nodes))
+	for i := range own {
+		own[i] = i
+	}
+	sortStandings(all)
+	countDown(all, own, func(s *standing, left int64) { s.sameNode = left - 1 })
+	spread := func(hostname bool) {
+		for _, key := range p.in.SpreadKeys {
+			if (key == corev1.LabelHostname) != hostname {
+				continue
+			}
+			domains, n := p.domains(nodes, key)
+			weight := logarithm(uint64(n) + 2)
+			countDown(all, domains, func(s *standing, left int64) { s.spread += left * weight })
 		}
 	}
-}
-
-// rankByTopology adds, for each instance, how many of its domain are as good as it or better, so that larger domains
-// shrink first. The more domains a key has, the more it weighs.
-func (p *planner) rankByTopology(all []*standing, key string) {
-	for _, s := range all {
-		s.keys[keyCrowd] = 0
-		if key != corev1.LabelHostname { // a domain is a node: all of it is on the same
+	spread(true) // all of a domain are on one node, so that the node tells nothing
+	if len(p.in.SpreadKeys) > 0 {
+		for _, s := range all {
 			s.keys[keyCrowd] = -s.sameNode
 		}
-	}
-	groups := grouped(all, func(s *standing) (string, bool) {
-		if s.node == "" {
-			return "", false
-		}
-		domain, ok := p.in.NodeLabels[s.node][key]
-		return domain, ok
-	})
-	weight := logarithm(uint64(len(groups)) + 2)
-	for _, group := range groups {
-		sortStandings(group)
-		for i, s := range group {
-			s.spread += int64(len(group)-i) * weight
-		}
-	}
-	for _, s := range all {
-		s.keys[keyCrowd] = 0
+		sortStandings(all)
+		spread(false)
 	}
 }
 
-// grouped are the items by a value; those without one are left out.
-func grouped(all []*standing, value func(*standing) (string, bool)) [][]*standing {
-	index := map[string]int{}
-	var groups [][]*standing
+// nowhere is the number of no node, or no domain.
+const nowhere = -1
+
+// numberNodes gives instances the number of their node.
+func numberNodes(all []*standing) []string {
+	var nodes []string
+	numbers := map[string]int{}
 	for _, s := range all {
-		v, ok := value(s)
-		if !ok {
+		if s.node == "" {
+			s.place = nowhere
 			continue
 		}
-		i, known := index[v]
+		n, known := numbers[s.node]
 		if !known {
-			i = len(groups)
-			index[v] = i
-			groups = append(groups, nil)
+			n = len(nodes)
+			numbers[s.node] = n
+			nodes = append(nodes, s.node)
 		}
-		groups[i] = append(groups[i], s)
+		s.place = n
 	}
-	return groups
+	return nodes
+}
+
+// domains are the numbers of the domains that nodes are in, and how many there are.
+func (p *planner) domains(nodes []string, key string) (of []int, n int) {
+	of = make([]int, len(nodes))
+	numbers := map[string]int{}
+	for i, node := range nodes {
+		of[i] = nowhere
+		if domain, ok := p.in.NodeLabels[node][key]; ok {
+			number, known := numbers[domain]
+			if !known {
+				number = len(numbers)
+				numbers[domain] = number
+			}
+			of[i] = number
+		}
+	}
+	return of, len(numbers)
+}
+
+// countDown tells, for each instance in a place, how many of that place are left from it on, itself included.
+func countDown(sorted []*standing, places []int, tell func(s *standing, left int64)) {
+	left := make([]int64, len(places))
+	for _, s := range sorted {
+		if s.place != nowhere && places[s.place] != nowhere {
+			left[places[s.place]]++
+		}
+	}
+	for _, s := range sorted {
+		if s.place != nowhere && places[s.place] != nowhere {
+			place := places[s.place]
+			tell(s, left[place])
+			left[place]--
+		}
+	}
 }
 
 // logarithm of n, at least 1, to the base 2, in units of 2^-16. Weights are only compared with each other, so any
@@ -119,7 +149,7 @@ func logarithm(n uint64) int64 {
 	return result
 }
 
-// victimTexts say why an instance goes before one that stays, by the key that decided.
+// victimText says why an instance goes before one that stays, by the key that decided.
 func victimText(key int) string {
 	switch key {
 	case keyAssigned:

@@ -134,6 +134,20 @@ func TestVictimsWeighKeys(t *testing.T) {
 	}
 }
 
+// TestVictimsWeighExactly has one zone and seven racks: two places in the zone weigh as much as one in a rack, since
+// 3 * 3 = 9, so that the name decides between the first instance and the third, which shares its rack.
+func TestVictimsWeighExactly(t *testing.T) {
+	input := scale.Input{SpreadKeys: []string{"zone", "rack"}, NodeLabels: map[string]map[string]string{}}
+	for i, rack := range strings.Fields("0 1 2 3 4 5 6 2") {
+		name := fmt.Sprint(i)
+		input.NodeLabels["of-"+name] = map[string]string{"zone": "a", "rack": rack}
+		input.Instances = append(input.Instances, updated(name))
+	}
+	if got := names(deletedAtOnce(t, input, 3).Delete); got != "0 2 1" {
+		t.Errorf("got %s", got)
+	}
+}
+
 // TestVictimsOfGroups looks at the weakest pod of each group.
 func TestVictimsOfGroups(t *testing.T) {
 	group := func(name string, worker ...change) scale.Instance {

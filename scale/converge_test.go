@@ -1,0 +1,173 @@
+package scale_test
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/scale"
+)
+
+// world carries out plans, and lets pods become ready, one after the other or never.
+type world struct {
+	*random
+	input   scale.Input
+	inPlace bool
+	broken  bool // some pods never become ready
+	born    int
+	never   map[string]bool
+}
+
+// apply does what a controller does with a plan.
+func (w *world) apply(plan scale.Plan) {
+	at := map[string]int{}
+	for i := range w.input.Instances {
+		at[w.input.Instances[i].Name] = i
+	}
+	for _, i := range plan.Restore {
+		in(pub.LifecycleStatePreparingNormal)(w.input.Instances[at[i.Name]].Pods[0])
+	}
+	for _, i := range plan.Update {
+		w.update(&w.input.Instances[at[i.Name]], !plan.Backward)
+	}
+	for _, i := range plan.Delete {
+		instance := &w.input.Instances[at[i.Name]]
+		switch {
+		case w.input.Hooks != nil && instance.Pods[0].Labels["hold"] == "yes":
+			in(pub.LifecycleStatePreparingDelete)(instance.Pods[0])
+		default:
+			instance.Terminating = true
+		}
+	}
+	for _, b := range plan.Create {
+		w.born++
+		name := fmt.Sprintf("%s-%d", pick(w.random, "a", "b", "c"), w.born)
+		if b.Slot != "" {
+			name = b.Slot
+		}
+		w.never[name] = w.broken && w.once(10)
+		i := old(name, onNode(fmt.Sprintf("n%d", w.Intn(5))), notReady, in(pub.LifecycleStatePreparingNormal))
+		if w.once(3) {
+			labelled("hold", "yes")(i.Pods[0])
+		}
+		i.Updated = b.Updated
+		w.input.Instances = append(w.input.Instances, i)
+	}
+}
+
+func (w *world) update(i *scale.Instance, updated bool) {
+	p := i.Pods[0]
+	switch {
+	case w.inPlace && w.input.Hooks != nil && p.Labels["hold"] == "yes":
+		in(pub.LifecycleStatePreparingUpdate)(p)
+	case w.inPlace:
+		i.Updated = updated
+		in(pub.LifecycleStateUpdating)(p)
+		notReady(p)
+	case w.input.Slots != nil:
+		i.Terminating = true
+	default:
+		i.Doomed = true
+	}
+}
+
+// tick lets a second pass: some of what can happen by itself does.
+func (w *world) tick() {
+	w.input.Now = w.input.Now.Add(time.Second)
+	w.input.Instances = slices.DeleteFunc(w.input.Instances, func(i scale.Instance) bool { return i.Terminating && w.once(2) })
+	for k := range w.input.Instances {
+		i := &w.input.Instances[k]
+		if p := i.Pods[0]; w.once(2) && !i.Terminating {
+			switch pub.LifecycleState(p.Labels[pub.LifecycleStateKey]) {
+			case pub.LifecycleStatePreparingNormal, pub.LifecycleStateUpdating:
+				in(pub.LifecycleStateNormal)(p)
+			case pub.LifecycleStatePreparingDelete, pub.LifecycleStatePreparingUpdate:
+				delete(p.Labels, "hold")
+			default:
+				if !isReady(p) && !w.never[i.Name] {
+					p.Status.Conditions[0].Status = "True"
+					p.Status.Conditions[0].LastTransitionTime.Time = w.input.Now
+				}
+			}
+		}
+	}
+	w.Shuffle(len(w.input.Instances), reflect.Swapper(w.input.Instances))
+}
+
+func newWorld(r *random) *world {
+	w := &world{random: r, inPlace: r.once(2), broken: r.once(3), never: map[string]bool{}}
+	w.input = scale.Input{
+		Now: now(), MinReadySeconds: r.n(2), InOrder: r.once(3), UnavailableFirst: r.once(3),
+		Limits: scale.Limits{Replicas: r.n(12), MaxUnavailable: 1 + r.n(3), MaxSurge: pick[int32](r, 0, 0, 2), MaxUnavailableScaling: 1 + r.n(12), NoRollback: r.once(2), ForgetLeaving: r.once(2)},
+	}
+	w.input.Limits.Partition = r.n(w.input.Limits.Replicas)
+	if r.once(2) {
+		w.input.Hooks = &pub.Lifecycle{
+			PreDelete:     &pub.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}},
+			InPlaceUpdate: &pub.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}},
+		}
+	}
+	if r.once(3) {
+		w.input.Priority = &pub.UpdatePriorityStrategy{OrderPriority: []pub.UpdatePriorityOrderTerm{{OrderedKey: "hold"}}}
+	}
+	if r.once(2) {
+		w.input.Slots = []string{}
+		for i := range w.input.Limits.Replicas {
+			w.input.Slots = append(w.input.Slots, fmt.Sprintf("web-%d", i))
+		}
+	}
+	for i := range r.Intn(14) {
+		instance := old(fmt.Sprintf("web-%d", i), onNode(fmt.Sprintf("n%d", r.Intn(5))))
+		instance.Updated, instance.Doomed = r.once(3), r.once(6)
+		if r.once(4) {
+			notReady(instance.Pods[0])
+			w.never[instance.Name] = w.broken && r.once(2)
+		}
+		w.input.Instances = append(w.input.Instances, instance)
+	}
+	return w
+}
+
+// TestComputeConverges carries plans out until there is nothing left to plan.
+func TestComputeConverges(t *testing.T) {
+	const patience = 60
+	stood := 0
+	eachCase(t, 3_000, func(r *random) string {
+		w := newWorld(r)
+		var told []string
+		for idle := 0; idle < patience; {
+			plan := compute(t, w.input)
+			told = append(told, story(plan))
+			tale := func() string { return strings.Join(told[max(0, len(told)-20):], "\n") }
+			if problem := crosses(w.input, plan) + silent(w.input, plan); problem != "" {
+				return problem + "\n" + tale()
+			}
+			idle++
+			if story(plan) != told[max(0, len(told)-2)] {
+				idle = 0
+			}
+			if len(told) > 3000 {
+				return "it goes on for ever:\n" + tale()
+			}
+			w.apply(plan)
+			w.tick()
+		}
+		switch {
+		case converged(w.input):
+		case slices.ContainsFunc(w.input.Instances, preparing):
+			// A hook held it for an update that is no longer to be; the way back is for its lifecycle.
+		case !w.broken:
+			return fmt.Sprintf("it stands still, and nothing is broken: %+v\n%s", w.input.Limits, strings.Join(told, "\n"))
+		default:
+			stood++
+		}
+		return ""
+	})
+	if stood == 0 {
+		t.Error("no world was so broken that it stood still, so that is not tried")
+	}
+}

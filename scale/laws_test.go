@@ -1,0 +1,222 @@
+package scale_test
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kruisekit/kruisekit/scale"
+)
+
+func copied(input scale.Input) scale.Input {
+	input.Instances = slices.Clone(input.Instances)
+	for i := range input.Instances {
+		pods := slices.Clone(input.Instances[i].Pods)
+		for j, p := range pods {
+			pods[j] = p.DeepCopy()
+		}
+		input.Instances[i].Pods = pods
+	}
+	input.Slots = slices.Clone(input.Slots)
+	return input
+}
+
+// TestComputeLaws holds for instances that are alike and for slots.
+func TestComputeLaws(t *testing.T) {
+	eachCase(t, 20_000, func(r *random) string {
+		input := r.input()
+		if r.once(2) {
+			input = r.slots(input)
+		}
+		before := copied(input)
+		plan := compute(t, input)
+		if !reflect.DeepEqual(before, input) {
+			return "the input has changed"
+		}
+		r.Shuffle(len(input.Instances), reflect.Swapper(input.Instances))
+		if again := compute(t, input); !reflect.DeepEqual(plan, again) {
+			return fmt.Sprintf("shuffled, it is another plan:\n%+v\n%+v", plan, again)
+		}
+		if problem := crosses(before, plan); problem != "" {
+			return fmt.Sprintf("%s: %s", story(plan), problem)
+		}
+		return silent(before, plan)
+	})
+}
+
+// TestComputeGroups has each pod twice in its instance: nothing but the number of pods differs.
+func TestComputeGroups(t *testing.T) {
+	eachCase(t, 5_000, func(r *random) string {
+		input := r.input()
+		for i := range input.Instances {
+			input.Instances[i].Pods = podsOf(input.Instances[i])[:min(1, len(podsOf(input.Instances[i])))]
+			input.Instances[i].Size = r.Intn(2)
+		}
+		want := compute(t, input)
+		for i := range input.Instances {
+			pods := input.Instances[i].Pods
+			input.Instances[i].Size, input.Instances[i].Pods = 2, slices.Concat(pods, []*corev1.Pod{nil}, pods)
+		}
+		got := compute(t, input)
+		if story(want) != story(got) || !reflect.DeepEqual(want.Notes, got.Notes) {
+			return fmt.Sprintf("single: %s, groups: %s", story(want), story(got))
+		}
+		return ""
+	})
+}
+
+// silent says whether there is something to wait for that no note tells.
+func silent(input scale.Input, plan scale.Plan) string {
+	planned := len(plan.Restore) + len(plan.Create) + len(plan.Delete) + len(plan.Update)
+	switch {
+	case planned > 0 || len(plan.Notes) > 0 || input.KeepCount:
+	case plan.RequeueAfter > 0:
+		return "it waits for time, and does not say so"
+	case !converged(input):
+		return "it waits, and does not say for what"
+	}
+	if converged(input) && (planned > 0 || len(plan.Notes) > 0 || plan.RequeueAfter > 0 || plan.Difference != scale.Difference{}) {
+		return fmt.Sprintf("converged, and there is something to do: %+v", plan)
+	}
+	return ""
+}
+
+// converged says that nothing is left to do, with updates and scaling on.
+func converged(input scale.Input) bool {
+	o, old, updated := oracle{input}, int32(0), int32(0)
+	position := map[string]int{}
+	for i, name := range input.Slots {
+		position[name] = i
+	}
+	for _, i := range input.Instances {
+		at, wanted := position[i.Name]
+		switch {
+		case input.Slots == nil && i.Terminating:
+		case i.Doomed || !o.available(i) || input.Slots != nil && !wanted:
+			return false
+		case i.Updated:
+			updated++
+		case input.Slots != nil && input.Priority == nil && at >= int(input.Limits.Partition):
+			return false
+		default:
+			old++
+		}
+	}
+	if input.Slots != nil {
+		return old+updated == int32(len(input.Slots)) && old <= input.Limits.Partition
+	}
+	return old+updated == input.Limits.Replicas && (old == input.Limits.Partition || old < input.Limits.Partition && input.Limits.NoRollback)
+}
+
+// crosses says which bound the plan crosses, or makes worse where it is crossed already.
+func crosses(input scale.Input, plan scale.Plan) string {
+	if len(plan.Create) > 0 && len(plan.Delete) > 0 {
+		return "it creates and deletes"
+	}
+	if len(plan.Update) > 0 && len(plan.Restore)+len(plan.Create)+len(plan.Delete) > 0 {
+		return "it updates, and changes the number of instances"
+	}
+	touched := map[string]bool{}
+	for _, i := range slices.Concat(plan.Restore, plan.Delete, plan.Update) {
+		if touched[i.Name] || i.Terminating {
+			return i.Name + " is touched twice, or too late"
+		}
+		touched[i.Name] = true
+	}
+	if input.Slots != nil {
+		return crossesSlots(input, plan)
+	}
+	return crossesCount(input, plan)
+}
+
+func hasLabel(i scale.Instance) bool { return i.Updated }
+
+func crossesCount(input scale.Input, plan scale.Plan) string {
+	o, l := oracle{input}, input.Limits
+	sides := [2]scale.Count{o.count(false, hasLabel), o.count(true, hasLabel)}
+	staying := func(c scale.Count) int32 { return c.Doomed + c.Unavailable + c.Available }
+	old, updated := staying(sides[0]), staying(sides[1])
+	gone := sides[0].Leaving + sides[1].Leaving
+	all, unavailable := old+updated+gone, gone+sides[0].Unavailable+sides[1].Unavailable
+	available, surplus := int32(0), old+updated-l.Replicas
+	for _, i := range input.Instances {
+		available += int32(truth(o.available(i)))
+	}
+	least := min(available, l.Replicas-l.MaxUnavailable)
+	for _, i := range slices.Concat(plan.Delete, plan.Update) {
+		available -= int32(truth(o.available(i)))
+	}
+	for _, i := range plan.Delete {
+		if !leaving(i) && !i.Doomed {
+			if surplus--; surplus < 0 {
+				return "it deletes more than there are too many"
+			}
+		}
+	}
+	counted := all
+	if l.ForgetLeaving {
+		counted = old + updated
+	}
+	n, moved := int32(len(plan.Create)), int32(len(plan.Update))
+	switch {
+	case available < least:
+		return fmt.Sprintf("%d are available, %d were to be", available, least)
+	case n > 0 && counted+n > l.Replicas+l.MaxSurge:
+		return "it crosses the surge"
+	case n > 0 && unavailable+n > l.MaxUnavailableScaling:
+		return "it creates more than may be unavailable"
+	case !plan.Backward && moved > 0 && old-moved < l.Partition:
+		return "it crosses the partition"
+	case plan.Backward && updated-moved < l.Replicas-l.Partition:
+		return "it crosses the partition backwards"
+	}
+	return ""
+}
+
+func crossesSlots(input scale.Input, plan scale.Plan) string {
+	o := slotOracle{oracle: oracle{input}}
+	wanted := func(name string) bool { return slices.Contains(input.Slots, name) }
+	settled, existing, disrupted, unplaced := 0, int32(0), int32(0), 0
+	for _, i := range input.Instances {
+		if wanted(i.Name) {
+			settled += int(truth(i.Updated))
+			existing += int32(1 - truth(o.available(i)))
+		}
+	}
+	for _, i := range slices.Concat(plan.Delete, plan.Update) {
+		if wanted(i.Name) {
+			disrupted += int32(truth(o.available(i)))
+		}
+	}
+	for _, i := range plan.Delete {
+		unplaced += int(1 - truth(wanted(i.Name)))
+	}
+	for _, b := range plan.Create {
+		if !wanted(b.Slot) || !o.missing(b.Slot) {
+			return "it creates what is there, or not wanted"
+		}
+	}
+	for _, i := range plan.Update {
+		at := slices.Index(input.Slots, i.Name)
+		if at < 0 || input.Priority == nil && at < int(input.Limits.Partition) {
+			return "it crosses the partition"
+		}
+	}
+	n := int32(len(plan.Create))
+	switch {
+	case disrupted > max(0, input.Limits.MaxUnavailable-o.broken()):
+		return fmt.Sprintf("%d are unavailable, and %d more are to be", o.broken(), disrupted)
+	case n > 0 && !input.InOrder && int64(existing)+int64(n) > int64(input.Limits.MaxUnavailableScaling):
+		return "it creates more than may be unavailable"
+	case input.Priority != nil && len(plan.Update) > 0 && settled+len(plan.Update) > len(input.Slots)-int(input.Limits.Partition):
+		return "it crosses the partition"
+	case input.InOrder && (n > 1 || unplaced > 1):
+		return "it does two things at once, and not in order"
+	case plan.Difference != scale.Difference{} || plan.Backward:
+		return "slots have no such thing"
+	}
+	return ""
+}

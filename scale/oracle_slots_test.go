@@ -1,0 +1,251 @@
+package scale_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/scale"
+)
+
+// slotOracle plans for slots one at a time, by looking through all instances for each.
+type slotOracle struct {
+	oracle
+	n, keep int
+}
+
+func (o slotOracle) at(slot string) *scale.Instance {
+	for _, i := range o.in.Instances {
+		if i.Name == slot {
+			return &i
+		}
+	}
+	return nil
+}
+
+func (o slotOracle) missing(slot string) bool { return o.at(slot) == nil }
+
+func (o slotOracle) fine(slot string) bool { return !o.missing(slot) && o.available(*o.at(slot)) }
+
+func (o slotOracle) broken() int32 {
+	n := int32(0)
+	for _, slot := range o.in.Slots {
+		if !o.fine(slot) {
+			n++
+		}
+	}
+	return n
+}
+
+func (o slotOracle) plan() string {
+	plan := scale.Plan{}
+	if !o.in.KeepCount {
+		plan.Restore = o.restore()
+		if len(plan.Restore) == 0 {
+			plan.Create = o.create()
+		}
+		if len(plan.Restore)+len(plan.Create) == 0 {
+			plan.Delete = o.delete()
+		}
+	}
+	if len(plan.Restore)+len(plan.Create)+len(plan.Delete) == 0 && o.in.Updates == scale.UpdatesRun {
+		plan.Update = o.update()
+	}
+	return story(plan)
+}
+
+func (o slotOracle) restore() []scale.Instance {
+	var out []scale.Instance
+	for position, slot := range o.in.Slots {
+		i := o.at(slot)
+		if i == nil || !leaving(*i) || i.Terminating || i.Doomed || o.in.Hooks != nil && o.in.Hooks.PreDelete.MarkPodNotReady {
+			continue
+		}
+		kept := position < o.keep
+		if o.in.Priority != nil {
+			kept = o.keep == o.n
+		}
+		if i.Updated || kept || o.in.Updates == scale.UpdatesOnDelete {
+			out = append(out, *i)
+		}
+	}
+	return out
+}
+
+func (o slotOracle) create() []scale.Birth {
+	var out []scale.Birth
+	old := 0
+	broken, limit := int32(0), int64(o.in.Limits.MaxUnavailableScaling)
+	for _, slot := range o.in.Slots {
+		if !o.missing(slot) && !o.fine(slot) {
+			broken++
+		}
+		if !o.missing(slot) && !o.isUpdated(*o.at(slot)) {
+			old++
+		}
+	}
+	if o.in.InOrder {
+		broken, limit = 0, math.MaxInt64
+	}
+	for position, slot := range o.in.Slots {
+		if o.missing(slot) && int64(broken)+int64(len(out)) < limit {
+			keeps := position < o.keep
+			if o.in.Priority != nil {
+				keeps = old < o.keep
+			}
+			if keeps = keeps && o.in.Updates != scale.UpdatesOnDelete; keeps {
+				old++
+			}
+			out = append(out, scale.Birth{Slot: slot, Updated: !keeps})
+		}
+		if o.in.InOrder && !o.fine(slot) {
+			break
+		}
+	}
+	return out
+}
+
+func (o slotOracle) delete() []scale.Instance {
+	var released, surplus []scale.Instance
+	for _, i := range o.in.Instances {
+		wanted := slices.Contains(o.in.Slots, i.Name)
+		switch {
+		case leaving(i) && !i.Terminating && !o.hooked(i) && (wanted || !o.in.InOrder):
+			released = append(released, i)
+		case !wanted && (o.in.InOrder || !i.Terminating && !leaving(i)):
+			surplus = append(surplus, i)
+		}
+	}
+	ordinal := func(name string) (n int) {
+		if _, err := fmt.Sscanf(name, "web-%d", &n); err != nil {
+			return 0
+		}
+		return n
+	}
+	surplus = sorted(surplus, func(a, b scale.Instance) bool { return ordinal(a.Name) > ordinal(b.Name) })
+	out := sorted(released, func(a, b scale.Instance) bool { return a.Name < b.Name })
+	if o.in.InOrder {
+		if o.broken() > 0 {
+			return out
+		}
+		if len(surplus) > 0 {
+			return append(out, o.last(surplus)...)
+		}
+	}
+	out = append(out, surplus...)
+	if o.in.Updates != scale.UpdatesRun {
+		return out
+	}
+	broken := o.broken()
+	for _, slot := range slices.Backward(o.in.Slots) {
+		i := o.at(slot)
+		if i == nil || !i.Doomed || i.Terminating || leaving(*i) {
+			continue
+		}
+		if !o.fine(slot) || broken < o.in.Limits.MaxUnavailable {
+			out = append(out, *i)
+			if o.fine(slot) {
+				broken++
+			}
+		}
+	}
+	return out
+}
+
+// last is the last one, if it may be deleted: by the rules for a pod, then by the first one that is not healthy.
+func (o slotOracle) last(surplus []scale.Instance) []scale.Instance {
+	firstUnhealthy := ""
+	for _, i := range surplus {
+		if !o.ready(i) {
+			firstUnhealthy = i.Name
+		}
+	}
+	i := surplus[0]
+	switch {
+	case i.Terminating || leaving(i) && o.hooked(i):
+		return nil
+	case leaving(i) || o.available(i) || firstUnhealthy == i.Name:
+		return surplus[:1]
+	}
+	return nil
+}
+
+func (o slotOracle) update() []scale.Instance {
+	budget, broken := o.in.Limits.MaxUnavailable, o.broken()
+	surplus := slices.ContainsFunc(o.in.Instances, func(i scale.Instance) bool { return !slices.Contains(o.in.Slots, i.Name) })
+	if o.in.InOrder && (broken > 0 || surplus) {
+		if budget = 0; !o.in.UnavailableFirst {
+			return nil
+		}
+	}
+	var out []scale.Instance
+	for _, i := range o.candidates() {
+		fine := o.available(i)
+		if fine && broken >= budget {
+			break
+		}
+		if out = append(out, i); fine {
+			broken++
+		}
+	}
+	return out
+}
+
+func (o slotOracle) candidates() []scale.Instance {
+	var done, held, due []scale.Instance
+	for position, slot := range slices.Backward(o.in.Slots) {
+		i := o.at(slot)
+		switch {
+		case o.in.Priority == nil && position < o.keep:
+		case i == nil:
+			done = append(done, scale.Instance{Updated: true})
+		case i.Updated || i.Terminating || leaving(*i):
+			done = append(done, *i)
+		case o.in.Priority != nil && o.isUpdated(*i):
+			held = append(held, *i)
+		default:
+			due = append(due, *i)
+		}
+	}
+	labels := func(i scale.Instance) map[string]string {
+		if len(podsOf(i)) == 0 {
+			return nil
+		}
+		return podsOf(i)[0].Labels
+	}
+	if o.in.Priority != nil {
+		if err := scale.Prioritise(due, labels, o.in.Priority); err != nil {
+			return nil
+		}
+		due = scale.Scatter(due, o.in.Instances, labels, o.in.Scatter)
+	}
+	all := slices.Concat(done, held, due)
+	all = all[:min(len(all), o.n-o.keep)]
+	out := slices.DeleteFunc(slices.Clone(all), func(i scale.Instance) bool {
+		return i.Updated || i.Terminating || leaving(i) || anyPod(i, inGrace)
+	})
+	if o.in.UnavailableFirst {
+		fine := slices.DeleteFunc(slices.Clone(out), func(i scale.Instance) bool { return !o.available(i) })
+		out = append(slices.DeleteFunc(out, o.available), fine...)
+	}
+	return out
+}
+
+// TestSlotsAgainstTheOracle compares whole plans.
+func TestSlotsAgainstTheOracle(t *testing.T) {
+	eachCase(t, 20_000, func(r *random) string {
+		input := r.slots(r.input())
+		if r.once(2) && input.Priority == nil {
+			input.Priority = &pub.UpdatePriorityStrategy{}
+		}
+		got, want := compute(t, input), slotOracle{oracle{input}, len(input.Slots), int(input.Limits.Partition)}.plan()
+		got.Notes = nil
+		if strings.TrimSpace(story(got)) != strings.TrimSpace(want) {
+			return "want " + want + ", got " + story(got)
+		}
+		return ""
+	})
+}

@@ -1,0 +1,157 @@
+package scale_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/scale"
+)
+
+// The same cases each time, unless others are asked for: go test ./scale -seed=1000000. A failure names the case.
+var seed = flag.Int64("seed", 1, "the first of the random cases")
+
+// eachCase runs n random cases.
+func eachCase(t *testing.T, n int64, try func(r *random) (problem string)) {
+	t.Helper()
+	t.Logf("-seed=%d", *seed)
+	for i := range n {
+		if problem := try(&random{rand.New(rand.NewSource(*seed + i))}); problem != "" {
+			t.Fatalf("-seed=%d: %s", *seed+i, problem)
+		}
+	}
+}
+
+type random struct{ *rand.Rand }
+
+func (r *random) n(most int32) int32           { return r.Int31n(most + 1) }
+func (r *random) once(in int) bool             { return r.Intn(in) == 0 }
+func pick[T any](r *random, of ...T) T         { return of[r.Intn(len(of))] }
+func (r *random) seconds(most int) metav1.Time { return ago(time.Duration(r.Intn(most)) * time.Second) }
+
+// pod is drawn from few values, so that many are alike.
+func (r *random) pod(name string) *corev1.Pod {
+	p := pod(name, onNode(fmt.Sprintf("n%d", r.Intn(6))), created(time.Duration(r.Intn(3))*time.Hour), restarted(r.n(2)))
+	if r.once(8) {
+		onNode("")(p)
+		pending(p)
+	}
+	if r.once(6) {
+		p.Status.Phase = pick(r, corev1.PodPending, corev1.PodUnknown, "")
+	}
+	if r.once(4) {
+		notReady(p)
+	}
+	p.Status.Conditions[0].LastTransitionTime = r.seconds(30)
+	if r.once(12) {
+		p.Status.Conditions[0].LastTransitionTime.Reset()
+	}
+	if r.once(10) {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: pub.InPlaceUpdateReady, Status: pick(r, corev1.ConditionTrue, corev1.ConditionFalse)})
+	}
+	if r.once(3) {
+		annotated(corev1.PodDeletionCost, pick(r, "1", "-1", "5", "+5", "x"))(p)
+	}
+	if r.once(4) {
+		in(pick(r, pub.LifecycleStateNormal, pub.LifecycleStatePreparingNormal, pub.LifecycleStatePreparingUpdate,
+			pub.LifecycleStateUpdating, pub.LifecycleStateUpdated, "Sleeping"))(p)
+	}
+	if r.once(12) {
+		in(pub.LifecycleStatePreparingDelete)(p)
+	}
+	if r.once(3) {
+		labelled("hold", "yes")(p)
+	}
+	if r.once(12) {
+		annotated(pub.InPlaceUpdateGraceKey, pick(r, "", "{}"))(p)
+	}
+	labelled("is", pick(r, "A", "B", "7"))(p)
+	return p
+}
+
+func (r *random) instances(prefix string, n int) []scale.Instance {
+	all := make([]scale.Instance, 0, n)
+	for i := range n {
+		name := fmt.Sprintf("%s%d", prefix, i)
+		instance := scale.Instance{Name: name, Updated: r.once(2), Doomed: r.once(10), Terminating: r.once(25)}
+		if !r.once(20) {
+			instance.Pods = append(instance.Pods, r.pod(name))
+		}
+		if r.once(8) {
+			instance.Size = r.Intn(4) - 1
+			instance.Pods = append(instance.Pods, nil, r.pod(name+"-worker"))
+		}
+		all = append(all, instance)
+	}
+	return all
+}
+
+func (r *random) input() scale.Input {
+	input := scale.Input{
+		Now: now(), Instances: r.instances("web-", r.Intn(14)),
+		Limits: scale.Limits{
+			Replicas: r.n(12), MaxUnavailable: r.n(4), MaxSurge: pick[int32](r, 0, 0, 1, 3), MaxUnavailableScaling: pick[int32](r, 0, 2, 5, noLimit, noLimit),
+			NoRollback: r.once(3), ForgetLeaving: r.once(3),
+		},
+		MinReadySeconds: pick[int32](r, 0, 0, 10), Updates: pick(r, scale.UpdatesRun, scale.UpdatesRun, scale.UpdatesRun, scale.UpdatesPaused, scale.UpdatesOnDelete),
+		KeepCount: r.once(12), PreparingUpdateIsUpdated: r.once(3), UnavailableFirst: r.once(4),
+	}
+	if r.once(2) { // nothing to create or delete, so that updates are tried as often
+		input.Limits.Replicas, input.Limits.ForgetLeaving = 0, false
+		for i := range input.Instances {
+			input.Instances[i].Doomed, input.Instances[i].Terminating = false, false
+			for _, p := range podsOf(input.Instances[i]) {
+				if leaving(input.Instances[i]) {
+					in(pub.LifecycleStateNormal)(p)
+				}
+			}
+			input.Limits.Replicas++
+		}
+	}
+	input.Limits.Partition = r.n(input.Limits.Replicas)
+	if r.once(2) {
+		input.Hooks = &pub.Lifecycle{
+			PreDelete:     &pub.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}, MarkPodNotReady: r.once(4)},
+			InPlaceUpdate: &pub.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}},
+		}
+	}
+	if r.once(3) {
+		input.Priority = &pub.UpdatePriorityStrategy{OrderPriority: []pub.UpdatePriorityOrderTerm{{OrderedKey: "is"}}}
+	}
+	if r.once(3) {
+		input.Scatter = pub.UpdateScatterStrategy{{Key: "is", Value: "A"}, {Key: "is", Value: "B"}}
+	}
+	if r.once(2) {
+		input.SpreadKeys = [][]string{{"zone"}, {"zone", "rack"}, {"zone", corev1.LabelHostname}}[r.Intn(3)]
+		input.NodeLabels = map[string]map[string]string{"n5": nil}
+		for i := range 5 {
+			input.NodeLabels[fmt.Sprintf("n%d", i)] = map[string]string{
+				"zone": fmt.Sprint(i % 2), "rack": fmt.Sprint(i % 3), corev1.LabelHostname: fmt.Sprintf("n%d", i),
+			}
+		}
+	}
+	return input
+}
+
+// slots are some of the instances' names, and some others.
+func (r *random) slots(input scale.Input) scale.Input {
+	input.Slots = []string{}
+	n, gaps := r.Intn(14), 6
+	if r.once(2) { // as many as there are instances, so that updates are tried as often
+		n, gaps = len(input.Instances), 100
+	}
+	for i := range n {
+		if !r.once(gaps) {
+			input.Slots = append(input.Slots, fmt.Sprintf("web-%d", i))
+		}
+	}
+	input.Limits.Partition = r.n(int32(len(input.Slots)))
+	input.InOrder = r.once(3)
+	return input
+}
