@@ -73,6 +73,7 @@ func (r *rules) judge(w write) {
 		r.keepsSurge(w)
 		r.keepsPartition(w)
 		r.keepsTraffic(w)
+		r.keepsPromise(w)
 	}
 	for _, s := range pod.Status.ContainerStatuses {
 		if s.RestartCount > r.images[pod.UID]+r.crashes[pod.UID] {
@@ -217,6 +218,19 @@ func (r *rules) slot(pod *corev1.Pod) (at int32) {
 func (r *rules) keepsTraffic(w write) {
 	if w.before != nil && w.after != nil && w.subresource == "" && changesContainers(w) {
 		r.restarting(w.after)
+	}
+}
+
+// keepsPromise: a pod whose containers are ready goes back into traffic only when they run what its spec says.
+func (r *rules) keepsPromise(w write) {
+	mark := conditionOf(w.pod(), pub.InPlaceUpdateReady)
+	if w.before == nil || mark != corev1.ConditionTrue || conditionOf(w.before, corev1.ContainersReady) != corev1.ConditionTrue || conditionOf(w.before, pub.InPlaceUpdateReady) != corev1.ConditionFalse {
+		return
+	}
+	for _, c := range w.pod().Spec.Containers {
+		if runs := r.nodes.runs[w.pod().UID][c.Name]; runs != nil && runs.image != c.Image {
+			r.fail("%s is put back although it runs %s", w.pod().Name, runs.image)
+		}
 	}
 }
 

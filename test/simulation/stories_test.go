@@ -18,6 +18,13 @@ func (d deed) in(ticks int) deed {
 	return d
 }
 
+// and does something else at the same time.
+func (d deed) and(do func(*world)) deed {
+	first := d.do
+	d.do = func(w *world) { first(w); do(w) }
+	return d
+}
+
 func wants(version string) deed {
 	return set("wants "+version, func(s *spec) {
 		s.Template.Annotations, s.Template.Spec.Containers = templateOf(version).Annotations, templateOf(version).Spec.Containers
@@ -84,6 +91,16 @@ func inPlaceStories() map[string]story {
 				s.Template = fed(templateOf("v2"), "high")
 				s.Template.Spec.Containers[0].Image = "shop:v1"
 			})},
+		},
+		"controller-dies": {
+			shows: "The controller dies when a pod is out of traffic and not changed yet. The next process knows nothing of it, puts\nthe pod back, and begins again. TestDeath has it die at every write of every story.",
+			spec:  of(2, "1"),
+			then: []deed{wants("v2").and(func(w *world) { w.dies.at, w.dies.after = w.writes+2, true })},
+		},
+		"old-reads": {
+			shows: "What the controller reads is older than what there is. It waits until it sees its own writes, and what it writes\ntests what it was decided upon: the server refuses the rest, and the controller looks again.",
+			spec:  of(3, "1"), settings: settings{lag: 4, delay: 2}, writes: 4,
+			then: []deed{wants("v2")},
 		},
 		"grace-period": {
 			shows: "Between leaving traffic and the change ten seconds pass, which makes one more write: the pod carries the change\nuntil then, and nobody has to remember it.",
@@ -186,6 +203,14 @@ func overtakingStories() map[string]story {
 			shows: "The user takes v2 back in the middle of the rollout: v1 becomes the newest revision again, under its old name.",
 			spec:  of(4, "2"), settings: settings{delay: 3},
 			then: []deed{wants("v2"), wants("v1").in(4)},
+		},
+		"crash-before-update": {
+			shows: "A container has crashed and is about to start again, with its old image, when the update comes. That start looks\nlike the one that the update waits for, so that the pod is put back too early; its node does not let it be ready\nbefore the new image runs.",
+			spec:  of(2, "1"), settings: settings{delay: 6},
+			then: []deed{
+				{says: "sees a crash", do: func(w *world) { w.nodes.crash(w.server.pod("shop-a")) }},
+				wants("v2").in(1),
+			},
 		},
 		"recreate-overtaken": {
 			shows: "While pods are recreated for v2 the user wants v3: pods that are on their way out are not missed, and no pod is\nmade at v2 any more.",
