@@ -100,7 +100,7 @@ func (l *lot) spec() spec {
 	case l.one(4):
 		s.Slots, s.InOrder, s.MaxSurge = true, l.one(2), ""
 	}
-	l.limit(&s)
+	limit(&s)
 	l.hooks = l.lifecycle()
 	s.Hooks = l.hooks
 	s.Template = l.template()
@@ -108,7 +108,7 @@ func (l *lot) spec() spec {
 }
 
 // limit makes sure that a rollout has something to go on with.
-func (l *lot) limit(s *spec) {
+func limit(s *spec) {
 	n, err := s.limits()
 	if err == nil && n.MaxSurge == 0 && n.MaxUnavailable == 0 {
 		s.MaxUnavailable = "1"
@@ -195,7 +195,7 @@ func (l *lot) event() func(*world) {
 	change := func(says string, f func(*spec)) func(*world) {
 		return func(w *world) {
 			w.tale.say("user", "%s", says)
-			w.server.setSpec(func(s *spec) { f(s); l.limit(s) })
+			w.server.setSpec(func(s *spec) { f(s); limit(s) })
 		}
 	}
 	switch l.IntN(12) {

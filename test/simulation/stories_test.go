@@ -95,10 +95,10 @@ func inPlaceStories() map[string]story {
 		"controller-dies": {
 			shows: "The controller dies when a pod is out of traffic and not changed yet. The next process knows nothing of it, puts\nthe pod back, and begins again. TestDeath has it die at every write of every story.",
 			spec:  of(2, "1"),
-			then: []deed{wants("v2").and(func(w *world) { w.dies.at, w.dies.after = w.writes+2, true })},
+			then:  []deed{wants("v2").and(func(w *world) { w.dies.at, w.dies.after = w.writes+2, true })},
 		},
 		"old-reads": {
-			shows: "What the controller reads is older than what there is. It waits until it sees its own writes, and what it writes\ntests what it was decided upon: the server refuses the rest, and the controller looks again.",
+			shows: "What the controller reads is older than what there is. It waits until it sees its own writes, so that\nnothing is done twice, and lets no more pods be unavailable than if it saw everything at once.",
 			spec:  of(3, "1"), settings: settings{lag: 4, delay: 2}, writes: 4,
 			then: []deed{wants("v2")},
 		},
