@@ -29,6 +29,8 @@ type server struct {
 	pods      map[string]*object
 	revisions []*appsv1.ControllerRevision
 	workload  workload
+	// last is what a snapshot showed.
+	last *snapshot
 	// watch is told every write once it is done.
 	watch func(write)
 }
@@ -61,10 +63,14 @@ type snapshot struct {
 }
 
 func (s *server) snapshot() *snapshot {
+	if s.last != nil && s.last.version == s.version {
+		return s.last
+	}
 	all := &snapshot{version: s.version, revisions: slices.Clone(s.revisions), workload: s.workload}
 	for _, name := range slices.Sorted(maps.Keys(s.pods)) {
 		all.pods = append(all.pods, s.pods[name].pod)
 	}
+	s.last = all
 	return all
 }
 

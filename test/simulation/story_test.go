@@ -51,6 +51,9 @@ func (s *story) run(w *world) {
 		for range d.after {
 			w.step()
 		}
+		if w.birth.told == "" {
+			w.birth.told, w.birth.writes = w.tale.text(), w.writes
+		}
 		w.tale.say("user", "%s", d.says)
 		d.do(w)
 	}

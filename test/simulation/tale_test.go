@@ -16,7 +16,9 @@ import (
 type tale struct {
 	*world
 	lines  []line
-	counts string // as told last
+	// counts as told last, and the version that was counted.
+	counts  string
+	counted int64
 	// acts and notes of the last plan.
 	acts  string
 	notes map[string]bool
@@ -158,6 +160,10 @@ func instanceNames(all []scale.Instance) []string {
 
 // count says how many pods there are, where that is something else than before.
 func (l *tale) count() {
+	if l.counted == l.server.version && l.server.workload.Spec.MinReadySeconds == 0 {
+		return
+	}
+	l.counted = l.server.version
 	versions, available, ending := map[string]int{}, 0, 0
 	for _, o := range l.server.pods {
 		switch {

@@ -44,6 +44,11 @@ type world struct {
 		at    int
 		after bool
 	}
+	// birth is how the world came to where the user does something for the first time.
+	birth struct {
+		told   string
+		writes int
+	}
 	// idle is for how many ticks nobody has written anything, since a version.
 	idle    int
 	version int64
@@ -138,9 +143,8 @@ func (w *world) step() {
 // each does something with every pod that there is, in an order by chance.
 func (w *world) each(do func(*corev1.Pod)) {
 	pods := w.server.snapshot().pods
-	w.random.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
-	for _, pod := range pods {
-		if pod = w.server.pod(pod.Name); pod != nil {
+	for _, i := range w.random.Perm(len(pods)) {
+		if pod := w.server.pod(pods[i].Name); pod != nil {
 			do(pod)
 		}
 	}
