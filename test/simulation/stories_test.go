@@ -67,13 +67,13 @@ func inPlaceStories() map[string]story {
 			then: []deed{wants("v2")},
 		},
 		"in-place-two-at-a-time": {
-			shows: "Of five pods two may be unavailable at once: the next goes as soon as one is back. The others in the world\ntake their time here, each another one.",
-			spec:  of(5, "40%"), settings: settings{delay: 4, slow: 1}, writes: 4,
+			shows: "Of five pods two may be unavailable at once: the next goes as soon as one is back. The others in the world\ntake their time here, each another one.", lives: true,
+			spec: of(5, "40%"), settings: settings{delay: 4, slow: 1}, writes: 4,
 			then: []deed{wants("v2")},
 		},
 		"in-place-same-image": {
-			shows: "The new image is the old one under another name: nothing but the restart tells that the node has done it.",
-			spec:  of(2, "1"), writes: 4,
+			shows: "The new image is the old one under another name: nothing but the restart tells that the node has done it.", lives: true,
+			spec: of(2, "1"), writes: 4,
 			then: []deed{wants("v1'")},
 		},
 		"in-place-metadata": {
@@ -93,13 +93,13 @@ func inPlaceStories() map[string]story {
 			})},
 		},
 		"controller-dies": {
-			shows: "The controller dies when a pod is out of traffic and not changed yet. The next process knows nothing of it, puts\nthe pod back, and begins again. TestDeath has it die at every write of every story.",
-			spec:  of(2, "1"),
-			then:  []deed{wants("v2").and(func(w *world) { w.dies.at, w.dies.after = w.writes+2, true })},
+			shows: "The controller dies when a pod is out of traffic and not changed yet. The next process knows nothing of it, puts\nthe pod back, and begins again. TestDeath has it die at every write of many stories.", lives: true,
+			spec: of(2, "1"),
+			then: []deed{wants("v2").and(func(w *world) { w.dies.at, w.dies.after = w.writes+2, true })},
 		},
 		"old-reads": {
-			shows: "What the controller reads is older than what there is. It waits until it sees its own writes, so that\nnothing is done twice, and lets no more pods be unavailable than if it saw everything at once.",
-			spec:  of(3, "1"), settings: settings{lag: 4, delay: 2}, writes: 4,
+			shows: "What the controller reads is older than what there is. It waits until it sees its own writes, so that\nnothing is done twice, and lets no more pods be unavailable than if it saw everything at once.", lives: true,
+			spec: of(3, "1"), settings: settings{lag: 4, delay: 2}, writes: 4,
 			then: []deed{wants("v2")},
 		},
 		"grace-period": {
@@ -108,8 +108,8 @@ func inPlaceStories() map[string]story {
 			then: []deed{wants("v2")},
 		},
 		"min-ready-seconds": {
-			shows: "A pod counts only after it was ready for five seconds; nothing happens in the meantime that would wake\nthe controller, but for the time that the plan gave.",
-			spec:  of(2, "1").with(func(s *spec) { s.MinReadySeconds = 5 }), writes: 4,
+			shows: "A pod counts only after it was ready for five seconds; nothing happens in the meantime that would wake\nthe controller, but for the time that the plan gave.", lives: true,
+			spec: of(2, "1").with(func(s *spec) { s.MinReadySeconds = 5 }), writes: 4,
 			then: []deed{wants("v2")},
 		},
 		"paused": {
@@ -138,8 +138,8 @@ func recreateStories() map[string]story {
 			then:  []deed{env},
 		},
 		"surge-in-place": {
-			shows: "An update in place with a surge: one more pod is made, and of the others one at a time is updated.",
-			spec:  of(3, "0").with(func(s *spec) { s.MaxSurge = "1" }), writes: 4,
+			shows: "An update in place with a surge: one more pod is made, and of the others one at a time is updated.", lives: true,
+			spec: of(3, "0").with(func(s *spec) { s.MaxSurge = "1" }), writes: 4,
 			then: []deed{wants("v2")},
 		},
 		"specified-delete": {
@@ -162,8 +162,8 @@ func recreateStories() map[string]story {
 func partitionStories() map[string]story {
 	return map[string]story{
 		"partition": {
-			shows: "A partition of 60% keeps three of five pods; then the user lets all of them go.",
-			spec:  of(5, "1").with(func(s *spec) { s.Partition = "60%" }), writes: 4,
+			shows: "A partition of 60% keeps three of five pods; then the user lets all of them go.", lives: true,
+			spec: of(5, "1").with(func(s *spec) { s.Partition = "60%" }), writes: 4,
 			then: []deed{wants("v2"), partition("0")},
 		},
 		"partition-raised": {
@@ -177,8 +177,8 @@ func partitionStories() map[string]story {
 func overtakingStories() map[string]story {
 	return map[string]story{
 		"never-ready": {
-			shows: "The new revision is broken: the rollout stops with the one pod that may be unavailable, and says so.",
-			spec:  of(4, "1"), stands: "UpdateLimited",
+			shows: "The new revision is broken: the rollout stops with the one pod that may be unavailable, and says so.", lives: true,
+			spec: of(4, "1"), stands: "UpdateLimited",
 			then: []deed{wants("broken")},
 		},
 		"never-ready-fixed": {
@@ -205,8 +205,8 @@ func overtakingStories() map[string]story {
 			then: []deed{wants("v2"), wants("v1").in(4)},
 		},
 		"crash-before-update": {
-			shows: "A container has crashed and is about to start again, with its old image, when the update comes. That start looks\nlike the one that the update waits for, so that the pod is put back too early; its node does not let it be ready\nbefore the new image runs.",
-			spec:  of(2, "1"), settings: settings{delay: 6},
+			shows: "A container has crashed and is about to start again, with its old image, when the update comes. That start looks\nlike the one that the update waits for, so that the pod is put back too early; its node does not let it be ready\nbefore the new image runs.", lives: true,
+			spec: of(2, "1"), settings: settings{delay: 6},
 			then: []deed{
 				{says: "sees a crash", do: func(w *world) { w.nodes.crash(w.server.pod("shop-a")) }},
 				wants("v2").in(1),
@@ -244,8 +244,8 @@ func hookStories() map[string]story {
 			then: []deed{wants("v2")},
 		},
 		"hook-update-taken-back": {
-			shows: "While a hook holds a pod before its update, the user takes the update back: the pod becomes normal as it is.",
-			spec:  of(2, "1").with(before(&pub.Lifecycle{InPlaceUpdate: drain}, drain)), settings: settings{hook: 20},
+			shows: "While a hook holds a pod before its update, the user takes the update back: the pod becomes normal as it is.", lives: true,
+			spec: of(2, "1").with(before(&pub.Lifecycle{InPlaceUpdate: drain}, drain)), settings: settings{hook: 20},
 			then: []deed{wants("v2"), wants("v1").in(6)},
 		},
 		"hook-update-taken-back-not-ready": {

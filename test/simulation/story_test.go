@@ -22,6 +22,8 @@ type story struct {
 	then []deed
 	// stands says that the world does not get to where the user wants it, and that a note of this code tells why.
 	stands string
+	// lives says that another story goes through the same kinds of writes: TestDeath leaves this one out.
+	lives bool
 	// writes is how many each update in place takes; 0 where that is not the point.
 	writes int
 }

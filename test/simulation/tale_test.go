@@ -15,7 +15,7 @@ import (
 // tale is what happened, as a log for humans.
 type tale struct {
 	*world
-	lines  []line
+	lines []line
 	// counts as told last, and the version that was counted.
 	counts  string
 	counted int64
