@@ -18,7 +18,8 @@ import (
 type Update struct {
 	// Pod as it is.
 	Pod *corev1.Pod
-	// Change from the revision that the pod's label tells to the new one; an empty one where only the revision changes.
+	// Change from the revision that the pod's label tells to the new one; an empty one where only the revision changes. It
+	// is not looked at, and may be nil, for a pod that is at the new one.
 	Change *Change
 	// Revision is the new value of the revision label, never empty.
 	Revision string
@@ -63,10 +64,12 @@ var errNoUpdate = errors.New("an update needs a change and a revision")
 func Begin(u Update, r Rules, now time.Time) (Action, error) {
 	l := look{u.Pod, r, now}
 	switch {
-	case u.Change == nil || u.Revision == "":
+	case u.Revision == "":
 		return Action{}, errNoUpdate
 	case l.pod.Labels[r.label()] == u.Revision:
 		return Step(l.pod, r, now)
+	case u.Change == nil:
+		return Action{}, errNoUpdate
 	case l.pod.DeletionTimestamp != nil:
 		return Action{Verdict: DoNothing}, nil
 	case finished(l.pod):
@@ -81,7 +84,7 @@ func Begin(u Update, r Rules, now time.Time) (Action, error) {
 
 // begin says what comes first of an update, now that all of the change is known.
 func (l look) begin(u *Update, state *pub.InPlaceUpdateState, c *Change) Action {
-	if l.rules.takesOut(l.pod, c) && statusOfCondition(l.pod, pub.InPlaceUpdateReady) != corev1.ConditionFalse {
+	if l.rules.takesOut(l.pod, c) && l.inTraffic() {
 		return Action{Verdict: DoWrite, Write: l.notReady()}
 	}
 	if u.GraceSeconds > 0 && (l.rules.Unready == UnreadyAlways || l.rules.restarts(l.pod, c)) {
@@ -105,6 +108,12 @@ type look struct {
 	pod   *corev1.Pod
 	rules Rules
 	now   time.Time
+}
+
+// inTraffic says whether the pod is not marked yet, or marked and still ready: it may have become ready after it was read
+// for the mark, which then did not say that it is not.
+func (l look) inTraffic() bool {
+	return statusOfCondition(l.pod, pub.InPlaceUpdateReady) != corev1.ConditionFalse || lifecycle.Ready(l.pod, l.now) != nil
 }
 
 // write is an action that changes the pod itself.

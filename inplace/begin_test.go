@@ -300,7 +300,10 @@ func TestBeginUnready(t *testing.T) {
 // TestBeginTestsWhatItSaw has another writer come between the look and the write.
 func TestBeginTestsWhatItSaw(t *testing.T) {
 	one := template(container("c1", "app:1", requests("cpu", "1")))
-	notReady := func(p *corev1.Pod) { condition(p, pub.InPlaceUpdateReady).Status = corev1.ConditionFalse }
+	notReady := func(p *corev1.Pod) {
+		condition(p, pub.InPlaceUpdateReady).Status = corev1.ConditionFalse
+		condition(p, corev1.PodReady).Status = corev1.ConditionFalse
+	}
 	cases := map[string]struct {
 		why    string
 		to     *corev1.PodTemplateSpec

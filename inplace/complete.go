@@ -47,10 +47,14 @@ func (w waiting) of(pod *corev1.Pod) Note {
 	}
 	text := w.text
 	switch {
-	case w.image != "" && w.cause != nil && w.cause.Reason != "":
-		text = "container " + w.container + " does not run image " + w.image + " yet: " + w.cause.Reason + ": " + w.cause.Message
 	case w.image != "":
 		text = "container " + w.container + " does not run image " + w.image + " yet"
+		if w.cause != nil && w.cause.Reason != "" {
+			text += ": " + w.cause.Reason
+			if w.cause.Message != "" {
+				text += ": " + w.cause.Message
+			}
+		}
 	case w.container != "":
 		text = "container " + w.container + " " + text
 	}

@@ -16,7 +16,12 @@
 //
 // The functions take a pod as it is and give the move to make; the caller writes it.
 //
-//	if m := lifecycle.Settle(s); m.To != "" {
+//	m := lifecycle.Settle(s)
+//	if m.Release != "" {
+//		conditions, err := lifecycle.Release(s.Pod, pub.LifecycleUserAgent, m.Release, now) // for the pod's status
+//		...
+//	}
+//	if m.To != "" {
 //		patch, err := m.Patch(s.Pod, now) // a strategic merge patch of the pod
 //		...
 //	}

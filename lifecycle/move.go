@@ -37,14 +37,14 @@ const (
 	Stop Verdict = "Stop"
 )
 
-// Move is a change of a pod's state. The zero Move stays.
+// Move is a change of a pod's state. The zero Move stays; one without To changes only what keeps the pod not ready.
 type Move struct {
 	// To is the new state; empty to stay.
 	To pub.LifecycleState
 	// Rehook puts the labels and finalizers of a hook on the pod, so that its owner acts once more.
 	Rehook *pub.LifecycleHook
-	// Hold and Release are keys of entries that keep the pod not ready, to be written with the functions of
-	// that name: Hold before the move, Release after it. Empty for none.
+	// Hold and Release are keys of entries that keep the pod not ready, to be written with the functions of that name
+	// before the state: if the writer dies in between, the move is asked for again. Empty for none.
 	Hold, Release string
 }
 
@@ -67,6 +67,19 @@ func Settle(s Situation) Move {
 	case pub.LifecycleStateUpdated:
 		if hook := s.hooks().InPlaceUpdate; hook == nil || HasAll(s.Pod, hook) {
 			return s.to(pub.LifecycleStateNormal)
+		}
+	case "", pub.LifecycleStateNormal:
+		return s.letGo()
+	}
+	return Move{}
+}
+
+// letGo releases what keeps a pod not ready that no hook holds: whoever wrote the entry has not come to move the pod, and
+// the user has changed their mind since.
+func (s Situation) letGo() Move {
+	for _, key := range []string{pub.LifecyclePreUpdateHookKey, pub.LifecyclePreDeleteHookKey} {
+		if IsHeld(s.Pod, pub.LifecycleUserAgent, key) {
+			return Move{Release: key}
 		}
 	}
 	return Move{}

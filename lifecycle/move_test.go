@@ -284,3 +284,22 @@ func TestPatch(t *testing.T) {
 		})
 	}
 }
+
+// An entry whose writer died before it moved the pod does not stay for ever.
+func TestSettleLetsGo(t *testing.T) {
+	for _, key := range []string{pub.LifecyclePreUpdateHookKey, pub.LifecyclePreDeleteHookKey} {
+		for _, state := range []pub.LifecycleState{"", pub.LifecycleStateNormal} {
+			pod := &corev1.Pod{}
+			pod.Labels = map[string]string{pub.LifecycleStateKey: string(state)}
+			pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: pub.KruisePodReadyConditionType}}
+			held, err := lifecycle.Hold(pod, pub.LifecycleUserAgent, key, time.Time{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			pod.Status.Conditions = held
+			if got, want := lifecycle.Settle(lifecycle.Situation{Pod: pod}), (lifecycle.Move{Release: key}); got != want {
+				t.Errorf("%s in state %q: want %v, got %v", key, state, want, got)
+			}
+		}
+	}
+}

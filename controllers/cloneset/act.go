@@ -149,7 +149,7 @@ func (a *act) refresh(ctx context.Context) (changed bool, err error) {
 		if err != nil {
 			return err
 		}
-		if move := lifecycle.Settle(a.situation(pod)); move.To != "" {
+		if move := lifecycle.Settle(a.situation(pod)); move != (lifecycle.Move{}) {
 			moved[i] = true
 			return a.move(ctx, pod, move)
 		}
@@ -203,32 +203,39 @@ func (a *act) situation(pod *corev1.Pod) lifecycle.Situation {
 	}
 	return lifecycle.Situation{
 		Pod: pod, Hooks: a.set.Spec.Lifecycle, NeedsNode: true, Completed: completed,
-		AtTarget: revision.Match(pod.Labels[pub.PodRevisionLabelKey], a.plan.update),
+		AtTarget: revision.Match(pod.Labels[pub.PodRevisionLabelKey], a.plan.update) && !a.goesBack(pod),
 	}
 }
 
-// move writes a move of the pod's state, and what it means for readiness.
+// goesBack says whether a pod is to be moved back from the update revision, so that it is not where it should be.
+func (a *act) goesBack(pod *corev1.Pod) bool {
+	return a.plan.scale.Backward && slices.ContainsFunc(a.plan.scale.Update, func(i scale.Instance) bool { return i.Name == pod.Name })
+}
+
+// move writes what a move of the pod's state means for readiness, and then the state.
 func (a *act) move(ctx context.Context, pod *corev1.Pod, m lifecycle.Move) error {
-	if m.To == "" {
-		return nil
-	}
 	var err error
 	if m.Hold != "" {
 		if pod, err = a.conditions(ctx, pod, m.Hold, lifecycle.Hold); err != nil {
 			return err
 		}
 	}
+	if m.Release != "" {
+		if pod, err = a.conditions(ctx, pod, m.Release, lifecycle.Release); err != nil {
+			return err
+		}
+	}
+	if m.To == "" {
+		return nil
+	}
 	patch, err := m.Patch(pod, a.now)
 	if err != nil {
 		return err
 	}
-	if pod, err = a.patch(ctx, pod, merge(patch), inplace.Main); err != nil {
+	if _, err = a.patch(ctx, pod, merge(patch), inplace.Main); err != nil {
 		return fmt.Errorf("move pod %s to %s: %w", pod.Name, m.To, err)
 	}
-	if m.Release != "" {
-		_, err = a.conditions(ctx, pod, m.Release, lifecycle.Release)
-	}
-	return err
+	return nil
 }
 
 type conditionsOf func(*corev1.Pod, string, string, time.Time) ([]corev1.PodCondition, error)

@@ -1,0 +1,115 @@
+package simulation
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the stories anew")
+
+// story is one rollout.
+type story struct {
+	// shows is the comment at its top.
+	shows    string
+	settings settings
+	spec     spec
+	// then are the deeds of the user, each once the world has settled, or after some ticks.
+	then []deed
+	// stands says that the world does not get to where the user wants it, and that a note of this code tells why.
+	stands string
+	// lives says that another story goes through the same kinds of writes: TestDeath leaves this one out.
+	lives bool
+	// writes is how many each update in place takes; 0 where that is not the point.
+	writes int
+}
+
+// deed is something that the user does.
+type deed struct {
+	says string
+	// after is how many ticks to wait; 0 to wait until the world has settled.
+	after int
+	do    func(*world)
+}
+
+func (s *story) play(t *testing.T, seed uint64) *world {
+	t.Helper()
+	w := newWorld(t, seed, s.settings, s.spec)
+	s.run(w)
+	return w
+}
+
+func (s *story) run(w *world) {
+	w.Helper()
+	w.tale.say("user", "makes a shop of %d at %s", s.spec.Replicas, versionOf(&s.spec.Template.ObjectMeta))
+	for _, d := range s.then {
+		if d.after == 0 {
+			w.settled()
+		}
+		for range d.after {
+			w.step()
+		}
+		if w.birth.told == "" {
+			w.birth.told, w.birth.writes = w.tale.text(), w.writes
+		}
+		w.tale.say("user", "%s", d.says)
+		d.do(w)
+	}
+	if s.stands == "" {
+		w.settled()
+		return
+	}
+	w.settle(w.tick + 3000)
+	if w.missing() == "" {
+		w.fail("the world gets to its end, although it should not")
+	}
+	for _, n := range w.notesOf() {
+		if n.Code == s.stands {
+			return
+		}
+	}
+	w.fail("the world stands still, and no note %s says why", s.stands)
+}
+
+// seedOfStories makes them the same whenever they are told.
+const seedOfStories = 1
+
+func TestStories(t *testing.T) {
+	for name, s := range stories() {
+		t.Run(name, func(t *testing.T) {
+			w := s.play(t, seedOfStories)
+			for _, n := range w.rules.counted {
+				if s.writes > 0 && n != s.writes {
+					t.Errorf("%d writes for an update in place, want %d", n, s.writes)
+				}
+			}
+			if s.writes > 0 && len(w.rules.counted) == 0 {
+				t.Error("nothing was updated in place")
+			}
+			compare(t, name, "# "+strings.ReplaceAll(strings.TrimSpace(s.shows), "\n", "\n# ")+"\n\n"+w.tale.text())
+		})
+	}
+}
+
+// compare with the story as it was told before.
+func compare(t *testing.T, name, told string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".txt")
+	if *update {
+		if err := os.WriteFile(path, []byte(told), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v: run this test with -update", err)
+	}
+	if diff := cmp.Diff(string(want), told); diff != "" {
+		t.Errorf("the story is another one now; if it is a better one, run this test with -update (-want +got):\n%s", diff)
+	}
+}
