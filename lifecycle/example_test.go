@@ -57,3 +57,47 @@ func ExampleRelease() {
 	fmt.Println(conditions[0].Status, err)
 	// Output: True <nil>
 }
+
+func ExampleHasAny() {
+	hook := &pub.LifecycleHook{LabelsHandler: map[string]string{"a": "1", "b": "1"}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "1"}}}
+	fmt.Println(lifecycle.HasAny(pod, hook), lifecycle.HasAll(pod, hook))
+	// Output: true false
+}
+
+func ExampleHasAll() {
+	fmt.Println(lifecycle.HasAll(&corev1.Pod{}, &pub.LifecycleHook{}), lifecycle.HasAll(&corev1.Pod{}, nil))
+	// Output: true false
+}
+
+func ExampleStateOf() {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{pub.LifecycleStateKey: "Updated"}}}
+	fmt.Println(lifecycle.StateOf(pod))
+	// Output: Updated
+}
+
+func ExampleHasGate() {
+	pod := &corev1.Pod{Spec: corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: "example.com/ready"}}}}
+	fmt.Println(lifecycle.HasGate(pod, "example.com/ready"), lifecycle.HasGate(pod, pub.KruisePodReadyConditionType))
+	// Output: true false
+}
+
+func ExampleIsHeld() {
+	pod := &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{
+		Type: pub.KruisePodReadyConditionType, Status: corev1.ConditionFalse, Message: `[{"userAgent":"my-operator","key":"backup"}]`,
+	}}}}
+	fmt.Println(lifecycle.IsHeld(pod, "my-operator", "backup"), lifecycle.IsHeld(pod, "my-operator", "restore"))
+	// Output: true false
+}
+
+func ExampleReady() {
+	pod := &corev1.Pod{
+		Spec: corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: "example.com/ready"}}},
+		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
+			{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}, {Type: corev1.PodReady, Status: corev1.ConditionTrue},
+		}},
+	}
+	ready := lifecycle.Ready(pod, time.Unix(0, 0), corev1.PodCondition{Type: "example.com/ready", Status: corev1.ConditionFalse})
+	fmt.Println(ready.Status, ready.Message)
+	// Output: False readiness gate "example.com/ready" is False
+}

@@ -67,3 +67,54 @@ func ExampleOwn() {
 	fmt.Println(revision.Own(owner, orphan, true))
 	// Output: Adopt
 }
+
+func ExampleSort() {
+	have := []*appsv1.ControllerRevision{
+		{ObjectMeta: metav1.ObjectMeta{Name: "web-b"}, Revision: 2},
+		{ObjectMeta: metav1.ObjectMeta{Name: "web-a"}, Revision: 1},
+	}
+	revision.Sort(have)
+	fmt.Println(have[0].Name, have[1].Name)
+	// Output: web-a web-b
+}
+
+func ExampleName() {
+	collisions := int32(1)
+	data := []byte(`{"spec":{"template":{"$patch":"replace"}}}`)
+	fmt.Println(revision.Name("web", revision.Hash(data, nil)))
+	fmt.Println(revision.Name("web", revision.Hash(data, &collisions)))
+	fmt.Println(revision.Short("web-6d8c5"))
+	// Output:
+	// web-5c7586484
+	// web-589f85db5c
+	// 6d8c5
+}
+
+func ExampleHash() {
+	fmt.Println(revision.Hash([]byte(`{}`), nil))
+	// Output: 5894b84845
+}
+
+func ExampleShort() {
+	fmt.Println(revision.Short("web-6d8c5"))
+	// Output: 6d8c5
+}
+
+func ExampleSameData() {
+	older := []byte(`{"spec":{"template":{"$patch":"replace","metadata":{"creationTimestamp":null},"spec":{"containers":null}}}}`)
+	newer := []byte(`{"spec":{"template":{"$patch":"replace","metadata":{},"spec":{"containers":null}}}}`)
+	fmt.Println(revision.SameData(older, newer))
+	// Output: true
+}
+
+func ExampleComparable() {
+	a, b := revision.Comparable(&corev1.PodTemplateSpec{}, &corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways}})
+	fmt.Println(a.Spec.RestartPolicy, b.Spec.RestartPolicy)
+	// Output: Always Always
+}
+
+func ExampleFingerprint() {
+	n, err := revision.Fingerprint(map[string]string{"name": "main", "image": "nginx:1.15"})
+	fmt.Println(n, err)
+	// Output: 3944729446 <nil>
+}
