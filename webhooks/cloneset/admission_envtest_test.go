@@ -25,21 +25,22 @@ import (
 
 // TestAdmission shares one API server.
 func TestAdmission(t *testing.T) {
-	g := newGround(t, cloneset.Options{})
-	for name, test := range map[string]func(*testing.T, *ground){
-		"Manifests": testManifests,
-		"Invalid":   testInvalid,
-		"Defaults":  testDefaults,
-		"Template":  testTemplate,
-		"Recorded":  testRecorded,
-		"Calls":     testCalls,
-	} {
-		t.Run(name, func(t *testing.T) { test(t, g) })
-	}
+	g := newGround(t, cloneset.Options{DeletionProtection: true, HostNetworkHostPorts: true})
+	t.Run("Manifests", func(t *testing.T) { testManifests(t, g) })
+	t.Run("Invalid", func(t *testing.T) { testInvalid(t, g) })
+	t.Run("Defaults", func(t *testing.T) { testDefaults(t, g) })
+	t.Run("Template", func(t *testing.T) { testTemplate(t, g) })
+	t.Run("Recorded", func(t *testing.T) { testRecorded(t, g) })
+	t.Run("Calls", func(t *testing.T) { testCalls(t, g) })
+	t.Run("HostPorts", func(t *testing.T) { testHostPorts(t, g) })
+	t.Run("PodsToDelete", func(t *testing.T) { testPodsToDelete(t, g) })
+	t.Run("OnDelete", func(t *testing.T) { testOnDelete(t, g) })
+	t.Run("Delete", func(t *testing.T) { testDelete(t, g) })
 	var left corev1.PodTemplateList
 	if err := g.Client.List(t.Context(), &left); err != nil || len(left.Items) > 0 {
 		t.Errorf("%d PodTemplates left behind (%v)", len(left.Items), err)
 	}
+	t.Run("Policy", func(t *testing.T) { testPolicy(t, g) })
 }
 
 // documents reads the documents of a YAML file.

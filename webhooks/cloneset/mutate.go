@@ -9,6 +9,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -59,33 +60,33 @@ func patched(patch []podtemplate.Operation) admission.Response {
 	return answer
 }
 
-// defaults gives what Default sets in the object, and nothing else. Templates take no part.
+// defaults gives what Default sets in the object, and nothing else.
 func (v version) defaults(raw []byte) (map[string]any, error) {
-	var before, after map[string]any
-	var err error
 	if v == old {
 		set := &appsv1alpha1.CloneSet{}
-		if err := unmarshal(raw, set); err != nil {
-			return nil, err
-		}
-		set.Spec.Template, set.Spec.VolumeClaimTemplates = corev1.PodTemplateSpec{}, nil
-		if before, err = fields(set); err != nil {
-			return nil, err
-		}
-		set.Default()
-		after, err = fields(set)
-	} else {
-		set := &appsv1beta1.CloneSet{}
-		if err := unmarshal(raw, set); err != nil {
-			return nil, err
-		}
-		set.Spec.Template, set.Spec.VolumeClaimTemplates = corev1.PodTemplateSpec{}, nil
-		if before, err = fields(set); err != nil {
-			return nil, err
-		}
-		set.Default()
-		after, err = fields(set)
+		return defaultsOf(raw, set, func() {
+			set.Spec.Template, set.Spec.VolumeClaimTemplates = corev1.PodTemplateSpec{}, nil
+		})
 	}
+	set := &appsv1beta1.CloneSet{}
+	return defaultsOf(raw, set, func() {
+		set.Spec.Template, set.Spec.VolumeClaimTemplates = corev1.PodTemplateSpec{}, nil
+	})
+}
+
+// defaultsOf decodes raw into set and compares what Default makes of it. The templates, which Default leaves alone, are
+// dropped: most of an object is template.
+func defaultsOf(raw []byte, set interface{ Default() }, dropTemplates func()) (map[string]any, error) {
+	if err := unmarshal(raw, set); err != nil {
+		return nil, err
+	}
+	dropTemplates()
+	before, err := runtime.DefaultUnstructuredConverter.ToUnstructured(set)
+	if err != nil {
+		return nil, err
+	}
+	set.Default()
+	after, err := runtime.DefaultUnstructuredConverter.ToUnstructured(set)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +118,7 @@ func difference(before, after map[string]any) map[string]any {
 // wrong gets no defaults: it is for the validation to say so, with all else that is wrong.
 func (w *Webhooks) templateDefaults(ctx context.Context, req admission.Request, object content) ([]podtemplate.Operation, error) {
 	template := object.template()
-	if w.options.TemplateNoDefaults || template == nil || !w.changed(req, template) {
+	if w.options.TemplateNoDefaults || template == nil || !changed(req, template) {
 		return nil, nil
 	}
 	verdict, err := podtemplate.Check(ctx, w.api, podtemplate.Template{
@@ -152,7 +153,7 @@ func claimDefaults() map[string]any {
 }
 
 // changed tells whether the template is another one than the stored object has.
-func (w *Webhooks) changed(req admission.Request, template map[string]any) bool {
+func changed(req admission.Request, template map[string]any) bool {
 	if req.Operation != admissionv1.Update {
 		return true
 	}

@@ -12,6 +12,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -87,7 +88,7 @@ func newGround(t *testing.T, o cloneset.Options) *ground {
 		}
 	}
 	g := &ground{Cluster: cluster.Start(t, cluster.Options{Private: true, Scheme: scheme}), calls: &calls{made: map[string]int{}}}
-	install := g.webhooks()
+	install := configurations()
 	if err := install.Install(g.Config); err != nil {
 		t.Fatal(err)
 	}
@@ -113,8 +114,8 @@ func newGround(t *testing.T, o cloneset.Options) *ground {
 	return g
 }
 
-// webhooks are the configurations, as the manifests of the reference have them.
-func (g *ground) webhooks() *envtest.WebhookInstallOptions {
+// configurations of the webhooks, as the manifests of the reference have them.
+func configurations() *envtest.WebhookInstallOptions {
 	fail, none, both := admissionregistrationv1.Fail, admissionregistrationv1.SideEffectClassNone, []string{"v1alpha1", "v1beta1"}
 	at := func(path string) admissionregistrationv1.WebhookClientConfig {
 		return admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Name: "webhook", Namespace: "default", Path: &path}}
@@ -187,10 +188,10 @@ func (g *ground) serve(t *testing.T, install *envtest.WebhookInstallOptions, o c
 func (g *ground) waitForWebhooks(t *testing.T) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		set := newSet(t, "v1beta1", "", `{"selector":{}}`)
-		set.SetNamespace("default")
-		err := g.Client.Create(ctx, set, client.DryRunAll)
-		return err != nil && g.calls.made["create"] > 0, nil
+		set := newSet(t, "v1beta1", "default", `{"selector":{"matchLabels":null}}`)
+		var err error
+		made := g.calls.of(func() { err = g.Client.Create(ctx, set, client.DryRunAll) })
+		return made["create"] > 0 && apierrors.IsInvalid(err), nil
 	})
 	if err != nil {
 		t.Fatalf("nobody calls the webhooks: %v", err)
