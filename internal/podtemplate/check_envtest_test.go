@@ -3,10 +3,10 @@
 package podtemplate_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,32 +31,30 @@ func TestRealServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
 	const plain = `{"metadata":{"labels":{"a":"b"}},"spec":{"new":1,"containers":[{"name":"a","image":"b","volumeMounts":[{"name":"data","mountPath":"/d"}]}]}}`
 	cases := map[string]struct {
 		why                string
-		ctx                context.Context
+		given              time.Duration
 		api                podtemplate.API
 		namespace, content string
 		fault              string
 		want               podtemplate.Reason
 	}{
-		"good":         {"it has all it needs", t.Context(), c.Client, namespace, plain, "", ""},
-		"wrong":        {"the field is named", t.Context(), c.Client, namespace, `{"spec":{"containers":[{"name":"A b","image":"b"}]}}`, "spec.template.spec.containers[0].name", ""},
-		"no mount":     {"nothing of this name can be mounted", t.Context(), c.Client, namespace, strings.Replace(plain, `"data"`, `"x"`, 1), "spec.template.spec.containers[0].volumeMounts[0].name", ""},
-		"wrong type":   {"nobody can read it", t.Context(), c.Client, namespace, `{"spec":{"containers":7}}`, "spec.template", ""},
-		"no right":     {"somebody has to grant it", t.Context(), without, namespace, plain, "", podtemplate.NotPermitted},
-		"missing":      {"it was deleted meanwhile", t.Context(), c.Client, "no-such-namespace", plain, "", podtemplate.NamespaceMissing},
-		"terminating":  {"nothing can be made in it", t.Context(), c.Client, gone, plain, "", podtemplate.NamespaceTerminating},
-		"out of time":  {"nobody waits any more", over, c.Client, namespace, plain, "", podtemplate.TimedOut},
-		"no namespace": {"it is needed", t.Context(), c.Client, "", plain, "", podtemplate.Failed},
+		"good":         {"it has all it needs", 0, c.Client, namespace, plain, "", ""},
+		"wrong":        {"the field is named", 0, c.Client, namespace, `{"spec":{"containers":[{"name":"A b","image":"b"}]}}`, "spec.template.spec.containers[0].name", ""},
+		"no mount":     {"nothing of this name can be mounted", 0, c.Client, namespace, strings.Replace(plain, `"data"`, `"x"`, 1), "spec.template.spec.containers[0].volumeMounts[0].name", ""},
+		"wrong type":   {"nobody can read it", 0, c.Client, namespace, `{"spec":{"containers":7}}`, "spec.template", ""},
+		"no right":     {"somebody has to grant it", 0, without, namespace, plain, "", podtemplate.NotPermitted},
+		"missing":      {"it was deleted meanwhile", 0, c.Client, "no-such-namespace", plain, "", podtemplate.NamespaceMissing},
+		"terminating":  {"nothing can be made in it", 0, c.Client, gone, plain, "", podtemplate.NamespaceTerminating},
+		"out of time":  {"nobody waits any more", time.Nanosecond, c.Client, namespace, plain, "", podtemplate.TimedOut},
+		"no namespace": {"it is needed", 0, c.Client, "", plain, "", podtemplate.Failed},
 	}
 	for name, tt := range cases {
 		t.Run(name, func(t *testing.T) {
-			verdict, err := podtemplate.Check(tt.ctx, tt.api, podtemplate.Template{
+			verdict, err := podtemplate.Check(t.Context(), tt.api, podtemplate.Template{
 				Namespace: tt.namespace, Content: decode(t, tt.content), Path: field.NewPath("spec", "template"),
-				Claims: []string{"data"}, ClaimsPath: field.NewPath("spec", "volumeClaimTemplates"),
+				Claims: []string{"data"}, ClaimsPath: field.NewPath("spec", "volumeClaimTemplates"), Timeout: tt.given,
 			})
 			var unavailable *podtemplate.UnavailableError
 			if got := errors.As(err, &unavailable); got != (tt.want != "") || got && unavailable.Reason != tt.want {

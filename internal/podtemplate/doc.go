@@ -21,7 +21,7 @@
 //	case err != nil: // nobody judged it
 //	case len(verdict.Faults) > 0: // refuse, naming the fields
 //	default:
-//		patch := podtemplate.Fill("/spec/template", template, verdict.Defaulted)
+//		patch := podtemplate.Fill("/spec/template", template, verdict.Defaulted) // or Refill, in an update
 //	}
 //
 // The caller needs the verb create on podtemplates. Quotas, policies and webhooks that concern PodTemplates are asked as

@@ -20,44 +20,100 @@ type Operation struct {
 //
 // Lists are filled element by element, and only when they have the same length.
 func Fill(at string, have, want map[string]any) []Operation {
-	return fillObject(at, have, want, nil)
+	f := filler{}
+	f.object(at, have, want, nil)
+	return f.done
 }
 
-func fillObject(at string, have, want map[string]any, done []Operation) []Operation {
+// Refill is Fill for a template that takes the place of a stored one. Where that has been defaulted in its time and has
+// gone without a value, so does the new one: a default that the API server has learned since would be a change that
+// nobody made, and one that no running pod can follow.
+func Refill(at string, have, want, stored map[string]any) []Operation {
+	if !wasDefaulted(stored) {
+		stored = nil
+	}
+	f := filler{}
+	f.object(at, have, want, stored)
+	return f.done
+}
+
+// wasDefaulted tells whether a template has the defaults that every one has.
+func wasDefaulted(template map[string]any) bool {
+	spec, _ := template["spec"].(map[string]any)
+	for _, key := range []string{"dnsPolicy", "restartPolicy", "schedulerName", "securityContext", "terminationGracePeriodSeconds"} {
+		if spec[key] == nil {
+			return false
+		}
+	}
+	return true
+}
+
+type filler struct {
+	done []Operation
+}
+
+func (f *filler) set(op, path string, value any) {
+	f.done = append(f.done, Operation{Op: op, Path: path, Value: value})
+}
+
+// object fills an object; stored is nil where nothing like it is stored.
+func (f *filler) object(at string, have, want, stored map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		w, path := want[key], at+"/"+escape(key)
 		h, ok := have[key]
 		switch {
 		case w == nil: // as good as none
 		case !ok || h == nil:
+			if stored != nil && stored[key] == nil {
+				continue
+			}
 			have[key] = w
-			done = append(done, Operation{Op: "add", Path: path, Value: w})
+			f.set("add", path, w)
 		case replaces(h, w):
 			have[key] = w
-			done = append(done, Operation{Op: "replace", Path: path, Value: w})
+			f.set("replace", path, w)
 		default:
-			done = fillValue(path, h, w, done)
+			f.value(path, h, w, stored[key])
 		}
 	}
-	return done
 }
 
-func fillValue(at string, have, want any, done []Operation) []Operation {
+func (f *filler) value(at string, have, want, stored any) {
 	switch w := want.(type) {
 	case map[string]any:
 		if h, ok := have.(map[string]any); ok {
-			return fillObject(at, h, w, done)
+			s, _ := stored.(map[string]any)
+			f.object(at, h, w, s)
 		}
 	case []any:
 		h, ok := have.([]any)
 		if !ok || len(h) != len(w) {
-			return done
+			return
 		}
 		for i := range w {
-			done = fillValue(at+"/"+strconv.Itoa(i), h[i], w[i], done)
+			f.value(at+"/"+strconv.Itoa(i), h[i], w[i], counterpart(stored, h[i], i))
 		}
 	}
-	return done
+}
+
+// counterpart is the element of a stored list that an element takes the place of: of the same name, or else at the same
+// place.
+func counterpart(stored, element any, i int) any {
+	list, _ := stored.([]any)
+	object, _ := element.(map[string]any)
+	name, named := object["name"].(string)
+	if !named {
+		if i < len(list) {
+			return list[i]
+		}
+		return nil
+	}
+	for _, s := range objects(stored) {
+		if s["name"] == name {
+			return s
+		}
+	}
+	return nil
 }
 
 // replaces tells a default for an empty value from the same value in another notation, as 0 and "0" of a quantity are.

@@ -40,6 +40,43 @@ func TestFill(t *testing.T) {
 	}
 }
 
+func TestRefill(t *testing.T) {
+	const all = `"dnsPolicy":"x","restartPolicy":"x","schedulerName":"x","securityContext":{},"terminationGracePeriodSeconds":1`
+	cases := map[string]struct{ why, have, want, stored, patch string }{
+		"never defaulted": {"now it is", `{"spec":{}}`, `{"spec":{"a":1}}`, `{"spec":{}}`, `[{"op":"add","path":"/spec/a","value":1}]`},
+		"nothing stored":  {"there is nothing to go by", `{"spec":{}}`, `{"spec":{"a":1}}`, `null`, `[{"op":"add","path":"/spec/a","value":1}]`},
+		"defaulted": {
+			"what it had is filled in again, what it lacked is not", `{"spec":{}}`, `{"spec":{"dnsPolicy":"x","new":1}}`, `{"spec":{` + all + `}}`,
+			`[{"op":"add","path":"/spec/dnsPolicy","value":"x"}]`,
+		},
+		"containers": {
+			"they go by their names", `{"spec":{"containers":[{"name":"b"},{"name":"a"},{"name":"c"}]}}`,
+			`{"spec":{"containers":[{"name":"b","new":1,"old":1},{"name":"a","new":1,"old":1},{"name":"c","new":1,"old":1}]}}`,
+			`{"spec":{` + all + `,"containers":[{"name":"a","old":1},{"name":"b"}]}}`,
+			`[{"op":"add","path":"/spec/containers/1/old","value":1},{"op":"add","path":"/spec/containers/2/new","value":1},{"op":"add","path":"/spec/containers/2/old","value":1}]`,
+		},
+		"ports": {
+			"without names they go by their places", `{"spec":{"ports":[{},{}]}}`, `{"spec":{"ports":[{"protocol":"TCP"},{"protocol":"TCP"}]}}`,
+			`{"spec":{` + all + `,"ports":[{}]}}`, `[{"op":"add","path":"/spec/ports/1/protocol","value":"TCP"}]`,
+		},
+		"a new part": {
+			"it has never been defaulted", `{"spec":{"probe":{"port":1}}}`, `{"spec":{"probe":{"port":1,"scheme":"HTTP"}}}`, `{"spec":{` + all + `}}`,
+			`[{"op":"add","path":"/spec/probe/scheme","value":"HTTP"}]`,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			patch, err := json.Marshal(podtemplate.Refill("", decode(t, c.have), decode(t, c.want), decode(t, c.stored)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.patch, string(patch)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.why, diff)
+			}
+		})
+	}
+}
+
 // FuzzFill: nothing that was there goes, and a second time there is nothing to fill.
 func FuzzFill(f *testing.F) {
 	f.Add(`{"a":[{"b":""},null],"c":0}`, `{"a":[{"b":"x","d":{}},{"e":1}],"c":7}`)

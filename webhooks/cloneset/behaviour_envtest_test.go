@@ -3,6 +3,7 @@
 package cloneset_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -117,7 +118,7 @@ func testDelete(t *testing.T, g *ground) {
 		if err == nil || !strings.Contains(err.Error(), pub.DeletionProtectionMessage+" for "+pub.DeletionProtectionKey+"=Cascading, replicas 2>0") {
 			t.Errorf("%s: %v", version, err)
 		}
-		if code := int32(403); apierrors.ReasonForError(err) != "" || statusOf(err).Code != code {
+		if apierrors.ReasonForError(err) != "" || statusOf(err).Code != 403 {
 			t.Errorf("%s: code %d, reason %q", version, statusOf(err).Code, apierrors.ReasonForError(err))
 		}
 		_ = unstructured.SetNestedField(set.Object, int64(0), "spec", "replicas")
@@ -131,7 +132,8 @@ func testDelete(t *testing.T, g *ground) {
 }
 
 func statusOf(err error) metav1.Status {
-	if status, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // the client gives it as it is
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
 		return status.Status()
 	}
 	return metav1.Status{}

@@ -5,6 +5,8 @@
 // Laws:
 //   - The patch of defaults only adds, and replaces empty values. What the user wrote, fields that this program does not
 //     know included, stays as it was written.
+//   - An update gives a template that was defaulted in its time no default that the API server has learned since: pods would
+//     be recreated for a change that nobody made.
 //   - A template is judged by the API server, when it is new or has changed, with one call for both webhooks where they run
 //     in one process. Anything else costs no call, but for pods that an update names for deletion.
 //   - An update is not refused for a fault that the stored object has already: nobody could repair such an object, and

@@ -117,15 +117,14 @@ func difference(before, after map[string]any) map[string]any {
 // templateDefaults fills the templates of the object, when the pod template is new or has changed. A template that is
 // wrong gets no defaults: it is for the validation to say so, with all else that is wrong.
 func (w *Webhooks) templateDefaults(ctx context.Context, req admission.Request, object content) ([]podtemplate.Operation, error) {
-	template := object.template()
-	if w.options.TemplateNoDefaults || template == nil || !changed(req, template) {
+	template, stored := object.template(), storedTemplate(req)
+	if w.options.TemplateNoDefaults || template == nil || reflect.DeepEqual(stored, template) {
 		return nil, nil
 	}
+	prepared := podtemplate.Prepare(template, podtemplate.Defaults{PullAlways: true, HostPorts: w.options.HostNetworkHostPorts})
 	verdict, err := podtemplate.Check(ctx, w.api, podtemplate.Template{
-		Namespace: req.Namespace,
-		Content: podtemplate.Prepare(template, podtemplate.Defaults{
-			PullAlways: true, HostPorts: w.options.HostNetworkHostPorts,
-		}),
+		Namespace:  req.Namespace,
+		Content:    prepared,
 		Path:       field.NewPath("spec", "template"),
 		Claims:     object.claimNames(),
 		ClaimsPath: field.NewPath("spec", "volumeClaimTemplates"),
@@ -134,7 +133,8 @@ func (w *Webhooks) templateDefaults(ctx context.Context, req admission.Request, 
 	if err != nil || len(verdict.Faults) > 0 {
 		return nil, err
 	}
-	patch := podtemplate.Fill("/spec/template", template, verdict.Defaulted)
+	const at = "/spec/template"
+	patch := append(podtemplate.Fill(at, template, prepared), podtemplate.Refill(at, template, verdict.Defaulted, stored)...)
 	for i, claim := range object.claims() {
 		if c, ok := claim.(map[string]any); ok {
 			patch = append(patch, podtemplate.Fill(fmt.Sprintf("/spec/volumeClaimTemplates/%d", i), c, claimDefaults())...)
@@ -152,11 +152,14 @@ func claimDefaults() map[string]any {
 	return map[string]any{"status": map[string]any{"phase": string(corev1.ClaimPending)}}
 }
 
-// changed tells whether the template is another one than the stored object has.
-func changed(req admission.Request, template map[string]any) bool {
+// storedTemplate is nil where nothing is stored, or nothing that can be read.
+func storedTemplate(req admission.Request) map[string]any {
 	if req.Operation != admissionv1.Update {
-		return true
+		return nil
 	}
 	stored, err := decodeContent(req.OldObject.Raw)
-	return err != nil || !reflect.DeepEqual(stored.template(), template)
+	if err != nil {
+		return nil
+	}
+	return stored.template()
 }

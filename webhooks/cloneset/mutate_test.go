@@ -10,6 +10,12 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/cloneset"
 )
 
+// defaulted is a patch to a set with all defaults, and a pod spec that has those that every one has.
+func defaulted(pod string) string {
+	return `{"replicas":1,"revisionHistoryLimit":1,"updateStrategy":{"type":"OnDelete"},"template":{"spec":{"dnsPolicy":"x","restartPolicy":"Always",
+		"schedulerName":"x","securityContext":{},"terminationGracePeriodSeconds":1,` + pod[1:] + `}}`
+}
+
 // TestMutate compares patches, word by word.
 func TestMutate(t *testing.T) {
 	const rest = `{"op":"add","path":"/spec/replicas","value":1},{"op":"add","path":"/spec/revisionHistoryLimit","value":10}`
@@ -21,27 +27,32 @@ func TestMutate(t *testing.T) {
 		calls                     int
 	}{
 		"v1beta1": {
-			"acceptance 31", "v1beta1", "", "", cloneset.Options{},
+			"acceptance 31", "v1beta1", "", "",
+			cloneset.Options{},
 			`[` + rest + `,{"op":"add","path":"/spec/updateStrategy","value":{"rollingUpdate":{"maxSurge":0,"maxUnavailable":"20%","partition":0,"podUpdatePolicy":"ReCreate"},"type":"RollingUpdate"}},` + template + `]`, 1,
 		},
 		"v1alpha1": {
-			"acceptance 31", "v1alpha1", "", "", cloneset.Options{},
+			"acceptance 31", "v1alpha1", "", "",
+			cloneset.Options{},
 			`[` + rest + `,{"op":"add","path":"/spec/updateStrategy","value":{"maxSurge":0,"maxUnavailable":"20%","partition":0,"type":"ReCreate"}},` + template + `]`, 1,
 		},
 		"in place": {
-			"in-place policies have a strategy", "v1alpha1", "", `{"replicas":1,"revisionHistoryLimit":0,"updateStrategy":{"type":"InPlaceOnly","partition":"5%"}}`, cloneset.Options{},
+			"in-place policies have a strategy", "v1alpha1", "", `{"replicas":1,"revisionHistoryLimit":0,"updateStrategy":{"type":"InPlaceOnly","partition":"5%"}}`,
+			cloneset.Options{},
 			`[{"op":"add","path":"/spec/updateStrategy/inPlaceUpdateStrategy","value":{}},{"op":"add","path":"/spec/updateStrategy/maxSurge","value":0},{"op":"add","path":"/spec/updateStrategy/maxUnavailable","value":"20%"},` + template + `]`, 1,
 		},
 		"OnDelete": {
 			"no block is made for it", "v1beta1", "", `{"replicas":0,"revisionHistoryLimit":0,"updateStrategy":{"type":"OnDelete"}}`, cloneset.Options{TemplateNoDefaults: true}, ``, 0,
 		},
 		"empty values": {
-			"they are as good as none", "v1beta1", "", `{"replicas":0,"revisionHistoryLimit":0,"updateStrategy":{"type":"","rollingUpdate":{"podUpdatePolicy":"","partition":1,"maxSurge":1,"maxUnavailable":1}}}`, cloneset.Options{TemplateNoDefaults: true},
+			"they are as good as none", "v1beta1", "", `{"replicas":0,"revisionHistoryLimit":0,"updateStrategy":{"type":"","rollingUpdate":{"podUpdatePolicy":"","partition":1,"maxSurge":1,"maxUnavailable":1}}}`,
+			cloneset.Options{TemplateNoDefaults: true},
 			`[{"op":"replace","path":"/spec/updateStrategy/rollingUpdate/podUpdatePolicy","value":"ReCreate"},{"op":"replace","path":"/spec/updateStrategy/type","value":"RollingUpdate"}]`, 0,
 		},
 		"update beside the template": {
 			"templates are defaulted when they change", "v1alpha1", `{"updateStrategy":{"type":"OnDelete","partition":1,"maxUnavailable":1,"maxSurge":1},"replicas":1}`,
-			`{"updateStrategy":{"type":"OnDelete","partition":1,"maxUnavailable":1,"maxSurge":1},"replicas":2}`, cloneset.Options{},
+			`{"updateStrategy":{"type":"OnDelete","partition":1,"maxUnavailable":1,"maxSurge":1},"replicas":2}`,
+			cloneset.Options{},
 			`[{"op":"add","path":"/spec/revisionHistoryLimit","value":10}]`, 0,
 		},
 		"update of claims": {
@@ -49,8 +60,15 @@ func TestMutate(t *testing.T) {
 		},
 		"update of both": {
 			"with the template, claims are defaulted", "v1beta1", `{}`,
-			`{"replicas":1,"revisionHistoryLimit":1,"updateStrategy":{"type":"OnDelete"},"volumeClaimTemplates":[{"metadata":{"name":"a"}}],"template":{"spec":{"priority":1}}}`, cloneset.Options{},
+			`{"replicas":1,"revisionHistoryLimit":1,"updateStrategy":{"type":"OnDelete"},"volumeClaimTemplates":[{"metadata":{"name":"a"}}],"template":{"spec":{"priority":1}}}`,
+			cloneset.Options{},
 			`[` + template + `,{"op":"add","path":"/spec/volumeClaimTemplates/0/status","value":{"phase":"Pending"}}]`, 1,
+		},
+		"host ports from now on": {
+			"the stored template has gone without them, and the network was its own", "v1beta1", defaulted(`{"containers":[{"imagePullPolicy":"Never","ports":[{"containerPort":2}]}]}`),
+			defaulted(`{"hostNetwork":true,"containers":[{"imagePullPolicy":"Never","ports":[{"containerPort":2}]}]}`),
+			cloneset.Options{HostNetworkHostPorts: true},
+			`[{"op":"add","path":"/spec/template/spec/containers/0/ports/0/hostPort","value":2}]`, 1,
 		},
 		"host ports": {
 			"pods in the host's network listen on its ports", "v1beta1", "",
@@ -62,7 +80,8 @@ func TestMutate(t *testing.T) {
 		"no host ports": {
 			"it is an option", "v1beta1", "",
 			`{"replicas":1,"revisionHistoryLimit":1,"updateStrategy":{"type":"OnDelete"},"template":{"spec":{"dnsPolicy":"None","hostNetwork":true,"containers":[{"imagePullPolicy":"Never","ports":[{"containerPort":2}]}]}}}`,
-			cloneset.Options{}, ``, 1,
+			cloneset.Options{},
+			``, 1,
 		},
 		"no template": {"the schema refuses it", "v1beta1", "", `{"replicas":1,"revisionHistoryLimit":1,"updateStrategy":{"type":"OnDelete"},"template":null}`, cloneset.Options{}, ``, 0},
 		"odd claims":  {"the validation refuses them", "v1beta1", "", `{"replicas":1,"revisionHistoryLimit":1,"updateStrategy":{"type":"OnDelete"},"template":null,"volumeClaimTemplates":[null]}`, cloneset.Options{}, ``, 0},
