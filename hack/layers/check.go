@@ -86,11 +86,14 @@ func belowOf(from, to place) bool {
 }
 
 // forbiddenInTest is forbidden for the tests of a package: they may also use test/, packages made for
-// tests, and everything up to internal.
+// tests, and everything up to internal. Those of a unit may serve what an API server needs.
 func forbiddenInTest(path, imported string) string {
 	if isOwn(imported) {
 		target := relative(imported)
 		if to := placeOf(target); to.layer == tooling || to.layer <= shared || testOnly(target) {
+			return ""
+		}
+		if placeOf(path).layer == units && slices.Contains(served(), target) {
 			return ""
 		}
 	}

@@ -69,6 +69,8 @@ func TestForbiddenInTest(t *testing.T) {
 		"a package made for tests":              {"api/apps/v1beta1", module + "/api/internal/roundtrip/roundtriptest", false},
 		"a test does not need grpc":             {"daemon/imagepull", "google.golang.org/grpc", true},
 		"a test of a controller has no sibling": {"controllers/cloneset", module + "/controllers/sidecarset", true},
+		"but it may convert what it stores":     {"controllers/cloneset", module + "/webhooks/conversion", false},
+		"a test of a primitive stores nothing":  {"inplace", module + "/webhooks/conversion", true},
 	}
 	for why, tt := range tests {
 		t.Run(why, func(t *testing.T) {

@@ -1,0 +1,179 @@
+package podtemplate_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/kruisekit/kruisekit/internal/podtemplate"
+)
+
+// server answers a creation.
+func server(answer func(ctx context.Context, sent *unstructured.Unstructured) error) podtemplate.API {
+	return interceptor.NewClient(nil, interceptor.Funcs{
+		Create: func(ctx context.Context, _ client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			var o client.CreateOptions
+			o.ApplyOptions(opts)
+			if len(o.DryRun) == 0 || o.FieldValidation != metav1.FieldValidationIgnore {
+				return errors.New("this would be stored, or complain of unknown fields")
+			}
+			return answer(ctx, obj.(*unstructured.Unstructured))
+		},
+	})
+}
+
+func TestCheck(t *testing.T) {
+	cases := map[string]struct {
+		why, content string
+		claims       []string
+		sent, want   string
+	}{
+		"plain":        {"it comes back with defaults", `{"spec":{"a":1}}`, nil, `{"spec":{"a":1}}`, `{"spec":{"a":1,"default":true}}`},
+		"claims":       {"they are volumes while the template is judged", `{"spec":{}}`, []string{"x"}, `{"spec":{"volumes":[{"name":"x","persistentVolumeClaim":{"claimName":"dry-run"}}]}}`, `{"spec":{"default":true}}`},
+		"both":         {"volumes of the user stay", `{"spec":{"volumes":[{"name":"v"}]}}`, []string{"x"}, `{"spec":{"volumes":[{"name":"v"},{"name":"x","persistentVolumeClaim":{"claimName":"dry-run"}}]}}`, `{"spec":{"default":true,"volumes":[{"name":"v"}]}}`},
+		"the same":     {"a claim takes the place of a volume", `{"spec":{"volumes":[{"name":"x"},null]}}`, []string{"x"}, `{"spec":{"volumes":[{"name":"x"},null]}}`, `{"spec":{"default":true,"volumes":[{"name":"x"},null]}}`},
+		"odd volumes":  {"the API server refuses them", `{"spec":{"volumes":7}}`, []string{"x"}, `{"spec":{"volumes":7}}`, `{"spec":{"default":true,"volumes":7}}`},
+		"no spec":      {"the API server refuses it", `{}`, []string{"x"}, `{}`, `{}`},
+		"an alias":     {"what is only repeated is no default", `{"spec":{"serviceAccountName":"x"}}`, nil, `{"spec":{"serviceAccountName":"x"}}`, `{"spec":{"default":true,"serviceAccountName":"x"}}`},
+		"the user's":   {"what the user wrote stays", `{"spec":{"serviceAccountName":"x","serviceAccount":"x"}}`, nil, `{"spec":{"serviceAccountName":"x","serviceAccount":"x"}}`, `{"spec":{"default":true,"serviceAccountName":"x","serviceAccount":"x"}}`},
+		"future":       {"what nobody knows goes along", `{"spec":{"new":{"n":1.5}}}`, nil, `{"spec":{"new":{"n":1.5}}}`, `{"spec":{"default":true,"new":{"n":1.5}}}`},
+		"spec is null": {"the API server refuses it", `{"spec":null}`, []string{"x"}, `{"spec":null}`, `{"spec":null}`},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var sent map[string]any
+			api := server(func(_ context.Context, obj *unstructured.Unstructured) error {
+				if obj.GetNamespace() != "ns" || obj.GetGenerateName() == "" || obj.GetKind() != "PodTemplate" {
+					t.Errorf("sent %v", obj)
+				}
+				template := obj.Object["template"].(map[string]any)
+				sent = runtime.DeepCopyJSON(template)
+				if pod, ok := template["spec"].(map[string]any); ok {
+					pod["default"] = true
+					if pod["serviceAccountName"] != nil {
+						pod["serviceAccount"] = pod["serviceAccountName"]
+					}
+				}
+				return nil
+			})
+			content := decode(t, c.content)
+			verdict, err := podtemplate.Check(t.Context(), api, podtemplate.Template{
+				Namespace: "ns", Content: content, Path: field.NewPath("spec", "template"), Claims: c.claims,
+			})
+			if err != nil || len(verdict.Faults) > 0 {
+				t.Fatal(err, verdict.Faults)
+			}
+			want := []any{decode(t, c.content), decode(t, c.sent), decode(t, c.want)}
+			if diff := cmp.Diff(want, []any{content, sent, verdict.Defaulted}); diff != "" {
+				t.Errorf("%s: input, sent and defaulted (-want +got):\n%s", c.why, diff)
+			}
+		})
+	}
+}
+
+func TestFaults(t *testing.T) {
+	kind := schema.GroupKind{Kind: "PodTemplate"}
+	at := field.NewPath("template", "spec")
+	noCauses := apierrors.NewInvalid(kind, "", nil)
+	cases := map[string]struct {
+		why  string
+		err  error
+		want []string
+	}{
+		"a field": {
+			"it is named as the user knows it", apierrors.NewInvalid(kind, "", field.ErrorList{field.Invalid(at.Child("containers").Index(0).Child("name"), "A b", "must be a label")}),
+			[]string{`spec.template.spec.containers[0].name: Invalid value: "A b": must be a label`},
+		},
+		"several": {
+			"each keeps its type", apierrors.NewInvalid(kind, "", field.ErrorList{
+				field.Required(at.Child("x"), ""), field.Forbidden(at.Child("y"), "no"), field.Duplicate(at.Child("volumes").Index(0).Child("name"), "v"),
+			}),
+			[]string{"spec.template.spec.x: Required value", "spec.template.spec.y: Forbidden: no", `spec.template.spec.volumes[0].name: Duplicate value: "v"`},
+		},
+		"a claim": {
+			"the volume that stands for it is not the user's", apierrors.NewInvalid(kind, "", field.ErrorList{field.Invalid(at.Child("volumes").Index(1).Child("name"), "x y", "no")}),
+			[]string{`spec.claims[0].metadata.name: Invalid value: "x y": no`},
+		},
+		"odd indices": {
+			"paths that mean nothing stay", apierrors.NewInvalid(kind, "", field.ErrorList{field.Required(at.Child("volumes").Index(99), ""), field.Required(at.Child("volumes").Key("q"), "")}),
+			[]string{"spec.template.spec.volumes[99]: Required value", "spec.template.spec.volumes[q]: Required value"},
+		},
+		"elsewhere": {
+			"what is not in the template is still about it", apierrors.NewInvalid(kind, "", field.ErrorList{field.Invalid(field.NewPath("templates"), "x", "no")}),
+			[]string{`spec.template: Invalid value: "x": no`},
+		},
+		"no cause": {"a policy says only why", noCauses, []string{"spec.template: Invalid value: " + noCauses.ErrStatus.Message}},
+		"a type": {
+			"the API server stops there", apierrors.NewBadRequest("PodTemplate in version v1 cannot be handled as a PodTemplate: x"),
+			[]string{"spec.template: Invalid value: PodTemplate in version v1 cannot be handled as a PodTemplate: x"},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			verdict, err := podtemplate.Check(t.Context(), server(func(context.Context, *unstructured.Unstructured) error { return c.err }), podtemplate.Template{
+				Content: decode(t, `{"spec":{"volumes":[{"name":"v"}]}}`), Path: field.NewPath("spec", "template"),
+				Claims: []string{"x y"}, ClaimsPath: field.NewPath("spec", "claims"),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, f := range verdict.Faults {
+				got = append(got, f.Error())
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.why, diff)
+			}
+		})
+	}
+}
+
+func TestUnavailable(t *testing.T) {
+	templates := schema.GroupResource{Resource: "podtemplates"}
+	terminating := apierrors.NewForbidden(templates, "", errors.New("unable to create new content"))
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	cases := map[podtemplate.Reason]error{
+		podtemplate.NotPermitted:         apierrors.NewForbidden(templates, "", errors.New(`User "x" cannot create resource "podtemplates"`)),
+		podtemplate.Refused:              apierrors.NewBadRequest("admission webhook does not support dry run"),
+		podtemplate.NamespaceTerminating: terminating,
+		podtemplate.NamespaceMissing:     apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "ns"),
+		podtemplate.TimedOut:             apierrors.NewServerTimeout(templates, "create", 1),
+		podtemplate.Failed:               errors.New("boom"),
+	}
+	for want, cause := range cases {
+		_, err := podtemplate.Check(t.Context(), server(func(context.Context, *unstructured.Unstructured) error { return cause }), podtemplate.Template{Namespace: "ns"})
+		var got *podtemplate.UnavailableError
+		if !errors.As(err, &got) || got.Reason != want || got.Namespace != "ns" || !errors.Is(err, cause) || len(err.Error()) <= len(cause.Error()) {
+			t.Errorf("want %s, got %v", want, err)
+		}
+	}
+	_, err := podtemplate.Check(t.Context(), server(func(ctx context.Context, _ *unstructured.Unstructured) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}), podtemplate.Template{Timeout: 1})
+	var got *podtemplate.UnavailableError
+	if !errors.As(err, &got) || got.Reason != podtemplate.TimedOut {
+		t.Errorf("want a time-out, got %v", err)
+	}
+}
+
+func decode(t testing.TB, text string) map[string]any {
+	t.Helper()
+	var fields map[string]any
+	if err := json.Unmarshal([]byte(text), &fields); err != nil {
+		t.Fatal(err)
+	}
+	return fields
+}

@@ -1,0 +1,77 @@
+package podtemplate
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// faultsIn gives what the error says about the template; nothing if the error is about something else.
+func faultsIn(err error, t Template, m mocks) field.ErrorList {
+	var api apierrors.APIStatus
+	if !errors.As(err, &api) {
+		return nil
+	}
+	status := api.Status()
+	switch {
+	case apierrors.IsInvalid(err):
+		if status.Details == nil || len(status.Details.Causes) == 0 {
+			return field.ErrorList{fault(field.ErrorTypeInvalid, t.Path.String(), status.Message)}
+		}
+		faults := make(field.ErrorList, 0, len(status.Details.Causes))
+		for _, cause := range status.Details.Causes {
+			faults = append(faults, faultOf(cause, t, m))
+		}
+		return faults
+	case apierrors.IsBadRequest(err) && strings.Contains(status.Message, "cannot be handled as"):
+		// A value of a wrong type. The API server stops at the first.
+		return field.ErrorList{fault(field.ErrorTypeTypeInvalid, t.Path.String(), status.Message)}
+	}
+	return nil
+}
+
+func faultOf(cause metav1.StatusCause, t Template, m mocks) *field.Error {
+	kind := field.ErrorType(cause.Type)
+	if kind == "" {
+		kind = field.ErrorTypeInvalid
+	}
+	return fault(kind, pathOf(cause.Field, t, m), cause.Message)
+}
+
+// fault is an error that reads as the message. The message of a cause starts with what its type says anyway.
+func fault(kind field.ErrorType, path, message string) *field.Error {
+	e := &field.Error{Type: kind, Field: path, BadValue: field.OmitValueType{}}
+	detail, ok := strings.CutPrefix(message, kind.String())
+	if ok {
+		detail = strings.TrimPrefix(detail, ": ")
+	}
+	e.Detail = detail
+	return e
+}
+
+// pathOf is the path in the workload of a path in a PodTemplate.
+func pathOf(path string, t Template, m mocks) string {
+	below, ok := strings.CutPrefix(path, "template")
+	if !ok || below != "" && below[0] != '.' && below[0] != '[' {
+		return t.Path.String()
+	}
+	if i, ok := mockAt(below); ok && i >= m.first && i-m.first < len(m.claims) {
+		return t.ClaimsPath.Index(m.claims[i-m.first]).Child("metadata", "name").String()
+	}
+	return t.Path.String() + below
+}
+
+// mockAt is the index of the volume that a path below the template leads to.
+func mockAt(below string) (int, bool) {
+	rest, ok := strings.CutPrefix(below, ".spec.volumes[")
+	if !ok {
+		return 0, false
+	}
+	index, _, _ := strings.Cut(rest, "]")
+	i, err := strconv.Atoi(index)
+	return i, err == nil
+}

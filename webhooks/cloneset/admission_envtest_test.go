@@ -1,0 +1,278 @@
+//go:build envtest
+
+package cloneset_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kruisekit/kruisekit/webhooks/cloneset"
+)
+
+// TestAdmission shares one API server.
+func TestAdmission(t *testing.T) {
+	g := newGround(t, cloneset.Options{DeletionProtection: true, HostNetworkHostPorts: true})
+	t.Run("Manifests", func(t *testing.T) { testManifests(t, g) })
+	t.Run("Invalid", func(t *testing.T) { testInvalid(t, g) })
+	t.Run("Defaults", func(t *testing.T) { testDefaults(t, g) })
+	t.Run("Template", func(t *testing.T) { testTemplate(t, g) })
+	t.Run("Recorded", func(t *testing.T) { testRecorded(t, g) })
+	t.Run("Calls", func(t *testing.T) { testCalls(t, g) })
+	t.Run("HostPorts", func(t *testing.T) { testHostPorts(t, g) })
+	t.Run("PodsToDelete", func(t *testing.T) { testPodsToDelete(t, g) })
+	t.Run("OnDelete", func(t *testing.T) { testOnDelete(t, g) })
+	t.Run("Delete", func(t *testing.T) { testDelete(t, g) })
+	var left corev1.PodTemplateList
+	if err := g.Client.List(t.Context(), &left); err != nil || len(left.Items) > 0 {
+		t.Errorf("%d PodTemplates left behind (%v)", len(left.Items), err)
+	}
+	t.Run("Policy", func(t *testing.T) { testPolicy(t, g) })
+}
+
+// documents reads the documents of a YAML file.
+func documents(t *testing.T, path ...string) []map[string]any {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(append([]string{"..", "..", "test", "compat", "testdata"}, path...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []map[string]any
+	for reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data))); ; {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		fields := map[string]any{}
+		if err := errors.Join(err, yaml.Unmarshal(document, &fields)); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, fields)
+	}
+}
+
+// testManifests applies the manifests of the reference's API unchanged.
+func testManifests(t *testing.T, g *ground) {
+	for _, version := range []string{"v1alpha1", "v1beta1"} {
+		namespace := g.Namespace(t)
+		for _, fields := range documents(t, "manifests", version, "clonesets.yaml") {
+			set := &unstructured.Unstructured{Object: fields}
+			set.SetNamespace(namespace)
+			if err := g.Client.Create(t.Context(), set, client.FieldValidation("Strict")); err != nil {
+				t.Errorf("%s, %s: %v", version, set.GetName(), err)
+			}
+			// And once more, as an update of something else.
+			set.SetLabels(map[string]string{"touched": "true"})
+			if err := g.Client.Update(t.Context(), set); err != nil {
+				t.Errorf("%s, %s: update: %v", version, set.GetName(), err)
+			}
+		}
+	}
+	for _, fields := range documents(t, "manifests", "v1alpha1", "clonesets.refused.yaml") {
+		set := &unstructured.Unstructured{Object: fields}
+		set.SetNamespace("default")
+		refusedAt(t, g.Client.Create(t.Context(), set), "spec.scaleStrategy.podsToDelete")
+	}
+}
+
+// testInvalid makes mistakes in manifests; with the webhooks in front the schema still says what is wrong.
+func testInvalid(t *testing.T, g *ground) {
+	namespace := g.Namespace(t)
+	for _, c := range documents(t, "invalid", "clonesets.yaml") {
+		for _, version := range []string{"v1alpha1", "v1beta1"} {
+			if only, ok := c["version"]; ok && only != version {
+				continue
+			}
+			t.Run(c["why"].(string)+"/"+version, func(t *testing.T) {
+				for _, fields := range documents(t, "manifests", version, "clonesets.yaml") {
+					set := &unstructured.Unstructured{Object: fields}
+					if set.GetName() != c["manifest"] {
+						continue
+					}
+					merge(set.Object, c["patch"].(map[string]any))
+					set.SetNamespace(namespace)
+					err := g.Client.Create(t.Context(), set, client.DryRunAll, client.FieldValidation("Strict"))
+					if want := c["refusal"].(string); err == nil || !strings.Contains(err.Error(), want) {
+						t.Errorf("want %q, got %v", want, err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// refusedAt wants 422 with a cause at the path.
+func refusedAt(t *testing.T, err error, path string) {
+	t.Helper()
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || !apierrors.IsInvalid(err) || status.Status().Details == nil {
+		t.Errorf("want a refusal at %s, got %v", path, err)
+		return
+	}
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Field == path {
+			return
+		}
+	}
+	t.Errorf("no cause at %s: %v", path, err)
+}
+
+// testDefaults is acceptance 31.
+func testDefaults(t *testing.T, g *ground) {
+	namespace := g.Namespace(t)
+	set := newSet(t, "v1alpha1", namespace, "")
+	if err := g.Client.Create(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"type": "ReCreate", "partition": int64(0), "maxUnavailable": "20%", "maxSurge": int64(0)}
+	if diff := cmp.Diff(want, at(set, "spec", "updateStrategy")); diff != "" {
+		t.Errorf("v1alpha1 (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]any{int64(1), int64(10)}, []any{at(set, "spec", "replicas"), at(set, "spec", "revisionHistoryLimit")}); diff != "" {
+		t.Errorf("v1alpha1 (-want +got):\n%s", diff)
+	}
+	hub := newSet(t, "v1beta1", namespace, "")
+	if err := g.Client.Get(t.Context(), client.ObjectKeyFromObject(set), hub); err != nil {
+		t.Fatal(err)
+	}
+	rolling := map[string]any{"podUpdatePolicy": "ReCreate", "partition": int64(0), "maxUnavailable": "20%", "maxSurge": int64(0)}
+	if diff := cmp.Diff(map[string]any{"type": "RollingUpdate", "rollingUpdate": rolling}, at(hub, "spec", "updateStrategy")); diff != "" {
+		t.Errorf("v1beta1 (-want +got):\n%s", diff)
+	}
+	if at(hub, "spec", "scaleStrategy", "enablePVCReuse") != true {
+		t.Error("claims are not reused")
+	}
+	policy := newSet(t, "v1beta1", namespace, `{"updateStrategy":{"rollingUpdate":{"podUpdatePolicy":"InPlaceIfPossible"}}}`)
+	if err := g.Client.Create(t.Context(), policy); err != nil {
+		t.Fatal(err)
+	}
+	if got := at(policy, "spec", "updateStrategy", "rollingUpdate", "maxUnavailable"); got != "20%" {
+		t.Errorf("maxUnavailable %v", got)
+	}
+}
+
+func at(obj *unstructured.Unstructured, path ...string) any {
+	value, _, _ := unstructured.NestedFieldNoCopy(obj.Object, path...)
+	return value
+}
+
+// testTemplate has templates judged and completed.
+func testTemplate(t *testing.T, g *ground) {
+	namespace := g.Namespace(t)
+	for _, version := range []string{"v1alpha1", "v1beta1"} {
+		wrong := newSet(t, version, namespace, `{"template":{"spec":{"containers":[{"name":"A b","image":"x"}]}}}`)
+		refusedAt(t, g.Client.Create(t.Context(), wrong), "spec.template.spec.containers[0].name")
+		claim := newSet(t, version, namespace, `{"volumeClaimTemplates":[{"metadata":{"name":"Not A Name"}}]}`)
+		refusedAt(t, g.Client.Create(t.Context(), claim), "spec.volumeClaimTemplates[0].metadata.name")
+		number := newSet(t, version, namespace, `{"template":{"spec":{"containers":7}}}`)
+		if err := g.Client.Create(t.Context(), number); !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), "spec.template.spec.containers") {
+			t.Errorf("containers are a number: %v", err)
+		}
+
+		set := newSet(t, version, namespace, `{"template":{"spec":{"fromTheFuture":{"n":1},"serviceAccountName":"x",
+			"initContainers":[{"name":"init","image":"init:1"}],
+			"containers":[{"name":"main","image":"app:1","alsoNew":[1],"resources":{"limits":{"cpu":0.5,"memory":"1024Mi"}},
+				"volumeMounts":[{"name":"data","mountPath":"/data"}]}]}},
+			"volumeClaimTemplates":[{"metadata":{"name":"data"},"spec":{"accessModes":["ReadWriteOnce"],"fromTheFuture":1,
+				"resources":{"requests":{"storage":"1Gi"}}}}]}`)
+		if err := g.Client.Create(t.Context(), set); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]any{
+			"fromTheFuture": map[string]any{"n": int64(1)}, "serviceAccountName": "x",
+			"dnsPolicy": "ClusterFirst", "restartPolicy": "Always", "schedulerName": "default-scheduler",
+			"securityContext": map[string]any{}, "terminationGracePeriodSeconds": int64(30),
+			"initContainers": []any{map[string]any{
+				"name": "init", "image": "init:1", "imagePullPolicy": "IfNotPresent", "resources": map[string]any{},
+				"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
+			}},
+			"containers": []any{map[string]any{
+				"name": "main", "image": "app:1", "alsoNew": []any{int64(1)}, "imagePullPolicy": "Always",
+				"resources":              map[string]any{"limits": map[string]any{"cpu": 0.5, "memory": "1024Mi"}},
+				"volumeMounts":           []any{map[string]any{"name": "data", "mountPath": "/data"}},
+				"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
+			}},
+		}
+		if diff := cmp.Diff(want, at(set, "spec", "template", "spec")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", version, diff)
+		}
+		wantClaims := []any{map[string]any{
+			"metadata": map[string]any{"name": "data"}, "status": map[string]any{"phase": "Pending"},
+			"spec": map[string]any{
+				"accessModes": []any{"ReadWriteOnce"}, "fromTheFuture": int64(1),
+				"resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}},
+			},
+		}}
+		if diff := cmp.Diff(wantClaims, at(set, "spec", "volumeClaimTemplates")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", version, diff)
+		}
+	}
+}
+
+// testRecorded creates what the reference has defaulted: there is nothing left to add, so that a set that is taken over
+// and changed differs from its revisions in nothing but the change.
+func testRecorded(t *testing.T, g *ground) {
+	namespace := g.Namespace(t)
+	for _, version := range []string{"v1alpha1", "v1beta1"} {
+		for _, list := range documents(t, "recorded", "1-created", "clonesets."+version+".yaml") {
+			for _, item := range list["items"].([]any) {
+				recorded := &unstructured.Unstructured{Object: item.(map[string]any)}
+				set := newSet(t, version, namespace, "")
+				set.Object["spec"] = recorded.DeepCopy().Object["spec"]
+				want := newSet(t, version, namespace, "")
+				want.Object["spec"] = set.DeepCopy().Object["spec"]
+				if err := g.Client.Create(t.Context(), set); err != nil {
+					t.Error(err)
+				}
+				for _, path := range []string{"template", "volumeClaimTemplates", "updateStrategy"} {
+					if diff := cmp.Diff(encode(t, at(want, "spec", path)), encode(t, at(set, "spec", path))); diff != "" {
+						t.Errorf("%s, %s, %s (-recorded +now):\n%s", version, recorded.GetName(), path, diff)
+					}
+				}
+			}
+		}
+	}
+}
+
+// testCalls counts what admissions cost.
+func testCalls(t *testing.T, g *ground) {
+	namespace := g.Namespace(t)
+	for _, version := range []string{"v1alpha1", "v1beta1"} {
+		set := newSet(t, version, namespace, "")
+		cost := func(what string, want map[string]int, do func() error) {
+			t.Helper()
+			got := g.calls.of(func() {
+				if err := do(); err != nil {
+					t.Errorf("%s: %v", what, err)
+				}
+			})
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s, %s (-want +got):\n%s", version, what, diff)
+			}
+		}
+		cost("create", map[string]int{"create": 1}, func() error { return g.Client.Create(t.Context(), set) })
+		cost("update beside the template", map[string]int{}, func() error {
+			set.SetLabels(map[string]string{"a": "b"})
+			_ = unstructured.SetNestedField(set.Object, int64(3), "spec", "replicas")
+			return g.Client.Update(t.Context(), set)
+		})
+		cost("update of the template", map[string]int{"create": 1}, func() error {
+			_ = unstructured.SetNestedField(set.Object, "b", "spec", "template", "metadata", "annotations", "a")
+			return g.Client.Update(t.Context(), set)
+		})
+		cost("delete", map[string]int{}, func() error { return g.Client.Delete(t.Context(), set) })
+	}
+}

@@ -1,0 +1,140 @@
+//go:build envtest
+
+package cloneset_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+)
+
+// testHostPorts is the half of acceptance 27 that is admission's.
+func testHostPorts(t *testing.T, g *ground) {
+	set := newSet(t, "v1beta1", g.Namespace(t), `{"template":{"spec":{"hostNetwork":true,
+		"containers":[{"name":"main","image":"app:1","ports":[{"containerPort":80}]}]}}}`)
+	if err := g.Client.Create(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	containers := at(set, "spec", "template", "spec", "containers").([]any)
+	port := containers[0].(map[string]any)["ports"].([]any)[0].(map[string]any)
+	if port["hostPort"] != int64(80) || port["protocol"] != "TCP" {
+		t.Errorf("the port is %v", port)
+	}
+}
+
+// testPodsToDelete names pods of the set and others.
+func testPodsToDelete(t *testing.T, g *ground) {
+	for _, version := range []string{"v1alpha1", "v1beta1"} {
+		namespace := g.Namespace(t)
+		set := newSet(t, version, namespace, "")
+		if err := g.Client.Create(t.Context(), set); err != nil {
+			t.Fatal(err)
+		}
+		yes := true
+		owner := []metav1.OwnerReference{{
+			APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Name: set.GetName(), UID: set.GetUID(), Controller: &yes,
+		}}
+		mine := runPod(t, g, namespace, "mine", owner)
+		runPod(t, g, namespace, "stray", nil)
+		leaving := runPod(t, g, namespace, "leaving", owner)
+		leaving.Finalizers = []string{"example.com/hold"}
+		if err := g.Client.Update(t.Context(), leaving); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Client.Delete(t.Context(), leaving); err != nil {
+			t.Fatal(err)
+		}
+		try := func(names ...any) error {
+			changed := set.DeepCopy()
+			_ = unstructured.SetNestedSlice(changed.Object, names, "spec", "scaleStrategy", "podsToDelete")
+			return g.Client.Update(t.Context(), changed, client.DryRunAll)
+		}
+		if err := try(mine.Name); err != nil {
+			t.Errorf("%s: a pod of the set: %v", version, err)
+		}
+		for _, name := range []any{"stray", "leaving", "nobody", "No Name"} {
+			refusedAt(t, try(mine.Name, name), "spec.scaleStrategy.podsToDelete")
+		}
+		leaving.Finalizers = nil
+		if err := g.Client.Patch(t.Context(), leaving, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func runPod(t *testing.T, g *ground, namespace, name string, owner []metav1.OwnerReference) *corev1.Pod {
+	t.Helper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": "a"}, OwnerReferences: owner},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "app:1"}}},
+	}
+	if err := g.Client.Create(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	return pod
+}
+
+// testOnDelete writes a set of the newer version through the older, as old clients do.
+func testOnDelete(t *testing.T, g *ground) {
+	namespace := g.Namespace(t)
+	set := newSet(t, "v1beta1", namespace, `{"updateStrategy":{"type":"OnDelete","rollingUpdate":{"paused":true}}}`)
+	if err := g.Client.Create(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	alpha := newSet(t, "v1alpha1", namespace, "")
+	if err := g.Client.Get(t.Context(), client.ObjectKeyFromObject(set), alpha); err != nil {
+		t.Fatal(err)
+	}
+	_ = unstructured.SetNestedField(alpha.Object, int64(3), "spec", "replicas")
+	if err := g.Client.Update(t.Context(), alpha); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Client.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
+		t.Fatal(err)
+	}
+	if at(set, "spec", "updateStrategy", "type") != "OnDelete" || at(set, "spec", "updateStrategy", "rollingUpdate", "paused") != true {
+		t.Errorf("the strategy is now %v", at(set, "spec", "updateStrategy"))
+	}
+}
+
+// testDelete deletes protected sets.
+func testDelete(t *testing.T, g *ground) {
+	namespace := g.Namespace(t)
+	for _, version := range []string{"v1alpha1", "v1beta1"} {
+		set := newSet(t, version, namespace, `{"replicas":2}`)
+		set.SetLabels(map[string]string{pub.DeletionProtectionKey: string(pub.DeletionProtectionTypeCascading)})
+		if err := g.Client.Create(t.Context(), set); err != nil {
+			t.Fatal(err)
+		}
+		err := g.Client.Delete(t.Context(), set)
+		if err == nil || !strings.Contains(err.Error(), pub.DeletionProtectionMessage+" for "+pub.DeletionProtectionKey+"=Cascading, replicas 2>0") {
+			t.Errorf("%s: %v", version, err)
+		}
+		if apierrors.ReasonForError(err) != "" || statusOf(err).Code != 403 {
+			t.Errorf("%s: code %d, reason %q", version, statusOf(err).Code, apierrors.ReasonForError(err))
+		}
+		_ = unstructured.SetNestedField(set.Object, int64(0), "spec", "replicas")
+		if err := g.Client.Update(t.Context(), set); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Client.Delete(t.Context(), set); err != nil {
+			t.Errorf("%s: %v", version, err)
+		}
+	}
+}
+
+func statusOf(err error) metav1.Status {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return status.Status()
+	}
+	return metav1.Status{}
+}

@@ -1,0 +1,34 @@
+// Package cloneset serves the admission webhooks of CloneSet: one that fills in defaults, one that refuses what cannot
+// work. Both take v1alpha1 and v1beta1. An object is judged once, as v1beta1, and the paths of its faults are told in the
+// version of the request.
+//
+// Laws:
+//   - The patch of defaults only adds, and replaces empty values. What the user wrote, fields that this program does not
+//     know included, stays as it was written.
+//   - An update gives a template that was defaulted in its time no default that the API server has learned since: pods would
+//     be recreated for a change that nobody made.
+//   - A template is judged by the API server, when it is new or has changed, with one call for both webhooks where they run
+//     in one process. Anything else costs no call, but for pods that an update names for deletion.
+//   - An update is not refused for a fault that the stored object has already: nobody could repair such an object, and
+//     controllers could not tidy it up. The fault is a warning then.
+//   - No input makes a handler panic.
+//
+// Check, CheckUpdate and CheckDelete are the rules that need no API server, as functions of values. Those that CEL can
+// express are also in config/webhook/cloneset-policy.yaml, for the time when no replica of the webhook is up.
+//
+// In use:
+//
+//	webhooks, err := cloneset.New(client, cloneset.Options{})
+//	if err != nil {
+//		return err
+//	}
+//	return webhooks.SetupWithManager(mgr)
+//
+// The client should read without a cache, as one of client.New does: from a cache, the few pods that are read by name
+// start an informer on all pods.
+//
+// +kubebuilder:webhook:path=/mutate-apps-kruise-io-cloneset,mutating=true,failurePolicy=fail,sideEffects=None,admissionReviewVersions=v1;v1beta1,groups=apps.kruise.io,resources=clonesets,verbs=create;update,versions=v1alpha1;v1beta1,name=mcloneset.kb.io
+// +kubebuilder:webhook:path=/validate-apps-kruise-io-cloneset,mutating=false,failurePolicy=fail,sideEffects=None,admissionReviewVersions=v1;v1beta1,groups=apps.kruise.io,resources=clonesets,verbs=create;update;delete,versions=v1alpha1;v1beta1,name=vcloneset.kb.io
+// +kubebuilder:rbac:groups="",resources=podtemplates,verbs=create
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list
+package cloneset

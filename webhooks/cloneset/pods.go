@@ -1,0 +1,108 @@
+package cloneset
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// maxReads is how many pods are read one by one; if more are named, all pods of the set are read at once.
+const maxReads = 16
+
+// podFaults checks pods that are newly named for deletion: each must exist, belong to the set, and not be on its way out
+// already. Names that the stored object has are not looked at: their pods go while the object stays.
+//
+// A set that is new has no pods. In v1alpha1 that refuses all names, as it always has; in v1beta1 names are let pass, as
+// they always were, and mean nothing.
+func (w *Webhooks) podFaults(ctx context.Context, r review) (field.ErrorList, error) {
+	at := field.NewPath("spec", "scaleStrategy", "podsToDelete")
+	var faults field.ErrorList
+	names := r.now.set.Spec.ScaleStrategy.PodsToDelete
+	if r.before == nil {
+		for _, name := range names {
+			if r.version == old {
+				faults = append(faults, field.Invalid(at, name, "a new CloneSet has no pods"))
+			}
+		}
+		return faults, nil
+	}
+	var added []string
+	for _, name := range names {
+		switch {
+		case slices.Contains(r.before.set.Spec.ScaleStrategy.PodsToDelete, name), slices.Contains(added, name):
+		case len(validation.NameIsDNSSubdomain(name, false)) > 0:
+			faults = append(faults, field.Invalid(at, name, "is no name of a pod"))
+		default:
+			added = append(added, name)
+		}
+	}
+	pods, err := w.pods(ctx, r, added)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range added {
+		if wrong := unfit(pods[name], r); wrong != "" {
+			faults = append(faults, field.Invalid(at, name, wrong))
+		}
+	}
+	return faults, nil
+}
+
+// unfit says why a pod cannot be named; nothing if it can.
+func unfit(pod *metav1.PartialObjectMetadata, r review) string {
+	switch {
+	case pod == nil:
+		return "there is no such pod in this CloneSet"
+	case pod.DeletionTimestamp != nil:
+		return "this pod is being deleted already"
+	case !metav1.IsControlledBy(pod, r.now.set):
+		return "this pod is not controlled by this CloneSet"
+	}
+	return ""
+}
+
+// pods reads pods by their names; those that do not exist are left out.
+func (w *Webhooks) pods(ctx context.Context, r review, names []string) (map[string]*metav1.PartialObjectMetadata, error) {
+	if len(names) > maxReads {
+		return w.allPods(ctx, r)
+	}
+	found := map[string]*metav1.PartialObjectMetadata{}
+	for _, name := range names {
+		pod := &metav1.PartialObjectMetadata{}
+		pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+		err := w.api.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, pod)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, fmt.Errorf("read pod %s, which podsToDelete names: %w", name, err)
+		default:
+			found[name] = pod
+		}
+	}
+	return found, nil
+}
+
+// allPods reads the pods that the selector matches.
+func (w *Webhooks) allPods(ctx context.Context, r review) (map[string]*metav1.PartialObjectMetadata, error) {
+	selector, err := metav1.LabelSelectorAsSelector(r.before.set.Spec.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("read the pods that podsToDelete names: %w", err)
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	if err := w.api.List(ctx, list, client.InNamespace(r.namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, fmt.Errorf("read the pods that podsToDelete names: %w", err)
+	}
+	found := make(map[string]*metav1.PartialObjectMetadata, len(list.Items))
+	for i := range list.Items {
+		found[list.Items[i].Name] = &list.Items[i]
+	}
+	return found, nil
+}

@@ -1,0 +1,127 @@
+package cloneset
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	appsv1alpha1 "github.com/kruisekit/kruisekit/api/apps/v1alpha1"
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+)
+
+// version is that of a request. Objects in requests have it too.
+type version string
+
+const (
+	old version = "v1alpha1"
+	hub version = "v1beta1"
+)
+
+// versionOf refuses requests for anything but CloneSets in a known version.
+func versionOf(req admission.Request) (version, error) {
+	v := version(req.Kind.Version)
+	if req.Kind.Group != appsv1beta1.GroupVersion.Group || req.Kind.Kind != "CloneSet" || v != old && v != hub {
+		return "", fmt.Errorf("%s/%s %s is no CloneSet of a known version", req.Kind.Group, req.Kind.Version, req.Kind.Kind)
+	}
+	return v, nil
+}
+
+// decode gives an object as v1beta1. The faults are those that this version no longer shows.
+func (v version) decode(raw []byte) (*appsv1beta1.CloneSet, field.ErrorList, error) {
+	set := &appsv1beta1.CloneSet{}
+	if v == hub {
+		return set, nil, unmarshal(raw, set)
+	}
+	alpha := &appsv1alpha1.CloneSet{}
+	if err := unmarshal(raw, alpha); err != nil {
+		return nil, nil, err
+	}
+	faults := oldType(alpha.Spec.UpdateStrategy.Type)
+	if err := alpha.ConvertTo(set); err != nil {
+		return nil, nil, err
+	}
+	return set, faults, nil
+}
+
+// oldType checks what conversion would take for ReCreate.
+func oldType(t appsv1alpha1.CloneSetUpdateStrategyType) field.ErrorList {
+	known := []appsv1alpha1.CloneSetUpdateStrategyType{
+		appsv1alpha1.RecreateCloneSetUpdateStrategyType, appsv1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType,
+		appsv1alpha1.InPlaceOnlyCloneSetUpdateStrategyType, appsv1alpha1.OnDeleteCloneSetUpdateStrategyType,
+	}
+	if t == "" || slices.Contains(known, t) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(field.NewPath("spec", "updateStrategy", "type"), t, known)}
+}
+
+// typeError is a value of a wrong type at a known place.
+type typeError struct {
+	path, found, wanted string
+}
+
+// Error names the place.
+func (e *typeError) Error() string {
+	return fmt.Sprintf("%s: a %s where %s is wanted", e.path, e.found, e.wanted)
+}
+
+// unmarshal is case-sensitive, as API servers are.
+func unmarshal(raw []byte, into any) error {
+	if len(raw) == 0 {
+		return errors.New("decode CloneSet: the request has no object")
+	}
+	err := utiljson.Unmarshal(raw, into)
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) && wrong.Field != "" {
+		return fmt.Errorf("decode CloneSet: %w", &typeError{path: wrong.Field, found: wrong.Value, wanted: wrong.Type.String()})
+	}
+	if err != nil {
+		return fmt.Errorf("decode CloneSet: %w", err)
+	}
+	return nil
+}
+
+// content is an object as it was sent, with the parts that no schema describes.
+type content map[string]any
+
+func decodeContent(raw []byte) (content, error) {
+	var c content
+	if err := unmarshal(raw, &c); err != nil {
+		return nil, err
+	}
+	if c == nil {
+		return nil, errors.New("decode CloneSet: null is no object")
+	}
+	return c, nil
+}
+
+// template is nil where there is none.
+func (c content) template() map[string]any {
+	spec, _ := c["spec"].(map[string]any)
+	template, _ := spec["template"].(map[string]any)
+	return template
+}
+
+func (c content) claims() []any {
+	spec, _ := c["spec"].(map[string]any)
+	claims, _ := spec["volumeClaimTemplates"].([]any)
+	return claims
+}
+
+// claimNames has an element for each claim, if need be an empty one.
+func (c content) claimNames() []string {
+	claims := c.claims()
+	names := make([]string, 0, len(claims))
+	for _, claim := range claims {
+		object, _ := claim.(map[string]any)
+		metadata, _ := object["metadata"].(map[string]any)
+		name, _ := metadata["name"].(string)
+		names = append(names, name)
+	}
+	return names
+}

@@ -1,0 +1,145 @@
+package cloneset
+
+import (
+	"math"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/scale"
+)
+
+// Check tells what is wrong with a CloneSet by itself, defaults filled in or not. Of the pod template it judges what is
+// special to CloneSets; the rest is for the API server.
+func Check(set *appsv1beta1.CloneSet) field.ErrorList {
+	at, spec := field.NewPath("spec"), &set.Spec
+	faults := validation.ValidateObjectMeta(&set.ObjectMeta, true, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	if n := replicas(spec); n < 0 {
+		faults = append(faults, field.Invalid(at.Child("replicas"), n, "must not be negative"))
+	}
+	faults = append(faults, checkSelector(spec, at)...)
+	faults = append(faults, checkTemplate(&spec.Template.Spec, at.Child("template", "spec"))...)
+	faults = append(faults, checkScaling(spec, at.Child("scaleStrategy"))...)
+	faults = append(faults, checkStrategy(spec, at.Child("updateStrategy"))...)
+	return append(faults, checkDeadline(spec, at.Child("progressDeadlineSeconds"))...)
+}
+
+// CheckUpdate tells what cannot be changed in this way.
+func CheckUpdate(set, stored *appsv1beta1.CloneSet) field.ErrorList {
+	var faults field.ErrorList
+	at := field.NewPath("spec")
+	// All other fields can be changed.
+	if !equality.Semantic.DeepEqual(set.Spec.Selector, stored.Spec.Selector) {
+		faults = append(faults, field.Forbidden(at, "only replicas, template, volumeClaimTemplates, scaleStrategy, updateStrategy, "+
+			"lifecycle, minReadySeconds, progressDeadlineSeconds and revisionHistoryLimit can be changed"))
+	}
+	if inPlaceOnly(&set.Spec) && !onlyImages(&stored.Spec.Template.Spec, &set.Spec.Template.Spec) {
+		faults = append(faults, field.Forbidden(at, "with InPlaceOnly, only the images of containers can be changed in template.spec"))
+	}
+	return faults
+}
+
+func replicas(spec *appsv1beta1.CloneSetSpec) int32 {
+	if spec.Replicas == nil {
+		return 1
+	}
+	return *spec.Replicas
+}
+
+func inPlaceOnly(spec *appsv1beta1.CloneSetSpec) bool {
+	s := spec.UpdateStrategy
+	return s.Type != appsv1beta1.OnDeleteCloneSetUpdateStrategyType && s.RollingUpdate != nil &&
+		s.RollingUpdate.PodUpdatePolicy == appsv1beta1.InPlaceOnlyCloneSetPodUpdateStrategyType
+}
+
+// onlyImages tells whether the pods differ in nothing but the images of their containers.
+func onlyImages(from, to *corev1.PodSpec) bool {
+	if len(from.Containers) != len(to.Containers) {
+		return false
+	}
+	from = from.DeepCopy()
+	for i := range from.Containers {
+		from.Containers[i].Image = to.Containers[i].Image
+	}
+	return equality.Semantic.DeepEqual(from, to)
+}
+
+func checkSelector(spec *appsv1beta1.CloneSetSpec, at *field.Path) field.ErrorList {
+	here := at.Child("selector")
+	if spec.Selector == nil {
+		return field.ErrorList{field.Required(here, "")}
+	}
+	faults := metav1validation.ValidateLabelSelector(spec.Selector, metav1validation.LabelSelectorValidationOptions{}, here)
+	if len(spec.Selector.MatchLabels)+len(spec.Selector.MatchExpressions) == 0 {
+		return append(faults, field.Invalid(here, spec.Selector, "an empty selector would select every pod"))
+	}
+	selector, err := metav1.LabelSelectorAsSelector(spec.Selector)
+	if err != nil {
+		if len(faults) == 0 {
+			faults = append(faults, field.Invalid(here, spec.Selector, err.Error()))
+		}
+		return faults
+	}
+	if !selector.Matches(labels.Set(spec.Template.Labels)) {
+		faults = append(faults, field.Invalid(at.Child("template", "metadata", "labels"), spec.Template.Labels,
+			"the selector does not match these labels"))
+	}
+	return faults
+}
+
+func checkTemplate(pod *corev1.PodSpec, at *field.Path) field.ErrorList {
+	var faults field.ErrorList
+	if p := pod.RestartPolicy; p != "" && p != corev1.RestartPolicyAlways {
+		faults = append(faults, field.NotSupported(at.Child("restartPolicy"), p, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
+	}
+	if pod.ActiveDeadlineSeconds != nil {
+		faults = append(faults, field.Forbidden(at.Child("activeDeadlineSeconds"), "the pods of a CloneSet have no deadline"))
+	}
+	return faults
+}
+
+func checkScaling(spec *appsv1beta1.CloneSetSpec, at *field.Path) field.ErrorList {
+	var faults field.ErrorList
+	seen := sets.New[string]()
+	for _, name := range spec.ScaleStrategy.PodsToDelete {
+		if seen.Has(name) {
+			faults = append(faults, field.Duplicate(at.Child("podsToDelete"), name))
+		}
+		seen.Insert(name)
+	}
+	_, more := amount(spec.ScaleStrategy.MaxUnavailable, replicas(spec), at.Child("maxUnavailable"))
+	return append(faults, more...)
+}
+
+// checkDeadline lets the largest number pass in any case: it means that there is no deadline.
+func checkDeadline(spec *appsv1beta1.CloneSetSpec, at *field.Path) field.ErrorList {
+	switch deadline := spec.ProgressDeadlineSeconds; {
+	case deadline == nil || *deadline == math.MaxInt32:
+	case *deadline < 0:
+		return field.ErrorList{field.Invalid(at, *deadline, "must not be negative")}
+	case *deadline <= spec.MinReadySeconds:
+		return field.ErrorList{field.Invalid(at, *deadline, "must be greater than minReadySeconds")}
+	}
+	return nil
+}
+
+// amount is a number of pods, or a percentage of total rounded up; nothing is 0.
+func amount(v *intstr.IntOrString, total int32, at *field.Path) (int32, field.ErrorList) {
+	n, err := scale.AmountOr(v, 0, max(total, 0), scale.Up)
+	if err != nil {
+		return 0, field.ErrorList{field.Invalid(at, v.String(), "must be a number, or a percentage as 20%: "+err.Error())}
+	}
+	// Of no pods every percentage is 0, so the sign is looked for in one of a hundred.
+	if sign, _ := scale.AmountOr(v, 0, 100, scale.Down); n < 0 || sign < 0 {
+		return 0, field.ErrorList{field.Invalid(at, v.String(), "must not be negative")}
+	}
+	return n, nil
+}

@@ -1,0 +1,222 @@
+package cloneset_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/webhooks/cloneset"
+)
+
+// rolling wraps a patch of the block of rolling updates.
+func rolling(patch string) string {
+	return `{"updateStrategy":{"rollingUpdate":` + patch + `}}`
+}
+
+// ruleCase is a spec, given as a patch of a plain one, and the faults that it has as "path: type".
+type ruleCase struct {
+	why, patch string
+	want       []string
+}
+
+func TestCheck(t *testing.T) {
+	const at = "spec.updateStrategy.rollingUpdate."
+	cases := map[string]ruleCase{
+		"nothing but the required": {"the defaults are sound", ``, nil},
+		"negative replicas":        {"there is no such number", `{"replicas":-1}`, []string{"spec.replicas: FieldValueInvalid"}},
+		"no selector":              {"it is required", `{"selector":null}`, []string{"spec.selector: FieldValueRequired"}},
+		"empty selector":           {"it would take every pod", `{"selector":{"matchLabels":null}}`, []string{"spec.selector: FieldValueInvalid"}},
+		"invalid selector": {
+			"an operator must be known", `{"selector":{"matchExpressions":[{"key":"a","operator":"Like"}]}}`,
+			[]string{"spec.selector.matchExpressions[0].operator: FieldValueInvalid"},
+		},
+		"selector of others": {
+			"pods would not be found again", `{"selector":{"matchLabels":{"app":"b"}}}`,
+			[]string{"spec.template.metadata.labels: FieldValueInvalid"},
+		},
+		"restart policy": {
+			"pods that end are no service", `{"template":{"spec":{"restartPolicy":"Never"}}}`,
+			[]string{"spec.template.spec.restartPolicy: FieldValueNotSupported"},
+		},
+		"deadline of pods": {
+			"pods that end are no service", `{"template":{"spec":{"activeDeadlineSeconds":5}}}`,
+			[]string{"spec.template.spec.activeDeadlineSeconds: FieldValueForbidden"},
+		},
+		"a pod twice": {
+			"a name means one pod", `{"scaleStrategy":{"podsToDelete":["a","b","a"]}}`,
+			[]string{"spec.scaleStrategy.podsToDelete: FieldValueDuplicate"},
+		},
+		"scaling by a fraction":     {"fractions were taken and meant 0", `{"scaleStrategy":{"maxUnavailable":"12.5%"}}`, nil},
+		"scaling by a word":         {"it stopped scaling for ever", `{"scaleStrategy":{"maxUnavailable":"some"}}`, []string{"spec.scaleStrategy.maxUnavailable: FieldValueInvalid"}},
+		"scaling by a text":         {"a number in quotes is no percentage", `{"scaleStrategy":{"maxUnavailable":"5"}}`, []string{"spec.scaleStrategy.maxUnavailable: FieldValueInvalid"}},
+		"scaling by less than none": {"there is no such number", `{"scaleStrategy":{"maxUnavailable":-1}}`, []string{"spec.scaleStrategy.maxUnavailable: FieldValueInvalid"}},
+		"scaling is stopped":        {"a user may want that", `{"scaleStrategy":{"maxUnavailable":0}}`, nil},
+
+		"unknown type":      {"nobody knows what it means", `{"updateStrategy":{"type":"ReCreate"}}`, []string{"spec.updateStrategy.type: FieldValueNotSupported"}},
+		"OnDelete alone":    {"it needs no budget", `{"updateStrategy":{"type":"OnDelete"}}`, nil},
+		"OnDelete and part": {"what is left out has its default", `{"updateStrategy":{"type":"OnDelete","rollingUpdate":{"paused":true}}}`, nil},
+		"unknown policy":    {"nobody knows what it means", rolling(`{"podUpdatePolicy":"Gently"}`), []string{at + "podUpdatePolicy: FieldValueNotSupported"}},
+
+		"partition above replicas": {"it keeps all", rolling(`{"partition":7}`), nil},
+		"partition is negative":    {"there is no such number", rolling(`{"partition":-1}`), []string{at + "partition: FieldValueInvalid"}},
+		"partition is negative %":  {"of no pods as well", `{"replicas":0,"updateStrategy":{"rollingUpdate":{"partition":"-5%"}}}`, []string{at + "partition: FieldValueInvalid"}},
+		"partition in quotes":      {"a number in quotes is no percentage", rolling(`{"partition":"5"}`), []string{at + "partition: FieldValueInvalid"}},
+		"partition of a fraction":  {"canaries of large sets are small", rolling(`{"partition":"99.9%"}`), nil},
+		"partition is no number":   {"there is nothing before the sign", rolling(`{"partition":"%"}`), []string{at + "partition: FieldValueInvalid"}},
+		"empty amounts": {"nor is there without one", rolling(`{"partition":"","maxUnavailable":"","maxSurge":""}`), []string{
+			at + "partition: FieldValueInvalid", at + "maxUnavailable: FieldValueInvalid", at + "maxSurge: FieldValueInvalid",
+		}},
+
+		"neither budget":           {"no pod could be updated", rolling(`{"maxUnavailable":0,"maxSurge":0}`), []string{at + "maxUnavailable: FieldValueInvalid"}},
+		"nothing unavailable":      {"the same", rolling(`{"maxUnavailable":"0%"}`), []string{at + "maxUnavailable: FieldValueInvalid"}},
+		"surge alone":              {"this is how updates lose no pod", rolling(`{"maxUnavailable":0,"maxSurge":1}`), nil},
+		"a little surge":           {"it is rounded up", rolling(`{"maxUnavailable":0,"maxSurge":"0.5%"}`), nil},
+		"neither budget, no pods":  {"there is nothing to update", `{"replicas":0,"updateStrategy":{"rollingUpdate":{"maxUnavailable":0}}}`, nil},
+		"negative budgets":         {"there are no such numbers", rolling(`{"maxUnavailable":-1,"maxSurge":"-1%"}`), []string{at + "maxUnavailable: FieldValueInvalid", at + "maxSurge: FieldValueInvalid"}},
+		"surge in place":           {"there is no pod to surge", rolling(`{"podUpdatePolicy":"InPlaceOnly","maxSurge":1}`), []string{at + "maxSurge: FieldValueInvalid"}},
+		"surge of none in place":   {"10% of no pods are none", `{"replicas":0,"updateStrategy":{"rollingUpdate":{"podUpdatePolicy":"InPlaceOnly","maxSurge":"10%"}}}`, nil},
+		"surge, in place or not":   {"then it is for the others", rolling(`{"podUpdatePolicy":"InPlaceIfPossible","maxSurge":1}`), nil},
+		"absurd percentages":       {"they are numbers", rolling(`{"maxUnavailable":"999999999%","maxSurge":"2147483648%"}`), nil},
+		"numbers beyond all sense": {"they are none that we know", rolling(`{"maxSurge":"9999999999999999%"}`), []string{at + "maxSurge: FieldValueInvalid"}},
+
+		"weights and order": {
+			"the two say different things", rolling(`{"priorityStrategy":{"weightPriority":[{"weight":1,"matchSelector":{"matchLabels":{"a":"b"}}}],"orderPriority":[{"orderedKey":"k"}]}}`),
+			[]string{at + "priorityStrategy: FieldValueRequired"},
+		},
+		"weights": {
+			"each term is judged", rolling(`{"priorityStrategy":{"weightPriority":[
+				{"weight":101,"matchSelector":{}},{"weight":-1,"matchSelector":{"matchExpressions":[{"key":"a","operator":"Like"}]}},
+				{"weight":100,"matchSelector":{"matchLabels":{"a":"b"}}}]}}`),
+			[]string{
+				at + "priorityStrategy.weightPriority[0].weight: FieldValueRequired", at + "priorityStrategy.weightPriority[0].matchSelector: FieldValueRequired",
+				at + "priorityStrategy.weightPriority[1].weight: FieldValueRequired", at + "priorityStrategy.weightPriority[1].matchSelector: FieldValueRequired",
+			},
+		},
+		"order without a key": {
+			"there is nothing to order by", rolling(`{"priorityStrategy":{"orderPriority":[{"orderedKey":""},{"orderedKey":"k"}]}}`),
+			[]string{at + "priorityStrategy.orderPriority[0].orderedKey: FieldValueRequired"},
+		},
+		"scatter": {
+			"a key is needed, once", rolling(`{"scatterStrategy":[{"key":"","value":"v"},{"key":"k","value":"a"},{"key":"k","value":"b"},{"key":"k","value":"a"}]}`),
+			[]string{at + "scatterStrategy[0].key: FieldValueRequired", at + "scatterStrategy[3]: FieldValueRequired"},
+		},
+
+		"parallelism":             {"a number", rolling(`{"inPlaceUpdateStrategy":{"imagePreDownloadParallelism":10}}`), nil},
+		"parallelism in quotes":   {"a number, as annotations have it", rolling(`{"inPlaceUpdateStrategy":{"imagePreDownloadParallelism":"10"}}`), nil},
+		"parallelism in percent":  {"nobody knows of how many nodes", rolling(`{"inPlaceUpdateStrategy":{"imagePreDownloadParallelism":"50%"}}`), []string{at + "inPlaceUpdateStrategy.imagePreDownloadParallelism: FieldValueInvalid"}},
+		"parallelism is negative": {"there is no such number", rolling(`{"inPlaceUpdateStrategy":{"imagePreDownloadParallelism":-1}}`), []string{at + "inPlaceUpdateStrategy.imagePreDownloadParallelism: FieldValueInvalid"}},
+		"negative waits": {
+			"there are no such numbers", rolling(`{"inPlaceUpdateStrategy":{"imagePreDownloadTimeoutSeconds":-1,"imagePreDownloadMinUpdatedReadyPods":-1}}`),
+			[]string{at + "inPlaceUpdateStrategy.imagePreDownloadTimeoutSeconds: FieldValueInvalid", at + "inPlaceUpdateStrategy.imagePreDownloadMinUpdatedReadyPods: FieldValueInvalid"},
+		},
+
+		"deadline before ready": {"each rollout would be late", `{"progressDeadlineSeconds":10,"minReadySeconds":10}`, []string{"spec.progressDeadlineSeconds: FieldValueInvalid"}},
+		"deadline after ready":  {"this can be met", `{"progressDeadlineSeconds":11,"minReadySeconds":10}`, nil},
+		"deadline is negative":  {"there is no such time", `{"progressDeadlineSeconds":-1,"minReadySeconds":-2}`, []string{"spec.progressDeadlineSeconds: FieldValueInvalid"}},
+		"no deadline":           {"the largest number means none", `{"progressDeadlineSeconds":2147483647,"minReadySeconds":2147483647}`, nil},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			set := hubSet(t, c.patch)
+			if diff := cmp.Diff(c.want, places(cloneset.Check(set))); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.why, diff)
+			}
+			set.Default()
+			if diff := cmp.Diff(c.want, places(cloneset.Check(set))); diff != "" {
+				t.Errorf("with defaults (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCheckMetadata(t *testing.T) {
+	set := hubSet(t, "")
+	set.Name, set.Labels = "Not A Name", map[string]string{"a b": "c"}
+	if diff := cmp.Diff([]string{"metadata.name: FieldValueInvalid", "metadata.labels: FieldValueInvalid"}, places(cloneset.Check(set))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestCheckUpdate(t *testing.T) {
+	const only, image = `"updateStrategy":{"rollingUpdate":{"podUpdatePolicy":"InPlaceOnly"}}`, `"containers":[{"name":"main","image":"app:2"}]`
+	cases := map[string]struct {
+		why, from, to string
+		want          []string
+	}{
+		"another selector": {"pods would be lost", ``, `{"selector":{"matchLabels":{"b":"c"}}}`, []string{"spec: FieldValueForbidden"}},
+		"the same selector": {
+			"empty is left out", ``, `{"selector":{"matchExpressions":[]}}`, nil,
+		},
+		"all the rest": {
+			"these are the fields that change", ``, `{"replicas":3,"template":{"spec":{` + image + `}},"lifecycle":{},"scaleStrategy":{"podsToDelete":["x"]},
+				"minReadySeconds":1,"progressDeadlineSeconds":9,"volumeClaimTemplates":[{}],"revisionHistoryLimit":1,"updateStrategy":{"type":"OnDelete"}}`, nil,
+		},
+		"an image in place":  {"this is what in-place updates do", `{` + only + `}`, `{` + only + `,"template":{"spec":{` + image + `}}}`, nil},
+		"labels in place":    {"metadata of pods can change", `{` + only + `}`, `{` + only + `,"template":{"metadata":{"labels":{"b":"c"},"annotations":{"d":"e"}}}}`, nil},
+		"a field in place":   {"pods would have to be recreated", `{` + only + `}`, `{` + only + `,"template":{"spec":{"priority":1}}}`, []string{"spec: FieldValueForbidden"}},
+		"resources in place": {"even where they could be resized", `{` + only + `}`, `{` + only + `,"template":{"spec":{"containers":[{"name":"main","image":"app:1","resources":{"limits":{"cpu":"1"}}}]}}}`, []string{"spec: FieldValueForbidden"}},
+		"one more container": {"pods would have to be recreated", `{` + only + `}`, `{` + only + `,"template":{"spec":{"containers":[{"name":"main","image":"app:1"},{"name":"b","image":"b"}]}}}`, []string{"spec: FieldValueForbidden"}},
+		"an init container":  {"it has run already", `{` + only + `,"template":{"spec":{"initContainers":[{"name":"i","image":"a"}]}}}`, `{` + only + `,"template":{"spec":{"initContainers":[{"name":"i","image":"b"}]}}}`, []string{"spec: FieldValueForbidden"}},
+		"in place no longer": {"the new policy counts", `{` + only + `}`, `{"template":{"spec":{"priority":1}}}`, nil},
+		"in place from now":  {"the new policy counts", ``, `{` + only + `,"template":{"spec":{"priority":1}}}`, []string{"spec: FieldValueForbidden"}},
+		"by hand":            {"the policy has no say", ``, `{"updateStrategy":{"type":"OnDelete","rollingUpdate":{"podUpdatePolicy":"InPlaceOnly"}},"template":{"spec":{"priority":1}}}`, nil},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, places(cloneset.CheckUpdate(hubSet(t, c.to), hubSet(t, c.from)))); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.why, diff)
+			}
+		})
+	}
+}
+
+func TestCheckDelete(t *testing.T) {
+	cases := map[string]struct {
+		why, label string
+		replicas   int32
+		want       string
+	}{
+		"no label":         {"nobody asked", "", 5, ""},
+		"unknown":          {"case matters", "always", 5, ""},
+		"always":           {"with pods or without", "Always", 0, "forbidden by ResourcesProtectionDeletion for policy.kruise.io/delete-protection=Always"},
+		"cascading":        {"there are pods", "Cascading", 2, "forbidden by ResourcesProtectionDeletion for policy.kruise.io/delete-protection=Cascading, replicas 2>0"},
+		"cascading, empty": {"there are none", "Cascading", 0, ""},
+		"cascading, unset": {"nobody said that there are any", "Cascading", math.MinInt32, ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			set := &appsv1beta1.CloneSet{}
+			set.Labels = map[string]string{"policy.kruise.io/delete-protection": c.label}
+			if c.replicas >= 0 {
+				set.Spec.Replicas = &c.replicas
+			}
+			if diff := cmp.Diff(c.want, cloneset.CheckDelete(set)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.why, diff)
+			}
+		})
+	}
+}
+
+// hubSet is a CloneSet of one container whose spec is changed by a merge patch.
+func hubSet(t testing.TB, patch string) *appsv1beta1.CloneSet {
+	t.Helper()
+	set := &appsv1beta1.CloneSet{}
+	set.Namespace, set.Name = "default", "a"
+	if err := json.Unmarshal([]byte(spec(t, patch)), &set.Spec); err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// places are the faults without their words.
+func places(faults field.ErrorList) []string {
+	var all []string
+	for _, f := range faults {
+		all = append(all, f.Field+": "+string(f.Type))
+	}
+	return all
+}

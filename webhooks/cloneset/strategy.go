@@ -1,0 +1,132 @@
+package cloneset
+
+import (
+	"fmt"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/pub"
+)
+
+// checkStrategy judges the block of rolling updates whenever there is one: its budgets also hold for pods that are named
+// for deletion, whatever the type.
+func checkStrategy(spec *appsv1beta1.CloneSetSpec, at *field.Path) field.ErrorList {
+	var faults field.ErrorList
+	switch t := spec.UpdateStrategy.Type; t {
+	case "", appsv1beta1.RollingUpdateCloneSetUpdateStrategyType, appsv1beta1.OnDeleteCloneSetUpdateStrategyType:
+	default:
+		faults = append(faults, field.NotSupported(at.Child("type"), t, []appsv1beta1.CloneSetUpdateStrategyType{
+			appsv1beta1.RollingUpdateCloneSetUpdateStrategyType, appsv1beta1.OnDeleteCloneSetUpdateStrategyType,
+		}))
+	}
+	u := spec.UpdateStrategy.RollingUpdate
+	if u == nil {
+		return faults
+	}
+	at = at.Child("rollingUpdate")
+	switch p := u.PodUpdatePolicy; p {
+	case "", appsv1beta1.RecreateCloneSetPodUpdateStrategyType, appsv1beta1.InPlaceIfPossibleCloneSetPodUpdateStrategyType,
+		appsv1beta1.InPlaceOnlyCloneSetPodUpdateStrategyType:
+	default:
+		faults = append(faults, field.NotSupported(at.Child("podUpdatePolicy"), p, []appsv1beta1.CloneSetPodUpdatePolicyType{
+			appsv1beta1.RecreateCloneSetPodUpdateStrategyType, appsv1beta1.InPlaceIfPossibleCloneSetPodUpdateStrategyType,
+			appsv1beta1.InPlaceOnlyCloneSetPodUpdateStrategyType,
+		}))
+	}
+	faults = append(faults, checkBudgets(u, replicas(spec), at)...)
+	faults = append(faults, checkPriority(u.PriorityStrategy, at.Child("priorityStrategy"))...)
+	faults = append(faults, checkScatter(u.ScatterStrategy, at.Child("scatterStrategy"))...)
+	return append(faults, checkInPlace(u.InPlaceUpdateStrategy, at.Child("inPlaceUpdateStrategy"))...)
+}
+
+func checkBudgets(u *appsv1beta1.RollingUpdateCloneSetStrategy, total int32, at *field.Path) field.ErrorList {
+	_, faults := amount(u.Partition, total, at.Child("partition"))
+	unavailable, wrong := amount(u.MaxUnavailable, total, at.Child("maxUnavailable"))
+	if u.MaxUnavailable == nil {
+		unavailable = 1 // the default, rounded up, is never less
+	}
+	surge, more := amount(u.MaxSurge, total, at.Child("maxSurge"))
+	faults = append(append(faults, wrong...), more...)
+	if surge > 0 && u.PodUpdatePolicy == appsv1beta1.InPlaceOnlyCloneSetPodUpdateStrategyType {
+		faults = append(faults, field.Invalid(at.Child("maxSurge"), u.MaxSurge.String(), "there is no surge with InPlaceOnly"))
+	}
+	if len(wrong)+len(more) == 0 && total > 0 && unavailable < 1 && surge < 1 {
+		faults = append(faults, field.Invalid(at.Child("maxUnavailable"), u.MaxUnavailable.String(),
+			"with neither an unavailable pod nor a surge, no pod can be updated"))
+	}
+	return faults
+}
+
+// checkPriority reports all faults as missing values, as clients of the reference know them.
+func checkPriority(s *pub.UpdatePriorityStrategy, at *field.Path) field.ErrorList {
+	if s == nil {
+		return nil
+	}
+	var faults field.ErrorList
+	if len(s.WeightPriority) > 0 && len(s.OrderPriority) > 0 {
+		faults = append(faults, field.Required(at, "one of weightPriority and orderPriority, not both"))
+	}
+	for i := range s.WeightPriority {
+		term, here := &s.WeightPriority[i], at.Child("weightPriority").Index(i)
+		if term.Weight < 0 || term.Weight > 100 {
+			faults = append(faults, field.Required(here.Child("weight"), fmt.Sprintf("a number from 0 to 100, not %d", term.Weight)))
+		}
+		if len(term.MatchSelector.MatchLabels)+len(term.MatchSelector.MatchExpressions) == 0 {
+			faults = append(faults, field.Required(here.Child("matchSelector"), "an empty selector gives all pods the same weight"))
+		} else if _, err := metav1.LabelSelectorAsSelector(&term.MatchSelector); err != nil {
+			faults = append(faults, field.Required(here.Child("matchSelector"), "a valid selector: "+err.Error()))
+		}
+	}
+	for i, term := range s.OrderPriority {
+		if term.OrderedKey == "" {
+			faults = append(faults, field.Required(at.Child("orderPriority").Index(i).Child("orderedKey"), "the key of a label"))
+		}
+	}
+	return faults
+}
+
+// checkScatter reports faults as checkPriority does.
+func checkScatter(s pub.UpdateScatterStrategy, at *field.Path) field.ErrorList {
+	var faults field.ErrorList
+	seen := map[pub.UpdateScatterTerm]bool{}
+	for i, term := range s {
+		if term.Key == "" {
+			faults = append(faults, field.Required(at.Index(i).Child("key"), "the key of a label"))
+		}
+		if seen[term] {
+			faults = append(faults, field.Required(at.Index(i), fmt.Sprintf("another label than %s=%s, which is named before", term.Key, term.Value)))
+		}
+		seen[term] = true
+	}
+	return faults
+}
+
+func checkInPlace(s *pub.InPlaceUpdateStrategy, at *field.Path) field.ErrorList {
+	if s == nil {
+		return nil
+	}
+	var faults field.ErrorList
+	if p := s.ImagePreDownloadParallelism; p != nil && !isCount(p) {
+		faults = append(faults, field.Invalid(at.Child("imagePreDownloadParallelism"), p.String(), "must be a number, and not negative"))
+	}
+	if n := s.ImagePreDownloadTimeoutSeconds; n != nil && *n < 0 {
+		faults = append(faults, field.Invalid(at.Child("imagePreDownloadTimeoutSeconds"), *n, "must not be negative"))
+	}
+	if n := s.ImagePreDownloadMinUpdatedReadyPods; n != nil && *n < 0 {
+		faults = append(faults, field.Invalid(at.Child("imagePreDownloadMinUpdatedReadyPods"), *n, "must not be negative"))
+	}
+	return faults
+}
+
+// isCount tells whether it is a number of nodes, which may stand in quotes.
+func isCount(v *intstr.IntOrString) bool {
+	if v.Type == intstr.Int {
+		return v.IntVal >= 0
+	}
+	n, err := strconv.ParseInt(v.StrVal, 10, 32)
+	return err == nil && n >= 0
+}

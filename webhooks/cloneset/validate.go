@@ -1,0 +1,144 @@
+package cloneset
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"slices"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/podtemplate"
+)
+
+// Validate refuses what cannot work, naming every field that is wrong.
+func (w *Webhooks) Validate(ctx context.Context, req admission.Request) admission.Response {
+	create, update := req.Operation == admissionv1.Create, req.Operation == admissionv1.Update
+	switch {
+	case req.SubResource != "":
+		return admission.Allowed("")
+	case req.Operation == admissionv1.Delete:
+		return w.validateDelete(req)
+	case !create && !update:
+		return admission.Allowed("")
+	}
+	v, err := versionOf(req)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	r := review{version: v, namespace: req.Namespace}
+	if r.now, err = v.read(req.Object.Raw); err != nil {
+		return badRequest(err)
+	}
+	if update {
+		before, err := v.read(req.OldObject.Raw)
+		if err != nil {
+			return badRequest(err)
+		}
+		r.before = &before
+	}
+	ctx, cancel := context.WithTimeout(ctx, w.options.Timeout)
+	defer cancel()
+	return w.judge(ctx, r)
+}
+
+// review is a change of a CloneSet that is under review.
+type review struct {
+	version   version
+	namespace string
+	now       object
+	// before is nil when the object is new.
+	before *object
+}
+
+// object is a CloneSet as it was sent, and what it means.
+type object struct {
+	content content
+	set     *appsv1beta1.CloneSet
+	// lost are faults that set does not show.
+	lost field.ErrorList
+}
+
+func (v version) read(raw []byte) (object, error) {
+	c, err := decodeContent(raw)
+	if err != nil {
+		return object{}, err
+	}
+	set, lost, err := v.decode(raw)
+	return object{content: c, set: set, lost: lost}, err
+}
+
+// judge answers with all faults at once.
+func (w *Webhooks) judge(ctx context.Context, r review) admission.Response {
+	faults, tolerated := r.faults()
+	pods, err := w.podFaults(ctx, r)
+	if err != nil {
+		return undecided(err)
+	}
+	faults = append(faults, r.version.told(pods)...)
+	template, err := w.templateFaults(ctx, r)
+	if err != nil && len(faults) == 0 {
+		return undecided(err)
+	}
+	faults = append(faults, without(template, faults)...)
+	answer := admission.Allowed("")
+	if len(faults) > 0 {
+		answer = refused(r.now.set.Name, faults)
+	}
+	for _, fault := range tolerated {
+		answer.Warnings = append(answer.Warnings, fault.Error())
+	}
+	return answer
+}
+
+// faults of the object by itself, and of the change. Those that the stored object has too, and those that the version of
+// the request has never looked at, are tolerated.
+func (r review) faults() (faults, tolerated field.ErrorList) {
+	all := append(slices.Clone(r.now.lost), Check(r.now.set)...)
+	var had field.ErrorList
+	if r.before != nil {
+		had = append(slices.Clone(r.before.lost), Check(r.before.set)...)
+	}
+	for _, fault := range all {
+		if r.version.ignores(fault) || slices.ContainsFunc(had, func(h *field.Error) bool { return reflect.DeepEqual(h, fault) }) {
+			tolerated = append(tolerated, fault)
+			continue
+		}
+		faults = append(faults, fault)
+	}
+	if r.before != nil {
+		faults = append(faults, CheckUpdate(r.now.set, r.before.set)...)
+	}
+	return r.version.told(faults), r.version.told(tolerated)
+}
+
+// templateFaults asks the API server about a template that is new, or has changed, or its claims have.
+func (w *Webhooks) templateFaults(ctx context.Context, r review) (field.ErrorList, error) {
+	template, claims := r.now.content.template(), r.now.content.claimNames()
+	if b := r.before; b != nil && reflect.DeepEqual(b.content.template(), template) && slices.Equal(b.content.claimNames(), claims) {
+		return nil, nil
+	}
+	key, err := ticketFor(r.namespace, template, claims)
+	if err == nil && w.passed.redeem(key) {
+		return nil, nil
+	}
+	verdict, err := podtemplate.Check(ctx, w.api, podtemplate.Template{
+		Namespace:  r.namespace,
+		Content:    template,
+		Path:       field.NewPath("spec", "template"),
+		Claims:     claims,
+		ClaimsPath: field.NewPath("spec", "volumeClaimTemplates"),
+		Timeout:    w.options.Timeout,
+	})
+	return verdict.Faults, err
+}
+
+// without leaves out faults that were found already.
+func without(faults, found field.ErrorList) field.ErrorList {
+	return slices.DeleteFunc(faults, func(f *field.Error) bool {
+		return slices.ContainsFunc(found, func(g *field.Error) bool { return f.Field == g.Field && f.Type == g.Type })
+	})
+}
