@@ -140,11 +140,13 @@ func (a *act) remove(ctx context.Context, pod *corev1.Pod) error {
 func (a *act) refresh(ctx context.Context) (changed bool, err error) {
 	pods := slices.Clone(a.pods)
 	moved := make([]bool, len(pods))
-	indices := make([]int, len(pods))
-	for i := range indices {
-		indices[i] = i
+	var busy []int
+	for i, pod := range pods {
+		if !a.idle(pod) {
+			busy = append(busy, i)
+		}
 	}
-	_, err = batches.Run(indices, func(i int) error {
+	_, err = batches.Run(busy, func(i int) error {
 		pod, err := a.step(ctx, pods[i])
 		if err != nil {
 			return err
@@ -159,6 +161,24 @@ func (a *act) refresh(ctx context.Context) (changed bool, err error) {
 	return slices.Contains(moved, true), err
 }
 
+// idle says that nothing is to be written for a pod now.
+func (a *act) idle(pod *corev1.Pod) bool {
+	action, err := inplace.Step(pod, a.options.rules(), a.now)
+	if err != nil || action.Verdict == inplace.DoWrite || lifecycle.Settle(a.situation(pod)) != (lifecycle.Move{}) {
+		return false
+	}
+	a.awaitGrace(action)
+	_, labelled := pod.Labels[pub.PodTemplateHashLabelKey]
+	return labelled || pod.Labels[pub.PodRevisionLabelKey] == ""
+}
+
+// awaitGrace asks to look again when a grace period ends: nothing else will tell.
+func (a *act) awaitGrace(action inplace.Action) {
+	if action.Verdict == inplace.DoWait && len(action.Notes) > 0 && action.Notes[0].Code == inplace.NoteGrace {
+		a.wake(action.After)
+	}
+}
+
 // step makes the writes that an update under way needs now.
 func (a *act) step(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
 	for {
@@ -166,9 +186,7 @@ func (a *act) step(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
 		if err != nil {
 			return pod, fmt.Errorf("pod %s: %w", pod.Name, err)
 		}
-		if action.Verdict == inplace.DoWait && len(action.Notes) > 0 && action.Notes[0].Code == inplace.NoteGrace {
-			a.wake(action.After)
-		}
+		a.awaitGrace(action)
 		if action.Verdict != inplace.DoWrite {
 			return pod, nil
 		}
