@@ -34,13 +34,15 @@ help: ## List these targets
 ##@ Write
 
 .PHONY: generate
-generate: ## Regenerate deepcopy code and CRDs from the api packages
+generate: ## Regenerate deepcopy code, CRDs, RBAC and webhook configurations from the code
 	@tool=$$(hack/tool controller-gen)
 	$$tool object:headerFile=hack/boilerplate.go.txt paths=./api/...
 	rm -f config/crd/bases/*_*.yaml
 	$$tool "$(CRD_OPTIONS)" paths=./api/... output:crd:artifacts:config=config/crd/bases
-# RBAC (paths=./controllers/...;./daemon/...) and webhook manifests (paths=./webhooks/...) join here, each with its own
-# output directory under config/.
+	$$tool rbac:roleName=kruise-manager paths="./controllers/...;./webhooks/...;./examples/kruise-manager/..." \
+		output:rbac:dir=config/rbac
+# To stdout, for without any webhook it would write no file.
+	$$tool webhook paths=./webhooks/... output:webhook:stdout >config/webhook/manifests.yaml
 	large=$$(find config/crd/bases -name '*.yaml' -size +$(CRD_MAX_BYTES)c -printf '%p: %s bytes\n')
 	if [[ -n $$large ]]; then
 		echo "$$large" >&2
