@@ -25,6 +25,9 @@ TESTFLAGS ?=
 
 CLUSTER := go run ./test/cluster/cmd/cluster
 
+# What the image of the manager is called in the registry of the real nodes.
+IMG ?= kruisekit/kruise-manager:dev
+
 ##@ Help
 
 .PHONY: help
@@ -157,3 +160,17 @@ cluster-up: ## Start a cluster with real nodes to play with
 .PHONY: cluster-down
 cluster-down: ## Stop it
 	@$(CLUSTER) down
+
+##@ Deploy
+
+.PHONY: image
+image: ## Build the manager and push its image to the registry of the real nodes (cluster-up first)
+	@hack/deploy image $(IMG)
+
+.PHONY: deploy
+deploy: ## Run the manager on the real nodes
+	@hack/deploy up $(IMG)
+
+.PHONY: undeploy
+undeploy: ## Remove it, with its CRDs and all of their objects
+	@hack/deploy down
