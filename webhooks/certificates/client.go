@@ -29,7 +29,7 @@ type definition struct {
 
 // DeepCopyObject copies.
 func (d *definition) DeepCopyObject() runtime.Object {
-	c := &definition{TypeMeta: d.TypeMeta, ObjectMeta: *d.ObjectMeta.DeepCopy()}
+	c := &definition{TypeMeta: d.TypeMeta, ObjectMeta: *d.DeepCopy()}
 	c.Spec.Conversion = d.Spec.Conversion.DeepCopy()
 	return c
 }

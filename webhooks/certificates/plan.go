@@ -53,28 +53,36 @@ func plan(in input) (data map[string][]byte, reason string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	all := append([]*x509.Certificate{authority.cert}, without(bundle, authority.cert, in.now)...)
-	for _, c := range without(in.trusted, authority.cert, in.now) {
-		if !contains(all, c) {
-			all = append(all, c)
-		}
-	}
-	data = maps.Clone(in.data)
-	made, err := secretData(authority, cert, all[:min(len(all), mostAuthorities)])
+	made, err := secretData(authority, cert, in.bundle(authority.cert, bundle))
 	if err != nil {
 		return nil, "", err
 	}
-	if data == nil {
+	if data = maps.Clone(in.data); data == nil {
 		return made, invalid.Error(), nil
 	}
 	maps.Copy(data, made)
 	return data, invalid.Error(), nil
 }
 
+// bundle is whom API servers are to trust: who signs now, and before whoever signed what replicas may still serve.
+func (in input) bundle(now *x509.Certificate, before []*x509.Certificate) []*x509.Certificate {
+	all := []*x509.Certificate{now}
+	if in.aged(now) && !in.servedBy(without(before, now, in.now)) {
+		return all
+	}
+	for _, c := range append(without(before, now, in.now), without(in.trusted, now, in.now)...) {
+		if !contains(all, c) {
+			all = append(all, c)
+		}
+	}
+	return all[:min(len(all), mostAuthorities)]
+}
+
 // life of a certificate that is made now.
 func (in input) life() time.Duration { return 2 * in.renewBefore }
 
-// verify says why the certificate of the Secret has to be replaced.
+// verify says why the certificate of the Secret has to be replaced. That it is valid already is not asked: whose clock is
+// behind must not replace what the others use.
 func (in input) verify(bundle []*x509.Certificate) error {
 	if len(bundle) == 0 {
 		return errors.New("there is no CA")
@@ -107,10 +115,17 @@ func (in input) authority(bundle []*x509.Certificate) (pair, error) {
 
 // prunable tells whether all but the first CA can go: every replica has had the time to serve a certificate of the first.
 func (in input) prunable(bundle []*x509.Certificate) bool {
-	if len(bundle) < 2 || in.now.Before(bundle[0].NotBefore.Add(backdate+in.overlap)) {
-		return false
-	}
-	return verify(decode(in.data[tlsCertName]), bundle[:1], in.names[0], in.now) == nil
+	return len(bundle) > 1 && in.aged(bundle[0]) && in.servedBy(bundle[:1])
+}
+
+// aged tells whether a CA was made long enough ago for all replicas to know it.
+func (in input) aged(authority *x509.Certificate) bool {
+	return !in.now.Before(authority.NotBefore.Add(backdate + in.overlap))
+}
+
+// servedBy tells whether the certificate of the Secret is valid now for whoever trusts these.
+func (in input) servedBy(authorities []*x509.Certificate) bool {
+	return verify(decode(in.data[tlsCertName]), authorities, in.names[0], in.now) == nil
 }
 
 func secretData(authority, cert pair, bundle []*x509.Certificate) (map[string][]byte, error) {

@@ -151,9 +151,9 @@ type parser struct {
 	failures []error
 	noted    map[string]bool
 
-	gates, resync, controllers, lock string
-	pprof                            bool
-	inert                            map[string]string
+	gates, resync, controllers string
+	pprof                      bool
+	inert                      map[string]string
 }
 
 // note adds what has not been noted yet.

@@ -12,6 +12,7 @@ import (
 // leadership shows who leads. It runs on every replica.
 type leadership struct{ elected <-chan struct{} }
 
+// NeedLeaderElection is false: who does not lead says so.
 func (*leadership) NeedLeaderElection() bool { return false }
 
 // Start is 0 until elected, 1 until the end: a process that loses its lease ends.
