@@ -92,15 +92,19 @@ func (g Gates) On(name Gate) bool { return g.on[name] }
 // Notes are the gates that follow from others against what was asked for or is the default.
 func (g Gates) Notes() []string { return slices.Clone(g.notes) }
 
-// String lists the gates that are not as by default, in a form that Parse reads.
+// Changed are the gates that are not as by default, by name.
+func (g Gates) Changed() []Gate {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(g.on)), func(name Gate) bool { return g.on[name] == table()[name].on })
+}
+
+// String lists the changed gates in a form that Parse reads.
 func (g Gates) String() string {
-	var changed []string
-	for _, name := range slices.Sorted(maps.Keys(g.on)) {
-		if on := g.on[name]; on != table()[name].on {
-			changed = append(changed, fmt.Sprintf("%s=%t", name, on))
-		}
+	changed := g.Changed()
+	all := make([]string, 0, len(changed))
+	for _, name := range changed {
+		all = append(all, fmt.Sprintf("%s=%t", name, g.on[name]))
 	}
-	return strings.Join(changed, ",")
+	return strings.Join(all, ",")
 }
 
 func join(names []Gate) string {

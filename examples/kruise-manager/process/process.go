@@ -81,7 +81,11 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o options.Options) er
 	if err != nil {
 		return err
 	}
-	log.FromContext(ctx).Info("Options", "featureGates", o.Gates.String(), "controllers", o.Controllers, "resizeInSpec", inSpec)
+	logger := log.FromContext(ctx)
+	logger.Info("Options", "featureGates", o.Gates.String(), "controllers", o.Controllers, "resizeInSpec", inSpec)
+	if idle := withoutEffect(o.Gates); len(idle) > 0 {
+		logger.Info("Feature gates have no effect: what they are for is not here yet", "featureGates", idle)
+	}
 	return controllers.AddToManager(ctx, mgr, controllers.Options{Names: o.Controllers, Controller: controllerOptions(o)})
 }
 
