@@ -3,6 +3,8 @@ package certificates
 import (
 	"bytes"
 	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/tls"
@@ -27,7 +29,7 @@ const (
 
 	authorityName = "webhook-cert-ca"
 	authorityLife = 10 * year
-	// keyBits and RSA, for whoever reads the Secret after us: the reference does.
+	// keyBits of the CA's RSA key, a kind that whoever reads the Secret after us can use: the reference does.
 	keyBits = 2048
 	// backdate is how far the clock of an API server may be behind.
 	backdate = time.Hour
@@ -48,40 +50,42 @@ func newAuthority(now time.Time) (pair, error) {
 		BasicConstraintsValid: true,
 		IsCA:                  true,
 	}
-	return issue(template, nil)
+	key, err := rsa.GenerateKey(rand.Reader, keyBits)
+	if err != nil {
+		return pair{}, fmt.Errorf("make key: %w", err)
+	}
+	return issue(template, key, pair{cert: template, key: key})
 }
 
-// serving makes a certificate of the authority. The first name is the one that API servers ask for.
+// serving makes a certificate of the authority. The first name is the one that API servers ask for. Its key is of a kind
+// that costs little at each connection.
 func (a pair) serving(names []string, now time.Time, life time.Duration) (pair, error) {
 	template := &x509.Certificate{
 		Subject:               pkix.Name{CommonName: names[0]},
 		DNSNames:              names,
 		NotBefore:             now.Add(-backdate),
 		NotAfter:              now.Add(life),
-		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
+		KeyUsage:              x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true,
 	}
 	if len(names[0]) > 64 {
 		template.Subject.CommonName = "" // longer ones are not valid, and nobody reads it where there are DNSNames
 	}
-	return issue(template, &a)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return pair{}, fmt.Errorf("make key: %w", err)
+	}
+	return issue(template, key, a)
 }
 
-// issue signs a template, by itself where there is no authority.
-func issue(template *x509.Certificate, authority *pair) (pair, error) {
+// issue has a template for a key signed.
+func issue(template *x509.Certificate, key crypto.Signer, authority pair) (pair, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
 		return pair{}, fmt.Errorf("make serial number: %w", err)
 	}
 	template.SerialNumber = serial
-	key, err := rsa.GenerateKey(rand.Reader, keyBits)
-	if err != nil {
-		return pair{}, fmt.Errorf("make key: %w", err)
-	}
-	if authority == nil {
-		authority = &pair{cert: template, key: key}
-	}
 	raw, err := x509.CreateCertificate(rand.Reader, template, authority.cert, key.Public(), authority.key)
 	if err != nil {
 		return pair{}, fmt.Errorf("make certificate: %w", err)
@@ -93,13 +97,19 @@ func issue(template *x509.Certificate, authority *pair) (pair, error) {
 	return pair{cert: cert, key: key}, nil
 }
 
-// keyPEM is in the oldest form of RSA keys, which every reader knows.
+// keyPEM is in the oldest form of its kind, which every reader knows.
 func (a pair) keyPEM() ([]byte, error) {
-	key, ok := a.key.(*rsa.PrivateKey)
-	if !ok {
-		return nil, errors.New("encode key: not an RSA key")
+	switch key := a.key.(type) {
+	case *rsa.PrivateKey:
+		return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}), nil
+	case *ecdsa.PrivateKey:
+		raw, err := x509.MarshalECPrivateKey(key)
+		if err != nil {
+			return nil, fmt.Errorf("encode key: %w", err)
+		}
+		return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: raw}), nil
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}), nil
+	return nil, errors.New("encode key: of an unknown kind")
 }
 
 func encode(certs ...*x509.Certificate) []byte {
