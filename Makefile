@@ -25,6 +25,9 @@ TESTFLAGS ?=
 
 CLUSTER := go run ./test/cluster/cmd/cluster
 
+# What the image of the manager is called in the registry of the real nodes.
+IMG ?= kruisekit/kruise-manager:dev
+
 ##@ Help
 
 .PHONY: help
@@ -34,13 +37,15 @@ help: ## List these targets
 ##@ Write
 
 .PHONY: generate
-generate: ## Regenerate deepcopy code and CRDs from the api packages
+generate: ## Regenerate deepcopy code, CRDs, RBAC and webhook configurations from the code
 	@tool=$$(hack/tool controller-gen)
 	$$tool object:headerFile=hack/boilerplate.go.txt paths=./api/...
 	rm -f config/crd/bases/*_*.yaml
 	$$tool "$(CRD_OPTIONS)" paths=./api/... output:crd:artifacts:config=config/crd/bases
-# RBAC (paths=./controllers/...;./daemon/...) and webhook manifests (paths=./webhooks/...) join here, each with its own
-# output directory under config/.
+	$$tool rbac:roleName=kruise-manager paths="./controllers/...;./webhooks/...;./examples/kruise-manager/..." \
+		output:rbac:dir=config/rbac
+# To stdout, for without any webhook it would write no file.
+	$$tool webhook paths=./webhooks/... output:webhook:stdout >config/webhook/manifests.yaml
 	large=$$(find config/crd/bases -name '*.yaml' -size +$(CRD_MAX_BYTES)c -printf '%p: %s bytes\n')
 	if [[ -n $$large ]]; then
 		echo "$$large" >&2
@@ -155,3 +160,17 @@ cluster-up: ## Start a cluster with real nodes to play with
 .PHONY: cluster-down
 cluster-down: ## Stop it
 	@$(CLUSTER) down
+
+##@ Deploy
+
+.PHONY: image
+image: ## Build the manager and push its image to the registry of the real nodes (cluster-up first)
+	@hack/deploy image $(IMG)
+
+.PHONY: deploy
+deploy: ## Run the manager on the real nodes
+	@hack/deploy up $(IMG)
+
+.PHONY: undeploy
+undeploy: ## Remove it, with its CRDs and all of their objects
+	@hack/deploy down

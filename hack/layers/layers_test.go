@@ -35,6 +35,8 @@ func TestForbidden(t *testing.T) {
 		"cri does not know who uses it":                  {"daemon/cri", module + "/daemon/imagepull", "siblings"},
 		"an example takes the lists":                     {"examples/kruise-manager", module + "/controllers", ""},
 		"an example can only take what an embedder can":  {"examples/kruise-manager", module + "/internal/ledger", "embedder"},
+		"an example has packages of its own":             {"examples/kruise-manager", module + "/examples/kruise-manager/gates", ""},
+		"an example is not there for others":             {"examples/kruise-daemon", module + "/examples/kruise-manager/gates", "siblings"},
 		"the library does not need the test cluster":     {"controllers/cloneset", module + "/test/cluster", "test/ or hack/"},
 		"the test cluster takes anything":                {"test/cluster", module + "/controllers", ""},
 		"nobody takes the inside of Kubernetes":          {"controllers/cloneset", "k8s.io/kubernetes/pkg/apis/core", "nobody"},

@@ -114,7 +114,7 @@ func placeOf(path string) place {
 		}
 		return place{units, first + "/" + parts[1]}
 	case "examples":
-		return place{examples, path}
+		return place{examples, strings.Join(parts[:min(len(parts), 2)], "/")}
 	case "test", "hack":
 		return place{tooling, first}
 	}

@@ -27,6 +27,12 @@ type Spec struct {
 	Scratch bool
 }
 
+// Program is an image of one statically linked program and nothing else.
+func Program(name string, content []byte) Spec {
+	path := "/" + name
+	return Spec{Scratch: true, Files: map[string][]byte{path: content}, Entrypoint: []string{path}}
+}
+
 // Image is what was pushed.
 type Image struct {
 	// Name as in the Spec.

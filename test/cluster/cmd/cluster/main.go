@@ -21,7 +21,8 @@ const usage = `usage: cluster COMMAND [FLAGS]
   up                  start a cluster: -level control-plane|simulated|real (default real), -nodes N (simulated)
   down                stop it and remove what it has left: -level as for up (default: every level)
   status              say what runs
-  image NAME...       push an image of busybox under each name to the registry of the real cluster
+  image NAME...       push an image of busybox under each name to the registry of the real cluster;
+                      with -program FILE it is of that static program alone
   kubeconfig          print the path of the kubeconfig: -level as for up
   env                 print the environment for a shell: -level as for up
 `

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/kruisekit/kruisekit/test/cluster/binaries"
@@ -62,11 +63,20 @@ func (c command) statusReal(ctx context.Context) error {
 }
 
 func (c command) image(ctx context.Context, args []string) error {
+	program := c.flags.String("program", "", "a static program that is all of the image; else it is busybox")
 	if err := c.flags.Parse(args); err != nil {
 		return fmt.Errorf("image: %w", err)
 	}
 	if c.flags.NArg() == 0 {
 		return errors.New("image: which names?")
+	}
+	var spec image.Spec
+	if *program != "" {
+		content, err := os.ReadFile(*program)
+		if err != nil {
+			return fmt.Errorf("image: %w", err)
+		}
+		spec = image.Program(filepath.Base(*program), content)
 	}
 	config, err := launch.RealNodes(c.cache)
 	if err != nil {
@@ -77,7 +87,8 @@ func (c command) image(ctx context.Context, args []string) error {
 		return err
 	}
 	for _, name := range c.flags.Args() {
-		pushed, err := pusher.Push(ctx, image.Spec{Name: name})
+		spec.Name = name
+		pushed, err := pusher.Push(ctx, spec)
 		if err != nil {
 			return fmt.Errorf("push %s: %w", name, err)
 		}

@@ -1,0 +1,112 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// Options of AddToManager. The zero value adds all reconcilers as the reference has them.
+type Options struct {
+	// Names choose: "*" is all, "x" is one, "-x" leaves one out. Empty is all.
+	Names []string
+	// Controller gives what controller-runtime asks of each by its name; nil for the defaults. A rate limiter in it must be
+	// a new one each time.
+	Controller func(name string) controller.Options
+}
+
+// list has all reconcilers. To add one, add its options to Options and a line here.
+func list() []entry {
+	return []entry{}
+}
+
+// entry is a reconciler in the list.
+type entry struct {
+	name string
+	// kind must be installed.
+	kind schema.GroupVersionKind
+	make func(mgr ctrl.Manager, o Options) (reconciler, error)
+}
+
+type reconciler interface {
+	SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error
+}
+
+// Names of all reconcilers.
+func Names() []string { return names(list()) }
+
+// Check says whether a choice names only what there is.
+func Check(choice []string) error {
+	_, err := chosen(list(), choice)
+	return err
+}
+
+// AddToManager adds the chosen reconcilers whose kinds are installed. It must come before the manager starts.
+func AddToManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	return add(ctx, mgr, o, list())
+}
+
+func add(ctx context.Context, mgr ctrl.Manager, o Options, all []entry) error {
+	wanted, err := chosen(all, o.Names)
+	if err != nil {
+		return err
+	}
+	for _, e := range wanted {
+		_, err := mgr.GetRESTMapper().RESTMapping(e.kind.GroupKind(), e.kind.Version)
+		if meta.IsNoMatchError(err) {
+			log.FromContext(ctx).Info("Controller left out: its kind is not installed", "controller", e.name, "kind", e.kind.String())
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("look up %s: %w", e.kind, err)
+		}
+		if err := e.add(ctx, mgr, o); err != nil {
+			return fmt.Errorf("add controller %s: %w", e.name, err)
+		}
+	}
+	return nil
+}
+
+func (e entry) add(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	r, err := e.make(mgr, o)
+	if err != nil {
+		return err
+	}
+	var c controller.Options
+	if o.Controller != nil {
+		c = o.Controller(e.name)
+	}
+	return r.SetupWithManager(ctx, mgr, c)
+}
+
+// chosen are the entries of a choice, in the order of the list. What is left out stays out, wherever in the choice.
+func chosen(all []entry, choice []string) ([]entry, error) {
+	known := names(all)
+	for _, c := range choice {
+		name := c
+		if len(c) > 1 && c[0] == '-' {
+			name = c[1:]
+		}
+		if c != "*" && !slices.Contains(known, name) {
+			return nil, fmt.Errorf("there is no controller %q, only %q", name, known)
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(e entry) bool {
+		in := len(choice) == 0 || slices.Contains(choice, "*") || slices.Contains(choice, e.name)
+		return !in || slices.Contains(choice, "-"+e.name)
+	}), nil
+}
+
+func names(all []entry) []string {
+	n := make([]string, 0, len(all))
+	for _, e := range all {
+		n = append(n, e.name)
+	}
+	return n
+}

@@ -1,0 +1,61 @@
+// Command kruise-manager is the reference manager: all controllers and webhooks of the library, with the names, flags and
+// defaults that a cluster administrator knows. config/default deploys it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
+	"github.com/kruisekit/kruisekit/examples/kruise-manager/process"
+)
+
+func main() {
+	err := run(ctrl.SetupSignalHandler(), os.Args[1:], os.Stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Print(options.Usage())
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "kruise-manager:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, logs io.Writer) error {
+	o, err := options.Parse(args, os.Getenv)
+	if err != nil {
+		return err
+	}
+	logger := process.Logger(logs, o)
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
+	for _, note := range o.Notes {
+		logger.Info(note)
+	}
+	rc, err := config(o.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	mgr, err := process.New(ctrl.LoggerInto(ctx, logger), rc, o)
+	if err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// config is that of a file, or of the environment, or of the pod.
+func config(path string) (*rest.Config, error) {
+	if path == "" {
+		return ctrl.GetConfig()
+	}
+	return clientcmd.BuildConfigFromFlags("", path)
+}

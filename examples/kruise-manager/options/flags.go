@@ -1,0 +1,179 @@
+package options
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/kruisekit/kruisekit/controllers"
+)
+
+// monthOfTTL is the longest time that a finished pull job of an always-pulled image may stay, in seconds.
+const monthOfTTL = 31 * 24 * 60 * 60
+
+func newParser() *parser {
+	p := &parser{flags: flag.NewFlagSet("kruise-manager", flag.ContinueOnError), noted: map[string]bool{}, inert: map[string]string{}}
+	p.flags.SetOutput(io.Discard) // the caller says what is wrong
+	o := &p.options
+	p.flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "path of a kubeconfig, outside of a cluster")
+	p.flags.StringVar(&o.MetricsAddress, "metrics-addr", ":8080", "address of /metrics, plain HTTP; 0 is off")
+	p.flags.StringVar(&o.ProbeAddress, "health-probe-addr", ":8000", "address of /healthz and /readyz; 0 is off")
+	p.flags.BoolVar(&p.pprof, "enable-pprof", false, "serve profiles")
+	p.flags.StringVar(&o.PprofAddress, "pprof-addr", "localhost:8090", "address of profiles")
+	p.flags.StringVar(&o.Cache.Namespace, "namespace", "", "the only namespace to watch; empty is all")
+	p.flags.StringVar(&p.resync, "sync-period", "", "how often all objects are looked at again; 0 is never, empty is 10h")
+	p.flags.DurationVar(&o.Cache.SyncTimeout, "controller-cache-sync-timeout", 2*time.Minute, "how long a controller may take to fill its cache")
+	p.flags.DurationVar(&o.Webhook.StartTimeout, "webhook-initialize-timeout", time.Minute, "how long the first certificate may take")
+	p.flags.Float64Var(&o.QPS, "rest-config-qps", 0, "requests per second to the API server; 0 is no limit on this side")
+	p.flags.IntVar(&o.Burst, "rest-config-burst", 0, "requests at once to the API server")
+	p.flags.StringVar(&p.gates, "feature-gates", "", "list of Gate=true or Gate=false; AllAlpha and AllBeta are known")
+	p.flags.StringVar(&p.controllers, "controllers", "*", "controllers to run: * is all, x is one, -x leaves one out; one of "+known())
+	p.flags.BoolVar(&o.ExcludePreparingDelete, "cloneset-scaling-exclude-preparing-delete", false, "do not count pods that a hook holds before their deletion")
+	p.flags.IntVar(&o.Verbosity, "v", 0, "how much to log: 4 is for operations, 5 and more for debugging")
+	p.flags.StringVar(&o.LogFormat, "logging-format", "text", "text or json")
+	p.flags.Func("default-ttlseconds-for-always-nodeimage", "0 to 2678400", p.checkTTL)
+	p.election()
+	p.queues()
+	p.withoutEffect()
+	return p
+}
+
+func (p *parser) election() {
+	e := &p.options.Election
+	p.flags.BoolVar(&e.Enabled, "enable-leader-election", true, "run controllers in one replica at a time")
+	p.flags.StringVar(&e.Namespace, "leader-election-namespace", "", "namespace of the lease; empty is POD_NAMESPACE")
+	p.flags.StringVar(&e.ID, "leader-election-id", "kruise-manager", "name of the lease")
+	p.flags.Func("leader-election-resource-lock", "leases", func(v string) error {
+		if v != "leases" {
+			return errors.New("only leases are left")
+		}
+		return nil
+	})
+	p.flags.DurationVar(&e.LeaseDuration, "leader-election-lease-duration", 15*time.Second, "how long a dead leader blocks others")
+	p.flags.DurationVar(&e.RenewDeadline, "leader-election-renew-deadline", 10*time.Second, "how long a leader tries to stay one")
+	p.flags.DurationVar(&e.RetryPeriod, "leader-election-retry-period", 2*time.Second, "how often it tries")
+}
+
+func (p *parser) queues() {
+	o := &p.options
+	p.flags.DurationVar(&o.RateLimiter.BaseDelay, "rate-limiter-base-delay", 5*time.Millisecond, "pause of a controller after the first failure")
+	p.flags.DurationVar(&o.RateLimiter.MaxDelay, "rate-limiter-max-delay", 1000*time.Second, "longest pause after failures")
+	p.flags.Float64Var(&o.RateLimiter.QPS, "rate-limiter-qps", 10, "retries per second of a controller")
+	p.flags.IntVar(&o.RateLimiter.BucketSize, "rate-limiter-bucket-size", 100, "retries at once")
+	o.Workers = map[string]int{}
+	for name, controller := range workers() {
+		o.Workers[controller] = 3
+		p.flags.Func(name+"-workers", "objects of the controller at a time (default 3)", func(v string) error {
+			n, err := strconv.Atoi(v)
+			if err != nil {
+				return errors.New("want a number")
+			}
+			o.Workers[controller] = n
+			if !slices.Contains(controllers.Names(), controller) {
+				p.note("--" + name + "-workers has no effect: there is no such controller yet")
+			}
+			return nil
+		})
+	}
+}
+
+func (p *parser) checkTTL(v string) error {
+	if n, err := strconv.Atoi(v); err != nil || n < 0 || n > monthOfTTL {
+		return fmt.Errorf("want 0 to %d", monthOfTTL)
+	}
+	p.note("--default-ttlseconds-for-always-nodeimage has no effect: there is no such controller yet")
+	return nil
+}
+
+// withoutEffect accepts what unchanged manifests may pass.
+func (p *parser) withoutEffect() {
+	const yet, log = "there is no such controller yet", "logs go to stderr"
+	boolean := map[string]string{
+		"allow-privileged":             "pod templates are checked by the API server, with its own rules",
+		"disable-no-deepcopy":          "lists are never copied where nobody changes them",
+		"assign-bcj-pods-by-scheduler": yet,
+		"assign-pods-by-scheduler":     yet,
+		"logtostderr":                  log,
+		"alsologtostderr":              log,
+		"one_output":                   log,
+		"add_dir_header":               log,
+		"skip_headers":                 log,
+		"skip_log_headers":             log,
+	}
+	for name, why := range boolean {
+		p.inert[name] = why
+		p.flags.BoolFunc(name, "no effect: "+why, func(string) error { return nil })
+	}
+	text := map[string]string{
+		"expectation-timeout":         "a lost expectation heals by a read within minutes",
+		"nodeimage-creation-delay":    yet,
+		"protection-log-path":         "refusals are in the audit log of the API server, and in metrics",
+		"ws-enabled-versioned-status": "neither has it in the reference",
+		"stderrthreshold":             log,
+		"vmodule":                     log,
+		"log_dir":                     log,
+		"log_file":                    log,
+		"log-flush-frequency":         log,
+	}
+	for name, why := range text {
+		p.inert[name] = why
+		p.flags.Func(name, "no effect: "+why, func(string) error { return nil })
+	}
+}
+
+// noteInert notes the flags that were given and have no effect.
+func (p *parser) noteInert() {
+	p.flags.Visit(func(f *flag.Flag) {
+		if why, ok := p.inert[f.Name]; ok {
+			p.note(fmt.Sprintf("--%s has no effect: %s", f.Name, why))
+		}
+	})
+}
+
+// workers maps the names in flags to those of controllers.
+func workers() map[string]string {
+	names := map[string]string{"crr": "containerrecreaterequest"}
+	for _, n := range []string{
+		"cloneset", "statefulset", "daemonset", "broadcastjob", "advancedcronjob", "sidecarset", "uniteddeployment",
+		"podunavailablebudget", "workloadspread", "resourcedistribution", "imagepulljob", "nodeimage", "persistentpodstate",
+		"podprobemarker", "nodepodprobe", "sidecarterminator",
+	} {
+		names[n] = n
+	}
+	return names
+}
+
+func (p *parser) usage() string {
+	var text strings.Builder
+	text.WriteString("kruise-manager runs the controllers and webhooks of kruisekit.\n\nFlags:\n")
+	p.flags.SetOutput(&text)
+	p.flags.PrintDefaults()
+	text.WriteString("\nEnvironment:\n")
+	for _, name := range slices.Sorted(maps.Keys(variables())) {
+		fmt.Fprintf(&text, "  %s\n    \t%s\n", name, variables()[name])
+	}
+	return text.String()
+}
+
+func known() string {
+	if names := controllers.Names(); len(names) > 0 {
+		return strings.Join(names, ", ")
+	}
+	return "none yet"
+}
+
+func split(list string) []string {
+	var all []string
+	for item := range strings.SplitSeq(list, ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			all = append(all, item)
+		}
+	}
+	return all
+}

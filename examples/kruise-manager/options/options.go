@@ -1,0 +1,167 @@
+// Package options reads the command line and the environment of the manager into a value, checks it, and says what of it has
+// no effect here.
+//
+// Names and defaults are those of the reference, but for these defaults: profiles are off and on localhost, the lease is in the
+// namespace of the process, requests to the API server are not limited on our side.
+package options
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"time"
+
+	"github.com/kruisekit/kruisekit/examples/kruise-manager/gates"
+)
+
+// Options are all that the process is told.
+type Options struct {
+	// Kubeconfig is for running outside of a cluster; empty looks at KUBECONFIG and then at the pod.
+	Kubeconfig string
+
+	// Addresses to listen on; "0" is off.
+	MetricsAddress, ProbeAddress, PprofAddress string
+
+	Election Election
+	Cache    Cache
+	Webhook  Webhook
+
+	// QPS and Burst limit requests to the API server; 0 leaves that to its priority and fairness.
+	QPS   float64
+	Burst int
+
+	Controllers []string
+	Workers     map[string]int
+	RateLimiter RateLimiter
+
+	Gates gates.Gates
+	// ExcludePreparingDelete is about CloneSets.
+	ExcludePreparingDelete bool
+
+	Verbosity int
+	LogFormat string
+
+	// Notes say what was asked for and has no effect, or follows from something else.
+	Notes []string
+}
+
+// Election of a leader.
+type Election struct {
+	Enabled                                   bool
+	Namespace, ID                             string
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+}
+
+// Cache of what the controllers read.
+type Cache struct {
+	// Namespace is the only one that is read; empty is all.
+	Namespace string
+	// Resync is nil for the default of controller-runtime.
+	Resync      *time.Duration
+	SyncTimeout time.Duration
+}
+
+// Webhook server and its certificate.
+type Webhook struct {
+	Namespace, Service, Secret string
+	Port                       int
+	StartTimeout               time.Duration
+	RenewBefore                time.Duration
+}
+
+// RateLimiter of controllers.
+type RateLimiter struct {
+	BaseDelay, MaxDelay time.Duration
+	QPS                 float64
+	BucketSize          int
+}
+
+// Parse reads both. The error of an asked-for help is flag.ErrHelp.
+func Parse(args []string, getenv func(string) string) (Options, error) {
+	p := newParser()
+	if err := p.flags.Parse(args); err != nil {
+		return Options{}, err
+	}
+	if p.flags.NArg() > 0 {
+		return Options{}, fmt.Errorf("unexpected argument %q", p.flags.Arg(0))
+	}
+	p.noteInert()
+	o := &p.options
+	var err error
+	if o.Gates, err = gates.Parse(p.gates); err != nil {
+		return Options{}, err
+	}
+	p.note(o.Gates.Notes()...)
+	p.environment(getenv)
+	p.settle()
+	return p.options, errors.Join(append(p.failures, o.validate()...)...)
+}
+
+// Usage is the text of --help.
+func Usage() string { return newParser().usage() }
+
+// settle works out what depends on several inputs.
+func (p *parser) settle() {
+	o := &p.options
+	if o.Election.Namespace == "" {
+		o.Election.Namespace = o.Webhook.Namespace
+	}
+	if !p.pprof {
+		o.PprofAddress = "0"
+	}
+	o.Controllers = split(p.controllers)
+	switch resync, err := time.ParseDuration(p.resync); {
+	case p.resync == "":
+	case err != nil:
+		p.note(fmt.Sprintf("--sync-period=%s is no duration: the default is used", p.resync))
+	default:
+		o.Cache.Resync = &resync
+	}
+}
+
+func (o *Options) validate() []error {
+	var all []error
+	refuse := func(bad bool, format string, args ...any) {
+		if bad {
+			all = append(all, fmt.Errorf(format, args...))
+		}
+	}
+	e, r := o.Election, o.RateLimiter
+	refuse(e.ID == "", "--leader-election-id must not be empty")
+	refuse(e.RetryPeriod <= 0, "--leader-election-retry-period must be more than 0")
+	refuse(e.RenewDeadline <= e.RetryPeriod, "--leader-election-renew-deadline=%s must be more than the retry period %s", e.RenewDeadline, e.RetryPeriod)
+	refuse(e.LeaseDuration <= e.RenewDeadline, "--leader-election-lease-duration=%s must be more than the renew deadline %s", e.LeaseDuration, e.RenewDeadline)
+	refuse(o.Cache.SyncTimeout <= 0, "--controller-cache-sync-timeout must be more than 0")
+	refuse(o.Webhook.StartTimeout <= 0, "--webhook-initialize-timeout must be more than 0")
+	refuse(o.Webhook.Port < 1 || o.Webhook.Port > 65535, "WEBHOOK_PORT=%d is no port", o.Webhook.Port)
+	refuse(r.BaseDelay <= 0 || r.MaxDelay < r.BaseDelay, "--rate-limiter-base-delay=%s must be more than 0 and at most --rate-limiter-max-delay=%s", r.BaseDelay, r.MaxDelay)
+	refuse(r.QPS <= 0 || r.BucketSize < 1, "--rate-limiter-qps and --rate-limiter-bucket-size must be more than 0")
+	refuse(o.Verbosity < 0, "-v must not be negative")
+	refuse(o.LogFormat != "text" && o.LogFormat != "json" && o.LogFormat != "", "--logging-format=%s: want text or json", o.LogFormat)
+	for name, n := range o.Workers {
+		refuse(n < 1, "--%s-workers=%d must be at least 1", name, n)
+	}
+	return all
+}
+
+// parser is what flags are read into on their way.
+type parser struct {
+	flags    *flag.FlagSet
+	options  Options
+	failures []error
+	noted    map[string]bool
+
+	gates, resync, controllers string
+	pprof                      bool
+	inert                      map[string]string
+}
+
+// note adds what has not been noted yet.
+func (p *parser) note(all ...string) {
+	for _, n := range all {
+		if !p.noted[n] {
+			p.noted[n] = true
+			p.options.Notes = append(p.options.Notes, n)
+		}
+	}
+}

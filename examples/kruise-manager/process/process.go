@@ -1,0 +1,132 @@
+// Package process puts the manager together: controllers on the leader, webhooks on every replica, a certificate for them, and
+// the endpoints by which a cluster sees how it is.
+package process
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/kruisekit/kruisekit/controllers"
+	"github.com/kruisekit/kruisekit/examples/kruise-manager/gates"
+	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
+	"github.com/kruisekit/kruisekit/webhooks"
+	"github.com/kruisekit/kruisekit/webhooks/certificates"
+)
+
+const (
+	// UserAgent is what the API server logs, and whose fields it says they are.
+	UserAgent = "kruise-manager"
+	// drain is what requests and reconciles get to end. It is less than the pod gets.
+	drain = 20 * time.Second
+
+	mutatingConfiguration   = "kruise-mutating-webhook-configuration"
+	validatingConfiguration = "kruise-validating-webhook-configuration"
+)
+
+// New makes a manager that is ready to start. Its context is that of the setup alone.
+func New(ctx context.Context, rc *rest.Config, o options.Options) (ctrl.Manager, error) {
+	rc = client(rc, o)
+	keeper, err := certificates.New(rc, types.NamespacedName{Namespace: o.Webhook.Namespace, Name: o.Webhook.Service}, certificates.Options{
+		Port:         o.Webhook.Port,
+		Secret:       o.Webhook.Secret,
+		Targets:      targets(),
+		External:     o.Gates.On(gates.EnableExternalCerts),
+		RenewBefore:  o.Webhook.RenewBefore,
+		StartTimeout: o.Webhook.StartTimeout,
+	})
+	if err != nil {
+		return nil, err
+	}
+	mo, err := managerOptions(o)
+	if err != nil {
+		return nil, err
+	}
+	mo.WebhookServer = keeper.With(webhook.NewServer(webhook.Options{
+		Host: "0.0.0.0", Port: o.Webhook.Port, TLSOpts: []func(*tls.Config){keeper.TLS},
+	}))
+	mgr, err := ctrl.NewManager(rc, mo)
+	if err != nil {
+		return nil, fmt.Errorf("make manager: %w", err)
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, fmt.Errorf("add health check: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("webhook-ready", keeper.Ready); err != nil {
+		return nil, fmt.Errorf("add health check: %w", err)
+	}
+	if err := mgr.Add(&leadership{elected: mgr.Elected()}); err != nil {
+		return nil, fmt.Errorf("add metrics: %w", err)
+	}
+	if err := webhooks.AddToManager(mgr, webhooks.Options{}); err != nil {
+		return nil, err
+	}
+	return mgr, addControllers(ctx, mgr, o)
+}
+
+func addControllers(ctx context.Context, mgr ctrl.Manager, o options.Options) error {
+	inSpec, err := resizeInSpec(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	logger := log.FromContext(ctx)
+	logger.Info("Options", "featureGates", o.Gates.String(), "controllers", o.Controllers, "resizeInSpec", inSpec)
+	if idle := withoutEffect(o.Gates); len(idle) > 0 {
+		logger.Info("Feature gates have no effect: what they are for is not here yet", "featureGates", idle)
+	}
+	return controllers.AddToManager(ctx, mgr, controllers.Options{Names: o.Controllers, Controller: controllerOptions(o)})
+}
+
+// client is how the process appears to the API server.
+func client(rc *rest.Config, o options.Options) *rest.Config {
+	rc = rest.CopyConfig(rc)
+	rc.UserAgent = UserAgent
+	rc.QPS, rc.Burst = -1, 0
+	if o.QPS > 0 {
+		rc.QPS, rc.Burst = float32(o.QPS), max(1, o.Burst)
+	}
+	return rc
+}
+
+func managerOptions(o options.Options) (ctrl.Options, error) {
+	mo, err := controllers.ManagerOptions()
+	if err != nil {
+		return mo, err
+	}
+	mo.Cache.SyncPeriod = o.Cache.Resync
+	if o.Cache.Namespace != "" {
+		mo.Cache.DefaultNamespaces = map[string]cache.Config{o.Cache.Namespace: {}}
+	}
+	mo.Metrics = metricsserver.Options{BindAddress: o.MetricsAddress}
+	mo.HealthProbeBindAddress = o.ProbeAddress
+	mo.PprofBindAddress = o.PprofAddress
+	mo.LeaderElection = o.Election.Enabled
+	mo.LeaderElectionNamespace = o.Election.Namespace
+	mo.LeaderElectionID = o.Election.ID
+	mo.LeaseDuration, mo.RenewDeadline, mo.RetryPeriod = &o.Election.LeaseDuration, &o.Election.RenewDeadline, &o.Election.RetryPeriod
+	mo.LeaderElectionReleaseOnCancel = true // main ends with the manager
+	mo.GracefulShutdownTimeout = ptr.To(drain)
+	mo.Controller = config.Controller{CacheSyncTimeout: o.Cache.SyncTimeout}
+	return mo, nil
+}
+
+// targets are all that names the service of the webhooks.
+func targets() []certificates.Target {
+	all := []certificates.Target{certificates.Mutating(mutatingConfiguration), certificates.Validating(validatingConfiguration)}
+	for _, crd := range webhooks.Conversions() {
+		all = append(all, certificates.Conversion(crd))
+	}
+	return all
+}

@@ -1,0 +1,273 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/test/cluster"
+	"github.com/kruisekit/kruisekit/test/cluster/image"
+)
+
+const system = "kruise-system"
+
+// The manager as config/default deploys it: API servers can always call it, whatever happens to a replica or the Secret.
+func TestManager(t *testing.T) {
+	c := cluster.Start(t, cluster.Options{Level: cluster.Real})
+	m := deploy(t, c)
+
+	set := &unstructured.Unstructured{}
+	set.SetAPIVersion("apps.kruise.io/v1beta1")
+	set.SetKind("CloneSet")
+	set.SetNamespace(c.Namespace(t))
+	set.SetName("web")
+	set.Object["spec"] = map[string]any{
+		"replicas": int64(0),
+		"selector": map[string]any{"matchLabels": map[string]any{"app": "web"}},
+		"template": map[string]any{
+			"metadata": map[string]any{"labels": map[string]any{"app": "web"}},
+			"spec":     map[string]any{"containers": []any{map[string]any{"name": "web", "image": "web"}}},
+		},
+	}
+	if err := c.Client.Create(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	stop := m.convertAllTheTime(t, set)
+
+	t.Run("a replica goes", func(t *testing.T) {
+		leader := m.leader(t)
+		begin := time.Now()
+		if err := c.Client.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: leader}}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, func(ctx context.Context) error {
+			if now := m.holder(ctx, t); now == "" || strings.HasPrefix(now, leader) {
+				return fmt.Errorf("%q leads", now)
+			}
+			return nil
+		})
+		t.Logf("another replica leads %s after the deletion of the leader", time.Since(begin).Round(time.Second/10))
+		eventually(t, func(ctx context.Context) error { return m.ready(ctx) })
+	})
+	t.Run("the Secret goes", func(t *testing.T) {
+		before, since := m.authority(t, ""), m.readySince(t)
+		if err := c.Client.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "kruise-webhook-certs"}}); err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		eventually(t, func(context.Context) error {
+			if m.authority(t, before) == before {
+				return errors.New("still the same CA")
+			}
+			return nil
+		})
+		eventually(t, func(context.Context) error { return m.inUse(t, 2) })
+		t.Logf("all replicas serve with a new CA %s after the deletion of the Secret", time.Since(begin).Round(time.Second/10))
+		for name, now := range m.readySince(t) {
+			if !now.Equal(since[name]) {
+				t.Errorf("%s was not ready meanwhile", name)
+			}
+		}
+	})
+	stop()
+	m.logMemory(t)
+}
+
+// deployed is the manager in the cluster.
+type deployed struct{ *cluster.Cluster }
+
+func deploy(t *testing.T, c *cluster.Cluster) *deployed {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "kruise-manager")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, "../../examples/kruise-manager")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the manager: %v\n%s", err, out)
+	}
+	content, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := image.Program("kruise-manager", content)
+	spec.Name = "e2e/kruise-manager:dev"
+	pushed := c.Push(t, spec)
+	begin := time.Now()
+	if _, err := c.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts", "-k", overlay(t, pushed)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		defer cancel()
+		if _, err := c.Kubectl(ctx, "delete", "--ignore-not-found", "-k", "../../config/default"); err != nil {
+			t.Errorf("remove the manager: %v", err)
+		}
+	})
+	applied := time.Now()
+	if _, err := c.Kubectl(t.Context(), "rollout", "status", "-n", system, "deployment/kruise-controller-manager", "--timeout=2m"); err != nil {
+		said, _ := c.Kubectl(t.Context(), "logs", "-n", system, "-l", "control-plane=controller-manager", "--prefix")
+		t.Fatalf("%v\n%s", err, said)
+	}
+	t.Logf("applied in %s, rolled out in %s", applied.Sub(begin).Round(time.Second/10), time.Since(applied).Round(time.Second/10))
+	return &deployed{Cluster: c}
+}
+
+// overlay is a kustomization with the image in it, by digest.
+func overlay(t *testing.T, made image.Image) string {
+	t.Helper()
+	dir := t.TempDir()
+	base, err := filepath.Abs("../../config/default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if base, err = filepath.Rel(dir, base); err != nil {
+		t.Fatal(err)
+	}
+	name, _, _ := strings.Cut(made.Name, ":")
+	text := fmt.Sprintf("resources: [%s]\nimages: [{name: kruise-manager, newName: %q, digest: %q}]\n", base, name, made.Digest)
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// convertAllTheTime reads the object in the version that it is not stored in, which the API server asks a replica for.
+func (m *deployed) convertAllTheTime(t *testing.T, set *unstructured.Unstructured) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	reads := 0
+	running.Go(func() {
+		for ctx.Err() == nil {
+			old := &unstructured.Unstructured{}
+			old.SetAPIVersion("apps.kruise.io/v1alpha1")
+			old.SetKind("CloneSet")
+			if err := m.Client.Get(ctx, client.ObjectKeyFromObject(set), old); err != nil && ctx.Err() == nil {
+				t.Errorf("at %s, after %d reads in v1alpha1: %v", time.Now().Format(time.TimeOnly), reads, err)
+				return
+			}
+			reads++
+		}
+	})
+	return func() {
+		cancel()
+		running.Wait()
+		t.Logf("%d reads in v1alpha1", reads)
+	}
+}
+
+func (m *deployed) pods(t *testing.T) []corev1.Pod {
+	t.Helper()
+	var pods corev1.PodList
+	if err := m.Client.List(t.Context(), &pods, client.InNamespace(system), client.MatchingLabels{"control-plane": "controller-manager"}); err != nil {
+		t.Fatal(err)
+	}
+	return pods.Items
+}
+
+func (m *deployed) ready(ctx context.Context) error {
+	var d appsv1.Deployment
+	if err := m.Client.Get(ctx, types.NamespacedName{Namespace: system, Name: "kruise-controller-manager"}, &d); err != nil {
+		return err
+	}
+	if d.Status.ReadyReplicas != 2 || d.Status.Replicas != 2 {
+		return fmt.Errorf("%d of %d replicas are ready", d.Status.ReadyReplicas, d.Status.Replicas)
+	}
+	return nil
+}
+
+// readySince is when each replica has become ready for the last time.
+func (m *deployed) readySince(t *testing.T) map[string]time.Time {
+	t.Helper()
+	since := map[string]time.Time{}
+	for _, pod := range m.pods(t) {
+		for _, c := range pod.Status.Conditions {
+			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+				since[pod.Name] = c.LastTransitionTime.Time
+			}
+		}
+	}
+	return since
+}
+
+// holder of the lease, which begins with the name of its pod.
+func (m *deployed) holder(ctx context.Context, t *testing.T) string {
+	t.Helper()
+	var lease coordinationv1.Lease
+	if err := m.Client.Get(ctx, types.NamespacedName{Namespace: system, Name: "kruise-manager"}, &lease); err != nil {
+		t.Fatal(err)
+	}
+	return ptr.Deref(lease.Spec.HolderIdentity, "")
+}
+
+func (m *deployed) leader(t *testing.T) string {
+	t.Helper()
+	var name string
+	eventually(t, func(ctx context.Context) error {
+		name, _, _ = strings.Cut(m.holder(ctx, t), "_")
+		if name == "" {
+			return errors.New("nobody leads")
+		}
+		return nil
+	})
+	return name
+}
+
+// authority is the CA in the Secret, or what is given where there is none.
+func (m *deployed) authority(t *testing.T, or string) string {
+	t.Helper()
+	var secret corev1.Secret
+	err := m.Client.Get(t.Context(), types.NamespacedName{Namespace: system, Name: "kruise-webhook-certs"}, &secret)
+	if client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	if err != nil {
+		return or
+	}
+	return string(secret.Data["ca-cert.pem"])
+}
+
+// inUse says which replica has not yet switched to a certificate of another CA: each says so in its log.
+func (m *deployed) inUse(t *testing.T, authorities int) error {
+	t.Helper()
+	for _, pod := range m.pods(t) {
+		said, err := m.Kubectl(t.Context(), "logs", "-n", system, pod.Name)
+		if err != nil {
+			return err
+		}
+		if !strings.Contains(said, fmt.Sprintf("authorities=%d", authorities)) {
+			return fmt.Errorf("%s still serves with the CA of before", pod.Name)
+		}
+	}
+	return nil
+}
+
+func (m *deployed) logMemory(t *testing.T) {
+	t.Helper()
+	resident := regexp.MustCompile(`(?m)^(process_resident_memory_bytes|process_cpu_seconds_total|kruise_manager_is_leader) .*$`)
+	for _, pod := range m.pods(t) {
+		metrics, err := m.Kubectl(t.Context(), "get", "--raw", "/api/v1/namespaces/"+system+"/pods/"+pod.Name+":8080/proxy/metrics")
+		if err != nil {
+			t.Error(err)
+		}
+		t.Logf("%s: %s", pod.Name, strings.Join(resident.FindAllString(metrics, -1), ", "))
+	}
+}

@@ -1,0 +1,154 @@
+package certificates
+
+import (
+	"crypto/rsa"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+)
+
+// leastAuthorityLife is what a CA must have left to sign once more.
+const leastAuthorityLife = year
+
+// mostAuthorities are trusted at a time: the one that signs, and before it.
+const mostAuthorities = 3
+
+// input is all that decides what is in the Secret.
+type input struct {
+	// data of the Secret, if there is one.
+	data map[string][]byte
+	// trusted is what this replica has told API servers to trust, for when the Secret is gone.
+	trusted []*x509.Certificate
+	// names of the server.
+	names []string
+	now   time.Time
+
+	renewBefore, overlap time.Duration
+}
+
+// plan returns what the Secret should hold, and why that is not what it holds. Without a reason it may stay as it is.
+func plan(in input) (data map[string][]byte, reason string, err error) {
+	bundle := decode(in.data[caCertName])
+	invalid := in.verify(bundle)
+	if invalid == nil {
+		if !in.prunable(bundle) {
+			return in.data, "", nil
+		}
+		data = maps.Clone(in.data)
+		data[caCertName] = encode(bundle[0])
+		return data, "the CA before this one is not needed any more", nil
+	}
+	if len(in.data) == 0 {
+		invalid = errors.New("there is none yet")
+	}
+	authority, err := in.authority(bundle)
+	if err != nil {
+		if authority, err = newAuthority(in.now); err != nil {
+			return nil, "", err
+		}
+	}
+	cert, err := authority.serving(in.names, in.now, in.life())
+	if err != nil {
+		return nil, "", err
+	}
+	made, err := secretData(authority, cert, in.bundle(authority.cert, bundle))
+	if err != nil {
+		return nil, "", err
+	}
+	if data = maps.Clone(in.data); data == nil {
+		return made, invalid.Error(), nil
+	}
+	maps.Copy(data, made)
+	return data, invalid.Error(), nil
+}
+
+// bundle is whom API servers are to trust: who signs now, and before whoever signed what replicas may still serve.
+func (in input) bundle(now *x509.Certificate, before []*x509.Certificate) []*x509.Certificate {
+	all := []*x509.Certificate{now}
+	if in.aged(now) && !in.servedBy(without(before, now, in.now)) {
+		return all
+	}
+	for _, c := range append(without(before, now, in.now), without(in.trusted, now, in.now)...) {
+		if !contains(all, c) {
+			all = append(all, c)
+		}
+	}
+	return all[:min(len(all), mostAuthorities)]
+}
+
+// life of a certificate that is made now.
+func (in input) life() time.Duration { return 2 * in.renewBefore }
+
+// verify says why the certificate of the Secret has to be replaced. That it is valid already is not asked: whose clock is
+// behind must not replace what the others use.
+func (in input) verify(bundle []*x509.Certificate) error {
+	if len(bundle) == 0 {
+		return errors.New("there is no CA")
+	}
+	for _, twins := range [][2]string{{tlsCertName, tlsKeyName}, {certName, keyName}} {
+		if _, err := parsePair(in.data[twins[0]], in.data[twins[1]]); err != nil {
+			return err
+		}
+		if err := verify(decode(in.data[twins[0]]), bundle, in.names[0], in.now.Add(in.renewBefore)); err != nil {
+			return fmt.Errorf("%s before the end: %w", in.renewBefore, err)
+		}
+	}
+	return nil
+}
+
+// authority is the CA of the Secret, if it can sign once more.
+func (in input) authority(bundle []*x509.Certificate) (pair, error) {
+	a, err := parsePair(in.data[caCertName], in.data[caKeyName])
+	if err != nil {
+		return pair{}, err
+	}
+	if _, known := a.key.(*rsa.PrivateKey); !known || !a.cert.IsCA || !a.cert.Equal(bundle[0]) {
+		return pair{}, errors.New("it is no CA of ours")
+	}
+	if left := max(leastAuthorityLife, in.life()); in.now.Add(left).After(a.cert.NotAfter) || in.now.Before(a.cert.NotBefore) {
+		return pair{}, errors.New("the CA ends too early")
+	}
+	return a, nil
+}
+
+// prunable tells whether all but the first CA can go: every replica has had the time to serve a certificate of the first.
+func (in input) prunable(bundle []*x509.Certificate) bool {
+	return len(bundle) > 1 && in.aged(bundle[0]) && in.servedBy(bundle[:1])
+}
+
+// aged tells whether a CA was made long enough ago for all replicas to know it.
+func (in input) aged(authority *x509.Certificate) bool {
+	return !in.now.Before(authority.NotBefore.Add(backdate + in.overlap))
+}
+
+// servedBy tells whether the certificate of the Secret is valid now for whoever trusts these.
+func (in input) servedBy(authorities []*x509.Certificate) bool {
+	return verify(decode(in.data[tlsCertName]), authorities, in.names[0], in.now) == nil
+}
+
+func secretData(authority, cert pair, bundle []*x509.Certificate) (map[string][]byte, error) {
+	caKey, err := authority.keyPEM()
+	if err != nil {
+		return nil, err
+	}
+	key, err := cert.keyPEM()
+	if err != nil {
+		return nil, err
+	}
+	chain := encode(cert.cert)
+	return map[string][]byte{
+		caKeyName: caKey, caCertName: encode(bundle...),
+		keyName: key, certName: chain, tlsKeyName: key, tlsCertName: chain,
+	}, nil
+}
+
+func contains(certs []*x509.Certificate, one *x509.Certificate) bool {
+	for _, c := range certs {
+		if c.Equal(one) {
+			return true
+		}
+	}
+	return false
+}

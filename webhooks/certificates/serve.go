@@ -1,0 +1,94 @@
+package certificates
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+)
+
+// answer is how long the own server may take to say that it is there.
+const answer = 2 * time.Second
+
+// HealthPath is where With answers every request with success.
+const HealthPath = "/healthz"
+
+// TLS makes a server hand out the certificate, a new one from the next connection on, over TLS 1.2 at least. It is one of
+// webhook.Options.TLSOpts.
+func (k *Keeper) TLS(c *tls.Config) {
+	c.MinVersion = max(c.MinVersion, tls.VersionTLS12)
+	c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		m := k.serving.Load()
+		if m == nil {
+			return nil, errors.New("there is no certificate yet")
+		}
+		return m.serving, nil
+	}
+}
+
+// With gives a server that starts together with the Keeper, and answers under HealthPath. In a manager that is before the
+// caches start, which is necessary: filling them may need the conversion webhook.
+func (k *Keeper) With(server webhook.Server) webhook.Server {
+	server.Register(HealthPath, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	return kept{Server: server, keeper: k}
+}
+
+type kept struct {
+	webhook.Server
+
+	keeper *Keeper
+}
+
+// Start runs both; when one ends, so does the other.
+func (s kept) Start(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 2)
+	for _, start := range []func(context.Context) error{s.keeper.Start, s.Server.Start} {
+		go func() { ended <- start(ctx) }()
+	}
+	first := <-ended
+	cancel()
+	return errors.Join(first, <-ended)
+}
+
+// Ready is nil once API servers can call: the certificate is valid, all targets have had its CA, and the server of this
+// process answers to whoever trusts that CA. It is a healthz.Checker.
+func (k *Keeper) Ready(r *http.Request) error {
+	m := k.serving.Load()
+	if m == nil {
+		return errors.New("there is no certificate yet")
+	}
+	if !k.settled.Load() {
+		return errors.New("the CA is not in all webhook configurations and CRDs yet")
+	}
+	if err := verify(m.chain, m.authorities, k.names[0], k.options.Clock.Now()); err != nil {
+		return fmt.Errorf("the certificate is not valid: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), answer)
+	defer cancel()
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(k.options.Port))
+	transport := &http.Transport{
+		TLSClientConfig:   &tls.Config{RootCAs: m.roots, ServerName: k.names[0], MinVersion: tls.VersionTLS12},
+		DisableKeepAlives: true, // a connection of before says nothing
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+HealthPath, http.NoBody)
+	if err != nil {
+		return fmt.Errorf("ask the webhook server: %w", err)
+	}
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return fmt.Errorf("ask the webhook server: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("ask the webhook server: %s", response.Status)
+	}
+	return nil
+}

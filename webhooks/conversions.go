@@ -1,0 +1,22 @@
+package webhooks
+
+// Conversions are the names of the CRDs that the conversion webhook serves. They need its CA.
+func Conversions() []string {
+	return []string{
+		"advancedcronjobs.apps.kruise.io",
+		"broadcastjobs.apps.kruise.io",
+		"clonesets.apps.kruise.io",
+		"containerrecreaterequests.apps.kruise.io",
+		"daemonsets.apps.kruise.io",
+		"imagelistpulljobs.apps.kruise.io",
+		"imagepulljobs.apps.kruise.io",
+		"nodeimages.apps.kruise.io",
+		"persistentpodstates.apps.kruise.io",
+		"podunavailablebudgets.policy.kruise.io",
+		"resourcedistributions.apps.kruise.io",
+		"sidecarsets.apps.kruise.io",
+		"statefulsets.apps.kruise.io",
+		"uniteddeployments.apps.kruise.io",
+		"workloadspreads.apps.kruise.io",
+	}
+}
