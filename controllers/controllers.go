@@ -10,6 +10,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/controllers/cloneset"
 )
 
 // Options of AddToManager. The zero value adds all reconcilers as the reference has them.
@@ -19,11 +22,17 @@ type Options struct {
 	// Controller gives what controller-runtime asks of each by its name; nil for the defaults. A rate limiter in it must be
 	// a new one each time.
 	Controller func(name string) controller.Options
+	// CloneSet is for the reconciler of CloneSets.
+	CloneSet cloneset.Options
 }
 
 // list has all reconcilers. To add one, add its options to Options and a line here.
 func list() []entry {
-	return []entry{}
+	return []entry{
+		{"cloneset", v1beta1.GroupVersion.WithKind("CloneSet"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
+			return cloneset.New(mgr.GetClient(), o.CloneSet)
+		}},
+	}
 }
 
 // entry is a reconciler in the list.

@@ -4,12 +4,17 @@ import (
 	"fmt"
 
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kruisekit/kruisekit/webhooks/cloneset"
 	"github.com/kruisekit/kruisekit/webhooks/conversion"
 )
 
 // Options of AddToManager. The zero value adds all webhooks as the reference has them.
-type Options struct{}
+type Options struct {
+	// CloneSet is for the webhooks of CloneSets.
+	CloneSet cloneset.Options
+}
 
 // The names of the generated configurations:
 //
@@ -20,6 +25,7 @@ type Options struct{}
 func list() []entry {
 	return []entry{
 		{"conversion", addConversion},
+		{"cloneset", addCloneSet},
 	}
 }
 
@@ -42,4 +48,17 @@ func AddToManager(mgr ctrl.Manager, o Options) error {
 func addConversion(mgr ctrl.Manager, _ Options) error {
 	mgr.GetWebhookServer().Register(conversion.Path, conversion.NewHandler())
 	return nil
+}
+
+func addCloneSet(mgr ctrl.Manager, o Options) error {
+	// Past the cache, which would start a watch of all that is looked up.
+	c, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return fmt.Errorf("make a client: %w", err)
+	}
+	w, err := cloneset.New(c, o.CloneSet)
+	if err != nil {
+		return err
+	}
+	return w.SetupWithManager(mgr)
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 )
 
-var runs = flag.Int("runs", 40, "how many sets are led through faults") //nolint:gochecknoglobals // a flag of the test
+var runs = flag.Int("runs", 40, "how many sets are led through faults")
 
 // faults make every third write or so of a set fail: before it is applied, after it, or late. Which one is, depends on
 // the seed and the number of the write alone.

@@ -70,7 +70,7 @@ func New(ctx context.Context, rc *rest.Config, o options.Options) (ctrl.Manager,
 	if err := mgr.Add(&leadership{elected: mgr.Elected()}); err != nil {
 		return nil, fmt.Errorf("add metrics: %w", err)
 	}
-	if err := webhooks.AddToManager(mgr, webhooks.Options{}); err != nil {
+	if err := webhooks.AddToManager(mgr, webhooks.Options{CloneSet: admission(o.Gates)}); err != nil {
 		return nil, err
 	}
 	return mgr, addControllers(ctx, mgr, o)
@@ -86,7 +86,9 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o options.Options) er
 	if idle := withoutEffect(o.Gates); len(idle) > 0 {
 		logger.Info("Feature gates have no effect: what they are for is not here yet", "featureGates", idle)
 	}
-	return controllers.AddToManager(ctx, mgr, controllers.Options{Names: o.Controllers, Controller: controllerOptions(o)})
+	co := controllers.Options{Names: o.Controllers, Controller: controllerOptions(o), CloneSet: cloneSets(o.Gates)}
+	co.CloneSet.ResizeInSpec, co.CloneSet.ExcludePreparingDelete = inSpec, o.ExcludePreparingDelete
+	return controllers.AddToManager(ctx, mgr, co)
 }
 
 // client is how the process appears to the API server.
