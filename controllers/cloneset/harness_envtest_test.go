@@ -73,8 +73,7 @@ func startWith(t *testing.T, o cloneset.Options, wrap func(client.WithWatch) cli
 		if err != nil {
 			return err
 		}
-		skip := true
-		return r.SetupWithManager(t.Context(), mgr, controller.Options{SkipNameValidation: &skip, MaxConcurrentReconciles: 2})
+		return r.SetupWithManager(t.Context(), mgr, controller.Options{MaxConcurrentReconciles: 2})
 	})
 	b.run(c.Config, scheme, func(mgr ctrl.Manager) error {
 		b.kubelet = &standin.Kubelet{Client: mgr.GetClient(), Namespace: b.namespace, Node: "node-1"}

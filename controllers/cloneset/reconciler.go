@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -75,6 +76,9 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 		if err := owned.Index(ctx, mgr.GetFieldIndexer(), object); err != nil {
 			return fmt.Errorf("index %T: %w", object, err)
 		}
+	}
+	if o.SkipNameValidation == nil {
+		o.SkipNameValidation = ptr.To(true) // two managers in one process may both have CloneSets
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).
