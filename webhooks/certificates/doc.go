@@ -29,8 +29,8 @@
 //
 // # Why not cert-controller
 //
-// github.com/open-policy-agent/cert-controller v0.16 keeps to our floor of dependencies, and was tried first. It caches every
-// CRD of the cluster whole, which costs more memory than the rest of the manager; it does not create a Secret that is missing
-// or was deleted; it hands certificates over through a mounted volume, a minute late; it replaces a CA at once, so that calls
-// fail for that minute; and it writes each target at each look. All of it lies in what it is made of, not in options.
+// github.com/open-policy-agent/cert-controller v0.16 keeps to our floor of dependencies. From its source, not from a trial: it
+// caches every CRD of the cluster whole; it does not create a Secret that is missing or was deleted; it hands
+// certificates over through a mounted volume, which kubelets refresh by the minute; it replaces a CA at once, so that
+// calls would fail until then; and it writes each target at each look. All of it lies in what it is made of, not in options.
 package certificates
