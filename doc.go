@@ -20,11 +20,20 @@
 //
 // # Reconciling
 //
+//   - [github.com/kruisekit/kruisekit/controllers]: the list of all of them, for a manager that wants all or some.
 //   - [github.com/kruisekit/kruisekit/controllers/cloneset]: CloneSets, for a manager of your own.
 //
 // # Admission
 //
+//   - [github.com/kruisekit/kruisekit/webhooks]: the list of all of them.
+//   - [github.com/kruisekit/kruisekit/webhooks/cloneset]: defaults of CloneSets, and what is wrong with them.
 //   - [github.com/kruisekit/kruisekit/webhooks/conversion]: the webhook between the two versions of each kind.
+//   - [github.com/kruisekit/kruisekit/webhooks/certificates]: serving certificates that several replicas make and renew.
+//
+// # Programs
+//
+//   - [github.com/kruisekit/kruisekit/examples/embed]: a controller of your own on these packages, client-go alone.
+//   - [github.com/kruisekit/kruisekit/examples/kruise-manager]: all controllers and webhooks in one process.
 //
 // # Test grounds
 //

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/lifecycle"
@@ -189,7 +190,7 @@ func (l look) park(p *patch, u *Update, old *pub.InPlaceUpdateState, c *Change) 
 	}
 	e := l.edit()
 	e.update = u
-	e.annotations[pub.InPlaceUpdateGraceKey] = ptr(string(data))
+	e.annotations[pub.InPlaceUpdateGraceKey] = ptr.To(string(data))
 	return e.store(p, l.fresh(u, old, c))
 }
 
@@ -265,12 +266,8 @@ func finished(pod *corev1.Pod) bool {
 }
 
 func statusOfCondition(pod *corev1.Pod, t corev1.PodConditionType) corev1.ConditionStatus {
-	for i := range pod.Status.Conditions {
-		if pod.Status.Conditions[i].Type == t {
-			return pod.Status.Conditions[i].Status
-		}
+	if c := lifecycle.ConditionOf(pod, t); c != nil {
+		return c.Status
 	}
 	return ""
 }
-
-func ptr[T any](v T) *T { return &v }

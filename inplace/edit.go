@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/pub"
 )
@@ -115,7 +116,7 @@ func (e *edit) store(p *patch, s *pub.InPlaceUpdateState) error {
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", pub.InPlaceUpdateStateKey, err)
 	}
-	e.annotations[pub.InPlaceUpdateStateKey] = ptr(string(data))
+	e.annotations[pub.InPlaceUpdateStateKey] = ptr.To(string(data))
 	e.annotations[pub.InPlaceUpdateStateKeyOld] = nil
 	return e.encode(p)
 }

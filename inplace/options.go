@@ -9,7 +9,7 @@ type Options struct {
 	// Resources says which changes of cpu and memory are made in place.
 	Resources Resources
 	// Sidecars lets images and resources of native sidecars change, which are the init containers with
-	// restartPolicy Always. It needs kubelets of 1.29 or later, and for resources of 1.33.
+	// restartPolicy Always. Tried on kubelets of 1.36; older ones may take a native sidecar for an init container that is done.
 	Sidecars bool
 }
 

@@ -101,3 +101,9 @@ func ExampleReady() {
 	fmt.Println(ready.Status, ready.Message)
 	// Output: False readiness gate "example.com/ready" is False
 }
+
+func ExampleConditionOf() {
+	pod := &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}}
+	fmt.Println(lifecycle.ConditionOf(pod, corev1.PodReady).Status, lifecycle.ConditionOf(pod, corev1.PodInitialized) == nil)
+	// Output: True true
+}

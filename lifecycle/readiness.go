@@ -19,6 +19,16 @@ func HasGate(pod *corev1.Pod, condition corev1.PodConditionType) bool {
 	return slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == condition })
 }
 
+// ConditionOf is a condition of a pod, in it; nil where it has none of the type.
+func ConditionOf(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == t {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
 // IsHeld says whether an entry of a writer keeps the pod not ready.
 func IsHeld(pod *corev1.Pod, userAgent, key string) bool {
 	entries, err := entriesOf(pod)
@@ -63,13 +73,13 @@ func Release(pod *corev1.Pod, userAgent, key string, now time.Time) ([]corev1.Po
 // Ready gives the condition Ready as it follows from all readiness gates once the given conditions are written, if
 // that is False and the pod still says otherwise. It never makes a pod ready: only the kubelet knows that.
 func Ready(pod *corev1.Pod, now time.Time, changes ...corev1.PodCondition) *corev1.PodCondition {
-	ready, containers := find(pod, corev1.PodReady), find(pod, corev1.ContainersReady)
+	ready, containers := ConditionOf(pod, corev1.PodReady), ConditionOf(pod, corev1.ContainersReady)
 	if ready == nil || ready.Status == corev1.ConditionFalse || containers == nil || containers.Status != corev1.ConditionTrue {
 		return nil
 	}
 	var missing []string
 	for _, gate := range pod.Spec.ReadinessGates {
-		c := find(pod, gate.ConditionType)
+		c := ConditionOf(pod, gate.ConditionType)
 		if i := slices.IndexFunc(changes, func(c corev1.PodCondition) bool { return c.Type == gate.ConditionType }); i >= 0 {
 			c = &changes[i]
 		}
@@ -114,7 +124,7 @@ func kruiseReady(entries []pub.NotReadyEntry, now time.Time) (corev1.PodConditio
 // entriesOf reads the entries in the message. A message that somebody else wrote is an error: to write over it
 // would end their reason to keep the pod not ready.
 func entriesOf(pod *corev1.Pod) ([]pub.NotReadyEntry, error) {
-	c := find(pod, pub.KruisePodReadyConditionType)
+	c := ConditionOf(pod, pub.KruisePodReadyConditionType)
 	if c == nil || c.Status == corev1.ConditionTrue || c.Message == "" {
 		return nil, nil
 	}
@@ -123,13 +133,4 @@ func entriesOf(pod *corev1.Pod) ([]pub.NotReadyEntry, error) {
 		return nil, fmt.Errorf("read entries of %s: %w", pub.KruisePodReadyConditionType, err)
 	}
 	return entries, nil
-}
-
-func find(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
-	for i := range pod.Status.Conditions {
-		if pod.Status.Conditions[i].Type == t {
-			return &pod.Status.Conditions[i]
-		}
-	}
-	return nil
 }

@@ -32,10 +32,10 @@ func health(pod *corev1.Pod) (ok bool, since time.Time) {
 	default:
 		return false, since
 	}
-	if c := condition(pod, pub.InPlaceUpdateReady); c != nil && c.Status != corev1.ConditionTrue {
+	if c := lifecycle.ConditionOf(pod, pub.InPlaceUpdateReady); c != nil && c.Status != corev1.ConditionTrue {
 		return false, since
 	}
-	ready := condition(pod, corev1.PodReady)
+	ready := lifecycle.ConditionOf(pod, corev1.PodReady)
 	if ready == nil || ready.Status != corev1.ConditionTrue {
 		return false, since
 	}
@@ -59,13 +59,4 @@ func remaining(since time.Time, minReadySeconds int32, now time.Time) time.Durat
 		return wait
 	}
 	return math.MaxInt64 // the clock of whoever wrote the condition is centuries ahead
-}
-
-func condition(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
-	for i := range pod.Status.Conditions {
-		if pod.Status.Conditions[i].Type == t {
-			return &pod.Status.Conditions[i]
-		}
-	}
-	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kruisekit/kruisekit/lifecycle"
 )
 
 // The keys by which one instance goes before another, the first that differs decides. Smaller goes first.
@@ -73,7 +75,7 @@ func keysOf(pod *corev1.Pod) [keys]int64 {
 	case corev1.PodRunning:
 		k[keyPhase] = 2
 	}
-	if c := condition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue {
+	if c := lifecycle.ConditionOf(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue {
 		k[keyReady] = 1
 		k[keyReadyTime] = latestFirst(c.LastTransitionTime.Unix(), c.LastTransitionTime.IsZero())
 	}

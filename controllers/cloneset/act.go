@@ -2,7 +2,6 @@ package cloneset
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -93,7 +92,7 @@ func (a *act) lead(ctx context.Context) {
 			a.updateErr = err
 			return
 		}
-		a.plan.scale = updates
+		a.plan.follow(updates)
 	}
 	if changed, a.updateErr = a.refresh(ctx); changed || a.updateErr != nil {
 		return
@@ -130,7 +129,7 @@ func (a *act) remove(ctx context.Context, pod *corev1.Pod) error {
 		a.tell(corev1.EventTypeWarning, reasonFailedDelete, "failed to delete pod %s: %v", pod.Name, err)
 		return fmt.Errorf("delete pod %s: %w", pod.Name, err)
 	}
-	a.podWrites.Deleted(a.set.UID, pod)
+	a.podWrites.Deleted(a.key(), pod)
 	a.tell(corev1.EventTypeNormal, reasonDeleted, "succeed to delete pod %s", pod.Name)
 	return a.removeClaims(ctx, pod)
 }
@@ -221,95 +220,7 @@ func (a *act) situation(pod *corev1.Pod) lifecycle.Situation {
 	}
 	return lifecycle.Situation{
 		Pod: pod, Hooks: a.set.Spec.Lifecycle, NeedsNode: true, Completed: completed,
-		AtTarget: revision.Match(pod.Labels[pub.PodRevisionLabelKey], a.plan.update) && !a.goesBack(pod),
+		// One that goes back from the update revision is not where it should be.
+		AtTarget: revision.Match(pod.Labels[pub.PodRevisionLabelKey], a.plan.update) && !a.plan.back[pod.Name],
 	}
 }
-
-// goesBack says whether a pod is to be moved back from the update revision, so that it is not where it should be.
-func (a *act) goesBack(pod *corev1.Pod) bool {
-	return a.plan.scale.Backward && slices.ContainsFunc(a.plan.scale.Update, func(i scale.Instance) bool { return i.Name == pod.Name })
-}
-
-// move writes what a move of the pod's state means for readiness, and then the state.
-func (a *act) move(ctx context.Context, pod *corev1.Pod, m lifecycle.Move) error {
-	var err error
-	if m.Hold != "" {
-		if pod, err = a.conditions(ctx, pod, m.Hold, lifecycle.Hold); err != nil {
-			return err
-		}
-	}
-	if m.Release != "" {
-		if pod, err = a.conditions(ctx, pod, m.Release, lifecycle.Release); err != nil {
-			return err
-		}
-	}
-	if m.To == "" {
-		return nil
-	}
-	patch, err := m.Patch(pod, a.now)
-	if err != nil {
-		return err
-	}
-	if _, err = a.patch(ctx, pod, merge(patch), inplace.Main); err != nil {
-		return fmt.Errorf("move pod %s to %s: %w", pod.Name, m.To, err)
-	}
-	return nil
-}
-
-type conditionsOf func(*corev1.Pod, string, string, time.Time) ([]corev1.PodCondition, error)
-
-func (a *act) conditions(ctx context.Context, pod *corev1.Pod, key string, of conditionsOf) (*corev1.Pod, error) {
-	conditions, err := of(pod, pub.LifecycleUserAgent, key, a.now)
-	if err != nil || len(conditions) == 0 {
-		return pod, err
-	}
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": pod.UID}, "status": map[string]any{"conditions": conditions},
-	})
-	if err != nil {
-		return pod, fmt.Errorf("encode conditions: %w", err)
-	}
-	return a.patch(ctx, pod, merge(patch), inplace.Status)
-}
-
-// labelHash adds the label of the hash to a pod from before it.
-func (a *act) labelHash(ctx context.Context, pod *corev1.Pod) (bool, error) {
-	name := pod.Labels[pub.PodRevisionLabelKey]
-	if _, ok := pod.Labels[pub.PodTemplateHashLabelKey]; ok || name == "" {
-		return false, nil
-	}
-	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"labels":{%q:%q}}}`, pod.UID, pub.PodTemplateHashLabelKey, revision.Short(name))
-	_, err := a.patch(ctx, pod, merge([]byte(patch)), inplace.Main)
-	return err == nil, err
-}
-
-func (a *act) write(ctx context.Context, pod *corev1.Pod, w *inplace.Write) (*corev1.Pod, error) {
-	patch, err := w.Patch()
-	if err != nil {
-		return pod, err
-	}
-	fresh, err := a.patch(ctx, pod, client.RawPatch(inplace.PatchType, patch), w.Subresource)
-	if err != nil {
-		return pod, fmt.Errorf("patch pod %s: %w", pod.Name, err)
-	}
-	return fresh, nil
-}
-
-// patch writes, and remembers what the API server answered.
-func (a *act) patch(ctx context.Context, pod *corev1.Pod, patch client.Patch, subresource string) (*corev1.Pod, error) {
-	fresh := pod.DeepCopy()
-	var err error
-	if subresource == "" {
-		err = a.client.Patch(ctx, fresh, patch)
-	} else {
-		err = a.client.SubResource(subresource).Patch(ctx, fresh, patch)
-	}
-	if err != nil {
-		return pod, err
-	}
-	a.podWrites.Patched(a.set.UID, fresh)
-	a.replace(fresh)
-	return fresh, nil
-}
-
-func merge(patch []byte) client.Patch { return client.RawPatch(types.StrategicMergePatchType, patch) }

@@ -37,7 +37,7 @@ func (a *act) removeClaim(ctx context.Context, claim *corev1.PersistentVolumeCla
 		a.tell(corev1.EventTypeWarning, reasonFailedDelete, "failed to clean up pvc %s: %v", claim.Name, err)
 		return fmt.Errorf("delete claim %s: %w", claim.Name, err)
 	}
-	a.claimWrites.Deleted(a.set.UID, claim)
+	a.claimWrites.Deleted(a.key(), claim)
 	return nil
 }
 
@@ -89,6 +89,9 @@ func (a *act) handOver(ctx context.Context, claim *corev1.PersistentVolumeClaim,
 	if client.IgnoreNotFound(err) != nil {
 		a.tell(corev1.EventTypeWarning, reasonFailedUpdate, "failed to update pvc %s: %v", claim.Name, err)
 		return fmt.Errorf("hand claim %s over to pod %s: %w", claim.Name, pod.Name, err)
+	}
+	if err == nil {
+		a.claimWrites.Patched(a.key(), fresh) // else it is handed over again until the cache knows
 	}
 	return nil
 }

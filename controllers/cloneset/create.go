@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,10 +58,10 @@ func (a *act) createPod(ctx context.Context, pod *corev1.Pod, id string, existin
 		return err
 	}
 	if err := a.client.Create(ctx, pod); err != nil {
-		a.podWrites.Doubt(a.set.UID, pod, err)
+		a.podWrites.Doubt(a.key(), pod, err)
 		return fmt.Errorf("create pod %s: %w", pod.Name, err)
 	}
-	a.podWrites.Created(a.set.UID, pod)
+	a.podWrites.Created(a.key(), pod)
 	return nil
 }
 
@@ -84,7 +85,7 @@ func (a *act) ids(n int) []string {
 	taken, leaving := sets.New[string](), sets.New[string]()
 	for _, pod := range slices.Concat(a.pods, a.inactive, a.strays) {
 		id := pod.Labels[pub.CloneSetInstanceIDKey]
-		taken.Insert(id, revision.Short(pod.Name))
+		taken.Insert(id, strings.TrimPrefix(pod.Name, a.set.Name+"-"))
 		if pod.DeletionTimestamp == nil {
 			continue
 		}
@@ -133,7 +134,7 @@ func (a *act) newPod(b birth, template *corev1.PodTemplateSpec) *corev1.Pod {
 	pod.Labels[pub.PodTemplateHashLabelKey] = revision.Short(b.revision)
 	pod.Labels[pub.CloneSetInstanceIDKey] = b.id
 	pod.Labels[pub.LifecycleStateKey] = string(pub.LifecycleStatePreparingNormal)
-	pod.Annotations[pub.LifecycleTimestampKey] = a.now.Format(timeFormat)
+	pod.Annotations[pub.LifecycleTimestampKey] = a.now.Format(time.RFC3339)
 	if !lifecycle.HasGate(pod, pub.InPlaceUpdateReady) {
 		pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: pub.InPlaceUpdateReady})
 	}
@@ -159,10 +160,10 @@ func (a *act) createClaims(ctx context.Context, id string, existing sets.Set[str
 			continue // of an attempt before, or not ours: then the pod does not start, and says why
 		}
 		if err != nil {
-			a.claimWrites.Doubt(a.set.UID, claim, err)
+			a.claimWrites.Doubt(a.key(), claim, err)
 			return fmt.Errorf("create claim %s: %w", claim.Name, err)
 		}
-		a.claimWrites.Created(a.set.UID, claim)
+		a.claimWrites.Created(a.key(), claim)
 	}
 	return nil
 }

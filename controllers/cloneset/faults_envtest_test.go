@@ -20,7 +20,10 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 )
 
-var runs = flag.Int("runs", 40, "how many sets are led through faults")
+var (
+	runs = flag.Int("runs", 40, "how many sets are led through faults")
+	seed = flag.Int64("seed", 0, "repeats the faults of an earlier run; 0 for new ones")
+)
 
 // faults make every third write or so of a set fail: before it is applied, after it, or late. Which one is, depends on
 // the seed and the number of the write alone.
@@ -84,8 +87,11 @@ func (f *faults) client(c client.WithWatch) client.Client {
 
 // Whatever write is lost, before it is applied or after, nothing is lost and nothing is made twice.
 func TestFaults(t *testing.T) {
-	f := &faults{writes: map[string]int{}, made: map[string]int{}, seed: time.Now().UnixNano()}
-	t.Logf("seed %d", f.seed)
+	f := &faults{writes: map[string]int{}, made: map[string]int{}, seed: *seed}
+	if f.seed == 0 {
+		f.seed = time.Now().UnixNano()
+	}
+	t.Logf("repeat with -seed %d", f.seed)
 	b := startWith(t, cloneset.Options{}, f.client)
 	sets := make([]*v1beta1.CloneSet, *runs)
 	for i := range sets {

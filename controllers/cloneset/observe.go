@@ -44,7 +44,11 @@ type snapshot struct {
 func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*snapshot, error) {
 	stored := &v1beta1.CloneSet{}
 	if err := r.client.Get(ctx, name, stored); err != nil {
-		return nil, client.IgnoreNotFound(err)
+		if apierrors.IsNotFound(err) {
+			r.forget(name)
+			return nil, nil
+		}
+		return nil, err
 	}
 	s := &snapshot{set: stored.DeepCopy(), now: r.options.Now()}
 	s.set.Default()
@@ -65,12 +69,15 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	return s, r.observeNodes(ctx, s)
 }
 
+// key is the name under which writes are recorded.
+func (s *snapshot) key() types.NamespacedName { return client.ObjectKeyFromObject(s.set) }
+
 func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
 	var list corev1.PodList
 	if err := r.client.List(ctx, &list, append(owned.In(s.set.Namespace, s.set.UID), client.UnsafeDisableDeepCopy)...); err != nil {
 		return fmt.Errorf("list pods: %w", err)
 	}
-	all, err := r.podWrites.Overlay(ctx, s.set.UID, pointers(list.Items))
+	all, err := r.podWrites.Overlay(ctx, s.key(), pointers(list.Items))
 	if err != nil {
 		return err
 	}
@@ -94,7 +101,7 @@ func (r *Reconciler) observeClaims(ctx context.Context, s *snapshot) error {
 	if err := r.client.List(ctx, &list, append(owned.In(s.set.Namespace, s.set.UID), client.UnsafeDisableDeepCopy)...); err != nil {
 		return fmt.Errorf("list claims: %w", err)
 	}
-	all, err := r.claimWrites.Overlay(ctx, s.set.UID, pointers(list.Items))
+	all, err := r.claimWrites.Overlay(ctx, s.key(), pointers(list.Items))
 	if err != nil {
 		return err
 	}
@@ -112,7 +119,7 @@ func (r *Reconciler) observeRevisions(ctx context.Context, s *snapshot) error {
 	if err := r.client.List(ctx, &list, append(owned.In(s.set.Namespace, s.set.UID), client.UnsafeDisableDeepCopy)...); err != nil {
 		return fmt.Errorf("list revisions: %w", err)
 	}
-	all, err := r.revisionWrites.Overlay(ctx, s.set.UID, pointers(list.Items))
+	all, err := r.revisionWrites.Overlay(ctx, s.key(), pointers(list.Items))
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package cloneset
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -26,8 +27,12 @@ type plan struct {
 	// current and update are the names of the revisions that pods go from and to.
 	current, update string
 	rolling         v1beta1.RollingUpdateCloneSetStrategy
-	partition       int32
+	limits          scale.Limits
 	scale           scale.Plan
+	// back are the names of the pods that go back from the update revision.
+	back map[string]bool
+	// unread says which bounds of the spec cannot be read, and are as if they were not there.
+	unread error
 	// changes are in-place changes to the target, by the revision that pods have.
 	changes map[string]change
 }
@@ -56,17 +61,28 @@ func (r *Reconciler) plan(s *snapshot) (*plan, error) {
 	if rolling := s.set.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
 		p.rolling = *rolling
 	}
-	if p.partition, err = scale.Partition(p.rolling.Partition, *s.set.Spec.Replicas); err != nil {
-		p.partition = 0 // as if it were not there; admission says so to the user
-	}
-	p.scale, err = scale.Compute(r.scaleInput(s, p))
+	r.bound(s, p)
+	next, err := scale.Compute(r.scaleInput(s, p))
+	p.follow(next)
 	return p, err
+}
+
+// follow takes up a plan of scaling.
+func (p *plan) follow(next scale.Plan) {
+	p.scale, p.back = next, nil
+	if !next.Backward {
+		return
+	}
+	p.back = make(map[string]bool, len(next.Update))
+	for i := range next.Update {
+		p.back[next.Update[i].Name] = true
+	}
 }
 
 func (r *Reconciler) scaleInput(s *snapshot, p *plan) scale.Input {
 	spec := &s.set.Spec
 	in := scale.Input{
-		Now: s.now, Limits: r.limits(s, p), MinReadySeconds: spec.MinReadySeconds, Hooks: spec.Lifecycle,
+		Now: s.now, Limits: p.limits, MinReadySeconds: spec.MinReadySeconds, Hooks: spec.Lifecycle,
 		PreparingUpdateIsUpdated: r.options.PreparingUpdateIsUpdated,
 		Priority:                 p.rolling.PriorityStrategy, Scatter: p.rolling.ScatterStrategy, NodeLabels: s.nodes,
 	}
@@ -89,37 +105,43 @@ func (r *Reconciler) scaleInput(s *snapshot, p *plan) scale.Input {
 	return in
 }
 
-// limits resolves the bounds. What cannot be read is as if it were not there.
-func (r *Reconciler) limits(s *snapshot, p *plan) scale.Limits {
+// bound resolves the bounds. One that cannot be read is as if it were not there, and the status says so.
+func (r *Reconciler) bound(s *snapshot, p *plan) {
 	replicas := *s.set.Spec.Replicas
+	amount := func(field string, v *intstr.IntOrString, without int32, rounding scale.Rounding) int32 {
+		n, err := scale.AmountOr(v, without, replicas, rounding)
+		if err != nil {
+			p.unread = errors.Join(p.unread, fmt.Errorf("%s: %w", field, err))
+			return without
+		}
+		return n
+	}
 	l := scale.Limits{
-		Replicas: replicas, Partition: p.partition,
+		Replicas:      replicas,
 		NoRollback:    !r.options.PartitionRollback || p.current == p.update,
 		ForgetLeaving: r.options.ExcludePreparingDelete || s.set.Spec.ScaleStrategy.ExcludePreparingDelete,
 	}
+	var err error
+	if l.Partition, err = scale.Partition(p.rolling.Partition, replicas); err != nil {
+		p.unread = errors.Join(p.unread, fmt.Errorf("partition: %w", err))
+	}
 	if !p.rolling.Paused {
-		l.MaxSurge = max(amountOr(p.rolling.MaxSurge, 0, replicas, scale.Up), 0)
+		l.MaxSurge = max(amount("maxSurge", p.rolling.MaxSurge, 0, scale.Up), 0)
 	}
 	// With a surge the budget is rounded down, as for a set without a strategy.
 	rounding := scale.Up
 	if l.MaxSurge > 0 || s.set.Spec.UpdateStrategy.RollingUpdate == nil {
 		rounding = scale.Down
 	}
-	unavailable := intstr.FromString("20%")
+	fifth := intstr.FromString("20%")
+	l.MaxUnavailable = amount("maxUnavailable", &fifth, 0, rounding)
 	if p.rolling.MaxUnavailable != nil {
-		unavailable = *p.rolling.MaxUnavailable
+		l.MaxUnavailable = amount("maxUnavailable", p.rolling.MaxUnavailable, l.MaxUnavailable, rounding)
 	}
-	l.MaxUnavailable = amountOr(&unavailable, 0, replicas, rounding)
-	l.MaxUnavailableScaling = ptr.To(amountOr(s.set.Spec.ScaleStrategy.MaxUnavailable, math.MaxInt32, replicas, scale.Up))
-	return l
-}
-
-func amountOr(v *intstr.IntOrString, without, total int32, rounding scale.Rounding) int32 {
-	n, err := scale.AmountOr(v, without, total, rounding)
-	if err != nil {
-		return without
+	if v := s.set.Spec.ScaleStrategy.MaxUnavailable; v != nil {
+		l.MaxUnavailableScaling = ptr.To(amount("scaleStrategy.maxUnavailable", v, math.MaxInt32, scale.Up))
 	}
-	return n
+	p.limits = l
 }
 
 func isDoomed(set *v1beta1.CloneSet, pod *corev1.Pod) bool {

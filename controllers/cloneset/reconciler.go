@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,6 +51,13 @@ func (r *Reconciler) keepLedgers() {
 	r.podWrites = ledger.New[*corev1.Pod](r.live(), r.options.Now)
 	r.claimWrites = ledger.New[*corev1.PersistentVolumeClaim](r.live(), r.options.Now)
 	r.revisionWrites = ledger.New[*appsv1.ControllerRevision](r.live(), r.options.Now)
+}
+
+// forget drops the writes of a set that is gone.
+func (r *Reconciler) forget(name types.NamespacedName) {
+	r.podWrites.Forget(name)
+	r.claimWrites.Forget(name)
+	r.revisionWrites.Forget(name)
 }
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=clonesets,verbs=get;list;watch;patch

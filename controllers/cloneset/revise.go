@@ -53,15 +53,15 @@ func (a *act) createRevision(ctx context.Context) error {
 	}
 	metav1.SetMetaDataLabel(&made.ObjectMeta, pub.RevisionHashLabelKey, r.Hash)
 	metav1.SetMetaDataAnnotation(&made.ObjectMeta, pub.CloneSetVolumeClaimTemplateHashKey, hash)
-	err = a.client.Create(ctx, made)
-	if apierrors.IsAlreadyExists(err) {
+	if err = a.client.Create(ctx, made); apierrors.IsAlreadyExists(err) {
 		made, err = a.adopt(ctx, made)
+	} else if err != nil {
+		a.revisionWrites.Doubt(a.key(), made, err)
 	}
 	if err != nil {
-		a.revisionWrites.Doubt(a.set.UID, made, err)
 		return fmt.Errorf("create revision %s: %w", r.Name, err)
 	}
-	a.revisionWrites.Created(a.set.UID, made)
+	a.revisionWrites.Created(a.key(), made)
 	a.revisions = append(a.revisions, made)
 	return nil
 }
@@ -115,7 +115,7 @@ func (a *act) bumpRevision(ctx context.Context) error {
 	if err := a.client.Patch(ctx, fresh, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("raise revision %s: %w", r.Name, err)
 	}
-	a.revisionWrites.Patched(a.set.UID, fresh)
+	a.revisionWrites.Patched(a.key(), fresh)
 	for i, rev := range a.revisions {
 		if rev.UID == fresh.UID {
 			a.revisions[i] = fresh
@@ -135,7 +135,7 @@ func (a *act) trim(ctx context.Context) error {
 		if err := a.client.Delete(ctx, old.DeepCopy(), client.Preconditions{UID: &old.UID}); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete revision %s: %w", old.Name, err)
 		}
-		a.revisionWrites.Deleted(a.set.UID, old)
+		a.revisionWrites.Deleted(a.key(), old)
 		return nil
 	})
 	if err != nil {

@@ -2,6 +2,7 @@ package cloneset
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -14,11 +15,10 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
 )
-
-const timeFormat = time.RFC3339
 
 // report writes the status, if it changed.
 func (a *act) report(ctx context.Context) error {
@@ -49,16 +49,13 @@ func (a *act) count() *v1beta1.CloneSetStatus {
 	}
 	for _, pod := range a.pods {
 		updated := revision.Match(pod.Labels[pub.PodRevisionLabelKey], a.plan.update)
-		available, wait := scale.Available(pod, a.set.Spec.MinReadySeconds, a.now)
-		if !available {
-			a.after = sooner(a.after, wait)
-		}
+		available, _ := scale.Available(pod, a.set.Spec.MinReadySeconds, a.now)
 		count(updated, &status.UpdatedReplicas, nil)
 		count(isReady(pod), &status.ReadyReplicas, when(updated, &status.UpdatedReadyReplicas))
 		count(available, &status.AvailableReplicas, when(updated, &status.UpdatedAvailableReplicas))
 	}
-	if partition, err := scale.Partition(a.plan.rolling.Partition, replicas); err == nil {
-		status.ExpectedUpdatedReplicas = replicas - partition
+	if _, err := scale.Partition(a.plan.rolling.Partition, replicas); err == nil {
+		status.ExpectedUpdatedReplicas = replicas - a.plan.limits.Partition
 	}
 	// Every pod is updated: the next rollout starts from here.
 	if status.UpdatedReplicas == status.Replicas && status.Replicas == replicas {
@@ -89,24 +86,14 @@ func isReady(pod *corev1.Pod) bool {
 	if pod.Status.Phase != corev1.PodRunning {
 		return false
 	}
-	ready := false
-	for i := range pod.Status.Conditions {
-		switch c := &pod.Status.Conditions[i]; c.Type {
-		case corev1.PodReady:
-			ready = c.Status == corev1.ConditionTrue
-		case pub.InPlaceUpdateReady:
-			if c.Status != corev1.ConditionTrue {
-				return false
-			}
-		}
-	}
-	return ready
+	ready, updating := lifecycle.ConditionOf(pod, corev1.PodReady), lifecycle.ConditionOf(pod, pub.InPlaceUpdateReady)
+	return ready != nil && ready.Status == corev1.ConditionTrue && (updating == nil || updating.Status == corev1.ConditionTrue)
 }
 
 // conclude sets the conditions.
 func (a *act) conclude(status *v1beta1.CloneSetStatus) {
 	a.failed(status, v1beta1.CloneSetConditionFailedScale, a.scaleErr)
-	a.failed(status, v1beta1.CloneSetConditionFailedUpdate, a.updateErr)
+	a.failed(status, v1beta1.CloneSetConditionFailedUpdate, errors.Join(a.updateErr, a.plan.unread))
 	deadline := a.set.Spec.ProgressDeadlineSeconds
 	old := conditionOf(&a.set.Status, v1beta1.CloneSetConditionTypeProgressing)
 	if deadline == nil || *deadline == math.MaxInt32 {

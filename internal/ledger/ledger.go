@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -31,13 +32,15 @@ import (
 // patience is how long the cache may lag behind before the API server is asked.
 const patience = time.Minute
 
-// Ledger holds the writes of one kind of object, by owner.
+// Ledger holds the writes of one kind of object, by the name of their owner: it is all that is known of an owner that is
+// gone. What an earlier owner of the same name wrote is in the result of Overlay too; owner references tell.
 type Ledger[T client.Object] struct {
 	live client.Reader
 	now  func() time.Time
 
 	mu     sync.Mutex
-	owners map[types.UID]map[string]entry[T]
+	writes int64
+	owners map[types.NamespacedName]map[string]entry[T]
 }
 
 // entry is the last write of an object, by its name.
@@ -45,6 +48,7 @@ type entry[T client.Object] struct {
 	object T
 	kind   kind
 	at     time.Time
+	number int64
 }
 
 type kind int
@@ -58,55 +62,53 @@ const (
 
 // New makes a ledger. live reads from the API server, past every cache.
 func New[T client.Object](live client.Reader, now func() time.Time) *Ledger[T] {
-	return &Ledger[T]{live: live, now: now, owners: map[types.UID]map[string]entry[T]{}}
+	return &Ledger[T]{live: live, now: now, owners: map[types.NamespacedName]map[string]entry[T]{}}
 }
 
 // Created records what the API server answered to a create.
-func (l *Ledger[T]) Created(owner types.UID, object T) { l.record(owner, object, created) }
+func (l *Ledger[T]) Created(owner types.NamespacedName, object T) { l.record(owner, object, created) }
 
 // Patched records what the API server answered to a change.
-func (l *Ledger[T]) Patched(owner types.UID, object T) {
-	l.mu.Lock()
-	before, ok := l.owners[owner][object.GetName()]
-	l.mu.Unlock()
-	if ok && before.kind == created {
-		l.record(owner, object, created)
-		return
-	}
-	l.record(owner, object, patched)
-}
+func (l *Ledger[T]) Patched(owner types.NamespacedName, object T) { l.record(owner, object, patched) }
 
 // Deleted records that the API server has accepted a deletion.
-func (l *Ledger[T]) Deleted(owner types.UID, object T) { l.record(owner, object, deleted) }
+func (l *Ledger[T]) Deleted(owner types.NamespacedName, object T) { l.record(owner, object, deleted) }
 
-// Doubt records a create that failed, unless the error says that nothing was created.
-func (l *Ledger[T]) Doubt(owner types.UID, object T, err error) {
-	var status apierrors.APIStatus
-	if errors.As(err, &status) && !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err) && !apierrors.IsInternalError(err) {
-		return
+// Doubt records a create that failed, unless the API server says that it was not made.
+func (l *Ledger[T]) Doubt(owner types.NamespacedName, object T, err error) {
+	var answer apierrors.APIStatus
+	if errors.As(err, &answer) {
+		// All that blames the request. A timeout blames nobody.
+		if code := answer.Status().Code; code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusRequestTimeout {
+			return
+		}
 	}
 	l.record(owner, object, doubted)
 }
 
 // Forget drops everything of an owner.
-func (l *Ledger[T]) Forget(owner types.UID) {
+func (l *Ledger[T]) Forget(owner types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.owners, owner)
 }
 
-func (l *Ledger[T]) record(owner types.UID, object T, k kind) {
+func (l *Ledger[T]) record(owner types.NamespacedName, object T, k kind) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.owners[owner] == nil {
 		l.owners[owner] = map[string]entry[T]{}
 	}
-	l.owners[owner][object.GetName()] = entry[T]{object, k, l.now()}
+	if k == patched && l.owners[owner][object.GetName()].kind == created {
+		k = created // the cache still may not have seen it
+	}
+	l.writes++
+	l.owners[owner][object.GetName()] = entry[T]{object, k, l.now(), l.writes}
 }
 
 // Overlay gives the objects of an owner as they are after all recorded writes. Objects whose deletion was accepted are
 // left out, unless the cache knows it. The given slice is not changed; its objects may be in the result.
-func (l *Ledger[T]) Overlay(ctx context.Context, owner types.UID, cached []T) ([]T, error) {
+func (l *Ledger[T]) Overlay(ctx context.Context, owner types.NamespacedName, cached []T) ([]T, error) {
 	l.mu.Lock()
 	entries := maps.Clone(l.owners[owner])
 	l.mu.Unlock()
@@ -172,7 +174,7 @@ func (l *Ledger[T]) compare(ctx context.Context, e entry[T], cached T) (known bo
 }
 
 // missing says what to make of a write of an object that the cache does not have.
-func (l *Ledger[T]) missing(ctx context.Context, owner types.UID, e entry[T]) (*T, error) {
+func (l *Ledger[T]) missing(ctx context.Context, owner types.NamespacedName, e entry[T]) (*T, error) {
 	switch e.kind {
 	case created:
 		if l.now().Sub(e.at) < patience {
@@ -212,11 +214,11 @@ func (l *Ledger[T]) read(ctx context.Context, object T) (*T, error) {
 }
 
 // drop forgets a write, unless another one of the object has been recorded meanwhile.
-func (l *Ledger[T]) drop(owner types.UID, e entry[T]) {
+func (l *Ledger[T]) drop(owner types.NamespacedName, e entry[T]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	entries := l.owners[owner]
-	if entries[e.object.GetName()].at.Equal(e.at) {
+	if entries[e.object.GetName()].number == e.number {
 		delete(entries, e.object.GetName())
 	}
 	if len(entries) == 0 {

@@ -16,7 +16,7 @@ import (
 // field is the name of the index.
 const field = "kruisekit.dev/owner-uid"
 
-// Index lets By find objects of a kind by the UID of their owners. Several controllers of one manager may ask for the
+// Index lets In select objects of a kind by the UID of their owners. Several controllers of one manager may ask for the
 // same index.
 func Index(ctx context.Context, indexer client.FieldIndexer, object client.Object) error {
 	err := indexer.IndexField(ctx, object, field, func(o client.Object) []string {

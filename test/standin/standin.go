@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -81,7 +82,7 @@ func (k *Kubelet) run(pod *corev1.Pod) bool {
 		ready = ready && isTrue(pod, gate.ConditionType)
 	}
 	condition(pod, corev1.PodReady, ready)
-	return fmt.Sprint(before) != fmt.Sprint(&pod.Status)
+	return !apiequality.Semantic.DeepEqual(before, &pod.Status)
 }
 
 // start runs a container's image, if it does not run already.
