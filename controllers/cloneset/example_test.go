@@ -12,7 +12,7 @@ import (
 )
 
 // The README shows this. It is compiled, not run: it wants a cluster.
-func Example() {
+func Example() { //nolint:testableexamples // it wants a cluster
 	run := func(ctx context.Context) error {
 		options, err := controllers.ManagerOptions() // the scheme, and a frugal cache
 		if err != nil {
