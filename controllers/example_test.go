@@ -1,4 +1,4 @@
-package cloneset_test
+package controllers_test
 
 import (
 	"context"
