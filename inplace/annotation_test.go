@@ -87,6 +87,12 @@ func TestStateIsReadAsJSON(t *testing.T) {
 		`{"containerBatchesRecord":[{"containers":null},{"containers":[]},{"containers":["a","b"]}]}`, `{"containerBatchesRecord":[{"containers":["a"],"containers":["b"]}]}`,
 		`{"containerBatchesRecord":[{"containers":[1]}]}`, `{"containerBatchesRecord":{"containers":[]}}`, `{"containerBatchesRecord":[{"containers":{}}]}`,
 		`{"nextContainerImages":{"a":"b"}}`, `{"preCheckBeforeNext":{"containersRequiredReady":["a"]}}`, `{"revision":"a"}x`, `{"revision":"a",}`, `{`, ` `,
+		" {\t\"revision\" :\n\"a\" ,\r\"updateImages\": true } ", `{"revision":"a" "updateImages":true}`, `{"revision" "a"}`, `{,}`, `{"revision":"a`, `{"updateImages":truefalse}`,
+		`{"lastContainerStatuses":null,"lastContainerStatuses":{"a":{}}}`, `{"lastContainerStatuses":{"a":{}},"lastContainerStatuses":null}`, `{"lastContainerStatuses":nullx}`,
+		`{"lastContainerStatuses":{"a":{}},"lastContainerStatuses":{"b":{}}}`, `{"lastContainerStatuses":{"a":{"restartCount":0}}}`, `{"lastContainerStatuses":{"a":{"restartCount":07}}}`,
+		`{"lastContainerStatuses":{"a":{"restartCount":}}}`, `{"lastContainerStatuses":{"a":{"restartCount":7.5}}}`, `{"lastContainerStatuses":{"a":{"restartCount":+7}}}`,
+		`{"containerBatchesRecord":[{"containers":["a"]}],"containerBatchesRecord":[{}]}`, `{"containerBatchesRecord":[],"containerBatchesRecord":[{}]}`, `{"containerBatchesRecord":[{},]}`,
+		`{"containerBatchesRecord":[{}{}]}`, `{"containerBatchesRecord":[{"containers":["a",]}]}`, `{"containerBatchesRecord":[{"containers":["a" "b"]}]}`, "{\"revision\":\"a\tb\"}", "{\"revision\":\"\u00e9\"}",
 	} {
 		compareWithJSON(t, text)
 	}

@@ -35,22 +35,36 @@ func typical(tag string) *corev1.PodTemplateSpec {
 	return t
 }
 
+// otherwise is a template with its amounts written in another way, as one that was stored and read again may have them.
+func otherwise(t *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
+	for i := range t.Spec.Containers {
+		r := &t.Spec.Containers[i].Resources
+		r.Requests, r.Limits = amounts("cpu", "1000m", "memory", "1024Mi"), amounts("cpu", "2000m", "memory", "2048Mi")
+	}
+	return t
+}
+
 func BenchmarkDiff(b *testing.B) {
-	from, to := typical("1"), typical("2")
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := inplace.Diff(from, to, inplace.Options{}); err != nil {
-			b.Fatal(err)
-		}
+	for name, to := range map[string]*corev1.PodTemplateSpec{"image": typical("2"), "image, amounts written otherwise": otherwise(typical("2"))} {
+		from := typical("1")
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := inplace.Diff(from, to, inplace.Options{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 
-// BenchmarkStep decides for one pod in each situation that a rollout walks through again and again.
-func BenchmarkStep(b *testing.B) {
+// decisions are those for one pod in each situation that a rollout walks through again and again.
+func decisions(t testing.TB) map[string]func() (inplace.Action, error) {
+	t.Helper()
 	now := time.Unix(1e9, 0)
 	change, err := inplace.Diff(typical("1"), typical("2"), inplace.Options{})
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
 	idle := running(typical("1"), "web-1")
 	waits := idle.DeepCopy()
@@ -61,13 +75,17 @@ func BenchmarkStep(b *testing.B) {
 	for i := range waits.Spec.Containers {
 		waits.Spec.Containers[i].Image = "registry.example.com/team/app:2"
 	}
-	for name, decide := range map[string]func() (inplace.Action, error){
+	return map[string]func() (inplace.Action, error){
 		"idle":  func() (inplace.Action, error) { return inplace.Step(idle, inplace.Rules{}, now) },
 		"waits": func() (inplace.Action, error) { return inplace.Step(waits, inplace.Rules{}, now) },
 		"begins": func() (inplace.Action, error) {
 			return inplace.Begin(inplace.Update{Pod: idle, Change: change, Revision: "web-2"}, inplace.Rules{}, now)
 		},
-	} {
+	}
+}
+
+func BenchmarkStep(b *testing.B) {
+	for name, decide := range decisions(b) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -76,6 +94,24 @@ func BenchmarkStep(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestAllocations keeps what a rollout does for every template and every pod from becoming dear unnoticed. Times depend on the
+// machine, allocations do not.
+func TestAllocations(t *testing.T) {
+	// Two templates of three containers that are the same but for their images, so that nothing is compared by meaning.
+	for name, to := range map[string]*corev1.PodTemplateSpec{"image": typical("2"), "image, amounts written otherwise": otherwise(typical("2"))} {
+		from := typical("1")
+		if got := testing.AllocsPerRun(10, func() { _, _ = inplace.Diff(from, to, inplace.Options{}) }); got > 140 {
+			t.Errorf("%s: %.0f allocations", name, got)
+		}
+	}
+	most := map[string]float64{"idle": 0, "waits": 7, "begins": 3}
+	for name, decide := range decisions(t) {
+		if got := testing.AllocsPerRun(10, func() { _, _ = decide() }); got > most[name] {
+			t.Errorf("%s: %.0f allocations, want at most %.0f", name, got, most[name])
+		}
 	}
 }
 

@@ -117,7 +117,7 @@ func unstarted(pod *corev1.Pod, s *pub.InPlaceUpdateState, name string, last pub
 		return waiting{} // taken back before the node did anything
 	case restarted(now, last, s, name):
 		return waiting{} // the same image under another name
-	case SameImage(now.Image, c.Image) && (last.ContainerID == "" || !SameImage(now.Image, last.Image)):
+	case (last.ContainerID == "" || !SameImage(now.Image, last.Image)) && SameImage(now.Image, c.Image):
 		// A container that is known to be the old one stops also for another name of the image that it runs.
 		return waiting{}
 	}

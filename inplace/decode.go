@@ -13,225 +13,208 @@ import (
 )
 
 // decodeState reads a state as json.Unmarshal does. A rollout of thousands of pods reads the states of all of them again
-// and again, so the usual shape is read without reflection, and all else left to json.
+// and again, so the usual shape is read in one go without reflection, and all else left to json.
 func decodeState(text string) (*pub.InPlaceUpdateState, error) {
-	if json.Valid([]byte(text)) {
-		if s := new(pub.InPlaceUpdateState); usualState(text, s) {
-			return s, nil
-		}
-	}
 	s := new(pub.InPlaceUpdateState)
+	if u := (usual{all: text}); u.state(s) && u.ended() {
+		return s, nil
+	}
+	s = new(pub.InPlaceUpdateState)
 	if err := json.Unmarshal([]byte(text), s); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// usualState is false for what is not of the usual shape. The text is valid JSON.
-func usualState(text string, s *pub.InPlaceUpdateState) bool {
-	if !strings.HasPrefix(text, "{") {
-		return false
-	}
-	var seen uint8 // a bit for each key
-	for m := open(text, '{'); m.next(); {
-		var ok bool
-		var bit uint8
-		switch m.key {
+// usual reads JSON of the shape that nearly every state has. Each method is false for what is not of that shape: an unknown
+// key, a map or a list that is there twice, a string with an escape or beyond ASCII, a number that is no count, or no JSON.
+type usual struct {
+	all string
+	at  int
+}
+
+func (u *usual) state(s *pub.InPlaceUpdateState) bool {
+	return u.object(func(key string) (ok bool) {
+		switch key {
 		case "revision":
-			bit = 1
-			s.Revision, ok = plainString(m.value)
+			s.Revision, ok = u.text()
 		case "updateTimestamp":
-			bit, ok = 2, usualTime(m.value, &s.UpdateTimestamp)
+			s.UpdateTimestamp, ok = u.time()
 		case "lastContainerStatuses":
-			bit, ok = 4, usualStatuses(m.value, s)
+			ok = s.LastContainerStatuses == nil && (u.word("null") || u.statuses(s))
 		case "updateEnvFromMetadata":
-			bit, ok = 8, m.value == "true"
-			s.UpdateEnvFromMetadata = true
+			s.UpdateEnvFromMetadata, ok = true, u.word("true")
 		case "updateResources":
-			bit, ok = 16, m.value == "true"
-			s.UpdateResources = true
+			s.UpdateResources, ok = true, u.word("true")
 		case "updateImages":
-			bit, ok = 32, m.value == "true"
-			s.UpdateImages = true
+			s.UpdateImages, ok = true, u.word("true")
 		case "containerBatchesRecord":
-			bit, ok = 64, usualBatches(m.value, s)
+			ok = s.ContainerBatchesRecord == nil && u.batches(s) && s.ContainerBatchesRecord != nil
 		default: // a later batch, or a stranger's
 		}
-		if !ok || seen&bit != 0 {
-			return false
-		}
-		seen |= bit
-	}
-	return true
+		return ok
+	})
 }
 
-func usualStatuses(text string, s *pub.InPlaceUpdateState) bool {
-	if text == "null" {
-		return true
-	}
-	if !strings.HasPrefix(text, "{") {
-		return false
-	}
+func (u *usual) statuses(s *pub.InPlaceUpdateState) bool {
 	s.LastContainerStatuses = map[string]pub.InPlaceUpdateContainerStatus{}
-	for m := open(text, '{'); m.next(); {
+	return u.object(func(name string) bool {
 		var status pub.InPlaceUpdateContainerStatus
-		if _, double := s.LastContainerStatuses[m.key]; double || m.odd || !usualStatus(m.value, &status) {
+		if _, twice := s.LastContainerStatuses[name]; twice || !u.status(&status) {
 			return false
 		}
-		s.LastContainerStatuses[m.key] = status
-	}
-	return true
+		s.LastContainerStatuses[name] = status
+		return true
+	})
 }
 
-func usualStatus(text string, s *pub.InPlaceUpdateContainerStatus) bool {
-	if !strings.HasPrefix(text, "{") {
-		return false
-	}
-	for m := open(text, '{'); m.next(); {
-		var ok bool
-		switch m.key {
+func (u *usual) status(s *pub.InPlaceUpdateContainerStatus) bool {
+	return u.object(func(key string) (ok bool) {
+		switch key {
 		case "imageID":
-			s.ImageID, ok = plainString(m.value)
+			s.ImageID, ok = u.text()
 		case "containerID":
-			s.ContainerID, ok = plainString(m.value)
+			s.ContainerID, ok = u.text()
 		case "image":
-			s.Image, ok = plainString(m.value)
+			s.Image, ok = u.text()
 		case "restartCount":
-			n, err := strconv.ParseInt(m.value, 10, 32)
-			s.RestartCount, ok = int32(n), err == nil
+			s.RestartCount, ok = u.count()
 		default:
 		}
-		if !ok {
-			return false
-		}
-	}
-	return true
+		return ok
+	})
 }
 
-func usualBatches(text string, s *pub.InPlaceUpdateState) bool {
-	if !strings.HasPrefix(text, "[") {
-		return false
-	}
-	for m := open(text, '['); m.next(); {
+func (u *usual) batches(s *pub.InPlaceUpdateState) bool {
+	return u.array(func() bool {
 		var batch pub.InPlaceUpdateContainerBatch
-		if !strings.HasPrefix(m.value, "{") {
-			return false
-		}
-		for f := open(m.value, '{'); f.next(); {
-			switch {
-			case f.key == "timestamp" && usualTime(f.value, &batch.Timestamp):
-			case f.key == "containers" && batch.Containers == nil && usualNames(f.value, &batch.Containers):
+		ok := u.object(func(key string) (ok bool) {
+			switch key {
+			case "timestamp":
+				batch.Timestamp, ok = u.time()
+			case "containers":
+				ok = batch.Containers == nil && u.names(&batch)
 			default:
-				return false
 			}
-		}
+			return ok
+		})
 		s.ContainerBatchesRecord = append(s.ContainerBatchesRecord, batch)
-	}
-	return s.ContainerBatchesRecord != nil
+		return ok
+	})
 }
 
-func usualNames(text string, names *[]string) bool {
-	if !strings.HasPrefix(text, "[") {
+func (u *usual) names(batch *pub.InPlaceUpdateContainerBatch) bool {
+	batch.Containers = make([]string, 0, 4)
+	return u.array(func() bool {
+		name, ok := u.text()
+		batch.Containers = append(batch.Containers, name)
+		return ok
+	})
+}
+
+func (u *usual) time() (metav1.Time, bool) {
+	text, ok := u.text()
+	if !ok {
+		return metav1.Time{}, false
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	return metav1.NewTime(at.Local()), err == nil
+}
+
+// object reads an object; member reads the value of a key.
+func (u *usual) object(member func(key string) bool) bool {
+	if !u.sign('{') {
 		return false
 	}
-	*names = make([]string, 0, 4)
-	for m := open(text, '['); m.next(); {
-		name, ok := plainString(m.value)
-		if !ok {
+	for end := u.sign('}'); !end; {
+		key, ok := u.text()
+		if !ok || !u.sign(':') || !member(key) {
 			return false
 		}
-		*names = append(*names, name)
+		if end = u.sign('}'); !end && !u.sign(',') {
+			return false
+		}
 	}
 	return true
 }
 
-func usualTime(text string, t *metav1.Time) bool {
-	s, ok := plainString(text)
-	if !ok {
+// array reads an array; element reads one of its values.
+func (u *usual) array(element func() bool) bool {
+	if !u.sign('[') {
 		return false
 	}
-	at, err := time.Parse(time.RFC3339, s)
-	*t = metav1.NewTime(at.Local())
-	return err == nil
+	for end := u.sign(']'); !end; {
+		if !element() {
+			return false
+		}
+		if end = u.sign(']'); !end && !u.sign(',') {
+			return false
+		}
+	}
+	return true
 }
 
-// plainString is a string that is written as it is.
-func plainString(text string) (string, bool) {
-	if len(text) < 2 || text[0] != '"' || strings.IndexByte(text, '\\') >= 0 || !utf8.ValidString(text) {
+// text reads a string that is written as it is.
+func (u *usual) text() (string, bool) {
+	if !u.sign('"') {
 		return "", false
 	}
-	return text[1 : len(text)-1], true
+	for i := u.at; i < len(u.all); i++ {
+		switch c := u.all[i]; {
+		case c == '"':
+			text := u.all[u.at:i]
+			u.at = i + 1
+			return text, true
+		case c == '\\' || c < ' ' || c >= utf8.RuneSelf:
+			return "", false
+		}
+	}
+	return "", false
 }
 
-// members walks through the members of an object, or the elements of an array, in valid JSON.
-type members struct {
-	text       string
-	at         int
-	keyed      bool
-	key, value string
-	// odd is a key that is not written as it is.
-	odd bool
+// count reads a number without sign, fraction or exponent. What follows one that has these is no end of a value.
+func (u *usual) count() (int32, bool) {
+	u.skipBlanks()
+	from := u.at
+	for u.at < len(u.all) && u.all[u.at] >= '0' && u.all[u.at] <= '9' {
+		u.at++
+	}
+	digits := u.all[from:u.at]
+	n, err := strconv.ParseInt(digits, 10, 32)
+	return int32(n), err == nil && (digits == "0" || digits[0] != '0')
 }
 
-func open(text string, bracket byte) members {
-	return members{text: text, at: 1, keyed: bracket == '{'}
-}
-
-func (m *members) next() bool {
-	m.at = blank(m.text, m.at)
-	if m.at >= len(m.text) || m.text[m.at] == '}' || m.text[m.at] == ']' {
+// word reads a word, if it comes next.
+func (u *usual) word(w string) bool {
+	u.skipBlanks()
+	if !strings.HasPrefix(u.all[u.at:], w) {
 		return false
 	}
-	if m.text[m.at] == ',' {
-		m.at = blank(m.text, m.at+1)
-	}
-	if m.keyed {
-		end := valueEnd(m.text, m.at)
-		key, ok := plainString(m.text[m.at:end])
-		m.key, m.odd = key, !ok
-		m.at = blank(m.text, end)
-		m.at = blank(m.text, m.at+1) // the colon
-	}
-	end := valueEnd(m.text, m.at)
-	m.value, m.at = m.text[m.at:end], end
+	u.at += len(w)
 	return true
 }
 
-func blank(text string, i int) int {
-	for i < len(text) && (text[i] == ' ' || text[i] == '\t' || text[i] == '\n' || text[i] == '\r') {
-		i++
+// sign is word for a single one.
+func (u *usual) sign(c byte) bool {
+	u.skipBlanks()
+	if u.at == len(u.all) || u.all[u.at] != c {
+		return false
 	}
-	return i
+	u.at++
+	return true
 }
 
-// valueEnd is where the value that begins at i ends.
-func valueEnd(text string, i int) int {
-	depth := 0
-	for ; i < len(text); i++ {
-		switch text[i] {
-		case '"':
-			for i++; i < len(text) && text[i] != '"'; i++ {
-				if text[i] == '\\' {
-					i++
-				}
-			}
-			if depth == 0 {
-				return i + 1
-			}
-		case '{', '[':
-			depth++
-		case '}', ']':
-			if depth == 0 {
-				return i
-			}
-			if depth--; depth == 0 {
-				return i + 1
-			}
-		case ',', ':', ' ', '\t', '\n', '\r':
-			if depth == 0 {
-				return i
-			}
+func (u *usual) ended() bool {
+	u.skipBlanks()
+	return u.at == len(u.all)
+}
+
+func (u *usual) skipBlanks() {
+	for ; u.at < len(u.all); u.at++ {
+		switch u.all[u.at] {
+		case ' ', '\t', '\n', '\r':
+		default:
+			return
 		}
 	}
-	return i
 }

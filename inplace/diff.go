@@ -2,6 +2,7 @@ package inplace
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,7 +26,7 @@ func Diff(from, to *corev1.PodTemplateSpec, o Options) (*Change, error) {
 	d.metadata(from, to)
 	from.Spec.Containers, from.Spec.InitContainers = nil, nil
 	to.Spec.Containers, to.Spec.InitContainers = nil, nil
-	if !apiequality.Semantic.DeepEqual(&from.Spec, &to.Spec) {
+	if !equal(&from.Spec, &to.Spec) {
 		d.fixed("spec", &from.Spec, &to.Spec, false)
 	}
 	if len(d.blocks) > 0 {
@@ -86,9 +87,26 @@ func (d *differ) container(path string, from, to *corev1.Container, init bool) {
 	if !init || sidecar && d.options.Sidecars {
 		d.resources(path+".resources", from, to)
 	}
-	if !apiequality.Semantic.DeepEqual(from, to) {
+	writeAlike(from.Resources.Limits, to.Resources.Limits)
+	writeAlike(from.Resources.Requests, to.Resources.Requests)
+	if !equal(from, to) {
 		d.fixed(path, from, to, true)
 	}
+}
+
+// writeAlike gives amounts that are equal the same spelling: 1000m is 1, and 1024Mi is 1Gi.
+func writeAlike(from, to corev1.ResourceList) {
+	for name, before := range from {
+		if after, ok := to[name]; ok && before.Cmp(after) == 0 {
+			from[name] = after
+		}
+	}
+}
+
+// equal compares by meaning. What is the same value by value has the same meaning, and is told much faster: it is the
+// usual case, for most of what two templates hold was written once.
+func equal[T any](a, b *T) bool {
+	return reflect.DeepEqual(a, b) || apiequality.Semantic.DeepEqual(a, b)
 }
 
 func (d *differ) resources(path string, from, to *corev1.Container) {

@@ -80,6 +80,12 @@ func TestDiff(t *testing.T) {
 		"same amount, written otherwise": {
 			why: "1000m is 1", from: sized, to: with(sized, func(p *corev1.PodTemplateSpec) { p.Spec.Containers[1].Resources.Requests = amounts("cpu", "1000m") }), options: resizable,
 		},
+		"same amount, written otherwise, while fixed": {
+			why: "it is the same amount whatever may change", from: sized, to: with(sized, image(0, "app:2"), func(p *corev1.PodTemplateSpec) {
+				p.Spec.Containers[0].Resources.Limits = amounts("cpu", "2000m", "memory", "2048Mi")
+			}),
+			want: inplace.Change{Images: images("c1", "app:2")},
+		},
 		"first limit": {
 			why: "newer API servers take it", from: sized, to: with(sized, func(p *corev1.PodTemplateSpec) { p.Spec.Containers[1].Resources.Limits = amounts("cpu", "2") }),
 			options: inplace.Options{Resources: inplace.ResourcesAdded},
@@ -153,6 +159,13 @@ func TestDiffBlocks(t *testing.T) {
 			to: first(func(c *corev1.Container) {
 				c.ImagePullPolicy = corev1.PullNever
 				c.Resources.Requests = amounts("cpu", "1")
+			}),
+		},
+		"memory written otherwise": {
+			why: "only what differs is told, and the amount is the same", from: sized, want: []string{"spec.containers[c1].tty"},
+			to: with(sized, func(p *corev1.PodTemplateSpec) {
+				p.Spec.Containers[0].TTY = true
+				p.Spec.Containers[0].Resources.Limits["memory"] = amounts("memory", "1073741824")["memory"]
 			}),
 		},
 		"cpu while fixed (case 4)": {

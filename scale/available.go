@@ -14,7 +14,10 @@ import (
 // keeps it from being ready, and its lifecycle state is Normal or none. Where only time is missing, wait is how long.
 // A Ready condition that does not tell since when is given the full time.
 func Available(pod *corev1.Pod, minReadySeconds int32, now time.Time) (ok bool, wait time.Duration) {
-	healthy, since := health(pod)
+	if pod == nil {
+		return false, 0
+	}
+	healthy, since := health(pod, lifecycle.StateOf(pod))
 	if !healthy {
 		return false, 0
 	}
@@ -22,12 +25,12 @@ func Available(pod *corev1.Pod, minReadySeconds int32, now time.Time) (ok bool, 
 	return wait == 0, wait
 }
 
-// health is availability but for the time, and since when the pod is ready.
-func health(pod *corev1.Pod) (ok bool, since time.Time) {
-	if pod == nil || pod.Status.Phase != corev1.PodRunning {
+// health is availability of a pod in a state of its life, but for the time, and since when the pod is ready.
+func health(pod *corev1.Pod, state pub.LifecycleState) (ok bool, since time.Time) {
+	if pod.Status.Phase != corev1.PodRunning {
 		return false, since
 	}
-	switch lifecycle.StateOf(pod) {
+	switch state {
 	case "", pub.LifecycleStateNormal:
 	default:
 		return false, since

@@ -64,12 +64,13 @@ func (p *planner) observe() (map[string]*member, error) {
 	for i := range p.in.Instances {
 		m := &all[i]
 		*m = newMember(&p.in.Instances[i], p.in.MinReadySeconds, p.in.Now)
-		if names[m.Name] != nil || m.Name == "" {
+		known := len(names)
+		names[m.Name] = m
+		if len(names) == known || m.Name == "" {
 			if broken == nil || m.Name < broken.Name { // the same one, whatever the order
 				broken = &NameError{Name: m.Name}
 			}
 		}
-		names[m.Name] = m
 		if m.Terminating && p.in.Slots == nil {
 			continue
 		}

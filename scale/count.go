@@ -74,20 +74,21 @@ func (p *planner) restore() {
 	if p.marksNotReady() {
 		return
 	}
-	var held []*standing
+	var held []standing
 	staying := 0
 	for _, m := range p.members {
 		switch {
 		case m.leaving && !m.Doomed:
-			s := newStanding(m)
-			held = append(held, &s)
+			held = append(held, newStanding(m))
 		case !m.leaving && !m.Doomed:
 			staying++
 		}
 	}
 	missing := max(int(p.in.Limits.Replicas)-staying, 0)
-	sortStandings(held)
-	for _, s := range slices.Backward(held[max(len(held)-missing, 0):]) {
+	t := tableOf(held)
+	t.sort()
+	last := slices.Collect(t.sorted())[max(len(held)-missing, 0):]
+	for _, s := range slices.Backward(last) {
 		p.takeBack(s.member)
 	}
 }
@@ -193,7 +194,7 @@ func (p *planner) scaleIn(d Difference) {
 		p.noteWaiting(NoteWaitingForDeletion, int(d.Delete), "to be deleted until those chosen or held before are gone")
 		return
 	}
-	var old, updated []*member
+	old, updated := make([]*member, 0, len(p.members)), make([]*member, 0, len(p.members))
 	for _, m := range p.members {
 		if p.isUpdated(m) {
 			updated = append(updated, m)

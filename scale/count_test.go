@@ -219,6 +219,7 @@ func TestComputeRefuses(t *testing.T) {
 	}{
 		"an instance has no name":    {scale.Input{Instances: []scale.Instance{old("b"), old("b"), old("")}}, "name of instance is empty"},
 		"two have the same":          {scale.Input{Instances: []scale.Instance{old("c"), old("c"), old("b"), old("b")}}, `two instances are named "b"`},
+		"a third has its own":        {scale.Input{Instances: []scale.Instance{old("c"), old("c"), old("a")}}, `two instances are named "c"`},
 		"a slot has no name":         {scale.Input{Slots: []string{"a", ""}}, "name of slot is empty"},
 		"two slots have the same":    {scale.Input{Slots: []string{"a", "a"}}, `two slots are named "a"`},
 		"two instances for one slot": {scale.Input{Instances: []scale.Instance{old("a"), old("a")}, Slots: []string{"a"}}, `two instances are named "a"`},

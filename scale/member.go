@@ -49,13 +49,14 @@ func newMember(instance *Instance, minReadySeconds int32, now time.Time) member 
 			continue
 		}
 		pods++
-		switch lifecycle.StateOf(pod) {
+		state := lifecycle.StateOf(pod)
+		switch state {
 		case pub.LifecycleStatePreparingDelete:
 			m.leaving = true
 		case pub.LifecycleStatePreparingUpdate:
 			m.preparing = true
 		}
-		healthy, since := health(pod)
+		healthy, since := health(pod, state)
 		if healthy {
 			m.wait = max(m.wait, remaining(since, minReadySeconds, now))
 		}
@@ -85,6 +86,14 @@ func (m *member) labels() map[string]string {
 		return pod.Labels
 	}
 	return nil
+}
+
+// node is where it runs; empty for nowhere.
+func (m *member) node() string {
+	if pod := m.first(); pod != nil {
+		return pod.Spec.NodeName
+	}
+	return ""
 }
 
 // any says whether something is true of a pod.

@@ -200,3 +200,27 @@ func TestComputeAgainstTheOracle(t *testing.T) {
 		return ""
 	})
 }
+
+// TestComputeOfManyAgainstTheOracle has so many instances that they are no longer sorted by comparing each with others.
+func TestComputeOfManyAgainstTheOracle(t *testing.T) {
+	deleted, updated := 0, 0
+	eachCase(t, 20, func(r *random) string {
+		input := r.input()
+		input.Instances = slices.DeleteFunc(r.instances("web-", 140+r.Intn(40)), func(i scale.Instance) bool {
+			return i.Doomed || i.Terminating || leaving(i)
+		})
+		n := int32(len(input.Instances))
+		input.Limits.Replicas, input.Limits.MaxUnavailable = pick(r, n, r.n(n)), n
+		input.Limits.Partition = pick(r, 0, r.n(input.Limits.Replicas))
+		got, want := compute(t, input), oracle{input}.plan()
+		deleted, updated = max(deleted, len(got.Delete)), max(updated, len(got.Update))
+		got.Notes = nil
+		if strings.TrimSpace(story(got)) != strings.TrimSpace(want) {
+			return "want " + want + ", got " + story(got)
+		}
+		return ""
+	})
+	if deleted < 50 || updated < 50 {
+		t.Errorf("only %d deleted and %d updated at once", deleted, updated)
+	}
+}

@@ -1,9 +1,7 @@
 package scale
 
 import (
-	"cmp"
 	"math"
-	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,13 +27,11 @@ const (
 // standing is what an instance is compared by, read from its pods once. A key that is 0 for all decides nothing.
 type standing struct {
 	keys [keys]int64
-	head int64 // of the keys
 	*member
-	node string
 	// place is the number of the node.
 	place int
-	// sameNode and spread are ranks, the larger the sooner it goes.
-	sameNode, spread int64
+	// spread is a rank, the larger the sooner it goes.
+	spread int64
 }
 
 // newStanding knows what is asked both before updates and before deletions.
@@ -48,7 +44,7 @@ func newStanding(m *member) standing {
 		}
 		k := keysOf(pod)
 		if pods++; pods == 1 {
-			s.keys, s.node = k, pod.Spec.NodeName
+			s.keys = k
 			continue
 		}
 		for i := range k {
@@ -121,34 +117,4 @@ func (s *standing) decides(other *standing) int {
 		}
 	}
 	return keys
-}
-
-// sortStandings compares the keys before the cost, all of them small, in one go: most of the time is spent here.
-func sortStandings(all []*standing) {
-	for _, s := range all {
-		s.head = 0
-		for _, k := range s.keys[:keyCost] {
-			s.head = s.head<<2 | k
-		}
-	}
-	slices.SortFunc(all, func(a, b *standing) int {
-		if a.head != b.head {
-			return cmp.Compare(a.head, b.head)
-		}
-		for i := keyCost; i < keys; i++ {
-			if a.keys[i] != b.keys[i] {
-				return cmp.Compare(a.keys[i], b.keys[i])
-			}
-		}
-		return cmp.Compare(a.Name, b.Name)
-	})
-}
-
-// pointers to the items of a slice are cheaper to sort than the items.
-func pointers[T any](items []T) []*T {
-	out := make([]*T, len(items))
-	for i := range items {
-		out[i] = &items[i]
-	}
-	return out
 }

@@ -53,10 +53,10 @@ func (p *planner) orderUpdates(candidates []*member) {
 	for i, m := range candidates {
 		all[i] = newStanding(m)
 	}
-	sorted := pointers(all)
-	sortStandings(sorted)
-	for i, s := range sorted {
-		candidates[i] = s.member
+	t := tableOf(all)
+	t.sort()
+	for i := range candidates {
+		candidates[i] = t.at(i).member
 	}
 	p.prioritise(candidates)
 }

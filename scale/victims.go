@@ -10,23 +10,24 @@ import (
 // victims are the candidates in the order in which they are to be deleted. others stay; they count where instances
 // share a place.
 func (p *planner) victims(candidates, others []*member) []*standing {
-	all := make([]standing, 0, len(candidates)+len(others))
-	for _, m := range candidates {
-		all = append(all, newStanding(m))
-	}
-	for _, m := range others {
+	all := make([]standing, len(candidates)+len(others))
+	nodes := numbering{}
+	for i, m := range slices.Concat(candidates, others) {
 		s := newStanding(m)
-		s.keys[keyStays] = 1
-		all = append(all, s)
+		s.keys[keyCost] = m.deletionCost()
+		if i >= len(candidates) {
+			s.keys[keyStays] = 1
+		}
+		s.place = nowhere
+		if node := m.node(); node != "" {
+			s.place = nodes.of(node)
+		}
+		all[i] = s
 	}
-	for i := range all {
-		all[i].keys[keyCost] = all[i].deletionCost()
-	}
-	refs := pointers(all)
-	p.rank(slices.Clone(refs))
-	out := refs[:len(candidates)]
-	for _, s := range out {
-		s.keys[keyCrowd] = -s.sameNode
+	t := tableOf(all)
+	p.rank(t, nodes.names)
+	t.keep(len(candidates)) // the others come after them, by the first key
+	for s := range t.sorted() {
 		if len(p.in.SpreadKeys) > 0 {
 			s.keys[keyCrowd] = -s.spread
 		}
@@ -34,8 +35,8 @@ func (p *planner) victims(candidates, others []*member) []*standing {
 			s.keys[keyAvailable] = 1
 		}
 	}
-	sortStandings(out)
-	return out
+	t.sort()
+	return slices.AppendSeq(make([]*standing, 0, len(candidates)), t.sorted())
 }
 
 // rank counts what instances have in common with others. Whether one is available does not matter here, only later,
@@ -43,14 +44,13 @@ func (p *planner) victims(candidates, others []*member) []*standing {
 //
 // With spread keys, an instance counts, for each key, those of its domain that are as good as it or better, so that
 // larger domains shrink first; the more domains a key has, the more it weighs.
-func (p *planner) rank(all []*standing) {
-	nodes := numberNodes(all)
+func (p *planner) rank(t *table, nodes []string) {
 	own := make([]int, len(nodes))
 	for i := range own {
 		own[i] = i
 	}
-	sortStandings(all)
-	countDown(all, own, func(s *standing, left int64) { s.sameNode = left - 1 })
+	t.sort()
+	countDown(t, own, func(s *standing, left int64) { s.keys[keyCrowd] = 1 - left })
 	spread := func(hostname bool) {
 		for _, key := range p.in.SpreadKeys {
 			if (key == corev1.LabelHostname) != hostname {
@@ -58,15 +58,12 @@ func (p *planner) rank(all []*standing) {
 			}
 			domains, n := p.domains(nodes, key)
 			weight := logarithm(uint64(n) + 2)
-			countDown(all, domains, func(s *standing, left int64) { s.spread += left * weight })
+			countDown(t, domains, func(s *standing, left int64) { s.spread += left * weight })
 		}
 	}
 	spread(true) // all of a domain are on one node, so that the node tells nothing
 	if len(p.in.SpreadKeys) > 0 {
-		for _, s := range all {
-			s.keys[keyCrowd] = -s.sameNode
-		}
-		sortStandings(all)
+		t.sort()
 		spread(false)
 	}
 }
@@ -74,53 +71,47 @@ func (p *planner) rank(all []*standing) {
 // nowhere is the number of no node, or no domain.
 const nowhere = -1
 
-// numberNodes gives instances the number of their node.
-func numberNodes(all []*standing) []string {
-	var nodes []string
-	numbers := map[string]int{}
-	for _, s := range all {
-		if s.node == "" {
-			s.place = nowhere
-			continue
+// numbering numbers names from 0 on.
+type numbering struct {
+	names   []string
+	numbers map[string]int
+}
+
+func (n *numbering) of(name string) int {
+	number, known := n.numbers[name]
+	if !known {
+		if n.numbers == nil {
+			n.numbers = map[string]int{}
 		}
-		n, known := numbers[s.node]
-		if !known {
-			n = len(nodes)
-			numbers[s.node] = n
-			nodes = append(nodes, s.node)
-		}
-		s.place = n
+		number = len(n.names)
+		n.numbers[name] = number
+		n.names = append(n.names, name)
 	}
-	return nodes
+	return number
 }
 
 // domains are the numbers of the domains that nodes are in, and how many there are.
 func (p *planner) domains(nodes []string, key string) (of []int, n int) {
 	of = make([]int, len(nodes))
-	numbers := map[string]int{}
+	domains := numbering{}
 	for i, node := range nodes {
 		of[i] = nowhere
 		if domain, ok := p.in.NodeLabels[node][key]; ok {
-			number, known := numbers[domain]
-			if !known {
-				number = len(numbers)
-				numbers[domain] = number
-			}
-			of[i] = number
+			of[i] = domains.of(domain)
 		}
 	}
-	return of, len(numbers)
+	return of, len(domains.names)
 }
 
 // countDown tells, for each instance in a place, how many of that place are left from it on, itself included.
-func countDown(sorted []*standing, places []int, tell func(s *standing, left int64)) {
+func countDown(t *table, places []int, tell func(s *standing, left int64)) {
 	left := make([]int64, len(places))
-	for _, s := range sorted {
+	for s := range t.sorted() {
 		if s.place != nowhere && places[s.place] != nowhere {
 			left[places[s.place]]++
 		}
 	}
-	for _, s := range sorted {
+	for s := range t.sorted() {
 		if s.place != nowhere && places[s.place] != nowhere {
 			place := places[s.place]
 			tell(s, left[place])

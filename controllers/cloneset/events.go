@@ -16,6 +16,8 @@ const (
 	reasonRecreated       = "SuccessfulUpdatePodReCreate"
 	reasonFailedRecreated = "FailedUpdatePodReCreate"
 	reasonScaleUpLimited  = "ScaleUpLimited"
+	reasonCreatedPullJob  = "CreatedImagePullJob"
+	reasonFailedPullJob   = "FailedCreateImagePullJob"
 )
 
 // tell records an event of the set. It comes after the write that it is about.

@@ -56,7 +56,7 @@ func startWith(t *testing.T, o cloneset.Options, wrap func(client.WithWatch) cli
 			t.Fatal(err)
 		}
 	}
-	c := cluster.Start(t, cluster.Options{Scheme: scheme, CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_clonesets.yaml"}})
+	c := cluster.Start(t, cluster.Options{Scheme: scheme, CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_clonesets.yaml", "../../config/crd/bases/apps.kruise.io_imagepulljobs.yaml"}})
 	b := &bench{T: t, client: c.Client, namespace: c.Namespace(t), requests: &requests{}}
 	counted := rest.CopyConfig(c.Config)
 	counted.QPS = -1

@@ -36,6 +36,8 @@ type snapshot struct {
 	claims []*corev1.PersistentVolumeClaim
 	// revisions that are owned, oldest first.
 	revisions []*appsv1.ControllerRevision
+	// jobs that pull images ahead and are not terminating.
+	jobs []*v1beta1.ImagePullJob
 	// nodes by name, where the template spreads pods.
 	nodes map[string]map[string]string
 }
@@ -66,6 +68,9 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	if err := r.observeRevisions(ctx, s); err != nil {
 		return nil, err
 	}
+	if err := r.observeJobs(ctx, s); err != nil {
+		return nil, err
+	}
 	return s, r.observeNodes(ctx, s)
 }
 
@@ -84,7 +89,7 @@ func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
 	for _, pod := range all {
 		switch {
 		case !isOwned(s.set, pod):
-		case pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+		case pod.DeletionTimestamp != nil || isFinished(pod):
 			s.inactive = append(s.inactive, pod)
 		case !s.selector.Matches(labels.Set(pod.Labels)) && s.set.DeletionTimestamp == nil:
 			s.strays = append(s.strays, pod)

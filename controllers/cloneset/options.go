@@ -43,6 +43,11 @@ type Options struct {
 	Resize bool
 	// ResizeInSpec is for API servers before 1.32, which have no subresource for that.
 	ResizeInSpec bool
+	// PreDownload has nodes pull the images of an in-place update ahead, with ImagePullJobs, where these are installed.
+	PreDownload bool
+	// SkipQuiet does not look at a set again when a pod of it changed in nothing that matters to the set, such as the status
+	// of one of its containers. It saves passes, not writes.
+	SkipQuiet bool
 	// MayUpdate is asked before each update of a pod; nil allows all. A refusal comes with its reason, and is asked again
 	// after a second.
 	MayUpdate func(pod *corev1.Pod) (ok bool, why string)

@@ -166,18 +166,18 @@ func (a *act) changeOf(pod *corev1.Pod) (*inplace.Change, error) {
 		return known.change, known.blocked
 	}
 	c := change{}
-	c.change, c.blocked = a.diff(from)
+	c.change, c.blocked = a.diff(from, a.plan.target())
 	a.plan.changes[from] = c
 	return c.change, c.blocked
 }
 
-func (a *act) diff(from string) (*inplace.Change, error) {
-	old, target := a.stored(from), a.stored(a.plan.target())
+func (a *act) diff(from, to string) (*inplace.Change, error) {
+	old, target := a.stored(from), a.stored(to)
 	if old == nil {
 		return nil, fmt.Errorf("the revision %q of the pod is not stored any more", from)
 	}
 	if target == nil {
-		return nil, fmt.Errorf("the revision %s is not stored", a.plan.target())
+		return nil, fmt.Errorf("the revision %s is not stored", to)
 	}
 	only := a.plan.rolling.PodUpdatePolicy == v1beta1.InPlaceOnlyCloneSetPodUpdateStrategyType
 	if a.options.RecreateOnClaimChange && !only && claimsDiffer(old, target) {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
@@ -27,6 +28,7 @@ type Reconciler struct {
 	podWrites      *ledger.Ledger[*corev1.Pod]
 	claimWrites    *ledger.Ledger[*corev1.PersistentVolumeClaim]
 	revisionWrites *ledger.Ledger[*appsv1.ControllerRevision]
+	jobWrites      *ledger.Ledger[*v1beta1.ImagePullJob]
 }
 
 // New makes a Reconciler. The client may read from a cache.
@@ -51,6 +53,7 @@ func (r *Reconciler) keepLedgers() {
 	r.podWrites = ledger.New[*corev1.Pod](r.live(), r.options.Now)
 	r.claimWrites = ledger.New[*corev1.PersistentVolumeClaim](r.live(), r.options.Now)
 	r.revisionWrites = ledger.New[*appsv1.ControllerRevision](r.live(), r.options.Now)
+	r.jobWrites = ledger.New[*v1beta1.ImagePullJob](r.live(), r.options.Now)
 }
 
 // forget drops the writes of a set that is gone.
@@ -58,11 +61,13 @@ func (r *Reconciler) forget(name types.NamespacedName) {
 	r.podWrites.Forget(name)
 	r.claimWrites.Forget(name)
 	r.revisionWrites.Forget(name)
+	r.jobWrites.Forget(name)
 }
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=clonesets,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=clonesets/status,verbs=patch
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=clonesets/finalizers,verbs=update
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=imagepulljobs,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=pods/resize,verbs=patch
@@ -80,7 +85,19 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	if r.options.Recorder == nil {
 		r.options.Recorder = mgr.GetEventRecorderFor(controllerName) //nolint:staticcheck // the newer API does not tell the source
 	}
-	for _, object := range []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &appsv1.ControllerRevision{}} {
+	kinds := []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &appsv1.ControllerRevision{}}
+	if r.options.PreDownload {
+		switch there, err := isInstalled(mgr.GetRESTMapper(), "ImagePullJob"); {
+		case err != nil:
+			return err
+		case !there:
+			mgr.GetLogger().Info("no images are pulled ahead: ImagePullJobs are not installed", "controller", controllerName)
+			r.options.PreDownload = false
+		default:
+			kinds = append(kinds, &v1beta1.ImagePullJob{})
+		}
+	}
+	for _, object := range kinds {
 		if err := owned.Index(ctx, mgr.GetFieldIndexer(), object); err != nil {
 			return fmt.Errorf("index %T: %w", object, err)
 		}
@@ -91,7 +108,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).
 		For(&v1beta1.CloneSet{}).
-		Watches(&corev1.Pod{}, owned.By(v1beta1.GroupVersion.Group, kind)).
+		Watches(&corev1.Pod{}, owned.By(v1beta1.GroupVersion.Group, kind), builder.WithPredicates(r.options.podEvents())).
 		Watches(&corev1.PersistentVolumeClaim{}, owned.By(v1beta1.GroupVersion.Group, kind)).
 		WithOptions(o).
 		Complete(r)
@@ -116,6 +133,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := a.revise(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
+	ahead := a.preDownload(ctx)
 	if s.set.DeletionTimestamp == nil {
 		a.lead(ctx)
 		a.explain(ctx)
@@ -123,7 +141,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := a.report(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
-	err = errors.Join(a.scaleErr, a.updateErr, a.trim(ctx))
+	err = errors.Join(a.scaleErr, a.updateErr, ahead, a.trim(ctx))
 	if err != nil {
 		return ctrl.Result{}, err
 	}

@@ -83,11 +83,8 @@ func when(is bool, n *int32) *int32 {
 
 // isReady is ready to serve, whatever its hooks say.
 func isReady(pod *corev1.Pod) bool {
-	if pod.Status.Phase != corev1.PodRunning {
-		return false
-	}
-	ready, updating := lifecycle.ConditionOf(pod, corev1.PodReady), lifecycle.ConditionOf(pod, pub.InPlaceUpdateReady)
-	return ready != nil && ready.Status == corev1.ConditionTrue && (updating == nil || updating.Status == corev1.ConditionTrue)
+	updating := lifecycle.ConditionOf(pod, pub.InPlaceUpdateReady)
+	return pod.Status.Phase == corev1.PodRunning && conditionIs(pod, corev1.PodReady) && (updating == nil || updating.Status == corev1.ConditionTrue)
 }
 
 // conclude sets the conditions.

@@ -27,6 +27,7 @@ func budgets() []budget {
 		{path: "lifecycle", allowed: kube(), most: 70},
 		{path: "revision", allowed: kube(), most: 70},
 		{path: "scale", allowed: kube(), most: 70},
+		{path: "imagepull", allowed: kube(), most: 70},
 	}
 }
 

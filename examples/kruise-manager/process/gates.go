@@ -11,6 +11,7 @@ import (
 // read are the gates that something reads, or from which others follow.
 func read() []gates.Gate {
 	return []gates.Gate{
+		gates.CloneSetEventHandlerOptimization,
 		gates.CloneSetPartitionRollback,
 		gates.CloneSetShortHash,
 		gates.DefaultHostNetworkHostPortsInPodTemplates,
@@ -19,6 +20,7 @@ func read() []gates.Gate {
 		gates.InPlaceWorkloadVerticalScaling,
 		gates.KruiseDaemon,
 		gates.PodWebhook,
+		gates.PreDownloadImageForInPlaceUpdate,
 		gates.PreparingUpdateAsUpdate,
 		gates.RecreatePodWhenChangeVCTInCloneSetGate,
 		gates.ResourcesDeletionProtection,
@@ -35,6 +37,8 @@ func cloneSets(g gates.Gates) cloneset.Options {
 		RecreateOnClaimChange:    g.On(gates.RecreatePodWhenChangeVCTInCloneSetGate),
 		NoDaemon:                 !g.On(gates.InPlaceUpdateEnvFromMetadata),
 		Resize:                   g.On(gates.InPlaceWorkloadVerticalScaling),
+		PreDownload:              g.On(gates.PreDownloadImageForInPlaceUpdate),
+		SkipQuiet:                g.On(gates.CloneSetEventHandlerOptimization),
 	}
 }
 
