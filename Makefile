@@ -25,6 +25,9 @@ TESTFLAGS ?=
 
 CLUSTER := go run ./test/cluster/cmd/cluster
 
+# Flags for the demo: DEMOFLAGS=-keep leaves its cluster up until Ctrl-C.
+DEMOFLAGS ?=
+
 # What the image of the manager is called in the registry of the real nodes.
 IMG ?= kruisekit/kruise-manager:dev
 
@@ -33,6 +36,13 @@ IMG ?= kruisekit/kruise-manager:dev
 .PHONY: help
 help: ## List these targets
 	@awk -F':.*## ' '/^##@ /{print substr($$0, 5) ":"} /^[a-z0-9-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##@ Look
+
+.PHONY: demo
+demo: ## See a rollout in place beside that of a Deployment, in a cluster of its own (DEMOFLAGS=-keep: and play with it)
+	@go build -o bin/demo ./test/demo
+	exec bin/demo $(DEMOFLAGS)
 
 ##@ Write
 

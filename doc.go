@@ -40,6 +40,7 @@
 //
 //   - [github.com/kruisekit/kruisekit/test/cluster]: a real API server, simulated nodes or real nodes, for tests.
 //   - [github.com/kruisekit/kruisekit/test/standin]: pods that run where there is an API server alone.
+//   - [github.com/kruisekit/kruisekit/test/demo]: a rollout to look at, in a cluster that comes and goes with it.
 //
 // Imports point down only: api knows nothing of the rest, and nothing imports the test grounds but tests.
 // A package that decides takes values and gives a plan; it imports neither a client nor a clock. More of them come

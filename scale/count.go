@@ -31,6 +31,7 @@ func (p *planner) planCount() {
 	}
 	if p.idle() {
 		p.updateCount()
+		p.noteKept(p.members)
 	}
 }
 

@@ -163,7 +163,7 @@ func TestComputePreparing(t *testing.T) {
 			t.Errorf("%s: want %q, got %q", why, want, got)
 		}
 	}
-	step("the held one is the one to update", "update 00O (Hooked)")
+	step("the held one is the one to update", "update 00O (Hooked Partition)")
 	input.Instances = all[:1]
 	step("the other is deleted, and comes back old", "create ")
 	input.Instances = all

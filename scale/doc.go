@@ -60,7 +60,7 @@
 //     instance whose slot is not wanted.
 //   - A plan creates or deletes or updates. Updates wait until there is nothing to create or delete, unless that is
 //     limited to nothing.
-//   - A converged workload has an empty plan. Whoever waits is noted, and RequeueAfter is set where only time is
+//   - A converged workload has an empty plan, but for the note of what the partition keeps. Whoever waits is noted, and RequeueAfter is set where only time is
 //     missing.
 //   - Integer arithmetic only: 14% of 50 is 7, and every machine chooses the same victims.
 //

@@ -66,6 +66,7 @@ func ExampleCompute() {
 	// Output:
 	// update a
 	// UpdateLimited - 1 instance waits to be updated (unavailable: 1, at most: 1)
+	// Partition - 1 instance waits at the old revision, as the partition says
 	// delete a
 	// ScaleIn a too many, and nothing but its name tells it apart
 }
@@ -107,6 +108,7 @@ func ExampleCompute_slots() {
 	// again in 10s
 	// update db-3
 	// UpdateLimited - 1 instance waits to be updated (unavailable: 1, at most: 1)
+	// Partition - 2 instances wait at the old revision, as the partition says
 	// again in 10s
 }
 

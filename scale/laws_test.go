@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -71,17 +72,50 @@ func TestComputeGroups(t *testing.T) {
 // silent says whether there is something to wait for that no note tells.
 func silent(input scale.Input, plan scale.Plan) string {
 	planned := len(plan.Restore) + len(plan.Create) + len(plan.Delete) + len(plan.Update)
+	notes, kept := slices.Clone(plan.Notes), ""
+	if i := slices.IndexFunc(notes, isPartition); i >= 0 {
+		kept = notes[i].Text
+		notes = slices.Delete(notes, i, i+1)
+	}
+	want := keptOf(input)
+	if len(plan.Restore)+len(plan.Create)+len(plan.Delete) > 0 {
+		want = "" // that comes first
+	}
+	if !strings.HasPrefix(kept, want) || (kept == "") != (want == "") || slices.ContainsFunc(notes, isPartition) {
+		return fmt.Sprintf("the partition keeps %q, and the plan says %q", want, kept)
+	}
 	switch {
-	case planned > 0 || len(plan.Notes) > 0 || input.KeepCount:
+	case planned > 0 || len(notes) > 0 || input.KeepCount:
 	case plan.RequeueAfter > 0:
 		return "it waits for time, and does not say so"
 	case !converged(input):
 		return "it waits, and does not say for what"
 	}
-	if converged(input) && (planned > 0 || len(plan.Notes) > 0 || plan.RequeueAfter > 0 || plan.Difference != scale.Difference{}) {
+	if converged(input) && (planned > 0 || len(notes) > 0 || plan.RequeueAfter > 0 || plan.Difference != scale.Difference{}) {
 		return fmt.Sprintf("converged, and there is something to do: %+v", plan)
 	}
 	return ""
+}
+
+func isPartition(n scale.Note) bool { return n.Code == scale.NotePartition }
+
+// keptOf is what a plan has to say first of the old instances that are to stay; nothing where there is none.
+func keptOf(input scale.Input) string {
+	n := int32(0)
+	for _, i := range input.Instances {
+		at := slices.Index(input.Slots, i.Name)
+		ordered := input.Slots != nil && input.Priority == nil
+		if !i.Updated && !i.Doomed && !leaving(i) && !i.Terminating && (input.Slots == nil || at >= 0) && (!ordered || at < int(input.Limits.Partition)) {
+			n++
+		}
+	}
+	switch n = min(n, input.Limits.Partition); {
+	case n <= 0:
+		return ""
+	case n == 1:
+		return "1 instance waits "
+	}
+	return fmt.Sprintf("%d instances wait ", n)
 }
 
 // converged says that nothing is left to do, with updates and scaling on.

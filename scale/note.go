@@ -36,6 +36,9 @@ const (
 	NotePaused = "Paused"
 	// NoteOnDelete says that instances are not updated because the user deletes them for that.
 	NoteOnDelete = "OnDelete"
+	// NotePartition says how many instances the partition keeps at the old revision. It is said also where nothing is left
+	// to do: whoever looks at a rollout that stands still wants to know why it does.
+	NotePartition = "Partition"
 	// NoteNotAvailable says that there is nothing to do but wait until instances are available.
 	NoteNotAvailable = "NotAvailable"
 	// NotePriorityIgnored says that a part of the priority strategy cannot be read.
@@ -54,6 +57,17 @@ func (p *planner) noteWaiting(code string, n int, why string) {
 	case n > 1:
 		p.note(code, "", fmt.Sprintf("%d instances wait %s", n, why))
 	}
+}
+
+// noteKept notes how many of some instances the partition keeps, if it keeps any.
+func (p *planner) noteKept(among []*member) {
+	old := 0
+	for _, m := range among {
+		if m != nil && !m.Updated && !m.leaving && !m.Doomed && !m.Terminating {
+			old++
+		}
+	}
+	p.noteWaiting(NotePartition, min(old, int(p.in.Limits.Partition)), "at the old revision, as the partition says")
 }
 
 // spent tells where a budget stands.

@@ -57,9 +57,15 @@ func (s *slotted) planSlots() {
 			s.deleteSlots()
 		}
 	}
-	if s.idle() {
-		s.updateSlots()
+	if !s.idle() {
+		return
 	}
+	s.updateSlots()
+	kept := s.wanted
+	if !s.unordered() {
+		kept = kept[:s.in.Limits.Partition]
+	}
+	s.noteKept(kept)
 }
 
 // restoreSlots takes back deletions of instances whose slot is wanted again. Those of a revision that is to go are

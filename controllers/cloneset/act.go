@@ -30,8 +30,9 @@ type act struct {
 	// after is when to look again at the latest; zero for never.
 	after time.Duration
 
-	// mu guards what writes at the same time share: after, the snapshot's pods, the plan's changes.
+	// mu guards what writes at the same time share: after, notes, the snapshot's pods, the plan's changes.
 	mu    sync.Mutex
+	notes []scale.Note
 	index map[types.UID]int
 }
 
@@ -173,6 +174,7 @@ func (a *act) idle(pod *corev1.Pod) bool {
 
 // awaitGrace asks to look again when a grace period ends: nothing else will tell.
 func (a *act) awaitGrace(action inplace.Action) {
+	a.noteWaits(action)
 	if action.Verdict == inplace.DoWait && len(action.Notes) > 0 && action.Notes[0].Code == inplace.NoteGrace {
 		a.wake(action.After)
 	}
@@ -200,7 +202,8 @@ func (a *act) update(ctx context.Context) error {
 	var allowed []*corev1.Pod
 	for _, instance := range a.plan.scale.Update {
 		if a.options.MayUpdate != nil {
-			if ok, _ := a.options.MayUpdate(instance.Pods[0]); !ok {
+			if ok, why := a.options.MayUpdate(instance.Pods[0]); !ok {
+				a.note(scale.Note{Code: NoteRefused, Object: instance.Name, Text: why})
 				a.wake(time.Second)
 				break
 			}

@@ -1,14 +1,17 @@
 package cloneset
 
 import (
+	"context"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/inplace"
+	"github.com/kruisekit/kruisekit/scale"
 )
 
 // Options of a Reconciler. The zero value behaves as the reference does with its default feature gates.
@@ -48,6 +51,10 @@ type Options struct {
 	// MayUpdate is asked before each update of a pod; nil allows all. A refusal comes with its reason, and is asked again
 	// after a second.
 	MayUpdate func(pod *corev1.Pod) (ok bool, why string)
+	// Explain is told at each pass, after its writes, why the plan is as it is and what pods wait for: for logs, traces and
+	// screens. The context is that of the pass. A rollout that stands still says the same again at its next pass, and one
+	// that has nothing to say gives no notes. It holds up the pass as long as it takes. Nil is told nothing.
+	Explain func(ctx context.Context, set types.NamespacedName, notes []scale.Note)
 }
 
 func (o Options) withDefaults() Options {

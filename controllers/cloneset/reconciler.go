@@ -136,6 +136,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	ahead := a.preDownload(ctx)
 	if s.set.DeletionTimestamp == nil {
 		a.lead(ctx)
+		a.explain(ctx)
 	}
 	if err := a.report(ctx); err != nil {
 		return ctrl.Result{}, err

@@ -12,6 +12,7 @@ import (
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/revision"
+	"github.com/kruisekit/kruisekit/scale"
 )
 
 // updatePod moves one pod to the target: in place where the policy and the change allow it, else by a new pod.
@@ -27,6 +28,7 @@ func (a *act) updatePod(ctx context.Context, pod *corev1.Pod) error {
 			a.tell(corev1.EventTypeWarning, reasonFailedInPlace, "failed to update pod %s in-place: %v", pod.Name, blocked)
 			return err
 		}
+		a.note(scale.Note{Code: NoteNotInPlace, Object: pod.Name, Text: blocked.Error()})
 		return a.recreate(ctx, pod)
 	}
 	situation := a.situation(pod)

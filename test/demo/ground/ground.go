@@ -1,0 +1,201 @@
+// Package ground is where the demo plays: a control plane of its own with nodes that exist only in the API, the kinds of
+// kruisekit, and its reconcilers in this process.
+//
+// When not to use it: in tests, which have test/cluster.
+package ground
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/kruisekit/kruisekit/config/crd"
+	"github.com/kruisekit/kruisekit/controllers"
+	"github.com/kruisekit/kruisekit/test/cluster/binaries"
+	"github.com/kruisekit/kruisekit/test/cluster/plane"
+	"github.com/kruisekit/kruisekit/test/cluster/simulated"
+)
+
+// Options of a ground. Dir and AuditPolicy are required.
+type Options struct {
+	// Dir takes all that is written, and must not exist or be empty.
+	Dir string
+	// Nodes is how many there are.
+	Nodes int
+	// ContainerStart is how long a container takes to start, in a new pod as in one that stays.
+	ContainerStart time.Duration
+	// AuditPolicy says what the API server writes into the file Audit.
+	AuditPolicy string
+	// Say is told what is done, where that takes time.
+	Say io.Writer
+}
+
+// Ground is a running cluster. Whoever starts one stops it.
+type Ground struct {
+	// Config authenticates as an administrator. Copy it before changing it.
+	Config *rest.Config
+	// Scheme knows the kinds of Kubernetes and of kruisekit.
+	Scheme *runtime.Scheme
+	// Kubeconfig and Audit are files: for an administrator, and the API server's audit log.
+	Kubeconfig, Audit string
+	// Path has kubectl, in the form of $PATH.
+	Path string
+
+	plane *plane.Plane
+	nodes *simulated.Nodes
+}
+
+// Start brings it up. When it fails nothing is left running. The context bounds the start alone.
+func Start(ctx context.Context, o Options) (g *Ground, err error) {
+	programs, path, err := build(ctx, o.Say)
+	if err != nil {
+		return nil, err
+	}
+	g = &Ground{Audit: filepath.Join(o.Dir, "audit.log"), Path: path}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, g.Stop())
+			g = nil
+		}
+	}()
+	if err := g.startPlane(ctx, o, programs); err != nil {
+		return g, err
+	}
+	if err := g.connect(); err != nil {
+		return g, err
+	}
+	g.nodes, err = simulated.Start(ctx, simulated.Config{
+		Kwok: programs["kwok"], Kubeconfig: g.Kubeconfig, Dir: filepath.Join(o.Dir, "nodes"), Nodes: o.Nodes, Bound: true,
+		StartDelay: o.ContainerStart, RestartDelay: o.ContainerStart,
+	})
+	if err != nil {
+		return g, fmt.Errorf("start nodes: %w", err)
+	}
+	return g, g.install()
+}
+
+// Stop takes everything down.
+func (g *Ground) Stop() error {
+	var failures []error
+	if g.nodes != nil {
+		failures = append(failures, g.nodes.Stop())
+	}
+	if g.plane != nil {
+		failures = append(failures, g.plane.Stop())
+	}
+	return errors.Join(failures...)
+}
+
+// While gives a context that also ends when a program of the cluster does; its cause says so.
+func (g *Ground) While(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-g.plane.Done():
+			cancel(errors.New("a program of the control plane has ended; its log says why"))
+		case <-g.nodes.Done():
+			cancel(errors.New("the simulated nodes have ended; their log says why"))
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// build builds the programs where they are missing.
+func build(ctx context.Context, say io.Writer) (programs map[string]string, path string, err error) {
+	store, err := binaries.Open()
+	if err != nil {
+		return nil, "", err
+	}
+	names, err := binaries.Programs(binaries.Simulated)
+	if err != nil {
+		return nil, "", err
+	}
+	if _, err := store.Paths(binaries.Simulated); errors.Is(err, binaries.ErrMissing) {
+		fmt.Fprintf(say, "The first time, %s are built from their Go modules. That takes minutes;\nthe next time they are in %s.\n",
+			strings.Join(names, ", "), filepath.Join(store.Dir, "bin"))
+	}
+	if err := store.Build(ctx, binaries.Simulated, say); err != nil {
+		return nil, "", fmt.Errorf("build the cluster: %w", err)
+	}
+	if programs, err = store.Paths(binaries.Simulated); err != nil {
+		return nil, "", err
+	}
+	path, err = store.SearchPath(binaries.ControlPlane)
+	return programs, path, err
+}
+
+func (g *Ground) startPlane(ctx context.Context, o Options, programs map[string]string) error {
+	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
+		return fmt.Errorf("make directory: %w", err)
+	}
+	policy := filepath.Join(o.Dir, "audit.yaml")
+	if err := os.WriteFile(policy, []byte(o.AuditPolicy), 0o600); err != nil {
+		return fmt.Errorf("write audit policy: %w", err)
+	}
+	var err error
+	g.plane, err = plane.Start(ctx, plane.Config{
+		Dir: filepath.Join(o.Dir, "plane"), Programs: programs, Controllers: true, Bound: true,
+		APIServerFlags: []string{"--audit-policy-file=" + policy, "--audit-log-path=" + g.Audit},
+	})
+	if err != nil {
+		return fmt.Errorf("start control plane: %w", err)
+	}
+	g.Kubeconfig = g.plane.Kubeconfig
+	return nil
+}
+
+func (g *Ground) connect() error {
+	config, err := clientcmd.BuildConfigFromFlags("", g.Kubeconfig)
+	if err != nil {
+		return fmt.Errorf("read kubeconfig: %w", err)
+	}
+	config.QPS = -1 // the API server's own priority and fairness suffices
+	config.WarningHandler = rest.NoWarnings{}
+	options, err := controllers.ManagerOptions()
+	if err != nil {
+		return err
+	}
+	g.Config, g.Scheme = config, options.Scheme
+	return nil
+}
+
+// install installs the kinds in their storage version, which needs no webhook.
+func (g *Ground) install() error {
+	kinds, err := crd.Hub()
+	if err != nil {
+		return err
+	}
+	if _, err := envtest.InstallCRDs(g.Config, envtest.CRDInstallOptions{CRDs: kinds, Scheme: g.Scheme, MaxTime: time.Minute}); err != nil {
+		return fmt.Errorf("install CRDs: %w", err)
+	}
+	return nil
+}
+
+// Client reads what it watches in a namespace, and writes under a name of its own, until the context ends.
+func (g *Ground) Client(ctx context.Context, agent, namespace string) (client.Client, error) {
+	config := rest.CopyConfig(g.Config)
+	config.UserAgent = agent
+	c, err := cluster.New(config, func(o *cluster.Options) {
+		o.Scheme = g.Scheme
+		o.Cache.DefaultNamespaces = map[string]cache.Config{namespace: {}}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	go func() { _ = c.Start(ctx) }() // reads say what is wrong with it
+	return c.GetClient(), nil
+}

@@ -1,0 +1,141 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kruisekit/kruisekit/scale"
+	"github.com/kruisekit/kruisekit/test/demo/screen"
+)
+
+// linger is how long a reason can be read at least: a pass may follow the other within milliseconds.
+const linger = 700 * time.Millisecond
+
+// Notes is what a reconciler says of its last passes, made short enough to be shown.
+type Notes struct {
+	// Now is the clock.
+	Now func() time.Time
+
+	mu    sync.Mutex
+	pass  int
+	heard []heard // in the order in which their codes came up first
+}
+
+// heard is what was said under one code, when, and in which pass.
+type heard struct {
+	code  string
+	texts []string
+	at    time.Time
+	pass  int
+}
+
+// Hear takes the notes of a pass, as cloneset.Options.Explain gives them.
+func (n *Notes) Hear(_ context.Context, _ types.NamespacedName, notes []scale.Note) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.pass++
+	var all []heard
+	for _, g := range grouped(notes) {
+		g.at, g.pass = n.Now(), n.pass
+		all = append(all, g)
+	}
+	for _, old := range n.heard {
+		if n.Now().Sub(old.at) >= linger {
+			continue
+		}
+		if !contains(all, old.code) {
+			all = append(all, old)
+		}
+	}
+	n.heard = inOrder(all, n.heard)
+}
+
+// at gives what was heard lately, or, of a rollout that has come to its end, what the last pass has said.
+func (n *Notes) at(end bool) []screen.Note {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var shown []screen.Note
+	for _, h := range n.heard {
+		if h.pass == n.pass || !end && n.Now().Sub(h.at) < linger {
+			for _, text := range h.texts {
+				shown = append(shown, screen.Note{Code: h.code, Text: text})
+			}
+		}
+	}
+	return shown
+}
+
+// forget begins anew.
+func (n *Notes) forget() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.heard = nil
+}
+
+// seen are codes of notes that say nothing which the numbers of pods do not say.
+func seen(note scale.Note) bool {
+	return note.Code == scale.NoteNotAvailable || note.Code == scale.NoteChosen
+}
+
+// grouped says once what is said of many pods.
+func grouped(notes []scale.Note) []heard {
+	var all []heard
+	notes = slices.DeleteFunc(slices.Clone(notes), seen)
+	counts := map[[2]string]int{}
+	for _, note := range notes {
+		counts[[2]string{note.Code, note.Text}]++
+	}
+	for _, note := range notes {
+		id := [2]string{note.Code, note.Text}
+		n := counts[id]
+		if n == 0 {
+			continue // said
+		}
+		counts[id] = 0
+		text := note.Text
+		switch {
+		case note.Object != "" && n == 1:
+			text = "1 pod: " + text
+		case note.Object != "":
+			text = fmt.Sprintf("%d pods: %s", n, text)
+		}
+		if last := len(all) - 1; last >= 0 && all[last].code == note.Code {
+			all[last].texts = append(all[last].texts, text)
+			continue
+		}
+		all = append(all, heard{code: note.Code, texts: []string{text}})
+	}
+	return all
+}
+
+// inOrder keeps the order of before, so that lines do not jump; what is new comes last.
+func inOrder(all, before []heard) []heard {
+	var sorted []heard
+	for _, old := range before {
+		for _, h := range all {
+			if h.code == old.code {
+				sorted = append(sorted, h)
+			}
+		}
+	}
+	for _, h := range all {
+		if !contains(before, h.code) {
+			sorted = append(sorted, h)
+		}
+	}
+	return sorted
+}
+
+func contains(all []heard, code string) bool {
+	for _, h := range all {
+		if h.code == code {
+			return true
+		}
+	}
+	return false
+}

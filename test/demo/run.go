@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/kruisekit/kruisekit/controllers/cloneset"
+	"github.com/kruisekit/kruisekit/test/demo/ground"
+	"github.com/kruisekit/kruisekit/test/demo/rollout"
+	"github.com/kruisekit/kruisekit/test/demo/screen"
+	"github.com/kruisekit/kruisekit/test/demo/writes"
+)
+
+const (
+	nodes    = 5
+	replicas = 30
+	// containerStart is what a container takes to start: long enough to be seen.
+	containerStart = time.Second
+	// reading is how long a live screen stands still after each step.
+	reading = 2 * time.Second
+)
+
+const explanation = `
+kept     pods with the same UID as before: same node, same address, same volumes
+seconds  until all changed pods are available. Both may have 6 of 30 unavailable,
+         and make none beyond 30. A simulated node starts any container in %s; on
+         a real one a new pod also gets its network, its volumes and its images.
+writes   per changed pod, counted in the API server's audit log, events apart:
+         of the controllers (kruisekit's, or those of Deployments and ReplicaSets)
+         to pods and to other objects, and of scheduler and (simulated) kubelets.
+         Neither side is throttled here, so both write more statuses than usual.
+`
+
+const usage = `
+The cluster is up, with kruisekit's reconcilers of CloneSets running in this process (no webhooks). In another shell:
+
+  export KUBECONFIG=%s PATH=%s:$PATH
+  kubectl -n %s get clonesets,deployments
+  kubectl -n %[3]s get pods -l app=web -o wide
+  kubectl -n %[3]s describe clone web
+  kubectl -n %[3]s patch clone web --type=json -p '[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"web:3"}]'
+
+Whoever has no kubectl gets the one in that PATH. Ctrl-C takes everything down.
+`
+
+// run is the demo from the beginning to the end. Whatever happens, nothing is left running.
+func run(ctx context.Context, o options) (err error) {
+	dir, err := os.MkdirTemp("", "kruisekit-demo-")
+	if err != nil {
+		return fmt.Errorf("make directory: %w", err)
+	}
+	defer func() {
+		if err == nil || ctx.Err() != nil {
+			err = errors.Join(err, os.RemoveAll(dir))
+		} else {
+			err = fmt.Errorf("%w\nthe logs are in %s", err, dir)
+		}
+	}()
+	log, err := os.Create(filepath.Join(dir, "manager.log"))
+	if err != nil {
+		return fmt.Errorf("make log: %w", err)
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	logger := logr.FromSlogHandler(slog.NewTextHandler(log, nil))
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
+
+	began := time.Now()
+	fmt.Fprintf(o.out, "Starting etcd, a Kubernetes control plane and %d simulated nodes ...\n", nodes)
+	g, err := ground.Start(ctx, ground.Options{
+		Dir: filepath.Join(dir, "cluster"), Nodes: nodes, ContainerStart: containerStart,
+		AuditPolicy: writes.Policy(rollout.Namespace), Say: o.out,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.Stop()) }()
+	fmt.Fprintf(o.out, "up after %.1f s\n\n", time.Since(began).Seconds())
+	running, cancel := g.While(ctx)
+	defer cancel()
+	notes := &rollout.Notes{Now: time.Now}
+	stop, err := g.Manage(running, ground.Management{
+		Agent: rollout.Manager, Log: logger, CloneSet: cloneset.Options{Explain: notes.Hear},
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	if err := show(running, o, g, notes); err != nil {
+		return err
+	}
+	if o.keep {
+		fmt.Fprintf(o.out, usage, g.Kubeconfig, g.Path, rollout.Namespace)
+		<-running.Done()
+		if ctx.Err() == nil {
+			return context.Cause(running)
+		}
+	}
+	return nil
+}
+
+// show plays the story and sums it up.
+func show(ctx context.Context, o options, g *ground.Ground, notes *rollout.Notes) (err error) {
+	client, err := g.Client(ctx, rollout.Owner, rollout.Namespace)
+	if err != nil {
+		return err
+	}
+	play := &rollout.Play{Client: client, Notes: notes, Replicas: replicas, Screen: &screen.Lines{Out: o.out}}
+	if o.live {
+		live := &screen.Live{Out: o.out, Style: o.style}
+		defer func() { err = errors.Join(err, live.Close()) }()
+		play.Screen, play.Pause = live, reading
+	}
+	rows, err := play.Run(ctx)
+	if err != nil {
+		return err
+	}
+	if err := rollout.CountWrites(ctx, g.Audit, rows); err != nil {
+		return err
+	}
+	fmt.Fprintln(o.out)
+	fmt.Fprint(o.out, screen.Summary(rollout.Summary(rows), o.style()))
+	fmt.Fprintf(o.out, explanation, containerStart)
+	return rollout.Check(rows)
+}

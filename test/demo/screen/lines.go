@@ -1,0 +1,60 @@
+package screen
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// rare is how much time there is at least between two lines about a workload that is under way.
+const rare = 2 * time.Second
+
+// Lines writes a line where something has changed: for logs and pipes.
+type Lines struct {
+	Out io.Writer
+
+	step int
+	said map[string]said
+}
+
+type said struct {
+	text string
+	at   time.Duration
+	done bool
+}
+
+// Draw writes what is new. Of what changes all the time it writes now and then.
+func (l *Lines) Draw(f Frame) error {
+	var b strings.Builder
+	if f.Step != l.step {
+		l.step, l.said = f.Step, map[string]said{}
+		fmt.Fprintf(&b, "[%d/%d] %s\n", f.Step, f.Steps, f.Title)
+	}
+	for _, w := range f.Workloads {
+		text, last := w.line(), l.said[w.Name]
+		now := said{text: text, at: f.Elapsed, done: w.Took > 0}
+		if last.text == text || last.text != "" && now.done == last.done && f.Elapsed-last.at < rare {
+			continue
+		}
+		l.said[w.Name] = now
+		fmt.Fprintf(&b, "%7s  %s\n", seconds(f.Elapsed), text)
+	}
+	_, err := io.WriteString(l.Out, b.String())
+	return err
+}
+
+// line is a workload in one line.
+func (w Workload) line() string {
+	parts := []string{w.sum()}
+	for _, r := range w.Revisions {
+		parts = append(parts, r.Name+": "+strings.TrimSpace(r.numbers()))
+	}
+	if w.Idle || w.Took > 0 {
+		parts = append(parts, w.state())
+	}
+	for _, n := range w.Notes {
+		parts = append(parts, n.Code+": "+n.Text)
+	}
+	return pad(w.Name, label) + strings.Join(parts, "; ")
+}

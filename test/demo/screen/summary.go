@@ -1,0 +1,79 @@
+package screen
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Change is what several workloads have done about one change.
+type Change struct {
+	Title string
+	Rows  []Row
+}
+
+// Row is what one workload has done.
+type Row struct {
+	Name string
+	// Pods there were before, and Kept those that are still there.
+	Pods, Kept int
+	// Restarted are containers that restarted in kept pods, and Started those of new pods.
+	Restarted, Started int
+	Took               time.Duration
+	// Changed pods, and how many writes that took: of the controllers to pods and to all else, and of the scheduler and the
+	// kubelets.
+	Changed, OnPods, OnOthers, OfNodes int
+}
+
+const heads = `                           pods     containers          API writes per pod
+                           kept  restarted  new seconds  pods other nodes   all
+`
+
+// perPod are writes as some of each changed pod.
+func (r Row) perPod(writes int) float64 { return float64(writes) / float64(max(r.Changed, 1)) }
+
+// Summary is a table of changes, or, where there is no room for one, a list.
+func Summary(changes []Change, s Style) string {
+	s = s.withDefaults()
+	var b strings.Builder
+	add := func(text string, c colour) { b.WriteString(line{{text, c}}.cut(len(text), s.Colours) + "\n") }
+	wide := true
+	for text := range strings.Lines(heads) {
+		wide = wide && len(text)-1 <= s.Width
+	}
+	for text := range strings.Lines(heads) {
+		if wide {
+			add(strings.TrimSuffix(text, "\n"), dim)
+		}
+	}
+	for _, c := range changes {
+		add(c.Title, bold)
+		for _, r := range c.Rows {
+			if wide {
+				add(r.columns(), plain)
+				continue
+			}
+			for _, text := range r.list() {
+				add(text, plain)
+			}
+		}
+	}
+	return b.String()
+}
+
+func (r Row) columns() string {
+	return fmt.Sprintf("  %-21s%2d of %2d %10d %4d %7.1f %5.1f %5.1f %5.1f %5.1f",
+		r.Name, r.Kept, r.Pods, r.Restarted, r.Started, r.Took.Seconds(),
+		r.perPod(r.OnPods), r.perPod(r.OnOthers), r.perPod(r.OfNodes), r.perPod(r.OnPods+r.OnOthers+r.OfNodes))
+}
+
+func (r Row) list() []string {
+	return []string{
+		"  " + r.Name,
+		fmt.Sprintf("    %d of %d pods kept", r.Kept, r.Pods),
+		fmt.Sprintf("    containers: %d restarted, %d new", r.Restarted, r.Started),
+		"    " + seconds(r.Took),
+		fmt.Sprintf("    writes: %.1f + %.1f + %.1f = %.1f", r.perPod(r.OnPods), r.perPod(r.OnOthers), r.perPod(r.OfNodes),
+			r.perPod(r.OnPods+r.OnOthers+r.OfNodes)),
+	}
+}

@@ -1,0 +1,68 @@
+package writes_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kruisekit/kruisekit/test/demo/writes"
+)
+
+// logged is one line of an audit log.
+func logged(second int, user, agent, resource, name string) string {
+	return fmt.Sprintf(`{"kind":"Event","stage":"ResponseComplete","verb":"patch","user":{"username":%q},"userAgent":%q,`+
+		`"objectRef":{"resource":%q,"namespace":"demo","name":%q,"subresource":"status"},"requestReceivedTimestamp":"2030-01-01T12:00:%02d.000000Z"}`,
+		user, agent, resource, name, second)
+}
+
+func TestTurns(t *testing.T) {
+	log := strings.Join([]string{
+		strings.Replace(logged(1, "admin", "demo", "clonesets", "web"), "patch", "create", 1),
+		logged(2, "admin", "manager", "pods", "web-1"),
+		logged(3, "system:kube-scheduler", "kube-scheduler", "pods", "web-1"),
+		logged(9, "admin", "manager", "clonesets", "web"),
+		logged(8, "admin", "kwok", "pods", "web-1"),
+		logged(5, "admin", "demo", "clonesets", "web"), // changed; the log is out of order
+		logged(6, "admin", "manager", "pods", "web-1"),
+		logged(7, "replicasets", "kcm", "pods", ""),
+		logged(7, "replicasets", "kcm", "replicasets", "plain-5d"),
+		logged(7, "admin", "kwok", "pods", "plain-5d-1"),
+		logged(7, "admin", "kwok", "pods", "webbing-1"),
+		logged(10, "admin", "demo", "deployments", "plain"),
+	}, "\n") + "\n" + `{"requestReceived`
+	entries, err := writes.Read(strings.NewReader(log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		why  string
+		side writes.Side
+		want []writes.Count
+	}{
+		"by agent": {
+			"the manager shares its user with others",
+			writes.Side{Resource: "clonesets", Name: "web", Agents: []string{"manager"}, Owner: "demo"},
+			[]writes.Count{{Pods: 1, Nodes: 1}, {Pods: 1, Others: 1, Nodes: 1}},
+		},
+		"by user": {
+			"pods that the API server names are counted too, and so are objects in between",
+			writes.Side{Resource: "deployments", Name: "plain", Users: []string{"replicasets"}, Owner: "demo"},
+			[]writes.Count{{Pods: 1, Others: 1, Nodes: 1}, {}},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, c.side.Turns(entries)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.why, diff)
+			}
+		})
+	}
+}
+
+func TestReadRefusesWhatIsNoLog(t *testing.T) {
+	if _, err := writes.Read(strings.NewReader("no log\n" + logged(1, "a", "b", "pods", "c"))); err == nil {
+		t.Error("a broken line in the middle is no line that is being written")
+	}
+}
