@@ -16,6 +16,8 @@ const (
 	reasonRecreated       = "SuccessfulUpdatePodReCreate"
 	reasonFailedRecreated = "FailedUpdatePodReCreate"
 	reasonScaleUpLimited  = "ScaleUpLimited"
+	// reasonInvalidSpec is not among the reference's, which does not tell.
+	reasonInvalidSpec = "InvalidSpec"
 )
 
 // tell records an event of the set. It comes after the write that it is about.
