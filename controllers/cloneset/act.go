@@ -77,7 +77,12 @@ func (a *act) latest(pod *corev1.Pod) *corev1.Pod {
 // lead releases what the set no longer selects, and then either changes the number of pods or leads updates on. Updates
 // go on when the number could not be changed at all.
 func (a *act) lead(ctx context.Context) {
-	if a.scaleErr = errors.Join(a.release(ctx), a.disown(ctx)); a.scaleErr != nil {
+	if a.unfit = a.misfit(a.plan.update, &a.set.Spec.Template); a.unfit != nil {
+		a.scaleErr = a.unfit
+		return
+	}
+	a.giveUpUnborn()
+	if a.scaleErr = errors.Join(a.release(ctx), a.disown(ctx), a.bury(ctx)); a.scaleErr != nil {
 		return
 	}
 	a.wake(a.plan.scale.RequeueAfter)
@@ -151,7 +156,7 @@ func (a *act) refresh(ctx context.Context) (changed bool, err error) {
 		if err != nil {
 			return err
 		}
-		if move := lifecycle.Settle(a.situation(pod)); move != (lifecycle.Move{}) {
+		if move := a.settle(pod); move != (lifecycle.Move{}) {
 			moved[i] = true
 			return a.move(ctx, pod, move)
 		}
@@ -164,7 +169,7 @@ func (a *act) refresh(ctx context.Context) (changed bool, err error) {
 // idle says that nothing is to be written for a pod now.
 func (a *act) idle(pod *corev1.Pod) bool {
 	action, err := inplace.Step(pod, a.options.rules(), a.now)
-	if err != nil || action.Verdict == inplace.DoWrite || lifecycle.Settle(a.situation(pod)) != (lifecycle.Move{}) {
+	if err != nil || action.Verdict == inplace.DoWrite || a.settle(pod) != (lifecycle.Move{}) {
 		return false
 	}
 	a.awaitGrace(action)
@@ -213,6 +218,17 @@ func (a *act) update(ctx context.Context) error {
 	}
 	_, err := batches.Run(allowed, func(pod *corev1.Pod) error { return a.updatePod(ctx, pod) })
 	return err
+}
+
+// settle is the move that follows from what a pod has become. One that is new and updated already is settled when that is
+// done.
+func (a *act) settle(pod *corev1.Pod) lifecycle.Move {
+	if lifecycle.StateOf(pod) == pub.LifecycleStatePreparingNormal {
+		if completed, _ := inplace.Completed(pod, a.options.rules()); !completed {
+			return lifecycle.Move{}
+		}
+	}
+	return lifecycle.Settle(a.situation(pod))
 }
 
 // situation is a pod as its hooks see it.

@@ -54,6 +54,9 @@ func (a *act) disown(ctx context.Context) error {
 	for _, pod := range a.pods {
 		active[pod.Labels[pub.CloneSetInstanceIDKey]] = true
 	}
+	for _, id := range a.unborn() {
+		active[id] = true
+	}
 	var kept []*corev1.PersistentVolumeClaim
 	var loose []*corev1.PersistentVolumeClaim
 	for _, claim := range a.claims {

@@ -26,6 +26,9 @@ type birth struct{ id, revision string }
 
 // create makes pods with their claims.
 func (a *act) create(ctx context.Context, births []scale.Birth) (changed bool, err error) {
+	if complete, err := a.look(ctx); err != nil || !complete {
+		return !complete, err
+	}
 	templates := map[string]*corev1.PodTemplateSpec{}
 	var all []birth
 	for i, id := range a.ids(len(births)) {
@@ -37,9 +40,17 @@ func (a *act) create(ctx context.Context, births []scale.Birth) (changed bool, e
 			if templates[name], err = a.templateOf(name); err != nil {
 				return false, err
 			}
+			if err := a.misfit(name, templates[name]); err != nil {
+				return false, err
+			}
 		}
 		all = append(all, birth{id, name})
 	}
+	a.memory.note(a.key(), func(r *recollection) {
+		for _, b := range all {
+			r.unborn[b.id] = true
+		}
+	})
 	existing := a.claimNames()
 	n, err := batches.Run(all, func(b birth) error {
 		pod := a.newPod(b, templates[b.revision])
@@ -54,12 +65,18 @@ func (a *act) create(ctx context.Context, births []scale.Birth) (changed bool, e
 }
 
 func (a *act) createPod(ctx context.Context, pod *corev1.Pod, id string, existing sets.Set[string]) error {
-	if err := a.createClaims(ctx, id, existing); err != nil {
-		return err
+	err := a.createClaims(ctx, id, existing)
+	if err == nil {
+		if err = a.client.Create(ctx, pod); err != nil {
+			a.podWrites.Doubt(a.key(), pod, err)
+			err = fmt.Errorf("create pod %s: %w", pod.Name, err)
+		}
 	}
-	if err := a.client.Create(ctx, pod); err != nil {
-		a.podWrites.Doubt(a.key(), pod, err)
-		return fmt.Errorf("create pod %s: %w", pod.Name, err)
+	if err == nil || apierrors.IsAlreadyExists(err) { // then the name is another's
+		a.memory.note(a.key(), func(r *recollection) { delete(r.unborn, id) })
+	}
+	if err != nil {
+		return err
 	}
 	a.podWrites.Created(a.key(), pod)
 	return nil
@@ -79,13 +96,17 @@ func (a *act) templateOf(name string) (*corev1.PodTemplateSpec, error) {
 // linger is how long after its grace period a terminating pod keeps its claims from being used by a new one.
 const linger = 30 * time.Second
 
-// ids are names for new pods: those of claims that no pod has any more first, then fresh ones. They are fewer than asked for
+// ids are names for new pods: those of claims that no pod has any more first, then those that an attempt has failed with, then
+// fresh ones. They are fewer than asked for
 // where claims are about to be free, because their pod is terminating.
 func (a *act) ids(n int) []string {
 	taken, leaving := sets.New[string](), sets.New[string]()
 	for _, pod := range slices.Concat(a.pods, a.inactive, a.strays) {
 		id := pod.Labels[pub.CloneSetInstanceIDKey]
 		taken.Insert(id, strings.TrimPrefix(pod.Name, a.set.Name+"-"))
+		if a.isDead(pod) {
+			leaving.Insert(id)
+		}
 		if pod.DeletionTimestamp == nil {
 			continue
 		}
@@ -106,8 +127,14 @@ func (a *act) ids(n int) []string {
 			ids = append(ids, id)
 		}
 	}
+	fresh := a.unborn()
 	for len(ids) < n-len(waiting) {
-		if id := a.options.NewID(); !taken.Has(id) {
+		if len(fresh) == 0 {
+			fresh = append(fresh, a.options.NewID())
+		}
+		id := fresh[0]
+		fresh = fresh[1:]
+		if !taken.Has(id) {
 			taken.Insert(id)
 			ids = append(ids, id)
 		}

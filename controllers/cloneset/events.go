@@ -18,6 +18,8 @@ const (
 	reasonScaleUpLimited  = "ScaleUpLimited"
 	reasonCreatedPullJob  = "CreatedImagePullJob"
 	reasonFailedPullJob   = "FailedCreateImagePullJob"
+	// reasonInvalidSpec is not among the reference's, which does not tell.
+	reasonInvalidSpec = "InvalidSpec"
 )
 
 // tell records an event of the set. It comes after the write that it is about.

@@ -93,6 +93,7 @@ func TestFaults(t *testing.T) {
 	}
 	t.Logf("repeat with -seed %d", f.seed)
 	b := startWith(t, cloneset.Options{}, f.client)
+	b.patience += time.Duration(*runs) * time.Second // two workers for all of them
 	sets := make([]*v1beta1.CloneSet, *runs)
 	for i := range sets {
 		sets[i] = b.create(fmt.Sprintf("web-%d", i), 3, func(s *v1beta1.CloneSet) {

@@ -4,6 +4,7 @@ package cloneset_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"net/http"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -30,18 +33,38 @@ import (
 	"github.com/kruisekit/kruisekit/test/standin"
 )
 
-func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }
+// together is how many tests run at once: they wait more than they compute.
+const together = "8"
+
+// installing is held while the CRD is installed, of which two at the same time fail.
+var installing sync.Mutex
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", together); err != nil {
+		panic(err)
+	}
+	log.SetLogger(logr.Discard())
+	os.Exit(cluster.Main(m))
+}
 
 // bench is a namespace with a reconciler and something that runs its pods.
 type bench struct {
 	*testing.T
 
 	client    client.Client
+	config    *rest.Config
+	scheme    *runtime.Scheme
 	namespace string
 	requests  *requests
-	kubelet   *standin.Kubelet
+	// patience is how long eventually waits.
+	patience time.Duration
 }
 
+// unready is the annotation of a pod that the stand-in of the kubelet keeps from being ready.
+const unready = "test.kruisekit.dev/unready"
+
+// start runs a test with others at the same time.
 func start(t *testing.T, o cloneset.Options) *bench {
 	t.Helper()
 	return startWith(t, o, func(c client.WithWatch) client.Client { return c })
@@ -50,22 +73,44 @@ func start(t *testing.T, o cloneset.Options) *bench {
 // startWith gives the reconciler a client of another kind.
 func startWith(t *testing.T, o cloneset.Options, wrap func(client.WithWatch) client.Client) *bench {
 	t.Helper()
+	t.Parallel()
+	b := newBench(t)
+	b.reconcile(o, wrap)
+	return b
+}
+
+// newBench has no reconciler yet.
+func newBench(t *testing.T) *bench {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1beta1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
+	installing.Lock()
+	defer installing.Unlock()
 	c := cluster.Start(t, cluster.Options{Scheme: scheme, CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_clonesets.yaml", "../../config/crd/bases/apps.kruise.io_imagepulljobs.yaml"}})
-	b := &bench{T: t, client: c.Client, namespace: c.Namespace(t), requests: &requests{}}
-	counted := rest.CopyConfig(c.Config)
-	counted.QPS = -1
-	counted.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		b.requests.next = next
-		return b.requests
+	b := &bench{T: t, client: c.Client, config: c.Config, scheme: scheme, namespace: c.Namespace(t), requests: &requests{}, patience: time.Minute}
+	b.run(c.Config, func(mgr ctrl.Manager) error {
+		kubelet := &standin.Kubelet{
+			Client: mgr.GetClient(), Namespace: b.namespace, Node: "node-1",
+			Broken:  func(image string) bool { return strings.HasSuffix(image, ":broken") },
+			Unready: func(pod *corev1.Pod) bool { _, is := pod.Annotations[unready]; return is },
+		}
+		return kubelet.SetupWithManager(mgr)
 	})
-	b.run(counted, scheme, func(mgr ctrl.Manager) error {
-		watching, err := client.NewWithWatch(counted, client.Options{Scheme: scheme, Cache: &client.CacheOptions{Reader: mgr.GetCache()}})
+	return b
+}
+
+// reconcile starts a reconciler of the namespace, and gives what stops it. It stops with the test at the latest.
+func (b *bench) reconcile(o cloneset.Options, wrap func(client.WithWatch) client.Client) (stop func()) {
+	b.Helper()
+	counted := rest.CopyConfig(b.config)
+	counted.QPS = -1
+	counted.Wrap(b.requests.through)
+	return b.run(counted, func(mgr ctrl.Manager) error {
+		watching, err := client.NewWithWatch(counted, client.Options{Scheme: b.scheme, Cache: &client.CacheOptions{Reader: mgr.GetCache()}})
 		if err != nil {
 			return err
 		}
@@ -73,20 +118,15 @@ func startWith(t *testing.T, o cloneset.Options, wrap func(client.WithWatch) cli
 		if err != nil {
 			return err
 		}
-		return r.SetupWithManager(t.Context(), mgr, controller.Options{MaxConcurrentReconciles: 2})
+		return r.SetupWithManager(b.Context(), mgr, controller.Options{MaxConcurrentReconciles: 2})
 	})
-	b.run(c.Config, scheme, func(mgr ctrl.Manager) error {
-		b.kubelet = &standin.Kubelet{Client: mgr.GetClient(), Namespace: b.namespace, Node: "node-1"}
-		return b.kubelet.SetupWithManager(mgr)
-	})
-	return b
 }
 
-// run starts a manager of the namespace that ends with the test.
-func (b *bench) run(config *rest.Config, scheme *runtime.Scheme, add func(ctrl.Manager) error) {
+// run starts a manager of the namespace that ends with the test, or when it is stopped.
+func (b *bench) run(config *rest.Config, add func(ctrl.Manager) error) (stop func()) {
 	b.Helper()
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Scheme: b.scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{b.namespace: {}}},
 	})
 	if err != nil {
@@ -98,12 +138,14 @@ func (b *bench) run(config *rest.Config, scheme *runtime.Scheme, add func(ctrl.M
 	ctx, cancel := context.WithCancel(b.Context())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
-	b.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			b.Error(err)
 		}
 	})
+	b.Cleanup(stop)
+	return stop
 }
 
 // create makes a set with nothing but what is required, and what change adds.
@@ -162,7 +204,7 @@ func (b *bench) pods(set *v1beta1.CloneSet) []corev1.Pod {
 func (b *bench) eventually(set *v1beta1.CloneSet, check func(*v1beta1.CloneSet, []corev1.Pod) error) {
 	b.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(b.Context(), 20*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(b.Context(), 20*time.Millisecond, b.patience, true, func(ctx context.Context) (bool, error) {
 		if err := b.client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
 			return false, err
 		}
@@ -170,7 +212,7 @@ func (b *bench) eventually(set *v1beta1.CloneSet, check func(*v1beta1.CloneSet, 
 		return last == nil, nil
 	})
 	if err != nil {
-		b.Fatalf("%v; last: %v\nstatus: %+v\nrequests:\n%s", err, last, set.Status, strings.Join(b.requests.take(), "\n"))
+		b.Fatalf("%v; last: %v\nstatus: %+v\nrequests:\n%s", err, last, set.Status, strings.Join(b.requests.last(), "\n"))
 	}
 }
 
@@ -186,14 +228,20 @@ func settled(set *v1beta1.CloneSet, pods []corev1.Pod) error {
 
 // requests records what the reconciler asks of the API server, but for watches and leases.
 type requests struct {
-	next http.RoundTripper
-
 	mu  sync.Mutex
 	all []string
 }
 
-func (r *requests) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := r.next.RoundTrip(request)
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func (r *requests) through(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) { return r.record(next, request) })
+}
+
+func (r *requests) record(next http.RoundTripper, request *http.Request) (*http.Response, error) {
+	response, err := next.RoundTrip(request)
 	if request.URL.Query().Get("watch") != "" || request.Method == http.MethodGet && request.URL.Query().Get("limit") != "" {
 		return response, err
 	}
@@ -214,6 +262,12 @@ func (r *requests) take() []string {
 	all := r.all
 	r.all = nil
 	return all
+}
+
+// last are the last few requests.
+func (r *requests) last() []string {
+	all := r.take()
+	return all[max(len(all)-40, 0):]
 }
 
 // madePods is how many pods the reconciler has made in all.

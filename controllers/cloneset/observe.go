@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/owned"
@@ -25,7 +24,9 @@ type snapshot struct {
 	// set with its defaults.
 	set      *v1beta1.CloneSet
 	selector labels.Selector
-	now      time.Time
+	// unfit says why nothing can be done with the spec.
+	unfit error
+	now   time.Time
 	// pods that are owned, selected, and neither finished nor terminating, by name.
 	pods []*corev1.Pod
 	// inactive are the owned pods that are finished or terminating.
@@ -56,8 +57,8 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	s.set.Default()
 	var err error
 	if s.selector, err = metav1.LabelSelectorAsSelector(s.set.Spec.Selector); err != nil {
-		log.FromContext(ctx).Error(err, "spec.selector cannot be read: waiting for another one")
-		return nil, nil
+		s.unfit = fmt.Errorf("spec.selector: %w", err)
+		return s, nil
 	}
 	if err := r.observePods(ctx, s); err != nil {
 		return nil, err

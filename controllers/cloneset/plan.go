@@ -135,6 +135,9 @@ func (r *Reconciler) bound(s *snapshot, p *plan) {
 	}
 	fifth := intstr.FromString("20%")
 	l.MaxUnavailable = amount("maxUnavailable", &fifth, 0, rounding)
+	if s.set.Spec.UpdateStrategy.RollingUpdate == nil {
+		l.MaxUnavailable = max(l.MaxUnavailable, 1) // else none of a few pods could ever be chosen to go
+	}
 	if p.rolling.MaxUnavailable != nil {
 		l.MaxUnavailable = amount("maxUnavailable", p.rolling.MaxUnavailable, l.MaxUnavailable, rounding)
 	}

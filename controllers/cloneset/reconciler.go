@@ -9,11 +9,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/ledger"
@@ -29,6 +31,7 @@ type Reconciler struct {
 	claimWrites    *ledger.Ledger[*corev1.PersistentVolumeClaim]
 	revisionWrites *ledger.Ledger[*appsv1.ControllerRevision]
 	jobWrites      *ledger.Ledger[*v1beta1.ImagePullJob]
+	memory         memory
 }
 
 // New makes a Reconciler. The client may read from a cache.
@@ -62,6 +65,7 @@ func (r *Reconciler) forget(name types.NamespacedName) {
 	r.claimWrites.Forget(name)
 	r.revisionWrites.Forget(name)
 	r.jobWrites.Forget(name)
+	r.memory.forget(name)
 }
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=clonesets,verbs=get;list;watch;patch
@@ -105,9 +109,12 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	if o.SkipNameValidation == nil {
 		o.SkipNameValidation = ptr.To(true) // two managers in one process may both have CloneSets
 	}
+	if o.RateLimiter == nil {
+		o.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](leastPause, mostPause)
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).
-		For(&v1beta1.CloneSet{}).
+		For(&v1beta1.CloneSet{}, builder.WithPredicates(withoutEchoes())).
 		Watches(&corev1.Pod{}, owned.By(v1beta1.GroupVersion.Group, kind), builder.WithPredicates(r.options.podEvents())).
 		Watches(&corev1.PersistentVolumeClaim{}, owned.By(v1beta1.GroupVersion.Group, kind)).
 		WithOptions(o).
@@ -117,6 +124,11 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 const (
 	controllerName = "cloneset-controller"
 	kind           = "CloneSet"
+
+	// The pauses between attempts that fail. A quota that was raised tells nobody, so that even the longest is to be one that
+	// a user sits out.
+	leastPause = 5 * time.Millisecond
+	mostPause  = time.Minute
 )
 
 // Reconcile brings one CloneSet a step closer to what it asks for.
@@ -125,13 +137,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
+	if s.unfit != nil {
+		return ctrl.Result{}, r.refuse(ctx, s)
+	}
 	p, err := r.plan(s)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	a := &act{Reconciler: r, snapshot: s, plan: p}
 	if err := a.revise(ctx); err != nil {
-		return ctrl.Result{}, err
+		a.tell(corev1.EventTypeWarning, reasonFailedCreate, "failed to keep the revision: %v", err)
+		return ctrl.Result{}, errors.Join(err, a.giveUp(ctx, err))
 	}
 	ahead := a.preDownload(ctx)
 	if s.set.DeletionTimestamp == nil {
@@ -141,7 +157,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := a.report(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
-	err = errors.Join(a.scaleErr, a.updateErr, ahead, a.trim(ctx))
+	err = a.outcome(a.scaleErr, a.updateErr, ahead, a.trim(ctx))
 	if err != nil {
 		return ctrl.Result{}, err
 	}

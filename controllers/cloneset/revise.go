@@ -81,8 +81,9 @@ func (a *act) adopt(ctx context.Context, made *appsv1.ControllerRevision) (*apps
 		if a.set.Status.CollisionCount != nil {
 			next = *a.set.Status.CollisionCount + 1
 		}
-		patch := fmt.Sprintf(`{"status":{"collisionCount":%d}}`, next)
-		if err := a.client.Status().Patch(ctx, a.set.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		status := a.set.Status.DeepCopy()
+		status.CollisionCount = &next
+		if err := a.writeStatus(ctx, status); err != nil {
 			return made, err
 		}
 		return made, fmt.Errorf("its name is taken by another template")

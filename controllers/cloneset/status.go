@@ -2,6 +2,7 @@ package cloneset
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -24,15 +26,49 @@ import (
 func (a *act) report(ctx context.Context) error {
 	status := a.count()
 	a.conclude(status)
+	return a.writeStatus(ctx, status)
+}
+
+func (a *act) writeStatus(ctx context.Context, status *v1beta1.CloneSetStatus) error {
 	if apiequality.Semantic.DeepEqual(status, &a.set.Status) {
 		return nil
 	}
-	fresh := a.set.DeepCopy()
-	fresh.Status = *status
-	if err := a.client.Status().Patch(ctx, fresh, client.MergeFrom(a.set)); client.IgnoreNotFound(err) != nil {
+	patch, err := a.statusPatch(status)
+	if err != nil {
+		return err
+	}
+	if err := a.client.Status().Patch(ctx, a.set.DeepCopy(), patch); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
+	a.tellUnfit()
 	return nil
+}
+
+// statusPatch has the counters in it that the schema requires, also those that are the same: where nothing is stored yet, they
+// are lacking.
+func (a *act) statusPatch(status *v1beta1.CloneSetStatus) (client.Patch, error) {
+	fresh := a.set.DeepCopy()
+	fresh.Status = *status
+	difference, err := client.MergeFrom(a.set).Data(fresh)
+	if err != nil {
+		return nil, fmt.Errorf("compare status: %w", err)
+	}
+	var patch struct {
+		Status map[string]any `json:"status"`
+	}
+	if err := json.Unmarshal(difference, &patch); err != nil {
+		return nil, fmt.Errorf("decode difference: %w", err)
+	}
+	if patch.Status == nil {
+		patch.Status = map[string]any{}
+	}
+	patch.Status["replicas"], patch.Status["readyReplicas"], patch.Status["availableReplicas"] = status.Replicas, status.ReadyReplicas, status.AvailableReplicas
+	patch.Status["updatedReplicas"], patch.Status["updatedReadyReplicas"] = status.UpdatedReplicas, status.UpdatedReadyReplicas
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return nil, fmt.Errorf("encode status: %w", err)
+	}
+	return client.RawPatch(types.MergePatchType, data), nil
 }
 
 // count makes the status of the pods as the last write left them.
@@ -142,12 +178,16 @@ func (a *act) failed(status *v1beta1.CloneSetStatus, t v1beta1.CloneSetCondition
 		remove(status, t)
 		return
 	}
-	if old := conditionOf(status, t); old != nil && old.Message == err.Error() {
-		return
+	since := metav1.NewTime(a.now)
+	if old := conditionOf(status, t); old != nil {
+		if old.Message == err.Error() {
+			return
+		}
+		since = old.LastTransitionTime
 	}
 	remove(status, t)
 	status.Conditions = append(status.Conditions, v1beta1.CloneSetCondition{
-		Type: t, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(a.now), Message: err.Error(),
+		Type: t, Status: corev1.ConditionTrue, LastTransitionTime: since, Message: err.Error(),
 	})
 }
 

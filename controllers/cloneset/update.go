@@ -3,6 +3,7 @@ package cloneset
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,7 +26,9 @@ func (a *act) updatePod(ctx context.Context, pod *corev1.Pod) error {
 	if blocked != nil {
 		if policy == v1beta1.InPlaceOnlyCloneSetPodUpdateStrategyType {
 			err := fmt.Errorf("pod %s can only be updated in place: %w", pod.Name, blocked)
-			a.tell(corev1.EventTypeWarning, reasonFailedInPlace, "failed to update pod %s in-place: %v", pod.Name, blocked)
+			if old := conditionOf(&a.set.Status, v1beta1.CloneSetConditionFailedUpdate); old == nil || !strings.Contains(old.Message, err.Error()) {
+				a.tell(corev1.EventTypeWarning, reasonFailedInPlace, "failed to update pod %s in-place: %v", pod.Name, blocked)
+			}
 			return err
 		}
 		a.note(scale.Note{Code: NoteNotInPlace, Object: pod.Name, Text: blocked.Error()})
@@ -42,13 +45,28 @@ func (a *act) updatePod(ctx context.Context, pod *corev1.Pod) error {
 	return a.updateInPlace(ctx, pod, change)
 }
 
+// stateWhileUpdated is Updating, but for a pod that its preNormal hook has not let become Normal: updated or not, it waits for
+// that.
+func (a *act) stateWhileUpdated(pod *corev1.Pod) pub.LifecycleState {
+	if a.isExpected(pod) {
+		return pub.LifecycleStatePreparingNormal
+	}
+	return pub.LifecycleStateUpdating
+}
+
+// isExpected says that a preNormal hook keeps a pod from becoming Normal.
+func (a *act) isExpected(pod *corev1.Pod) bool {
+	hooks := a.set.Spec.Lifecycle
+	return hooks != nil && hooks.PreNormal != nil && lifecycle.StateOf(pod) == pub.LifecycleStatePreparingNormal && !lifecycle.HasAll(pod, hooks.PreNormal)
+}
+
 func (a *act) updateInPlace(ctx context.Context, pod *corev1.Pod, change *inplace.Change) error {
 	target := a.plan.target()
 	u := inplace.Update{
 		Pod: pod, Change: change, Revision: a.revisionLabel(target),
 		Labels: map[string]string{
 			pub.PodTemplateHashLabelKey: revision.Short(target),
-			pub.LifecycleStateKey:       string(pub.LifecycleStateUpdating),
+			pub.LifecycleStateKey:       string(a.stateWhileUpdated(pod)),
 		},
 		Annotations: map[string]string{pub.LifecycleTimestampKey: a.now.Format(time.RFC3339)},
 	}

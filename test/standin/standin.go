@@ -28,6 +28,9 @@ type Kubelet struct {
 	Node string
 	// Broken says whether an image cannot be run: its container waits for ever.
 	Broken func(image string) bool
+	// Unready says of a pod whose containers run whether it is kept from being ready, as by a probe that fails. It is
+	// asked whenever the pod changes.
+	Unready func(*corev1.Pod) bool
 }
 
 // SetupWithManager registers the kubelet under a name that is unique in the process.
@@ -50,6 +53,8 @@ func (k *Kubelet) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	case pod.DeletionTimestamp != nil:
 		err := k.Client.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
 		return ctrl.Result{}, client.IgnoreNotFound(err)
+	case pod.Spec.NodeName == "" && pod.Spec.SchedulerName != corev1.DefaultSchedulerName:
+		return ctrl.Result{}, nil // another scheduler's
 	case pod.Spec.NodeName == "":
 		binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: k.Node}}
 		return ctrl.Result{}, client.IgnoreNotFound(k.Client.SubResource("binding").Create(ctx, pod, binding))
@@ -76,6 +81,7 @@ func (k *Kubelet) run(pod *corev1.Pod) bool {
 		}
 		ready = k.start(pod, c, &pod.Status.ContainerStatuses[at]) && ready
 	}
+	ready = ready && (k.Unready == nil || !k.Unready(pod))
 	condition(pod, corev1.PodInitialized, true)
 	condition(pod, corev1.ContainersReady, ready)
 	for _, gate := range pod.Spec.ReadinessGates {

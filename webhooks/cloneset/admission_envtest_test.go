@@ -35,6 +35,7 @@ func TestAdmission(t *testing.T) {
 	t.Run("HostPorts", func(t *testing.T) { testHostPorts(t, g) })
 	t.Run("PodsToDelete", func(t *testing.T) { testPodsToDelete(t, g) })
 	t.Run("OnDelete", func(t *testing.T) { testOnDelete(t, g) })
+	t.Run("Refusals", func(t *testing.T) { testRefusals(t, g) })
 	t.Run("Delete", func(t *testing.T) { testDelete(t, g) })
 	var left corev1.PodTemplateList
 	if err := g.Client.List(t.Context(), &left); err != nil || len(left.Items) > 0 {

@@ -82,9 +82,18 @@ func runPod(t *testing.T, g *ground, namespace, name string, owner []metav1.Owne
 	return pod
 }
 
-// testOnDelete writes a set of the newer version through the older, as old clients do.
+// testOnDelete writes a set of the newer version through the older, as old clients do. A new one they cannot make
+// (acceptance 29).
 func testOnDelete(t *testing.T, g *ground) {
 	namespace := g.Namespace(t)
+	const onDelete = `{"updateStrategy":{"type":"OnDelete"}}`
+	refusedAt(t, g.Client.Create(t.Context(), newSet(t, "v1alpha1", namespace, onDelete)), "spec.updateStrategy.type")
+	other := newSet(t, "v1alpha1", namespace, "")
+	if err := g.Client.Create(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	_ = unstructured.SetNestedField(other.Object, "OnDelete", "spec", "updateStrategy", "type")
+	refusedAt(t, g.Client.Update(t.Context(), other), "spec.updateStrategy.type")
 	set := newSet(t, "v1beta1", namespace, `{"updateStrategy":{"type":"OnDelete","rollingUpdate":{"paused":true}}}`)
 	if err := g.Client.Create(t.Context(), set); err != nil {
 		t.Fatal(err)
@@ -102,6 +111,46 @@ func testOnDelete(t *testing.T, g *ground) {
 	}
 	if at(set, "spec", "updateStrategy", "type") != "OnDelete" || at(set, "spec", "updateStrategy", "rollingUpdate", "paused") != true {
 		t.Errorf("the strategy is now %v", at(set, "spec", "updateStrategy"))
+	}
+}
+
+// testRefusals is acceptance 29, but for OnDelete.
+func testRefusals(t *testing.T, g *ground) {
+	const block = "spec.updateStrategy.rollingUpdate."
+	parallel := func(n string) string {
+		return `{"updateStrategy":{"rollingUpdate":{"inPlaceUpdateStrategy":{"imagePreDownloadParallelism":` + n + `}}}}`
+	}
+	cases := map[string]struct{ why, version, patch, at string }{
+		"surge in place":            {"there is none", "v1alpha1", `{"updateStrategy":{"type":"InPlaceOnly","maxSurge":1}}`, "spec.updateStrategy.maxSurge"},
+		"surge in place, v1beta1":   {"there is none", "v1beta1", `{"updateStrategy":{"rollingUpdate":{"podUpdatePolicy":"InPlaceOnly","maxSurge":1}}}`, block + "maxSurge"},
+		"no budget":                 {"nothing could be updated", "v1alpha1", `{"replicas":2,"updateStrategy":{"maxUnavailable":0,"maxSurge":0}}`, "spec.updateStrategy.maxUnavailable"},
+		"no budget, v1beta1":        {"nothing could be updated", "v1beta1", `{"replicas":2,"updateStrategy":{"rollingUpdate":{"maxUnavailable":0,"maxSurge":0}}}`, block + "maxUnavailable"},
+		"surge alone, v1beta1":      {"that is a budget; the reference errs here", "v1beta1", `{"replicas":2,"updateStrategy":{"rollingUpdate":{"maxUnavailable":0,"maxSurge":1}}}`, ""},
+		"deadline before readiness": {"it could never be kept", "v1alpha1", `{"minReadySeconds":10,"progressDeadlineSeconds":10}`, "spec.progressDeadlineSeconds"},
+		"the largest deadline":      {"it is none", "v1alpha1", `{"minReadySeconds":2147483647,"progressDeadlineSeconds":2147483647}`, ""},
+		"parallelism in percent":    {"of which number?", "v1beta1", parallel(`"50%"`), block + "inPlaceUpdateStrategy.imagePreDownloadParallelism"},
+		"parallelism below zero":    {"it is no number of nodes", "v1beta1", parallel(`-1`), block + "inPlaceUpdateStrategy.imagePreDownloadParallelism"},
+		"parallelism in quotes":     {"it is a number", "v1beta1", parallel(`"10"`), ""},
+	}
+	namespace := g.Namespace(t)
+	for name, c := range cases {
+		err := g.Client.Create(t.Context(), newSet(t, c.version, namespace, c.patch), client.DryRunAll)
+		if c.at == "" {
+			if err != nil {
+				t.Errorf("%s: %s: %v", name, c.why, err)
+			}
+			continue
+		}
+		refusedAt(t, err, c.at)
+	}
+	for _, version := range []string{"v1alpha1", "v1beta1"} {
+		set := newSet(t, version, namespace, "")
+		if err := g.Client.Create(t.Context(), set); err != nil {
+			t.Fatal(err)
+		}
+		_ = unstructured.SetNestedField(set.Object, map[string]any{"other": "b"}, "spec", "selector", "matchLabels")
+		_ = unstructured.SetNestedField(set.Object, map[string]any{"other": "b"}, "spec", "template", "metadata", "labels")
+		refusedAt(t, g.Client.Update(t.Context(), set), "spec")
 	}
 }
 

@@ -13,6 +13,10 @@
 //     controllers could not tidy it up. The fault is a warning then.
 //   - No input makes a handler panic.
 //
+// In v1alpha1, OnDelete is refused where it is new, in a new set or in place of another type. The reference refuses it in that
+// version always, and clients may count on it; but a set that has it, from v1beta1, must stay open to clients of v1alpha1
+// that change something else, and gives them a warning.
+//
 // Check, CheckUpdate and CheckDelete are the rules that need no API server, as functions of values. Those that CEL can
 // express are also in config/webhook/cloneset-policy.yaml, for the time when no replica of the webhook is up.
 //

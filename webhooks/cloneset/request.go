@@ -48,11 +48,12 @@ func (v version) decode(raw []byte) (*appsv1beta1.CloneSet, field.ErrorList, err
 	return set, faults, nil
 }
 
-// oldType checks what conversion would take for ReCreate.
+// oldType checks what conversion would take for ReCreate, and OnDelete, which v1alpha1 documents and has always refused: a set
+// that has it from v1beta1 can be updated in this version all the same, as a fault that was there before is let pass.
 func oldType(t appsv1alpha1.CloneSetUpdateStrategyType) field.ErrorList {
 	known := []appsv1alpha1.CloneSetUpdateStrategyType{
 		appsv1alpha1.RecreateCloneSetUpdateStrategyType, appsv1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType,
-		appsv1alpha1.InPlaceOnlyCloneSetUpdateStrategyType, appsv1alpha1.OnDeleteCloneSetUpdateStrategyType,
+		appsv1alpha1.InPlaceOnlyCloneSetUpdateStrategyType,
 	}
 	if t == "" || slices.Contains(known, t) {
 		return nil
