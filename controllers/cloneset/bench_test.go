@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -32,8 +33,9 @@ type warehouse struct {
 }
 
 func (w *warehouse) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-	w.set.DeepCopyInto(into.(*v1beta1.CloneSet))
-	return nil
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(w.set)
+	into.(*unstructured.Unstructured).Object = content
+	return err
 }
 
 // List gives shallow copies, as the cache does when it is asked not to copy.

@@ -221,5 +221,5 @@ func (a *act) claimNames() sets.Set[string] {
 func claimName(template, set, id string) string { return template + "-" + set + "-" + id }
 
 func controllerRef(set *v1beta1.CloneSet) metav1.OwnerReference {
-	return *metav1.NewControllerRef(set, v1beta1.GroupVersion.WithKind(kind))
+	return *metav1.NewControllerRef(set, gvk())
 }

@@ -1,7 +1,10 @@
 package cloneset
 
 import (
+	"github.com/kruisekit/kruisekit/internal/stored"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
@@ -13,10 +16,22 @@ import (
 // number in them, read differently each time.
 func withoutEchoes() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(*v1beta1.CloneSet)
-		after, also := e.ObjectNew.(*v1beta1.CloneSet)
-		return !ok || !also || !isEcho(before, after)
+		before, after := setOf(e.ObjectOld), setOf(e.ObjectNew)
+		return before == nil || after == nil || !isEcho(before, after)
 	}}
+}
+
+// setOf is the set of an event; nil for none.
+func setOf(o client.Object) *v1beta1.CloneSet {
+	raw, ok := o.(*unstructured.Unstructured)
+	if !ok {
+		return nil
+	}
+	set, _, err := stored.Decode[v1beta1.CloneSet](raw)
+	if err != nil {
+		return nil
+	}
+	return set
 }
 
 func isEcho(before, after *v1beta1.CloneSet) bool {

@@ -15,7 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/ledger"
 	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/revision"
 )
 
@@ -45,17 +47,19 @@ type snapshot struct {
 
 // observe makes the snapshot; nil when there is nothing to do.
 func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*snapshot, error) {
-	stored := &v1beta1.CloneSet{}
-	if err := r.client.Get(ctx, name, stored); err != nil {
-		if apierrors.IsNotFound(err) {
-			r.forget(name)
-			return nil, nil
-		}
+	set, malformed, err := stored.Read[v1beta1.CloneSet](ctx, r.sets, gvk(), name)
+	if apierrors.IsNotFound(err) {
+		r.forget(name)
+		return nil, nil
+	}
+	if err != nil {
 		return nil, err
 	}
-	s := &snapshot{set: stored.DeepCopy(), now: r.options.Now()}
+	s := &snapshot{set: set, now: r.options.Now(), unfit: malformed}
+	if malformed != nil {
+		return s, nil
+	}
 	s.set.Default()
-	var err error
 	if s.selector, err = metav1.LabelSelectorAsSelector(s.set.Spec.Selector); err != nil {
 		s.unfit = fmt.Errorf("spec.selector: %w", err)
 		return s, nil
@@ -80,16 +84,12 @@ func (s *snapshot) key() types.NamespacedName { return client.ObjectKeyFromObjec
 
 func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
 	var list corev1.PodList
-	if err := r.client.List(ctx, &list, append(owned.In(s.set.Namespace, s.set.UID), client.UnsafeDisableDeepCopy)...); err != nil {
-		return fmt.Errorf("list pods: %w", err)
-	}
-	all, err := r.podWrites.Overlay(ctx, s.key(), pointers(list.Items))
+	all, err := children(ctx, r, s, &list, &list.Items, r.podWrites)
 	if err != nil {
 		return err
 	}
 	for _, pod := range all {
 		switch {
-		case !isOwned(s.set, pod):
 		case pod.DeletionTimestamp != nil || isFinished(pod):
 			s.inactive = append(s.inactive, pod)
 		case !s.selector.Matches(labels.Set(pod.Labels)) && s.set.DeletionTimestamp == nil:
@@ -104,38 +104,20 @@ func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
 
 func (r *Reconciler) observeClaims(ctx context.Context, s *snapshot) error {
 	var list corev1.PersistentVolumeClaimList
-	if err := r.client.List(ctx, &list, append(owned.In(s.set.Namespace, s.set.UID), client.UnsafeDisableDeepCopy)...); err != nil {
-		return fmt.Errorf("list claims: %w", err)
-	}
-	all, err := r.claimWrites.Overlay(ctx, s.key(), pointers(list.Items))
+	all, err := children(ctx, r, s, &list, &list.Items, r.claimWrites)
 	if err != nil {
 		return err
 	}
-	for _, claim := range all {
-		if isOwned(s.set, claim) && claim.DeletionTimestamp == nil {
-			s.claims = append(s.claims, claim)
-		}
-	}
+	s.claims = slices.DeleteFunc(all, func(claim *corev1.PersistentVolumeClaim) bool { return claim.DeletionTimestamp != nil })
 	slices.SortFunc(s.claims, func(a, b *corev1.PersistentVolumeClaim) int { return compareNames(a, b) })
 	return nil
 }
 
-func (r *Reconciler) observeRevisions(ctx context.Context, s *snapshot) error {
+func (r *Reconciler) observeRevisions(ctx context.Context, s *snapshot) (err error) {
 	var list appsv1.ControllerRevisionList
-	if err := r.client.List(ctx, &list, append(owned.In(s.set.Namespace, s.set.UID), client.UnsafeDisableDeepCopy)...); err != nil {
-		return fmt.Errorf("list revisions: %w", err)
-	}
-	all, err := r.revisionWrites.Overlay(ctx, s.key(), pointers(list.Items))
-	if err != nil {
-		return err
-	}
-	for _, rev := range all {
-		if isOwned(s.set, rev) {
-			s.revisions = append(s.revisions, rev)
-		}
-	}
+	s.revisions, err = children(ctx, r, s, &list, &list.Items, r.revisionWrites)
 	revision.Sort(s.revisions)
-	return nil
+	return err
 }
 
 // observeNodes reads the labels of the pods' nodes where the template spreads pods over them.
@@ -162,6 +144,22 @@ func (r *Reconciler) observeNodes(ctx context.Context, s *snapshot) error {
 	return nil
 }
 
+// children reads the objects of a kind that the set controls, as they are after the own writes. They are the cache's.
+func children[T any, P interface {
+	*T
+	client.Object
+}](ctx context.Context, r *Reconciler, s *snapshot, list client.ObjectList, items *[]T, writes *ledger.Ledger[P]) ([]P, error) {
+	if err := r.client.List(ctx, list, append(owned.In(s.set.Namespace, s.set.UID), client.UnsafeDisableDeepCopy)...); err != nil {
+		return nil, fmt.Errorf("read %T: %w", list, err)
+	}
+	cached := make([]P, len(*items))
+	for i := range *items {
+		cached[i] = &(*items)[i]
+	}
+	all, err := writes.Overlay(ctx, s.key(), cached)
+	return slices.DeleteFunc(all, func(object P) bool { return !isOwned(s.set, object) }), err
+}
+
 // isOwned says whether the set controls an object, in whatever version it was recorded.
 func isOwned(set *v1beta1.CloneSet, object metav1.Object) bool {
 	ref := metav1.GetControllerOfNoCopy(object)
@@ -176,12 +174,4 @@ func compareNames(a, b metav1.Object) int {
 		return 1
 	}
 	return 0
-}
-
-func pointers[T any](items []T) []*T {
-	all := make([]*T, len(items))
-	for i := range items {
-		all[i] = &items[i]
-	}
-	return all
 }

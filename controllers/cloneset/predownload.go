@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +17,6 @@ import (
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/internal/batches"
-	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
 )
@@ -30,19 +30,9 @@ func (r *Reconciler) observeJobs(ctx context.Context, s *snapshot) error {
 		return nil
 	}
 	var list v1beta1.ImagePullJobList
-	if err := r.client.List(ctx, &list, append(owned.In(s.set.Namespace, s.set.UID), client.UnsafeDisableDeepCopy)...); err != nil {
-		return fmt.Errorf("list pull jobs: %w", err)
-	}
-	all, err := r.jobWrites.Overlay(ctx, s.key(), pointers(list.Items))
-	if err != nil {
-		return err
-	}
-	for _, job := range all {
-		if isOwned(s.set, job) && job.DeletionTimestamp == nil {
-			s.jobs = append(s.jobs, job)
-		}
-	}
-	return nil
+	all, err := children(ctx, r, s, &list, &list.Items, r.jobWrites)
+	s.jobs = slices.DeleteFunc(all, func(job *v1beta1.ImagePullJob) bool { return job.DeletionTimestamp != nil })
+	return err
 }
 
 // preDownload has the nodes pull the images of the update revision while its pods are still to come, and ends the jobs of

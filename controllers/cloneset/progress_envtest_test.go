@@ -17,15 +17,17 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 )
 
-// Acceptance 13, with two seconds for eight: a pod that nobody schedules runs into the deadline; with another scheduler it is
+// Acceptance 13, on a clock of its own: a pod that nobody schedules runs into the deadline; with another scheduler it is
 // recreated, for it was not available anyway, and all is well.
 func TestDeadlineOfUnschedulablePod(t *testing.T) {
-	b := start(t, cloneset.Options{})
+	c := &clock{}
+	b := start(t, cloneset.Options{Now: c.now})
 	set := b.create("web", 1, func(s *v1beta1.CloneSet) {
 		s.Spec.Template.Spec.SchedulerName = "nobody"
-		s.Spec.ProgressDeadlineSeconds = ptr.To(int32(2))
+		s.Spec.ProgressDeadlineSeconds = ptr.To(int32(600))
 	})
 	b.eventually(set, all(reason("CloneSetUpdated"), counts(1, 0)))
+	b.advance(c, 11*time.Minute, set)
 	b.eventually(set, all(reason("ProgressDeadlineExceeded"), states(map[pub.LifecycleState]int{pub.LifecycleStatePreparingNormal: 1})))
 	want := fmt.Sprintf("CloneSet revision %s has timed out progressing", set.Status.UpdateRevision)
 	if got := condition(set, v1beta1.CloneSetConditionTypeProgressing); got != want {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/kruisekit/kruisekit/internal/stored"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -24,7 +26,9 @@ import (
 
 // Reconciler brings CloneSets to what they ask for.
 type Reconciler struct {
-	client  client.Client
+	client client.Client
+	// sets is where CloneSets are read from, as untyped objects.
+	sets    client.Reader
 	options Options
 
 	podWrites      *ledger.Ledger[*corev1.Pod]
@@ -39,7 +43,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	if c == nil {
 		return nil, errors.New("cloneset: a client is needed")
 	}
-	r := &Reconciler{client: c, options: o.withDefaults()}
+	r := &Reconciler{client: c, sets: c, options: o.withDefaults()}
 	r.keepLedgers()
 	return r, nil
 }
@@ -82,6 +86,7 @@ func (r *Reconciler) forget(name types.NamespacedName) {
 
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
+	r.sets = mgr.GetCache()
 	if r.options.Live == nil {
 		r.options.Live = mgr.GetAPIReader()
 		r.keepLedgers()
@@ -114,12 +119,14 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).
-		For(&v1beta1.CloneSet{}, builder.WithPredicates(withoutEchoes())).
+		For(stored.Untyped(gvk()), builder.WithPredicates(withoutEchoes())).
 		Watches(&corev1.Pod{}, owned.By(v1beta1.GroupVersion.Group, kind), builder.WithPredicates(r.options.podEvents())).
 		Watches(&corev1.PersistentVolumeClaim{}, owned.By(v1beta1.GroupVersion.Group, kind)).
 		WithOptions(o).
 		Complete(r)
 }
+
+func gvk() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind(kind) }
 
 const (
 	controllerName = "cloneset-controller"

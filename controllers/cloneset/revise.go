@@ -167,7 +167,7 @@ func (a *act) trimNames(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("encode names: %w", err)
 	}
-	if err := a.client.Patch(ctx, a.set.DeepCopy(), client.RawPatch(types.JSONPatchType, patch)); err != nil {
+	if err := a.client.Patch(ctx, a.untyped(), client.RawPatch(types.JSONPatchType, patch)); err != nil {
 		return fmt.Errorf("trim spec.scaleStrategy.podsToDelete: %w", client.IgnoreNotFound(err))
 	}
 	return nil

@@ -37,7 +37,7 @@ func (a *act) writeStatus(ctx context.Context, status *v1beta1.CloneSetStatus) e
 	if err != nil {
 		return err
 	}
-	if err := a.client.Status().Patch(ctx, a.set.DeepCopy(), patch); client.IgnoreNotFound(err) != nil {
+	if err := a.client.Status().Patch(ctx, a.untyped(), patch); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
 	a.tellUnfit()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"github.com/kruisekit/kruisekit/internal/stored"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -96,6 +98,14 @@ func (a *act) patch(ctx context.Context, pod *corev1.Pod, patch client.Patch, su
 	a.podWrites.Patched(a.key(), fresh)
 	a.replace(fresh)
 	return fresh, nil
+}
+
+// untyped is the set to be patched: nobody decodes the answer, which may be what no CloneSet can be.
+func (s *snapshot) untyped() *unstructured.Unstructured {
+	object := stored.Untyped(gvk())
+	object.SetNamespace(s.set.Namespace)
+	object.SetName(s.set.Name)
+	return object
 }
 
 func merge(patch []byte) client.Patch { return client.RawPatch(types.StrategicMergePatchType, patch) }
