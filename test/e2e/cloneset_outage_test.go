@@ -7,16 +7,18 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	appsv1 "k8s.io/api/apps/v1"
 )
 
 // The other replica knows nothing of what the leader has begun but what is written in the pods.
@@ -27,7 +29,8 @@ func (m *deployed) testLeaderKilled(t *testing.T) {
 	s.roll(t)
 	s.waitFor(t, "the middle of the rollout", s.during(t, before, s.middle))
 	leader, begin := m.leader(t), time.Now()
-	m.kill(t, leader)
+	m.killProcess(t, leader)
+	m.remove(t, leader)
 	done := s.running(s.pods(t), "new")
 	s.waitFor(t, "the end of the rollout", s.during(t, before, s.all("new", 1)))
 	next := m.leader(t)
@@ -49,7 +52,7 @@ func (m *deployed) testNoReplica(t *testing.T) {
 	s.waitFor(t, "the middle of the rollout", s.during(t, before, s.middle))
 	m.scale(t, 0)
 	for _, pod := range m.pods(t) {
-		m.kill(t, pod.Name)
+		m.remove(t, pod.Name)
 	}
 	eventually(t, func(context.Context) error {
 		if left := m.pods(t); len(left) > 0 {
@@ -106,15 +109,15 @@ func (s *theSet) during(t *testing.T, before map[string]*corev1.Pod, check func(
 	t.Helper()
 	return func(l look) error {
 		if len(l.pods) != len(before) || serving(l.pods) < len(before)-1 {
-			t.Errorf("at %s: %d pods, of which %d are ready, want %d and at most one less", time.Now().Format(time.StampMilli),
+			t.Fatalf("at %s: %d pods, of which %d are ready, want %d and at most one less", time.Now().Format(time.StampMilli),
 				len(l.pods), serving(l.pods), len(before))
 		}
 		for name, pod := range l.pods {
 			if was := before[name]; was == nil || was.UID != pod.UID {
-				t.Errorf("%s was not there before", name)
+				t.Fatalf("%s was not there before", name)
 			}
 			if n := statuses(pod)["main"].RestartCount; n > 1 {
-				t.Errorf("%s: its main container restarted %d times", name, n)
+				t.Fatalf("%s: its main container restarted %d times", name, n)
 			}
 		}
 		return check(l)
@@ -141,8 +144,45 @@ func (s *theSet) serves(t *testing.T, pod *corev1.Pod) {
 	}
 }
 
-// kill ends a replica at once: it gives nothing back.
-func (m *deployed) kill(t *testing.T, name string) {
+// killProcess ends a replica without a chance to give its lease back. The machine sees the processes of all of its nodes.
+func (m *deployed) killProcess(t *testing.T, name string) {
+	t.Helper()
+	pod := &corev1.Pod{}
+	if err := m.Client.Get(t.Context(), types.NamespacedName{Namespace: system, Name: name}, pod); err != nil {
+		t.Fatal(err)
+	}
+	processes, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed := 0
+	for _, dir := range processes {
+		// What ends meanwhile cannot be read, and is not looked for.
+		groups, _ := os.ReadFile(filepath.Join(dir, "cgroup"))
+		command, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+		if !strings.Contains(string(groups), string(pod.UID)) || !strings.HasPrefix(string(command), "/kruise-manager\x00") {
+			continue
+		}
+		id, err := strconv.Atoi(filepath.Base(dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		process, err := os.FindProcess(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		killed++
+	}
+	if killed != 1 {
+		t.Fatalf("%d processes of %s were killed, want 1", killed, name)
+	}
+}
+
+// remove takes a replica off at once.
+func (m *deployed) remove(t *testing.T, name string) {
 	t.Helper()
 	err := m.Client.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: name}}, client.GracePeriodSeconds(0))
 	if client.IgnoreNotFound(err) != nil {

@@ -37,9 +37,7 @@ func TestManager(t *testing.T) {
 	left := leaveBehind(t, c)
 	program := pushManager(t, c)
 	for _, r := range left {
-		if r.interrupt != nil {
-			r.interrupt(r, t)
-		}
+		r.bequeath(t)
 	}
 	m := deploy(t, c, program)
 
@@ -54,13 +52,30 @@ func TestManager(t *testing.T) {
 			t.Run(name, func(t *testing.T) { t.Parallel(); test(t) })
 		}
 	})
+	t.Run("rights", m.testRights)
 	t.Run("the leader is killed", m.testLeaderKilled)
 	t.Run("all replicas are away", m.testNoReplica)
 	t.Run("serving", m.testServing)
 	for name, r := range left {
 		t.Run("left alone/"+name, r.testLeftAlone)
 	}
+	t.Run("rights of the later leaders", m.testRights)
 	m.logMemory(t)
+}
+
+// All that the manager has tried, its account may do.
+func (m *deployed) testRights(t *testing.T) {
+	for _, pod := range m.pods(t) {
+		said, err := m.Kubectl(t.Context(), "logs", "-n", system, pod.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(said) {
+			if strings.Contains(line, "system:serviceaccount:kruise-system:kruise-manager") {
+				t.Errorf("%s: %s", pod.Name, line)
+			}
+		}
+	}
 }
 
 // API servers can always call it, whatever happens to a replica or the Secret.

@@ -43,7 +43,7 @@ type remains struct {
 	revisions, claims map[string]string
 }
 
-// leaveBehind makes what the reference leaves, where there is no manager yet, and waits until all pods are ready.
+// leaveBehind makes what the reference leaves, where there is no manager yet.
 func leaveBehind(t *testing.T, c *cluster.Cluster) map[string]*remains {
 	t.Helper()
 	if _, err := c.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts", "-k", "../../config/crd/both"); err != nil {
@@ -65,11 +65,17 @@ func leaveBehind(t *testing.T, c *cluster.Cluster) map[string]*remains {
 		r.makePods(t)
 		left[name] = r
 	}
-	for _, r := range left {
-		eventually(t, func(ctx context.Context) error { return r.up(ctx) })
-		r.revisions, r.claims = r.storedRevisions(t), r.storedClaims(t)
-	}
 	return left
+}
+
+// bequeath waits until all pods are ready, and leaves the set in its state.
+func (r *remains) bequeath(t *testing.T) {
+	t.Helper()
+	eventually(t, r.up)
+	r.revisions, r.claims = r.storedRevisions(t), r.storedClaims(t)
+	if r.interrupt != nil {
+		r.interrupt(r, t)
+	}
 }
 
 // items are the recorded objects of a file that belong to the set.
