@@ -27,12 +27,12 @@ func (m *deployed) testLeaderKilled(t *testing.T) {
 	s.create(t, 6, nil)
 	before := s.pods(t)
 	s.roll(t)
-	s.waitFor(t, "the middle of the rollout", s.during(t, before, s.middle))
+	s.waitFor(t, "the middle of the rollout", during(t, before, s.middle))
 	leader, begin := m.leader(t), time.Now()
 	m.killProcess(t, leader)
 	m.remove(t, leader)
 	done := s.running(s.pods(t), "new")
-	s.waitFor(t, "the end of the rollout", s.during(t, before, s.all("new", 1)))
+	s.waitFor(t, "the end of the rollout", during(t, before, s.all("new", 1)))
 	next := m.leader(t)
 	if next == leader {
 		t.Errorf("%s leads, which was killed", next)
@@ -49,7 +49,7 @@ func (m *deployed) testNoReplica(t *testing.T) {
 	s.create(t, 4, nil)
 	before := s.pods(t)
 	s.roll(t)
-	s.waitFor(t, "the middle of the rollout", s.during(t, before, s.middle))
+	s.waitFor(t, "the middle of the rollout", during(t, before, s.middle))
 	m.scale(t, 0)
 	for _, pod := range m.pods(t) {
 		m.remove(t, pod.Name)
@@ -70,10 +70,10 @@ func (m *deployed) testNoReplica(t *testing.T) {
 	if err := m.Client.Create(t.Context(), plain); err != nil {
 		t.Errorf("nobody selects the pod, so nobody is to be asked: %v", err)
 	}
-	s.waitFor(t, "the plain pod, while the others serve", s.during(t, before, func(l look) error {
+	s.waitFor(t, "the plain pod, while the others serve", during(t, before, func(l look) error {
 		for _, pod := range l.pods {
 			if ready(pod) {
-				s.serves(t, pod)
+				serves(t, pod)
 			}
 		}
 		if err := m.Client.Get(t.Context(), client.ObjectKeyFromObject(plain), plain); err != nil {
@@ -88,7 +88,7 @@ func (m *deployed) testNoReplica(t *testing.T) {
 		t.Error("the rollout ended without a manager")
 	}
 	m.scale(t, 2)
-	s.waitFor(t, "the end of the rollout", s.during(t, before, s.all("new", 1)))
+	s.waitFor(t, "the end of the rollout", during(t, before, s.all("new", 1)))
 	sameButFor(t, "main", before, s.pods(t))
 	eventually(t, m.ready)
 }
@@ -105,7 +105,7 @@ func (s *theSet) middle(l look) error {
 }
 
 // during adds to a check what holds at every look: these pods and no others, of which one may be unready.
-func (s *theSet) during(t *testing.T, before map[string]*corev1.Pod, check func(look) error) func(look) error {
+func during(t *testing.T, before map[string]*corev1.Pod, check func(look) error) func(look) error {
 	t.Helper()
 	return func(l look) error {
 		if len(l.pods) != len(before) || serving(l.pods) < len(before)-1 {
@@ -125,7 +125,7 @@ func (s *theSet) during(t *testing.T, before map[string]*corev1.Pod, check func(
 }
 
 // serves asks a pod for its page.
-func (s *theSet) serves(t *testing.T, pod *corev1.Pod) {
+func serves(t *testing.T, pod *corev1.Pod) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -121,7 +122,7 @@ func (r *remains) into(t *testing.T, recorded *unstructured.Unstructured, object
 	object.SetNamespace(r.namespace)
 	owners := object.GetOwnerReferences()
 	for i := range owners {
-		owners[i].UID = r.owner
+		owners[i].UID, owners[i].APIVersion = r.owner, cmp.Or(r.owners, owners[i].APIVersion)
 	}
 	object.SetOwnerReferences(owners)
 }

@@ -27,6 +27,8 @@ type bequest struct {
 	why string
 	// step and set of the recording, and its update revision.
 	step, set, revision string
+	// owners is the version of the owner in its owner references, if not that of the recording.
+	owners string
 	// asCreated are pods that are taken from before the update, and then brought into the state by interrupt.
 	asCreated []string
 	interrupt func(*remains, *testing.T)
@@ -46,6 +48,10 @@ func bequests() map[string]bequest {
 	return map[string]bequest{
 		"settled":             {step: "1-created", set: "web", revision: firstRevision, why: "created, never updated"},
 		"settled, recreating": {step: "1-created", set: "zones-b-hh6zh", revision: "zones-b-hh6zh-587bcb4b95", why: "another policy, no claims"},
+		"settled, long ago": {
+			step: "1-created", set: "zones-b-hh6zh", revision: "zones-b-hh6zh-587bcb4b95", why: "the owner in an older version",
+			owners: "apps.kruise.io/v1alpha1",
+		},
 		"settled and updated": {step: "3-updated", set: "web", revision: nextRevision, why: "two revisions, and a state on each pod"},
 		"between two pods": {
 			step: "2-updating", set: "web", revision: nextRevision, why: "one is done, the other waits for its turn",
@@ -78,8 +84,8 @@ func (r *remains) outOfTraffic(t *testing.T) {
 	})
 }
 
-// marked is what the second write says in either case.
-func (r *remains) marked(t *testing.T, pod *corev1.Pod, state map[string]any) {
+// mark writes what the second write says in either case.
+func mark(t *testing.T, pod *corev1.Pod, state map[string]any) {
 	t.Helper()
 	now := time.Now().Format(time.RFC3339)
 	maps.Copy(pod.Labels, map[string]string{
@@ -96,7 +102,7 @@ func (r *remains) inGrace(t *testing.T) {
 	t.Helper()
 	r.outOfTraffic(t)
 	r.edit(t, first, func(pod *corev1.Pod) {
-		r.marked(t, pod, map[string]any{"lastContainerStatuses": nil})
+		mark(t, pod, map[string]any{"lastContainerStatuses": nil})
 		pod.Annotations[pub.InPlaceUpdateGraceKey] = compact(t, map[string]any{
 			"revision": nextRevision, "containerImages": map[string]string{"main": "nginx:1.15.1"},
 			"containerRefMetadata":  map[string]any{"main": map[string]any{"annotations": map[string]string{"conf": "2"}}},
@@ -111,7 +117,7 @@ func (r *remains) patched(t *testing.T) {
 	t.Helper()
 	r.outOfTraffic(t)
 	r.edit(t, first, func(pod *corev1.Pod) {
-		r.marked(t, pod, map[string]any{
+		mark(t, pod, map[string]any{
 			"lastContainerStatuses":  map[string]any{"main": map[string]any{"imageID": statuses(pod)["main"].ImageID}},
 			"containerBatchesRecord": []any{map[string]any{"timestamp": time.Now().Format(time.RFC3339), "containers": []string{"main"}}},
 		})
@@ -188,6 +194,9 @@ func (r *remains) finished(ctx context.Context) error {
 	}
 	if s, n := set.Status, *set.Spec.Replicas; s.UpdatedAvailableReplicas != n || s.Replicas != n || s.CurrentRevision != r.revision || s.UpdateRevision != r.revision {
 		return fmt.Errorf("status is %+v, want revision %s", s, r.revision)
+	}
+	if set.Generation != 1 {
+		return fmt.Errorf("the spec was written: generation %d", set.Generation)
 	}
 	return r.seen(ctx)
 }
