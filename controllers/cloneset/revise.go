@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/pub"
@@ -77,12 +78,9 @@ func (a *act) adopt(ctx context.Context, made *appsv1.ControllerRevision) (*apps
 		return there, nil
 	}
 	if metav1.GetControllerOf(there) != nil || !revision.SameData(there.Data.Raw, made.Data.Raw) {
-		next := int32(1)
-		if a.set.Status.CollisionCount != nil {
-			next = *a.set.Status.CollisionCount + 1
-		}
-		patch := fmt.Sprintf(`{"status":{"collisionCount":%d}}`, next)
-		if err := a.client.Status().Patch(ctx, a.set.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		status := a.set.Status.DeepCopy()
+		status.CollisionCount = ptr.To(ptr.Deref(status.CollisionCount, 0) + 1)
+		if err := a.writeStatus(ctx, status); err != nil {
 			return made, err
 		}
 		return made, fmt.Errorf("its name is taken by another template")

@@ -2,8 +2,10 @@ package cloneset
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -11,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -27,12 +30,36 @@ func (a *act) report(ctx context.Context) error {
 	if apiequality.Semantic.DeepEqual(status, &a.set.Status) {
 		return nil
 	}
-	fresh := a.set.DeepCopy()
-	fresh.Status = *status
-	if err := a.client.Status().Patch(ctx, fresh, client.MergeFrom(a.set)); client.IgnoreNotFound(err) != nil {
+	if err := a.writeStatus(ctx, status); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
 	return nil
+}
+
+// writeStatus writes what differs, and always the counters that the schema requires: a new set has no status yet that a
+// difference could be added to.
+func (a *act) writeStatus(ctx context.Context, status *v1beta1.CloneSetStatus) error {
+	fresh := a.set.DeepCopy()
+	fresh.Status = *status
+	diff, err := client.MergeFrom(a.set).Data(fresh)
+	if err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	patch := struct {
+		Status map[string]any `json:"status"`
+	}{map[string]any{}}
+	if err := json.Unmarshal(diff, &patch); err != nil {
+		return fmt.Errorf("decode: %w", err)
+	}
+	maps.Copy(patch.Status, map[string]any{
+		"replicas": status.Replicas, "readyReplicas": status.ReadyReplicas, "availableReplicas": status.AvailableReplicas,
+		"updatedReplicas": status.UpdatedReplicas, "updatedReadyReplicas": status.UpdatedReadyReplicas,
+	})
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	return a.client.Status().Patch(ctx, fresh, client.RawPatch(types.MergePatchType, data))
 }
 
 // count makes the status of the pods as the last write left them.
