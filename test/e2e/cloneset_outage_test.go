@@ -52,6 +52,7 @@ func (m *deployed) testNoReplica(t *testing.T) {
 	s.waitFor(t, "the middle of the rollout", during(t, before, s.middle))
 	m.scale(t, 0)
 	for _, pod := range m.pods(t) {
+		m.killProcess(t, pod.Name)
 		m.remove(t, pod.Name)
 	}
 	eventually(t, func(context.Context) error {
