@@ -34,11 +34,13 @@ const system = "kruise-system"
 // another implementation has left CloneSets behind.
 func TestManager(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Level: cluster.Real, Scheme: newScheme(t)})
+	begin := time.Now()
 	left := leaveBehind(t, c)
 	program := pushManager(t, c)
 	for _, r := range left {
 		r.bequeath(t)
 	}
+	t.Logf("another implementation has left its sets after %s", time.Since(begin).Round(time.Second/10))
 	m := deploy(t, c, program)
 
 	t.Run("at the same time", func(t *testing.T) {

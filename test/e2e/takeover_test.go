@@ -46,10 +46,9 @@ const (
 
 func bequests() map[string]bequest {
 	return map[string]bequest{
-		"settled":             {step: "1-created", set: "web", revision: firstRevision, why: "created, never updated"},
-		"settled, recreating": {step: "1-created", set: "zones-b-hh6zh", revision: "zones-b-hh6zh-587bcb4b95", why: "another policy, no claims"},
+		"settled": {step: "1-created", set: "web", revision: firstRevision, why: "created, never updated"},
 		"settled, long ago": {
-			step: "1-created", set: "zones-b-hh6zh", revision: "zones-b-hh6zh-587bcb4b95", why: "the owner in an older version",
+			step: "1-created", set: "zones-b-hh6zh", revision: "zones-b-hh6zh-587bcb4b95", why: "another policy, no claims, and pods that name the owner in the older version",
 			owners: "apps.kruise.io/v1alpha1",
 		},
 		"settled and updated": {step: "3-updated", set: "web", revision: nextRevision, why: "two revisions, and a state on each pod"},
