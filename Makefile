@@ -147,7 +147,8 @@ test-e2e: ## Test on real kubelets and containerd (Linux and root; elsewhere it 
 		echo 'test-e2e: skipped, real nodes need Linux and root'
 		exit 0
 	fi
-	hack/level e2e -p 1 -timeout 30m $(TESTFLAGS)
+# Tests on real nodes wait more than they compute.
+	hack/level e2e -p 1 -parallel 16 -timeout 30m $(TESTFLAGS)
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz test for FUZZTIME (10s)

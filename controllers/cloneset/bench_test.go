@@ -3,6 +3,7 @@ package cloneset
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,7 +30,7 @@ type warehouse struct {
 	set       *v1beta1.CloneSet
 	pods      []*corev1.Pod
 	revisions []*appsv1.ControllerRevision
-	deleted   int
+	deleted   atomic.Int64 // several are deleted at the same time
 }
 
 func (w *warehouse) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
@@ -58,7 +59,7 @@ func shallow[T any](all []*T) []T {
 }
 
 func (w *warehouse) Delete(context.Context, client.Object, ...client.DeleteOption) error {
-	w.deleted++
+	w.deleted.Add(1)
 	return nil
 }
 
@@ -196,8 +197,8 @@ func TestPassesGrowWithThePods(t *testing.T) {
 			}
 			if name == "scale in by half" {
 				w := build(times * n)
-				if w.pass(t); w.deleted != times*n/2 {
-					t.Errorf("%d pods deleted, want half of them", w.deleted)
+				if w.pass(t); w.deleted.Load() != int64(times*n/2) {
+					t.Errorf("%d pods deleted, want half of them", w.deleted.Load())
 				}
 			}
 		})

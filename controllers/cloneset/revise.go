@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/pub"
@@ -77,12 +78,8 @@ func (a *act) adopt(ctx context.Context, made *appsv1.ControllerRevision) (*apps
 		return there, nil
 	}
 	if metav1.GetControllerOf(there) != nil || !revision.SameData(there.Data.Raw, made.Data.Raw) {
-		next := int32(1)
-		if a.set.Status.CollisionCount != nil {
-			next = *a.set.Status.CollisionCount + 1
-		}
 		status := a.set.Status.DeepCopy()
-		status.CollisionCount = &next
+		status.CollisionCount = ptr.To(ptr.Deref(status.CollisionCount, 0) + 1)
 		if err := a.writeStatus(ctx, status); err != nil {
 			return made, err
 		}

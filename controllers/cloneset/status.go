@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -62,8 +63,10 @@ func (a *act) statusPatch(status *v1beta1.CloneSetStatus) (client.Patch, error) 
 	if patch.Status == nil {
 		patch.Status = map[string]any{}
 	}
-	patch.Status["replicas"], patch.Status["readyReplicas"], patch.Status["availableReplicas"] = status.Replicas, status.ReadyReplicas, status.AvailableReplicas
-	patch.Status["updatedReplicas"], patch.Status["updatedReadyReplicas"] = status.UpdatedReplicas, status.UpdatedReadyReplicas
+	maps.Copy(patch.Status, map[string]any{
+		"replicas": status.Replicas, "readyReplicas": status.ReadyReplicas, "availableReplicas": status.AvailableReplicas,
+		"updatedReplicas": status.UpdatedReplicas, "updatedReadyReplicas": status.UpdatedReadyReplicas,
+	})
 	data, err := json.Marshal(patch)
 	if err != nil {
 		return nil, fmt.Errorf("encode status: %w", err)

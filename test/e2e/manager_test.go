@@ -30,15 +30,63 @@ import (
 
 const system = "kruise-system"
 
-// The manager as config/default deploys it: API servers can always call it, whatever happens to a replica or the Secret.
+// The manager as config/default deploys it, with one gate more. It is deployed once for all that is tried on it, where
+// another implementation has left CloneSets behind.
 func TestManager(t *testing.T) {
-	c := cluster.Start(t, cluster.Options{Level: cluster.Real})
-	m := deploy(t, c)
+	c := cluster.Start(t, cluster.Options{Level: cluster.Real, Scheme: newScheme(t)})
+	begin := time.Now()
+	left := leaveBehind(t, c)
+	program := pushManager(t, c)
+	for _, r := range left {
+		r.bequeath(t)
+	}
+	t.Logf("another implementation has left its sets after %s", time.Since(begin).Round(time.Second/10))
+	m := deploy(t, c, program)
 
+	t.Run("at the same time", func(t *testing.T) {
+		for name, r := range left {
+			t.Run("taken over/"+name, func(t *testing.T) { t.Parallel(); r.testTakeover(t) })
+		}
+		for name, test := range map[string]func(*testing.T){
+			"in place": m.testInPlace, "resize": m.testResize, "claims": m.testClaims,
+			"partition and pause": m.testPartitionAndPause, "surge": m.testSurge, "hooks": m.testHooks, "pods to delete": m.testPodsToDelete,
+		} {
+			t.Run(name, func(t *testing.T) { t.Parallel(); test(t) })
+		}
+	})
+	t.Run("nothing refused", m.testNothingRefused)
+	t.Run("the leader is killed", m.testLeaderKilled)
+	t.Run("all replicas are away", m.testNoReplica)
+	t.Run("serving", m.testServing)
+	for name, r := range left {
+		t.Run("left alone/"+name, r.testLeftAlone)
+	}
+	t.Run("nothing refused to later leaders", m.testNothingRefused)
+	m.logMemory(t)
+}
+
+// What API servers refuse a manager is refused for a reason that does not pass: its account, or the schema of what it writes.
+func (m *deployed) testNothingRefused(t *testing.T) {
+	for _, pod := range m.pods(t) {
+		said, err := m.Kubectl(t.Context(), "logs", "-n", system, pod.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, sign := range []string{"system:serviceaccount:kruise-system:kruise-manager", "Required value"} {
+			if before, after, found := strings.Cut(said, sign); found {
+				line, _, _ := strings.Cut(after, "\n")
+				t.Errorf("%s: %s%s%s", pod.Name, before[strings.LastIndex(before, "\n")+1:], sign, line)
+			}
+		}
+	}
+}
+
+// API servers can always call it, whatever happens to a replica or the Secret.
+func (m *deployed) testServing(t *testing.T) {
 	set := &unstructured.Unstructured{}
 	set.SetAPIVersion("apps.kruise.io/v1beta1")
 	set.SetKind("CloneSet")
-	set.SetNamespace(c.Namespace(t))
+	set.SetNamespace(m.Namespace(t))
 	set.SetName("web")
 	set.Object["spec"] = map[string]any{
 		"replicas": int64(0),
@@ -48,7 +96,7 @@ func TestManager(t *testing.T) {
 			"spec":     map[string]any{"containers": []any{map[string]any{"name": "web", "image": "web"}}},
 		},
 	}
-	if err := c.Client.Create(t.Context(), set); err != nil {
+	if err := m.Client.Create(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
 	stop := m.convertAllTheTime(t, set)
@@ -56,7 +104,7 @@ func TestManager(t *testing.T) {
 	t.Run("a replica goes", func(t *testing.T) {
 		leader := m.leader(t)
 		begin := time.Now()
-		if err := c.Client.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: leader}}); err != nil {
+		if err := m.Client.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: leader}}); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, func(ctx context.Context) error {
@@ -70,7 +118,7 @@ func TestManager(t *testing.T) {
 	})
 	t.Run("the Secret goes", func(t *testing.T) {
 		before, since := m.authority(t, ""), m.readySince(t)
-		if err := c.Client.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "kruise-webhook-certs"}}); err != nil {
+		if err := m.Client.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "kruise-webhook-certs"}}); err != nil {
 			t.Fatal(err)
 		}
 		begin := time.Now()
@@ -89,13 +137,13 @@ func TestManager(t *testing.T) {
 		}
 	})
 	stop()
-	m.logMemory(t)
 }
 
 // deployed is the manager in the cluster.
 type deployed struct{ *cluster.Cluster }
 
-func deploy(t *testing.T, c *cluster.Cluster) *deployed {
+// pushManager builds it and makes an image of it.
+func pushManager(t *testing.T, c *cluster.Cluster) image.Image {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "kruise-manager")
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, "../../examples/kruise-manager")
@@ -109,7 +157,11 @@ func deploy(t *testing.T, c *cluster.Cluster) *deployed {
 	}
 	spec := image.Program("kruise-manager", content)
 	spec.Name = "e2e/kruise-manager:dev"
-	pushed := c.Push(t, spec)
+	return c.Push(t, spec)
+}
+
+func deploy(t *testing.T, c *cluster.Cluster, pushed image.Image) *deployed {
+	t.Helper()
 	begin := time.Now()
 	if _, err := c.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts", "-k", overlay(t, pushed)); err != nil {
 		t.Fatal(err)
@@ -130,7 +182,7 @@ func deploy(t *testing.T, c *cluster.Cluster) *deployed {
 	return &deployed{Cluster: c}
 }
 
-// overlay is a kustomization with the image in it, by digest.
+// overlay is a kustomization with the image in it, by digest, and a gate.
 func overlay(t *testing.T, made image.Image) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -142,7 +194,13 @@ func overlay(t *testing.T, made image.Image) string {
 		t.Fatal(err)
 	}
 	name, _, _ := strings.Cut(made.Name, ":")
-	text := fmt.Sprintf("resources: [%s]\nimages: [{name: kruise-manager, newName: %q, digest: %q}]\n", base, name, made.Digest)
+	text := fmt.Sprintf(`
+resources: [%s]
+images: [{name: kruise-manager, newName: %q, digest: %q}]
+patches:
+- target: {kind: Deployment, name: kruise-controller-manager}
+  patch: '[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--feature-gates=InPlaceWorkloadVerticalScaling=true"}]'
+`, base, name, made.Digest)
 	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -188,8 +246,8 @@ func (m *deployed) ready(ctx context.Context) error {
 	if err := m.Client.Get(ctx, types.NamespacedName{Namespace: system, Name: "kruise-controller-manager"}, &d); err != nil {
 		return err
 	}
-	if d.Status.ReadyReplicas != 2 || d.Status.Replicas != 2 {
-		return fmt.Errorf("%d of %d replicas are ready", d.Status.ReadyReplicas, d.Status.Replicas)
+	if d.Status.AvailableReplicas != 2 || d.Status.Replicas != 2 {
+		return fmt.Errorf("%d of %d replicas are available", d.Status.AvailableReplicas, d.Status.Replicas)
 	}
 	return nil
 }
