@@ -18,8 +18,12 @@ type Reference struct {
 }
 
 // Parse reads a reference the way Docker does: nginx is docker.io/library/nginx:latest. Of a tag and a digest the digest
-// counts.
+// counts. Capital letters are refused, unless they are in a registry that has a dot or a port to be known by.
 func Parse(image string) (Reference, error) {
+	first, _, more := strings.Cut(image, "/")
+	if more && !strings.ContainsAny(first, ".:") && strings.ToLower(first) != first {
+		return Reference{}, fmt.Errorf("image %q: the name of a repository has no capital letters", image)
+	}
 	named, err := reference.ParseDockerRef(image)
 	if err != nil {
 		return Reference{}, fmt.Errorf("image %q: %w", image, err)

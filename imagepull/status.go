@@ -164,7 +164,7 @@ func (r Request) count(s standing, desired int) v1beta1.ImagePullJobStatus {
 	default:
 		status.Message = fmt.Sprintf("job is running, progress %.1f%%", 100*float64(finished)/float64(status.Desired))
 		if len(s.full) > 0 {
-			status.Message += fmt.Sprintf(", %d nodes have no room for another image", len(s.full))
+			status.Message += fmt.Sprintf(", NodeImages without room for another image: %d", len(s.full))
 		}
 	}
 	return status
