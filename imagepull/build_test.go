@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"math"
 	"math/rand"
 	"strings"
 	"testing"
@@ -45,6 +46,11 @@ func seconds(n int32) *int32                  { return &n }
 func longSeconds(n int64) *int64              { return &n }
 func atMost(n int32) *intstr.IntOrString      { return ptr.To(intstr.FromInt32(n)) }
 func atMostText(s string) *intstr.IntOrString { return ptr.To(intstr.FromString(s)) }
+
+// centuries is the longest time that is reckoned with.
+func centuries() time.Duration {
+	return time.Duration(math.MaxInt64/int64(2*time.Second)) * time.Second
+}
 
 const (
 	digest  = "sha256:0123456789012345678901234567890123456789012345678901234567890123"

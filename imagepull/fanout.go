@@ -116,7 +116,7 @@ func (r Request) join(t *v1beta1.ImageTagSpec, status *v1beta1.ImageTagStatus) {
 		phase = status.Phase
 	}
 	content := r.Job.Spec.ImagePullPolicy == v1beta1.PullIfNotPresent
-	again := false
+	var again bool
 	switch phase {
 	case v1beta1.ImagePhaseSucceeded:
 		again = !content

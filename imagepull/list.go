@@ -82,7 +82,7 @@ func (p *ListPlan) choose(list *v1beta1.ImageListPullJob, jobs []*v1beta1.ImageP
 	})
 	chosen := map[string]*v1beta1.ImagePullJob{}
 	for _, j := range owned {
-		why := ""
+		var why string
 		switch image := j.Spec.Image; {
 		case !slices.Contains(list.Spec.Images, image):
 			why = "its image is no longer listed"
