@@ -16,7 +16,9 @@ func five() []imagepull.Node {
 	return []imagepull.Node{
 		{Name: "n5", Labels: map[string]string{"zone": "b"}},
 		{Name: "n1", Labels: map[string]string{"zone": "a", "gpu": ""}},
-		{Name: "n3"}, {Name: "n2", Labels: map[string]string{"zone": "a"}}, {Name: "n4"},
+		{Name: "n3"},
+		{Name: "n2", Labels: map[string]string{"zone": "a"}},
+		{Name: "n4"},
 	}
 }
 
