@@ -103,6 +103,7 @@ func TestMaintainSpec(t *testing.T) {
 		"ended another time":        {list(lists("nginx:1", 1, "a"), done, stale(30)), "", 9 * time.Minute, ""},
 		"stays for ever":            {list(lists("nginx:1", 0, "a"), done, edit("nginx", func(s *v1beta1.ImageTagSpec) { s.PullPolicy = nil })), "", 0, ""},
 		"has no end yet":            {list(lists("nginx:1", 0, "a"), did("nginx:1", 0, pulling), stale(0)), "", 0, ""},
+		"what waits is seen next":   {list(lists("nginx:1", 0, "a"), done, stale(50), lists("nginx:2", 0, "gone")), "1/a/", 0, "Dropped nginx:2"},
 		"secrets":                   {list(lists("nginx:1", 0, "a"), batch), "1/a/gonebatch here", 0, "Dropped nginx"},
 		"secrets go with the tags":  {list(lists("nginx:1", 0, "gone"), batch), "-", 0, "Dropped nginx:1"},
 		"an image without tags":     {list(func(n *v1beta1.NodeImage) { n.Spec.Images = map[string]v1beta1.ImageSpec{"nginx": {}} }), "-", 0, ""},

@@ -49,6 +49,7 @@ func TestAttempts(t *testing.T) {
 		"no time is no timeout":    {list(always, limits(seconds(0), seconds(0), nil)), 0, 0, "try 10m0s, Failed error 1"},
 		"waits have a limit":       {list(always, limits(seconds(1), seconds(7), nil)), 0, 0, "try 1s, wait 1s, try 1s, wait 2s, try 1s, wait 4s, try 1s, wait 8s, try 1s, wait 16s, try 1s, wait 30s, try 1s, wait 30s, try 1s, Failed error 8"},
 		"a slow pull":              {list(always, limits(nil, nil, longSeconds(5))), time.Hour, 0, "try 5s, Failed pulling exceeds the activeDeadlineSeconds"},
+		"a slow pull, only once":   {list(always, limits(nil, seconds(0), longSeconds(5))), time.Hour, 0, "try 5s, Failed pulling exceeds the activeDeadlineSeconds"},
 		"a deadline while waiting": {list(always, limits(seconds(3), nil, longSeconds(5))), 3 * time.Second, 0, "try 3s, wait 1s, try 1s, Failed pulling exceeds the activeDeadlineSeconds"},
 		"a deadline before a try":  {list(always, limits(seconds(3), nil, longSeconds(4))), time.Second, 0, "try 3s, wait 1s, try 2s, wait 1s, Failed pulling exceeds the activeDeadlineSeconds"},
 		"a deadline in the past":   {list(always, limits(nil, nil, longSeconds(-1))), 0, 0, "Failed pulling exceeds the activeDeadlineSeconds"},
