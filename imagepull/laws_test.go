@@ -139,7 +139,7 @@ func expect(q imagepull.Request, all []*v1beta1.NodeImage) (status v1beta1.Image
 }
 
 func TestReviewLaws(t *testing.T) {
-	eachCase(t, 10_000, func(r *random) string {
+	eachCase(t, 5_000, func(r *random) string {
 		q, all := r.request(), r.nodes(r.Intn(7))
 		before := jsonOf(all) + jsonOf(q)
 		plan, err := q.Review(all)
@@ -169,7 +169,7 @@ func TestReviewLaws(t *testing.T) {
 // A job is led to its end by a controller that does what the plans say and by nodes that pull, in any order. There are never
 // more nodes at it than it allows, and at the end nothing is left to do.
 func TestRolloutLaws(t *testing.T) {
-	eachCase(t, 1_500, func(r *random) string {
+	eachCase(t, 1_000, func(r *random) string {
 		q, all := r.request(), r.nodes(1+r.Intn(6))
 		q.Job.Spec.Parallelism, q.Job.Spec.CompletionPolicy.ActiveDeadlineSeconds = atMost(1+r.Int31n(3)), nil
 		limit, most := int(q.Job.Spec.Parallelism.IntVal), 0
@@ -263,7 +263,7 @@ func (r *random) pull(n *v1beta1.NodeImage) *v1beta1.NodeImage {
 
 // TestMaintainLaws applies a plan and asks again, until there is nothing to do but wait.
 func TestMaintainLaws(t *testing.T) {
-	eachCase(t, 10_000, func(r *random) string {
+	eachCase(t, 5_000, func(r *random) string {
 		u := imagepull.Upkeep{
 			Image: r.nodes(1)[0], Node: clusterNode(), Now: noon(), Random: r.Uint32(),
 			OwnerGone: func(o corev1.ObjectReference) bool { return o.Name == "b" },
