@@ -118,3 +118,8 @@ func ExampleFingerprint() {
 	fmt.Println(n, err)
 	// Output: 3944729446 <nil>
 }
+
+func ExampleEncodeSafely() {
+	fmt.Println(revision.EncodeSafely(3944729446))
+	// Output: 7f88c6f88b
+}

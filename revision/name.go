@@ -16,11 +16,11 @@ func Hash(data []byte, collisions *int32) string {
 	if collisions != nil {
 		_, _ = h.Write(strconv.AppendInt(nil, int64(*collisions), 10))
 	}
-	return encodeSafely(h.Sum32())
+	return EncodeSafely(h.Sum32())
 }
 
-// encodeSafely prints a number in letters that form no bad words.
-func encodeSafely(n uint32) string {
+// EncodeSafely prints a number in letters that form no bad words, as the hashes in names and labels are.
+func EncodeSafely(n uint32) string {
 	const letters = "bcdfghjklmnpqrstvwxz2456789"
 	text := strconv.AppendUint(nil, uint64(n), 10)
 	for i, digit := range text {

@@ -27,7 +27,7 @@ func budgets() []budget {
 		{path: "lifecycle", allowed: kube(), most: 70},
 		{path: "revision", allowed: kube(), most: 70},
 		{path: "scale", allowed: kube(), most: 70},
-		{path: "imagepull", allowed: kube(), most: 70},
+		{path: "imagepull", allowed: append(kube(), images()...), most: 74},
 	}
 }
 
@@ -39,6 +39,11 @@ func kube() []string {
 		"k8s.io/api", "k8s.io/apimachinery", "k8s.io/klog", "k8s.io/kube-openapi", "k8s.io/utils",
 		"sigs.k8s.io/json", "sigs.k8s.io/randfill", "sigs.k8s.io/structured-merge-diff", "sigs.k8s.io/yaml",
 	}
+}
+
+// images is what reading image references and hashing as the reference does needs.
+func images() []string {
+	return []string{"github.com/davecgh/go-spew", "github.com/distribution/reference", "github.com/opencontainers/go-digest"}
 }
 
 // dear is what nobody gets from any package of the table, whatever its line allows.

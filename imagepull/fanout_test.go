@@ -1,0 +1,225 @@
+package imagepull_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/imagepull"
+)
+
+func tell(t *testing.T, r imagepull.Request, n *v1beta1.NodeImage) *v1beta1.NodeImage {
+	t.Helper()
+	before := n.DeepCopy()
+	got, err := r.Tell(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, n); diff != "" {
+		t.Fatalf("the NodeImage has changed:\n%s", diff)
+	}
+	return got
+}
+
+func TestTellNew(t *testing.T) {
+	r := request(pullJob("b", "nginx:1", func(j *v1beta1.ImagePullJob) {
+		j.Spec.SandboxConfig = &v1beta1.SandboxConfig{Labels: map[string]string{"a": "b"}}
+	}), "s", "s")
+	got := tell(t, r, nodeImage("n1", lists("nginx:2", 7, "x"), lists("nginx:0", 0), did("nginx:1", 5, failed)))
+	want := v1beta1.ImageSpec{
+		PullSecrets:   []v1beta1.ReferenceObject{{Namespace: "kruise-daemon-config", Name: "s"}},
+		SandboxConfig: &v1beta1.SandboxConfig{Labels: map[string]string{"a": "b"}},
+	}
+	old := nodeImage("", lists("nginx:0", 0), lists("nginx:2", 7, "x")).Spec.Images["nginx"].Tags
+	want.Tags = []v1beta1.ImageTagSpec{old[0], {
+		Tag: "1", Version: 6, CreatedAt: ago(0), ImagePullPolicy: v1beta1.PullIfNotPresent,
+		PullPolicy:      &v1beta1.ImageTagPullPolicy{TimeoutSeconds: seconds(600), BackoffLimit: seconds(3), TTLSecondsAfterFinished: seconds(2100)},
+		OwnerReferences: []corev1.ObjectReference{owner("b")},
+	}, old[1]}
+	if diff := cmp.Diff(want, got.Spec.Images["nginx"]); diff != "" {
+		t.Errorf("image (-want +got):\n%s", diff)
+	}
+	if again := tell(t, r, got); again != nil {
+		t.Errorf("told twice: %s", jsonOf(again.Spec))
+	}
+	first := tell(t, request(pullJob("b", "nginx@"+digest)), nodeImage("n1")).Spec.Images["nginx"]
+	if len(first.Tags) != 1 || first.Tags[0].Tag != digest || first.Tags[0].Version != 0 || len(first.Tags[0].OwnerReferences) != 1 {
+		t.Errorf("of a digest: %s", jsonOf(first))
+	}
+}
+
+// Joining pulls once more only where what the others get is not enough.
+func TestTellJoins(t *testing.T) {
+	wantsAlways := edit("nginx", func(s *v1beta1.ImageTagSpec) { s.ImagePullPolicy = v1beta1.PullAlways })
+	wantsNothing := edit("nginx", func(s *v1beta1.ImageTagSpec) { s.ImagePullPolicy = "" })
+	for name, test := range map[string]struct {
+		node    []func(*v1beta1.NodeImage)
+		job     []func(*v1beta1.ImagePullJob)
+		version int64
+		policy  v1beta1.ImagePullPolicy
+	}{
+		"not begun":                          {nil, nil, 3, v1beta1.PullIfNotPresent},
+		"under way":                          {list(did("nginx:1", 3, pulling)), nil, 3, v1beta1.PullIfNotPresent},
+		"under way for an older round":       {list(did("nginx:1", 2, succeeded)), nil, 3, v1beta1.PullIfNotPresent},
+		"under way, and really pulled":       {list(wantsAlways, did("nginx:1", 3, pulling)), list(always), 3, v1beta1.PullAlways},
+		"under way, pulled without a policy": {list(wantsNothing, did("nginx:1", 3, pulling)), list(always), 3, ""},
+		"under way, more than is asked for":  {list(wantsAlways), nil, 3, v1beta1.PullAlways},
+		"under way, less than is asked for":  {list(did("nginx:1", 3, pulling)), list(always), 4, v1beta1.PullAlways},
+		"it has the image":                   {list(did("nginx:1", 3, succeeded)), nil, 3, v1beta1.PullIfNotPresent},
+		"it has it, but may be outdated":     {list(did("nginx:1", 3, succeeded)), list(always), 4, v1beta1.PullAlways},
+		"it failed":                          {list(wantsAlways, did("nginx:1", 3, failed)), nil, 4, v1beta1.PullIfNotPresent},
+		"it failed, and told of later times": {list(did("nginx:1", 3, failed), func(n *v1beta1.NodeImage) { n.Spec.Images["nginx"].Tags[0].Version = 2 }), list(always), 4, v1beta1.PullAlways},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := nodeImage("n1", append(list(lists("nginx:1", 3, "a"), secretsOf("nginx", v1beta1.ReferenceObject{Namespace: "kruise-daemon-config", Name: "s1"})), test.node...)...)
+			old := n.Spec.Images["nginx"].Tags[0]
+			got := tell(t, request(pullJob("b", "nginx:1", test.job...), "s1", "s2"), n).Spec.Images["nginx"]
+			tag := got.Tags[0]
+			if tag.Version != test.version || tag.ImagePullPolicy != test.policy {
+				t.Errorf("version %d, policy %s", tag.Version, tag.ImagePullPolicy)
+			}
+			if anew := tag.CreatedAt.Equal(ago(0)); anew != (tag.Version != old.Version) {
+				t.Errorf("created at %v", tag.CreatedAt)
+			}
+			if diff := cmp.Diff([]corev1.ObjectReference{owner("a"), owner("b")}, tag.OwnerReferences); diff != "" {
+				t.Errorf("owners (-want +got):\n%s", diff)
+			}
+			if len(got.PullSecrets) != 2 || got.PullSecrets[1].Name != "s2" {
+				t.Errorf("secrets %v", got.PullSecrets)
+			}
+		})
+	}
+}
+
+func list[T any](all ...T) []T { return all }
+
+// A version begins anew after the last one, and is never negative.
+func TestTellVersions(t *testing.T) {
+	for name, test := range map[string]struct{ spec, status, want int64 }{
+		"the last one":       {math.MaxInt64, math.MaxInt64, 0},
+		"negative":           {math.MinInt64, math.MinInt64, 0},
+		"one before nothing": {-1, -1, 0},
+	} {
+		n := nodeImage("n1", lists("nginx:1", test.spec, "a"), did("nginx:1", test.status, failed))
+		if got := tell(t, request(pullJob("b", "nginx:1")), n).Spec.Images["nginx"].Tags[0].Version; got != test.want {
+			t.Errorf("%s: %d", name, got)
+		}
+	}
+}
+
+func TestTellLimits(t *testing.T) {
+	limits := func(timeout, backoff, ttl *int32, deadline *int64) *v1beta1.ImageTagPullPolicy {
+		return &v1beta1.ImageTagPullPolicy{TimeoutSeconds: timeout, BackoffLimit: backoff, TTLSecondsAfterFinished: ttl, ActiveDeadlineSeconds: deadline}
+	}
+	job := func(timeout, backoff *int32, change ...func(*v1beta1.ImagePullJob)) *v1beta1.ImagePullJob {
+		j := pullJob("b", "nginx:1", change...)
+		j.Spec.PullPolicy = &v1beta1.PullPolicy{TimeoutSeconds: timeout, BackoffLimit: backoff}
+		return j
+	}
+	bare := pullJob("b", "nginx:1")
+	bare.Spec.PullPolicy = nil
+	for name, test := range map[string]struct {
+		job    *v1beta1.ImagePullJob
+		random uint32
+		keep   *int32
+		have   *v1beta1.ImageTagPullPolicy
+		fresh  bool
+		want   *v1beta1.ImageTagPullPolicy
+	}{
+		"all attempts and a rest":      {job(seconds(60), seconds(2)), 7, nil, nil, true, limits(seconds(60), seconds(2), seconds(60*2+300+7), nil)},
+		"nothing said":                 {bare, 0, nil, nil, true, limits(nil, nil, seconds(600*3+300), nil)},
+		"randomness has a width":       {bare, math.MaxUint32, nil, nil, true, limits(nil, nil, seconds(600*3+300+math.MaxUint32%300), nil)},
+		"another rest":                 {bare, 0, seconds(5), nil, true, limits(nil, nil, seconds(600*3+5), nil)},
+		"a negative rest is none":      {bare, 0, seconds(-5), nil, true, limits(nil, nil, seconds(600*3), nil)},
+		"the deadline":                 {job(seconds(60), seconds(2), deadline(100)), 0, nil, nil, true, limits(seconds(60), seconds(2), seconds(400), longSeconds(100))},
+		"the ttl before the deadline":  {job(seconds(60), seconds(2), deadline(100), ttl(20)), 0, nil, nil, true, limits(seconds(60), seconds(2), seconds(320), longSeconds(100))},
+		"as recorded":                  {job(seconds(60), seconds(2), deadline(600), ttl(3000)), 110, nil, nil, true, limits(seconds(60), seconds(2), seconds(3410), longSeconds(600))},
+		"no end, at the least":         {job(seconds(60), seconds(2), never), 0, nil, nil, true, limits(seconds(60), seconds(2), seconds(85800), longSeconds(1800))},
+		"no end, at the most":          {job(seconds(9000), seconds(2), never), 1199, nil, nil, true, limits(seconds(9000), seconds(2), seconds(86999), longSeconds(9000))},
+		"more than a number holds":     {job(seconds(math.MaxInt32), seconds(math.MaxInt32)), 299, seconds(math.MaxInt32), nil, true, limits(seconds(math.MaxInt32), seconds(math.MaxInt32), seconds(math.MaxInt32), nil)},
+		"the largest deadline":         {job(nil, nil, deadline(math.MaxInt64)), 299, nil, nil, true, limits(nil, nil, seconds(math.MaxInt32), longSeconds(math.MaxInt64))},
+		"negative numbers":             {job(seconds(-5), seconds(7), ttl(-100)), 0, nil, nil, true, limits(seconds(-5), seconds(7), seconds(300), nil)},
+		"joined, ours are larger":      {job(seconds(60), seconds(9), deadline(100)), 0, nil, limits(seconds(5), seconds(1), seconds(1), longSeconds(1)), false, limits(seconds(60), seconds(9), seconds(400), longSeconds(100))},
+		"joined, theirs are larger":    {job(seconds(60), seconds(9), deadline(100)), 0, nil, limits(seconds(70), seconds(10), seconds(9999), longSeconds(101)), false, limits(seconds(70), seconds(10), seconds(9999), longSeconds(101))},
+		"joined, a default is larger":  {job(seconds(60), seconds(1), deadline(100)), 0, nil, limits(nil, nil, nil, nil), false, limits(nil, nil, nil, nil)},
+		"joined, a default is smaller": {job(seconds(601), seconds(4)), 0, nil, limits(nil, nil, nil, longSeconds(7)), false, limits(seconds(601), seconds(4), nil, nil)},
+		"joined, without limits":       {job(seconds(60), seconds(1)), 0, nil, nil, false, limits(nil, nil, nil, nil)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := nodeImage("n1")
+			if !test.fresh {
+				lists("nginx:1", 0, "a")(n)
+				n.Spec.Images["nginx"].Tags[0].PullPolicy = test.have
+			}
+			r := request(test.job)
+			r.Random, r.KeepSeconds = test.random, test.keep
+			got := tell(t, r, n).Spec.Images["nginx"].Tags[0].PullPolicy
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("limits (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What ended a while ago stays as long as if it had been pulled now.
+func TestTellStays(t *testing.T) {
+	n := nodeImage("n1", lists("nginx:1", 0, "a"), did("nginx:1", 0, succeeded))
+	n.Status.ImageStatuses["nginx"].Tags[0].CompletionTime = ago(1000 * time.Second)
+	if got := tell(t, request(pullJob("b", "nginx:1", ttl(20))), n).Spec.Images["nginx"].Tags[0].PullPolicy.TTLSecondsAfterFinished; *got != 1320 {
+		t.Errorf("%d seconds", *got)
+	}
+}
+
+func TestTellSandbox(t *testing.T) {
+	theirs, ours := &v1beta1.SandboxConfig{Labels: map[string]string{"a": "1"}}, &v1beta1.SandboxConfig{Labels: map[string]string{"b": "2"}}
+	for name, test := range map[string]struct {
+		ours, want *v1beta1.SandboxConfig
+		told       bool
+	}{
+		"ours replaces theirs":       {ours, ours, false},
+		"none erases nothing":        {nil, theirs, false},
+		"told already, nothing more": {ours, theirs, true},
+	} {
+		n := nodeImage("n1", lists("nginx:1", 0, "a"))
+		if test.told {
+			n = nodeImage("n1", lists("nginx:1", 0, "b"))
+		}
+		i := n.Spec.Images["nginx"]
+		i.SandboxConfig = theirs
+		n.Spec.Images["nginx"] = i
+		got := tell(t, request(pullJob("b", "nginx:1", func(j *v1beta1.ImagePullJob) { j.Spec.SandboxConfig = test.ours }), "new"), n)
+		if diff := cmp.Diff(test.want, got.Spec.Images["nginx"].SandboxConfig); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// Somebody who is told already, and lacks a secret, gets it and nothing else.
+func TestTellMends(t *testing.T) {
+	n := nodeImage("n1", lists("nginx:1", 3, "b"), did("nginx:1", 3, failed))
+	got := tell(t, request(pullJob("b", "nginx:1"), "s"), n)
+	want := n.DeepCopy()
+	secretsOf("nginx", v1beta1.ReferenceObject{Namespace: "kruise-daemon-config", Name: "s"})(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("NodeImage (-want +got):\n%s", diff)
+	}
+}
+
+func TestTellRefuses(t *testing.T) {
+	n := nodeImage("n1", full)
+	if _, err := request(pullJob("b", "nginx:1")).Tell(n); !errors.Is(err, imagepull.ErrFull) || !strings.HasPrefix(err.Error(), "n1: image nginx: ") {
+		t.Error(err)
+	}
+	if got := tell(t, request(pullJob("b", "other-7:2")), n); len(got.Spec.Images["other-7"].Tags) != 2 {
+		t.Error("another tag of what is listed needs no room")
+	}
+	if _, err := request(pullJob("b", "a b")).Tell(n); err == nil || !strings.HasPrefix(err.Error(), "spec.image: ") {
+		t.Error(err)
+	}
+}

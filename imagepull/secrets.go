@@ -1,0 +1,203 @@
+package imagepull
+
+import (
+	"bytes"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+)
+
+// longestSource leaves room for the suffix in the name of a copy.
+const longestSource = longestName - 7
+
+// Claim is what is known about the pull secrets of a job, which the nodes may read in one namespace only.
+type Claim struct {
+	// Job that names the secrets.
+	Job *v1beta1.ImagePullJob
+	// Namespace that the nodes may read. Empty is [v1beta1.DefaultImagePullSecretNamespace].
+	Namespace string
+	// Sources are the secrets in the job's namespace, as far as they exist.
+	Sources []*corev1.Secret
+	// Copies are the secrets in the nodes' namespace. Those that are copies of the job's secrets, or that refer to the
+	// job, are enough; others do no harm.
+	Copies []*corev1.Secret
+	// Random is any number, for the names of new copies. With another one, other names are tried.
+	Random uint32
+}
+
+// ClaimPlan is what to write about the pull secrets of a job, in the order of the fields.
+type ClaimPlan struct {
+	// Delete are copies that nobody uses any more, or that another takes the place of.
+	Delete []*corev1.Secret
+	// Update are copies with other data, or that others use than before.
+	Update []*corev1.Secret
+	// Create are new copies.
+	Create []*corev1.Secret
+	// References are what NodeImages are told, in the order in which the job names the secrets.
+	References []v1beta1.ReferenceObject
+	// Notes tell which secrets do not exist.
+	Notes []Note
+}
+
+// Secrets says which copies of its pull secrets a job needs, and which it needs no longer: none once it has ended or is
+// being deleted. A copy has the type and the data of its source, and says whose it is and who uses it; nothing else is
+// copied. A source that does not exist is passed over: the nodes then pull without it.
+func Secrets(c Claim) ClaimPlan {
+	if c.Namespace == "" {
+		c.Namespace = v1beta1.DefaultImagePullSecretNamespace
+	}
+	b := claimer{Claim: c, user: c.Job.Namespace + "/" + c.Job.Name}
+	var names []string
+	if c.Job.DeletionTimestamp == nil && c.Job.Status.CompletionTime == nil {
+		names = distinct(c.Job.Spec.PullSecrets)
+	}
+	if c.Job.Namespace == c.Namespace {
+		for _, name := range names {
+			b.plan.References = append(b.plan.References, v1beta1.ReferenceObject{Namespace: c.Namespace, Name: name})
+		}
+		names = nil
+	}
+	claimed := b.classify(names)
+	for _, name := range names {
+		b.claim(name, claimed[name])
+	}
+	return b.plan
+}
+
+type claimer struct {
+	Claim
+	user string
+	plan ClaimPlan
+}
+
+// classify picks the copy of each wanted secret and releases those that are not wanted. Of several copies of one secret
+// the first is picked, or the last that the job uses already.
+func (c *claimer) classify(names []string) map[string]*corev1.Secret {
+	copies := slices.DeleteFunc(slices.Clone(c.Copies), func(s *corev1.Secret) bool {
+		return s == nil || s.Namespace != c.Namespace || s.DeletionTimestamp != nil
+	})
+	slices.SortFunc(copies, func(a, b *corev1.Secret) int { return strings.Compare(a.Name, b.Name) })
+	claimed := map[string]*corev1.Secret{}
+	for _, s := range copies {
+		used := slices.Contains(usersOf(s), c.user)
+		namespace, name, _ := strings.Cut(s.Annotations[v1beta1.ImagePullSecretSourceKey], "/")
+		switch {
+		case namespace == c.Job.Namespace && slices.Contains(names, name):
+			if claimed[name] == nil || used {
+				claimed[name] = s
+			}
+		case used:
+			c.release(s)
+		}
+	}
+	return claimed
+}
+
+func (c *claimer) release(s *corev1.Secret) {
+	users := slices.DeleteFunc(usersOf(s), func(user string) bool { return user == c.user })
+	if len(users) == 0 {
+		c.plan.Delete = append(c.plan.Delete, s)
+		return
+	}
+	c.plan.Update = append(c.plan.Update, usedBy(s.DeepCopy(), users))
+}
+
+func (c *claimer) claim(name string, s *corev1.Secret) {
+	at := slices.IndexFunc(c.Sources, func(s *corev1.Secret) bool {
+		return s != nil && s.Namespace == c.Job.Namespace && s.Name == name
+	})
+	if at < 0 {
+		c.plan.Notes = append(c.plan.Notes, Note{Code: NoteNoSecret, Object: c.Job.Namespace + "/" + name, Text: "does not exist, the image is pulled without it"})
+		return
+	}
+	source := c.Sources[at]
+	if s == nil {
+		c.create(source, []string{c.user})
+		return
+	}
+	users := usersOf(s)
+	if !slices.Contains(users, c.user) {
+		users = append(users, c.user)
+	}
+	fresh := sameData(s.Data, source.Data)
+	switch {
+	case s.Type != source.Type || !fresh && s.Immutable != nil && *s.Immutable:
+		// The API server refuses the change, for ever.
+		c.plan.Delete = append(c.plan.Delete, s)
+		c.create(source, users)
+		return
+	case !fresh || len(users) > len(usersOf(s)):
+		changed := usedBy(s.DeepCopy(), users)
+		changed.Data = source.DeepCopy().Data
+		c.plan.Update = append(c.plan.Update, changed)
+	}
+	c.refer(s)
+}
+
+// create makes a copy of its own: what else is on the source is somebody else's, and an immutable copy cannot follow it.
+func (c *claimer) create(source *corev1.Secret, users []string) {
+	key := source.Namespace + "/" + source.Name
+	s := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: c.Namespace, Name: c.nameOf(source.Name, key),
+			Annotations: map[string]string{
+				v1beta1.ImagePullSecretSourceKey: key,
+				v1beta1.ImagePullSecretModeKey:   string(v1beta1.ReferenceObjectModeBatch),
+			},
+		},
+		Type: source.Type, Data: source.DeepCopy().Data,
+	}
+	c.plan.Create = append(c.plan.Create, usedBy(s, users))
+	c.refer(s)
+}
+
+func (c *claimer) refer(s *corev1.Secret) {
+	c.plan.References = append(c.plan.References, v1beta1.ReferenceObject{
+		Namespace: s.Namespace, Name: s.Name, Mode: v1beta1.ReferenceObjectMode(s.Annotations[v1beta1.ImagePullSecretModeKey]),
+	})
+}
+
+// nameOf a new copy: that of its source, and six digits that no other copy has.
+func (c *claimer) nameOf(source, key string) string {
+	if len(source) > longestSource {
+		source = strings.TrimRight(source[:longestSource], "-.")
+	}
+	h := fnv.New32a()
+	for n := c.Random; ; n++ {
+		h.Reset()
+		fmt.Fprintf(h, "%s %s %d", c.user, key, n)
+		name := fmt.Sprintf("%s-%06x", source, h.Sum32()&0xffffff)
+		taken := func(s *corev1.Secret) bool { return s != nil && s.Name == name }
+		if !slices.ContainsFunc(c.Copies, taken) && !slices.ContainsFunc(c.plan.Create, taken) {
+			return name
+		}
+	}
+}
+
+// usersOf a copy, each namespace/name of a job.
+func usersOf(s *corev1.Secret) []string {
+	var users []string
+	for user := range strings.SplitSeq(s.Annotations[v1beta1.ImagePullSecretReferencesKey], ",") {
+		if user = strings.TrimSpace(user); user != "" && !slices.Contains(users, user) {
+			users = append(users, user)
+		}
+	}
+	return users
+}
+
+func usedBy(s *corev1.Secret, users []string) *corev1.Secret {
+	if s.Annotations == nil {
+		s.Annotations = map[string]string{}
+	}
+	s.Annotations[v1beta1.ImagePullSecretReferencesKey] = strings.Join(slices.Sorted(slices.Values(users)), ",")
+	return s
+}
+
+func sameData(a, b map[string][]byte) bool { return maps.EqualFunc(a, b, bytes.Equal) }

@@ -1,0 +1,226 @@
+package imagepull
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+)
+
+// JobPlan is what to do about a job.
+type JobPlan struct {
+	// Status of the job.
+	Status v1beta1.ImagePullJobStatus
+	// Tell names the nodes to change now with [Request.Tell].
+	Tell []string
+	// Delete says that the job has been finished for long enough. Nothing else is to be done then.
+	Delete bool
+	// RequeueAfter is when to look again, if not before. Zero is when something changes.
+	RequeueAfter time.Duration
+	// Notes tell what waits, and why.
+	Notes []Note
+}
+
+// fullDelay is how long a job waits for room on a node. No event tells of it: the job owns nothing there yet.
+const fullDelay = time.Minute
+
+// standing is what a job's nodes did.
+type standing struct {
+	succeeded, failed, active []string
+	// ask are the nodes that have not been told to pull; mend those that lack a secret; full those without room.
+	ask, mend, full []string
+}
+
+// Review says how far the job is on the nodes that it selects, and which of them to tell next. Their order is the order in
+// which they pull. A job that has ended stays as it is, until it is deleted. A job of a list that has ended leaves with
+// its list.
+func (r Request) Review(nodes []*v1beta1.NodeImage) (JobPlan, error) {
+	if r.Job.Status.CompletionTime != nil {
+		return r.ended(), nil
+	}
+	ref, err := r.reference()
+	if err != nil {
+		return JobPlan{}, err
+	}
+	s := r.stand(ref, nodes)
+	plan := JobPlan{Status: r.count(s, len(nodes))}
+	if plan.Status.CompletionTime == nil && r.Job.Spec.CompletionPolicy.Type != v1beta1.Never {
+		left, limited := r.left(plan.Status.StartTime)
+		if limited && left <= 0 {
+			r.giveUp(&plan, s)
+			return plan, nil
+		}
+		plan.RequeueAfter = left
+		if limited {
+			plan.RequeueAfter = max(left, time.Second)
+		}
+	}
+	if plan.Status.CompletionTime == nil {
+		r.fanOut(&plan, s)
+	}
+	return plan, nil
+}
+
+func (r Request) ended() JobPlan {
+	plan := JobPlan{Status: *r.Job.Status.DeepCopy()}
+	if listed(r.Job) {
+		return plan
+	}
+	left, limited := expires(r.Job.Status.CompletionTime, r.Job.Spec.CompletionPolicy.TTLSecondsAfterFinished, r.Now)
+	if plan.Delete = limited && left <= 0; !plan.Delete {
+		plan.RequeueAfter = left
+	}
+	return plan
+}
+
+// listed says whether the job is one of a list. Were it to leave before the others have ended, it would be made again.
+func listed(job *v1beta1.ImagePullJob) bool {
+	owner := metav1.GetControllerOf(job)
+	return owner != nil && owner.Kind == "ImageListPullJob" && ofOurGroup(owner.APIVersion)
+}
+
+// expires says how long something that ended still stays. False is for ever.
+func expires(ended *metav1.Time, ttl *int32, now time.Time) (time.Duration, bool) {
+	if ended == nil || ttl == nil {
+		return 0, false
+	}
+	return remaining(ended.Time, int64(*ttl), now), true
+}
+
+// left is how long the job may still take. False is for ever.
+func (r Request) left(start *metav1.Time) (time.Duration, bool) {
+	limit := r.Job.Spec.CompletionPolicy.ActiveDeadlineSeconds
+	if limit == nil {
+		return 0, false
+	}
+	return remaining(start.Time, *limit, r.Now), true
+}
+
+// remaining is how much is left of a number of seconds that began some time ago.
+func remaining(began time.Time, n int64, now time.Time) time.Duration {
+	return began.Add(seconds(n)).Sub(now)
+}
+
+// seconds that are more than a Duration holds are half of its largest, so that sums stay in bounds.
+func seconds(n int64) time.Duration {
+	const most = math.MaxInt64 / int64(2*time.Second)
+	return time.Duration(min(max(n, -most), most)) * time.Second
+}
+
+func (r Request) stand(ref Reference, nodes []*v1beta1.NodeImage) standing {
+	var s standing
+	for _, n := range nodes {
+		image, there := n.Spec.Images[ref.Name]
+		at := tagAt(image.Tags, ref.Tag)
+		if at < 0 || !owns(image.Tags[at].OwnerReferences, r.Job) {
+			if there || len(n.Spec.Images) < MaxImages {
+				s.ask = append(s.ask, n.Name)
+			} else {
+				s.full = append(s.full, n.Name)
+			}
+			continue
+		}
+		if len(lacking(image.PullSecrets, r.Secrets)) > 0 {
+			s.mend = append(s.mend, n.Name)
+		}
+		status := statusOf(n, ref)
+		switch {
+		case status == nil || status.Version != image.Tags[at].Version:
+			s.active = append(s.active, n.Name)
+		case status.Phase == v1beta1.ImagePhaseSucceeded:
+			s.succeeded = append(s.succeeded, n.Name)
+		case status.Phase == v1beta1.ImagePhaseFailed:
+			s.failed = append(s.failed, n.Name)
+		default:
+			s.active = append(s.active, n.Name)
+		}
+	}
+	return s
+}
+
+func (r Request) count(s standing, desired int) v1beta1.ImagePullJobStatus {
+	status := v1beta1.ImagePullJobStatus{
+		StartTime: r.Job.Status.StartTime.DeepCopy(),
+		Desired:   int32(desired), Active: int32(len(s.active)), Succeeded: int32(len(s.succeeded)), Failed: int32(len(s.failed)),
+		FailedNodes: slices.Sorted(slices.Values(s.failed)),
+	}
+	if status.StartTime == nil {
+		status.StartTime = ptr.To(metav1.NewTime(r.Now))
+	}
+	finished := status.Succeeded + status.Failed
+	switch {
+	case r.Job.Spec.CompletionPolicy.Type != v1beta1.Never && status.Desired == finished:
+		status.CompletionTime = ptr.To(metav1.NewTime(r.Now))
+		status.Message = "job has completed"
+	case desired == 0:
+		status.Message = "job is running, no progress"
+	default:
+		status.Message = fmt.Sprintf("job is running, progress %.1f%%", 100*float64(finished)/float64(status.Desired))
+		if len(s.full) > 0 {
+			status.Message += fmt.Sprintf(", NodeImages without room for another image: %d", len(s.full))
+		}
+	}
+	return status
+}
+
+// giveUp ends a job that took too long: all nodes that have not succeeded failed.
+func (r Request) giveUp(plan *JobPlan, s standing) {
+	status := &plan.Status
+	// Failures come first, then what is under way, then what has not begun.
+	status.FailedNodes = slices.Concat(s.failed, s.active, s.ask, s.full)
+	status.Failed, status.Active = int32(len(status.FailedNodes)), 0
+	status.CompletionTime = ptr.To(metav1.NewTime(r.Now))
+	status.Message = "job exceeds activeDeadlineSeconds"
+	plan.note(NoteDeadline, r.Job.Name, fmt.Sprintf("%d of %d nodes have not finished within %d seconds",
+		len(status.FailedNodes)-len(s.failed), status.Desired, *r.Job.Spec.CompletionPolicy.ActiveDeadlineSeconds))
+}
+
+// fanOut tells as many nodes as may pull at once. Whoever pulls already and lacks a secret gets it in any case.
+func (r Request) fanOut(plan *JobPlan, s standing) {
+	limit := r.parallelism(plan)
+	if len(s.full) > 0 && (plan.RequeueAfter == 0 || plan.RequeueAfter > fullDelay) {
+		plan.RequeueAfter = fullDelay
+	}
+	for _, name := range s.full {
+		plan.note(NoteFull, name, fmt.Sprintf("lists %d images, and has no room for %s", MaxImages, r.Job.Spec.Image))
+	}
+	if limit == 0 {
+		plan.note(NotePaused, r.Job.Name, "parallelism is 0, no node is told to pull")
+		return
+	}
+	room := min(max(limit-len(s.active), 0), len(s.ask))
+	plan.Tell = slices.Concat(s.mend, s.ask[:room])
+	if waiting := len(s.ask) - room; waiting > 0 {
+		plan.note(NoteLimited, r.Job.Name, fmt.Sprintf("%d nodes wait, %d pull at once", waiting, limit))
+	}
+}
+
+func (r Request) parallelism(plan *JobPlan) int {
+	p := r.Job.Spec.Parallelism
+	if p == nil {
+		return 1
+	}
+	n := int64(p.IntVal)
+	if p.Type == intstr.String {
+		var err error
+		if n, err = strconv.ParseInt(p.StrVal, 10, 32); err != nil {
+			plan.note(NoteBadNumber, r.Job.Name, fmt.Sprintf("spec.parallelism: %q is no number, 1 is taken", p.StrVal))
+			return 1
+		}
+	}
+	if n < 0 {
+		plan.note(NoteBadNumber, r.Job.Name, fmt.Sprintf("spec.parallelism: %d is negative, 0 is taken", n))
+	}
+	return int(max(n, 0))
+}
+
+func (p *JobPlan) note(code, object, text string) {
+	p.Notes = append(p.Notes, Note{Code: code, Object: object, Text: text})
+}
