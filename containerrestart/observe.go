@@ -125,6 +125,7 @@ func (s *stepper) started(st state, now *Container) state {
 		s.wake(left + graceSlack)
 		return st
 	}
-	st.Phase = appsv1beta1.ContainerRecreateRequestSucceeded
+	// Whether we stopped the one before is not always known. It did stop.
+	st.Phase, st.IsKilled = appsv1beta1.ContainerRecreateRequestSucceeded, true
 	return st
 }

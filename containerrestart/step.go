@@ -1,10 +1,12 @@
 package containerrestart
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
@@ -26,7 +28,7 @@ type Work struct {
 	Containers []Container
 	// NoRuntime is why they are not known: the error of RuntimeOf.
 	NoRuntime error
-	// Attempts are the kills for this request that this process has begun; it keeps them until the request is gone. Those of
+	// Attempts are the kills in this pod that this process has begun; it keeps them until their request is gone. Those of
 	// another process, which died, are not needed.
 	Attempts []Attempt
 	// Together stops the containers of an unordered request at once. Without it, as in the reference, the next one is
@@ -38,6 +40,8 @@ type Work struct {
 
 // Attempt is a kill that was begun.
 type Attempt struct {
+	// Request is the UID of the request that it is for.
+	Request types.UID
 	// Container is its name.
 	Container string
 	// Done says that it is over. Err is why the container could not be stopped.
@@ -132,7 +136,7 @@ func (s *stepper) complete(message string) {
 // cancel gives up what is under way.
 func (s *stepper) cancel() Action {
 	for _, a := range s.Attempts {
-		if !a.Done {
+		if a.Request == s.Request.UID && !a.Done {
 			return Action{Verdict: DoCancel}
 		}
 	}
@@ -230,6 +234,9 @@ func (s *stepper) stop(i int) {
 		return
 	case c == nil:
 		return
+	case slices.ContainsFunc(s.Attempts, func(a Attempt) bool { return a.Request != s.Request.UID && !a.Done }):
+		s.note(NoteStopping, "waits for a container to stop that an earlier request is about")
+		return
 	case s.strategy.ForceRecreate:
 		// Whoever comes after us must know that a container which runs then is the new one.
 		st.Message = stopping + c.ID
@@ -268,8 +275,8 @@ func (s *stepper) kill(c *appsv1beta1.ContainerRecreateRequestContainer, running
 
 func (s *stepper) attempt(container string) *Attempt {
 	for i := range s.Attempts {
-		if s.Attempts[i].Container == container {
-			return &s.Attempts[i]
+		if a := &s.Attempts[i]; a.Request == s.Request.UID && a.Container == container {
+			return a
 		}
 	}
 	return nil

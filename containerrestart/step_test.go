@@ -28,9 +28,9 @@ func TestStep(t *testing.T) {
 	forced := with(strategy{ForceRecreate: true})
 	ordered := with(strategy{OrderedRecreate: true})
 	done := func(name string, err error) containerrestart.Attempt {
-		return containerrestart.Attempt{Container: name, Done: true, Err: err}
+		return containerrestart.Attempt{Request: "r1", Container: name, Done: true, Err: err}
 	}
-	begun := containerrestart.Attempt{Container: "app"}
+	begun := containerrestart.Attempt{Request: "r1", Container: "app"}
 	boom := errors.New("deadline exceeded")
 	now := ptr.To(stamp(30))
 	status := func(p phase, states ...state) *appsv1beta1.ContainerRecreateRequestStatus {
@@ -54,11 +54,19 @@ func TestStep(t *testing.T) {
 		after time.Duration
 		notes []string
 	}{
-		"new":                 {why: "one write says that it runs, and with which containers", work: work{Request: admitted(), Containers: old}, write: status(recreating, st("app", pending, false, ""), st("log", pending, false, ""))},
-		"one at once":         {why: "the next waits until the first has stopped", work: work{Request: admitted(both), Containers: old}, kills: []string{"app"}},
-		"all at once":         {why: "where that was chosen", work: work{Request: admitted(both), Containers: old, Together: true}, kills: []string{"app", "log"}},
-		"in order":            {why: "that choice is for unordered requests", work: work{Request: admitted(both, ordered), Containers: old, Together: true}, kills: []string{"app"}},
-		"under way":           {why: "no container is stopped twice", work: work{Request: admitted(both), Containers: old, Attempts: []containerrestart.Attempt{begun}}, notes: []string{containerrestart.NoteStopping}},
+		"new":         {why: "one write says that it runs, and with which containers", work: work{Request: admitted(), Containers: old}, write: status(recreating, st("app", pending, false, ""), st("log", pending, false, ""))},
+		"one at once": {why: "the next waits until the first has stopped", work: work{Request: admitted(both), Containers: old}, kills: []string{"app"}},
+		"all at once": {why: "where that was chosen", work: work{Request: admitted(both), Containers: old, Together: true}, kills: []string{"app", "log"}},
+		"in order":    {why: "that choice is for unordered requests", work: work{Request: admitted(both, ordered), Containers: old, Together: true}, kills: []string{"app"}},
+		"under way":   {why: "no container is stopped twice", work: work{Request: admitted(both), Containers: old, Attempts: []containerrestart.Attempt{begun}}, notes: []string{containerrestart.NoteStopping}},
+		"under way for another": {
+			why: "never two requests at once, even if the other has ended meanwhile", notes: []string{containerrestart.NoteStopping},
+			work: work{Request: admitted(both), Containers: old, Attempts: []containerrestart.Attempt{{Request: "r0", Container: "app"}}},
+		},
+		"done for another": {
+			why: "now it can begin", kills: []string{"app"},
+			work: work{Request: admitted(both), Containers: old, Attempts: []containerrestart.Attempt{{Request: "r0", Container: "app", Done: true}}},
+		},
 		"under way, together": {why: "the other need not wait", work: work{Request: admitted(both), Containers: old, Attempts: []containerrestart.Attempt{begun}, Together: true}, kills: []string{"log"}, notes: []string{containerrestart.NoteStopping}},
 		"stopped": {
 			why: "case 3: unordered, the next is stopped while this one starts", work: work{Request: admitted(both), Containers: old, Attempts: []containerrestart.Attempt{done("app", nil)}},
@@ -78,7 +86,7 @@ func TestStep(t *testing.T) {
 
 		"up": {
 			why: "it is new, ready, and has run", work: work{Request: admitted(known("app"), both), Containers: append(containers{up("app", 1, 25)}, old...)},
-			write: status(recreating, st("app", succeeded, false, ""), st("log", pending, false, "")),
+			write: status(recreating, st("app", succeeded, true, ""), st("log", pending, false, "")),
 		},
 		"up, in order": {
 			why: "case 4: now the next", work: work{Request: admitted(known("app"), ordered, in(recreating, st("app", succeeded, true, ""), st("log", pending, false, ""))), Containers: append(containers{up("app", 1, 25)}, old...)},
@@ -243,7 +251,7 @@ func done30(r *request) { r.Status.CompletionTime = ptr.To(stamp(30)) }
 
 // TestWritePatch says which writes somebody else's write keeps from happening.
 func TestWritePatch(t *testing.T) {
-	stopped := []containerrestart.Attempt{{Container: "app", Done: true}}
+	stopped := []containerrestart.Attempt{{Request: "r1", Container: "app", Done: true}}
 	states := in(recreating, st("app", pending, false, ""), st("log", pending, false, ""))
 	cases := map[string]struct {
 		why, want string
