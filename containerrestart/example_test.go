@@ -153,7 +153,7 @@ func ExampleDescribe() {
 	fmt.Println(d.Annotation, err)
 	fmt.Println("restart", d.Restart[0].Container)
 	// Output:
-	// {"containers":[{"name":"main","containerID":"containerd://a","restartCount":0,"hashes":{"plainHash":1154321047,"extractedEnvFromMetadataHash":3972735187}}]} <nil>
+	// {"containers":[{"name":"main","containerID":"containerd://a","restartCount":0,"hashes":{"plainHash":1154321047,"extractedEnvFromMetadataHash":1747005958}}]} <nil>
 	// restart main
 }
 

@@ -57,7 +57,8 @@ const (
 	DoWrite Verdict = "Write"
 	// DoKill asks to stop containers. The daemon looks again as soon as each attempt has begun, and when it is over.
 	DoKill Verdict = "Kill"
-	// DoCancel asks to give up the attempts that are under way: nobody wants them any more.
+	// DoCancel asks to give up the attempts that are under way: nobody wants them any more. So it is with those whose request
+	// does not exist any more; then there is nothing to ask about.
 	DoCancel Verdict = "Cancel"
 	// DoWait asks to look again when the request or its pod change, and at the latest after a time.
 	DoWait Verdict = "Wait"

@@ -51,7 +51,8 @@ type Input struct {
 // Plan is what the manager does about a request: all of it, in the order of the fields. When one fails, the rest waits
 // for the next plan.
 type Plan struct {
-	// AddFinalizer puts the finalizer ContainerRecreateRequestUnreadyAcquiredKey on the request.
+	// AddFinalizer puts the finalizer ContainerRecreateRequestUnreadyAcquiredKey on the request. Nothing else is planned with
+	// it.
 	AddFinalizer bool
 	// PodConditions replace those of the same type in the pod's status. The write must fail on a pod that was changed
 	// meanwhile.

@@ -100,8 +100,11 @@ func TestSupervise(t *testing.T) {
 		"it ended again": {why: "the last that was known stays", request: admitted(in(recreating), known("app")), pod: newPod(), after: 3 * time.Second},
 
 		"out of traffic": {
-			why: "case 7: finalizer, then the pod, then the time", request: admitted(in(recreating), unready), pod: newPod(), after: 3 * time.Second,
-			finalize: "+", pods: "KruisePodReady=False " + ours + "; Ready=False readiness gate \"KruisePodReady\" is False", write: takenOut,
+			why: "case 7: the finalizer first", request: admitted(in(recreating), unready), pod: newPod(func(p *corev1.Pod) { p.Status.ContainerStatuses[0] = running("app", 1, 20) }), after: 3 * time.Second, finalize: "+",
+		},
+		"out of traffic, with the finalizer": {
+			why: "case 7: then the pod, then the time", request: admitted(in(recreating), unready, held), pod: newPod(), after: 3 * time.Second,
+			pods: "KruisePodReady=False " + ours + "; Ready=False readiness gate \"KruisePodReady\" is False", write: takenOut,
 		},
 		"out of traffic, half done": {
 			why: "what is written is not written again", request: admitted(in(recreating), unready, held), pod: newPod(message("False", ours)), after: 3 * time.Second, write: takenOut,
@@ -192,7 +195,7 @@ func TestQueue(t *testing.T) {
 func TestPodReadyIsWrittenFalse(t *testing.T) {
 	p := newPod(func(p *corev1.Pod) { p.Status.Conditions = p.Status.Conditions[:2] })
 	plan := containerrestart.Supervise(containerrestart.Input{
-		Request: admitted(in(recreating), with(strategy{UnreadyGracePeriodSeconds: ptr.To[int64](5)})), Pod: p, Now: at(30),
+		Request: admitted(in(recreating), with(strategy{UnreadyGracePeriodSeconds: ptr.To[int64](5)}), func(r *request) { r.Finalizers = []string{finalizer} }), Pod: p, Now: at(30),
 	})
 	if len(plan.PodConditions) == 0 || plan.PodConditions[0].Type != pub.KruisePodReadyConditionType || plan.PodConditions[0].Status != corev1.ConditionFalse {
 		t.Errorf("got %v", plan.PodConditions)

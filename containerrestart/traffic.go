@@ -26,8 +26,11 @@ func (s *supervisor) takeOut() {
 		s.note(NoteUnreadable, "the pod stays ready: "+err.Error())
 	case !lifecycle.HasGate(s.Pod, pub.KruisePodReadyConditionType):
 		s.note(NoteNoGate, "the pod stays ready: it has no readiness gate "+string(pub.KruisePodReadyConditionType))
+	case !slices.Contains(r.Finalizers, appsv1beta1.ContainerRecreateRequestUnreadyAcquiredKey):
+		// The rest is for the request with the finalizer.
+		s.plan.AddFinalizer, s.status = true, r.Status
+		return
 	default:
-		s.plan.AddFinalizer = !slices.Contains(r.Finalizers, appsv1beta1.ContainerRecreateRequestUnreadyAcquiredKey)
 		s.plan.PodConditions = conditions
 	}
 	s.condition(appsv1beta1.ContainerRecreateRequestPreRecreateGrace, metav1.ConditionTrue,

@@ -223,9 +223,8 @@ func (w *world) carryOut(r *request, plan containerrestart.Plan) {
 		r = r.DeepCopy()
 		r.Finalizers = append(r.Finalizers, finalizer)
 		w.store(r)
-		if plan.Write != nil {
-			return // the write is for the request as it was; the next plan has it again
-		}
+		w.say("manager", "%s gets the finalizer", r.Name)
+		return
 	}
 	for _, c := range plan.PodConditions {
 		w.pod = w.pod.DeepCopy()
@@ -275,6 +274,15 @@ func (w *world) serve(fresh bool) {
 }
 
 func (w *world) pass() (acted bool) {
+	for i := range w.attempts {
+		gone := true
+		for _, r := range w.seen {
+			gone = gone && r.UID != w.attempts[i].Request
+		}
+		if gone && !w.attempts[i].Done {
+			w.cancel(w.attempts[i].Request)
+		}
+	}
 	for _, r := range w.requests(w.seen) {
 		if r.Labels[activeLabel] != "true" && !slices.ContainsFunc(w.attempts, func(a containerrestart.Attempt) bool { return a.Request == r.UID }) {
 			continue
@@ -302,13 +310,7 @@ func (w *world) pass() (acted bool) {
 			acted = true
 			w.begin(r, action.Kills)
 		case containerrestart.DoCancel:
-			w.kills = slices.DeleteFunc(w.kills, func(k *kill) bool { return k.request == r.UID })
-			for i := range w.attempts {
-				if a := &w.attempts[i]; a.Request == r.UID && !a.Done {
-					a.Done, a.Err = true, errors.New("canceled")
-				}
-			}
-			w.say("daemon", "gives up stopping for %s", r.Name)
+			w.cancel(r.UID)
 			acted = true
 		case containerrestart.DoWait:
 			if len(action.Notes) == 0 && action.After == 0 && r.Status.Phase != "" {
@@ -317,6 +319,21 @@ func (w *world) pass() (acted bool) {
 		}
 	}
 	return acted
+}
+
+// cancel gives up what is under way for a request.
+func (w *world) cancel(r types.UID) {
+	for _, k := range w.kills {
+		if k.request == r && !k.orphan {
+			w.say("daemon", "gives up stopping %s", k.id)
+		}
+	}
+	w.kills = slices.DeleteFunc(w.kills, func(k *kill) bool { return k.request == r && !k.orphan })
+	for i := range w.attempts {
+		if a := &w.attempts[i]; a.Request == r && !a.Done {
+			a.Done, a.Err = true, errors.New("canceled")
+		}
+	}
 }
 
 func toldOf(a containerrestart.Action) string {
