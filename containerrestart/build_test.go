@@ -62,7 +62,8 @@ func newPod(change ...func(*corev1.Pod)) *corev1.Pod {
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning, PodIP: "10.0.0.7",
 			Conditions: []corev1.PodCondition{
-				{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}, {Type: corev1.PodReady, Status: corev1.ConditionTrue},
+				{Type: corev1.ContainersReady, Status: corev1.ConditionTrue},
+				{Type: corev1.PodReady, Status: corev1.ConditionTrue},
 				{Type: pub.KruisePodReadyConditionType, Status: corev1.ConditionTrue},
 			},
 			InitContainerStatuses: []corev1.ContainerStatus{running("mesh", 0, -60)},

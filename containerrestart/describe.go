@@ -177,21 +177,13 @@ func (d *describer) restart(metas []pub.RuntimeContainerMeta) error {
 		if !inplace.HasFedEnv(c) {
 			continue
 		}
-		want, err := inplace.EnvHash(c, d.Pod.Labels, d.Pod.Annotations)
+		is, up, err := d.compare(c, metas)
 		if err != nil {
-			return fmt.Errorf("hash environment of container %s: %w", c.Name, err)
+			return err
 		}
-		meta, running := metaOf(metas, c.Name), newest(d.Containers, c.Name)
-		runs := running != nil && running.State == StateRunning && !slices.Contains(d.Stopping, running.ID)
-		var have uint64
-		if meta != nil {
-			have = meta.Hashes.ExtractedEnvFromMetadataHash
-		}
-		if runs && have != 0 && have != want {
+		if is {
 			stale = append(stale, c)
 		}
-		status := statusOf(d.Pod, c.Name)
-		up := runs && have == want && status != nil && status.Ready && status.ContainerID == running.ID
 		if p, ok := inplace.LaunchPriority(c); ok && !up {
 			first = max(first, p)
 		}
@@ -208,6 +200,21 @@ func (d *describer) restart(metas []pub.RuntimeContainerMeta) error {
 		d.is.Restart = append(d.is.Restart, d.kill(c, newest(d.Containers, c.Name)))
 	}
 	return nil
+}
+
+// compare says whether a container runs with another environment than it is to have, and whether it is up with that one.
+func (d *describer) compare(c *corev1.Container, metas []pub.RuntimeContainerMeta) (stale, up bool, err error) {
+	want, err := inplace.EnvHash(c, d.Pod.Labels, d.Pod.Annotations)
+	if err != nil {
+		return false, false, fmt.Errorf("hash environment of container %s: %w", c.Name, err)
+	}
+	running, meta := newest(d.Containers, c.Name), metaOf(metas, c.Name)
+	if running == nil || meta == nil || running.State != StateRunning || slices.Contains(d.Stopping, running.ID) {
+		return false, false, nil
+	}
+	have, status := meta.Hashes.ExtractedEnvFromMetadataHash, statusOf(d.Pod, c.Name)
+	up = have == want && status != nil && status.Ready && status.ContainerID == running.ID
+	return have != 0 && have != want, up, nil
 }
 
 // ambiguous is a variable that comes from metadata and stands in a container twice, so that no new start makes it what

@@ -2,6 +2,7 @@ package containerrestart_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -80,7 +81,7 @@ func TestDescribe(t *testing.T) {
 	stale := []func(*corev1.Pod){owned, updating, fed(0, "conf"), annotated("conf", "2"), told(meta("app", 0, 7, confHash("1")), meta("log", 0, 8, none))}
 	two := []func(*corev1.Pod){owned, updating, fed(0, "conf"), fed(1, "conf"), annotated("conf", "2")}
 	pod := func(base []func(*corev1.Pod), more ...func(*corev1.Pod)) *corev1.Pod {
-		return newPod(append(base[:len(base):len(base)], more...)...)
+		return newPod(append(slices.Clip(base), more...)...)
 	}
 	cases := map[string]struct {
 		why     string
@@ -233,7 +234,7 @@ func TestDescribedCompletes(t *testing.T) {
 func TestStale(t *testing.T) {
 	none := confHash()
 	fine := []func(*corev1.Pod){owned, told(meta("app", 0, 7, none), meta("log", 0, 8, none))}
-	pod := func(more ...func(*corev1.Pod)) *corev1.Pod { return newPod(append(fine[:2:2], more...)...) }
+	pod := func(more ...func(*corev1.Pod)) *corev1.Pod { return newPod(append(slices.Clip(fine), more...)...) }
 	conf := func(value string) *corev1.Pod {
 		return newPod(owned, fed(0, "conf"), annotated("conf", value), told(meta("app", 0, 7, confHash("1")), meta("log", 0, 8, none)))
 	}

@@ -33,24 +33,23 @@ func resultOf(st state, a *Attempt) state {
 
 // observe is how far a container of the request is.
 func (s *stepper) observe(c *appsv1beta1.ContainerRecreateRequestContainer) state {
-	st, last := state{Name: c.Name, Phase: appsv1beta1.ContainerRecreateRequestPending}, s.previous(c.Name)
+	last, now := s.previous(c.Name), newest(s.Containers, c.Name)
 	if last.Phase == appsv1beta1.ContainerRecreateRequestFailed || last.Phase == appsv1beta1.ContainerRecreateRequestSucceeded {
 		return last
 	}
-	st.IsKilled = last.IsKilled
-	now := newest(s.Containers, c.Name)
-	if a := s.attempt(c.Name); a != nil {
-		switch {
-		case !a.Done:
-			st.Message = last.Message
-			return st
-		case a.Err != nil:
-			return resultOf(st, a)
-		}
+	st := state{Name: c.Name, Phase: appsv1beta1.ContainerRecreateRequestPending, IsKilled: last.IsKilled}
+	switch a := s.attempt(c.Name); {
+	case a == nil:
+		// A daemon before us may have stopped it by force.
+		id, begun := strings.CutPrefix(last.Message, stopping)
+		st.IsKilled = st.IsKilled || begun && (now == nil || now.ID != id)
+	case !a.Done:
+		st.Message = last.Message
+		return st
+	case a.Err != nil:
+		return resultOf(st, a)
+	default:
 		st = resultOf(st, a)
-	}
-	if id, ok := strings.CutPrefix(last.Message, stopping); ok && s.strategy.ForceRecreate && now != nil && now.ID != id {
-		st.IsKilled = true
 	}
 	switch {
 	case now == nil:

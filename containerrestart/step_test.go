@@ -136,6 +136,10 @@ func TestStep(t *testing.T) {
 			why: "case 8: exactly once, so the one that runs now is the new one", work: work{Request: admitted(forced, in(recreating, st("app", pending, false, "stopping containerd://app-3"), st("log", pending, false, ""))), Containers: containers{up("app", 4, 25), old[1]}},
 			write: status(recreating, st("app", recreating, true, ""), st("log", pending, false, "stopping containerd://log-0")), notes: []string{containerrestart.NoteStarting},
 		},
+		"by force, the daemon died, and the container is gone": {
+			why: "it was stopped; the next one is the new one", work: work{Request: admitted(forced, in(recreating, st("app", pending, false, "stopping containerd://app-3"), st("log", succeeded, true, "")))},
+			write: status(recreating, st("app", pending, true, "not found container on Node"), st("log", succeeded, true, "")), notes: []string{containerrestart.NoteNotFound},
+		},
 		"by force, stopped": {
 			why: "from now on it is like any other", work: work{Request: admitted(forced, known("app"), in(recreating, st("app", recreating, true, ""), st("log", succeeded, true, ""))), Containers: containers{up("app", 1, 25)}},
 			write: status(completed, st("app", succeeded, true, ""), st("log", succeeded, true, "")),
