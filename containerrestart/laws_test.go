@@ -54,7 +54,7 @@ func (w *world) someWays() {
 func TestLaws(t *testing.T) {
 	t.Logf("-seed=%d", *seed)
 	reached := map[string]int{}
-	for i := range int64(1000) {
+	for i := range int64(600) {
 		w := newWorld(*seed + i)
 		w.someWays()
 		abandoned := w.once(5)
@@ -173,7 +173,7 @@ func (w *world) container(name string) string {
 func TestDeathChangesNothing(t *testing.T) {
 	t.Logf("-seed=%d", *seed)
 	deaths := 0
-	for i := range int64(1000) {
+	for i := range int64(600) {
 		end := func(mortal bool) (string, string) {
 			w := newWorld(*seed + i)
 			w.someWays()
@@ -220,7 +220,7 @@ func TestDeathChangesNothing(t *testing.T) {
 			t.Fatalf("-seed=%d: it never ends: %s\n%s", *seed+i, want, calm)
 		}
 	}
-	if deaths < 1000 {
+	if deaths < 600 {
 		t.Errorf("only %d deaths", deaths)
 	}
 }
