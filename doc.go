@@ -18,6 +18,7 @@
 //   - [github.com/kruisekit/kruisekit/scale]: how many to create, delete and update, which ones, in which order.
 //   - [github.com/kruisekit/kruisekit/inplace]: changes made in running pods.
 //   - [github.com/kruisekit/kruisekit/imagepull]: which images are pulled ahead, where, and how.
+//   - [github.com/kruisekit/kruisekit/containerrestart]: which containers of running pods are started anew, and how.
 //
 // # Reconciling
 //

@@ -12,8 +12,8 @@ import (
 	"github.com/kruisekit/kruisekit/api/pub"
 )
 
-// priorityOf is the launch priority that the key of a container's barrier tells; false when it has none.
-func priorityOf(c *corev1.Container) (int, bool) {
+// LaunchPriority is the launch priority that the key of a container's barrier tells; false when it has none.
+func LaunchPriority(c *corev1.Container) (int, bool) {
 	for i := range c.Env {
 		e := &c.Env[i]
 		if e.Name != pub.ContainerLaunchBarrierEnvName {
@@ -39,7 +39,7 @@ func split(pod *corev1.Pod, c *Change) (now []string, rest *Change) {
 	highest := math.MinInt
 	priorities := make(map[string]int, len(involved))
 	for _, name := range involved {
-		if p, ok := priorityOf(containerOf(pod, name)); ok {
+		if p, ok := LaunchPriority(containerOf(pod, name)); ok {
 			priorities[name] = p
 			highest = max(highest, p)
 		}

@@ -137,6 +137,28 @@ func ExampleEnvHash() {
 	// Output: 1760386424 <nil>
 }
 
+func ExampleProcessEnvHash() {
+	c := &corev1.Container{Name: "main", Env: []corev1.EnvVar{{Name: "CONF", ValueFrom: &corev1.EnvVarSource{
+		FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['conf']"},
+	}}}}
+	hash, err := inplace.ProcessEnvHash(c, map[string]string{"PATH": "/bin", "CONF": "2"})
+	fmt.Println(inplace.HasFedEnv(c), hash, err)
+	// Output: true 1760386424 <nil>
+}
+
+func ExampleHasFedEnv() {
+	fmt.Println(inplace.HasFedEnv(&corev1.Container{Env: []corev1.EnvVar{{Name: "CONF", Value: "2"}}}))
+	// Output: false
+}
+
+func ExampleLaunchPriority() {
+	c := &corev1.Container{Env: []corev1.EnvVar{{Name: pub.ContainerLaunchBarrierEnvName, ValueFrom: &corev1.EnvVarSource{
+		ConfigMapKeyRef: &corev1.ConfigMapKeySelector{Key: "p_10"},
+	}}}}
+	fmt.Println(inplace.LaunchPriority(c))
+	// Output: 10 true
+}
+
 func ExampleStateOf() {
 	pod := webPod()
 	pod.Annotations[pub.InPlaceUpdateStateKey] = `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":null,"nextContainerImages":{"main":"nginx:2"}}`

@@ -64,10 +64,10 @@ func FuzzPriority(f *testing.F) {
 				ConfigMapKeyRef: &corev1.ConfigMapKeySelector{Key: key},
 			}}}}
 		}
-		if _, ok := priorityOf(barrier(key)); !ok {
+		if _, ok := LaunchPriority(barrier(key)); !ok {
 			t.Errorf("%q is no barrier", key)
 		}
-		if got, ok := priorityOf(barrier(pub.ContainerLaunchBarrierKeyPrefix + strconv.Itoa(n))); !ok || got != n {
+		if got, ok := LaunchPriority(barrier(pub.ContainerLaunchBarrierKeyPrefix + strconv.Itoa(n))); !ok || got != n {
 			t.Errorf("want %d, got %d", n, got)
 		}
 	})

@@ -24,17 +24,30 @@ func PlainHashes(c *corev1.Container) (current, older uint64, err error) {
 
 // EnvHash is the hash of those values of a container's environment that come from labels and annotations.
 func EnvHash(c *corev1.Container, labels, annotations map[string]string) (uint64, error) {
+	return envHash(c, func(f feed) string {
+		if f.label {
+			return labels[f.key]
+		}
+		return annotations[f.key]
+	})
+}
+
+// ProcessEnvHash is the same hash with the values that a process of the container has.
+func ProcessEnvHash(c *corev1.Container, environment map[string]string) (uint64, error) {
+	return envHash(c, func(f feed) string { return environment[f.env] })
+}
+
+// HasFedEnv says whether values of a container's environment come from labels and annotations.
+func HasFedEnv(c *corev1.Container) bool { return len(fedBy(c)) > 0 }
+
+func envHash(c *corev1.Container, value func(feed) string) (uint64, error) {
 	type variable struct {
 		Name  string `json:"name"`
 		Value string `json:"value,omitempty"`
 	}
 	var env []variable
 	for _, f := range fedBy(c) {
-		from := annotations
-		if f.label {
-			from = labels
-		}
-		env = append(env, variable{f.env, from[f.key]})
+		env = append(env, variable{f.env, value(f)})
 	}
 	slices.SortStableFunc(env, func(a, b variable) int { return cmp.Compare(a.Name, b.Name) })
 	return hashOf(env)

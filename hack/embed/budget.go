@@ -28,6 +28,7 @@ func budgets() []budget {
 		{path: "revision", allowed: kube(), most: 70},
 		{path: "scale", allowed: kube(), most: 70},
 		{path: "imagepull", allowed: append(kube(), images()...), most: 74},
+		{path: "containerrestart", allowed: kube(), most: 74},
 	}
 }
 

@@ -39,7 +39,7 @@ func below() map[string][]string {
 		"pub":              base,
 		"protection":       base,
 		"imagepull":        base,
-		"containerrestart": base,
+		"containerrestart": {"revision", "lifecycle", "inplace"}, // it reports the hashes that inplace waits for
 	}
 }
 

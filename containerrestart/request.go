@@ -1,0 +1,102 @@
+package containerrestart
+
+import (
+	"cmp"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+)
+
+type (
+	request = appsv1beta1.ContainerRecreateRequest
+	state   = appsv1beta1.ContainerRecreateRequestContainerRecreateState
+)
+
+// ended says whether nothing more happens for a request.
+func ended(r *request) bool {
+	return r.Status.CompletionTime != nil || r.Status.Phase == appsv1beta1.ContainerRecreateRequestCompleted
+}
+
+// strategyOf is never nil.
+func strategyOf(r *request) *appsv1beta1.ContainerRecreateRequestStrategy {
+	if r.Spec.Strategy == nil {
+		return &appsv1beta1.ContainerRecreateRequestStrategy{}
+	}
+	return r.Spec.Strategy
+}
+
+// conditionOf is a condition of a request that is True, in it; nil where there is none.
+func conditionOf(r *request, conditionType string) *metav1.Condition {
+	for i := range r.Status.Conditions {
+		if c := &r.Status.Conditions[i]; c.Type == conditionType && c.Status == metav1.ConditionTrue {
+			return c
+		}
+	}
+	return nil
+}
+
+// withCondition is a list of conditions with one replaced, or added.
+func withCondition(all []metav1.Condition, c metav1.Condition) []metav1.Condition {
+	all = slices.Clone(all)
+	for i := range all {
+		if all[i].Type == c.Type {
+			all[i] = c
+			return all
+		}
+	}
+	return append(all, c)
+}
+
+// Queue is the requests of one pod that have not ended, in the order in which they run: the first does, all others
+// wait. It goes by the UID of the pod, so that a request for an earlier pod of the same name holds nobody up.
+func Queue(pod types.UID, requests []*appsv1beta1.ContainerRecreateRequest) []*appsv1beta1.ContainerRecreateRequest {
+	var queue []*request
+	for _, r := range requests {
+		if podOf(r) == pod && r.DeletionTimestamp == nil && !ended(r) {
+			queue = append(queue, r)
+		}
+	}
+	slices.SortStableFunc(queue, func(a, b *request) int {
+		return cmp.Or(
+			cmp.Compare(weight(a), weight(b)),
+			a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+			cmp.Compare(a.Namespace, b.Namespace),
+			cmp.Compare(a.Name, b.Name),
+		)
+	})
+	return queue
+}
+
+// weight is small for a request that has come far.
+func weight(r *request) int {
+	switch r.Status.Phase {
+	case appsv1beta1.ContainerRecreateRequestRecreating:
+		return 0
+	case appsv1beta1.ContainerRecreateRequestPending:
+		return 1
+	default:
+		return 2
+	}
+}
+
+func podOf(r *request) types.UID {
+	return types.UID(r.Labels[appsv1beta1.ContainerRecreateRequestPodUIDKey])
+}
+
+// before is the request that another one has to wait for; nil for none.
+func before(r *request, others []*request) *request {
+	// The one at hand stands for itself: in the list it may be older, or missing.
+	all := []*request{r}
+	for _, o := range others {
+		if o.Name != r.Name || o.Namespace != r.Namespace {
+			all = append(all, o)
+		}
+	}
+	if first := Queue(podOf(r), all); len(first) > 0 && first[0] != r {
+		return first[0]
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+package containerrestart
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/inplace"
+)
+
+// Stale says whether a pod is to be described anew after it changed: was is how it was before, nil for a pod that was not
+// seen before. It looks at the pods alone, and is quick: it serves as the filter of events. Env is that of View.
+func Stale(was, is *corev1.Pod, env bool) bool {
+	if !described(is) {
+		return false
+	}
+	_, told := is.Annotations[pub.RuntimeContainerMetaKey]
+	if was == nil && !told {
+		// A daemon that starts leaves old pods alone until something happens in them.
+		return false
+	}
+	if was != nil && len(was.Spec.Containers) != len(is.Spec.Containers) {
+		return true
+	}
+	metas, known := metasOf(is), 0
+	for i := range is.Status.ContainerStatuses {
+		status := &is.Status.ContainerStatuses[i]
+		if status.ContainerID == "" {
+			continue
+		}
+		known++
+		meta := metaOf(metas, status.Name)
+		if meta == nil || meta.ContainerID != status.ContainerID {
+			return true
+		}
+		if c := ownContainer(is, status.Name); env && c != nil && envMoved(was, is, c, meta) {
+			return true
+		}
+	}
+	return !told || known != len(metas)
+}
+
+// envMoved says whether a container is to have another environment than it has, or than it was to have before.
+func envMoved(was, is *corev1.Pod, c *corev1.Container, meta *pub.RuntimeContainerMeta) bool {
+	want, err := inplace.EnvHash(c, is.Labels, is.Annotations)
+	if err != nil || want != meta.Hashes.ExtractedEnvFromMetadataHash {
+		return true
+	}
+	if was == nil {
+		return false
+	}
+	before, err := inplace.EnvHash(c, was.Labels, was.Annotations)
+	return err != nil || before != want
+}

@@ -1,0 +1,203 @@
+package containerrestart_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/containerrestart"
+)
+
+const (
+	ended1     = `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"completionTime":"2026-11-21T12:00:30Z","message":`
+	noResponse = ended1 + `"daemon has not responded for a long time","phase":"Completed"}}`
+	deadline   = ended1 + `"recreating has exceeded the activeDeadlineSeconds","phase":"Completed"}}`
+	gone       = ended1 + `"pod has gone","phase":"Completed"}}`
+	takenOut   = `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"conditions":[{"type":"PreRecreateGrace","status":"True","lastTransitionTime":"2026-11-21T12:00:30Z","reason":"PreRecreateGrace","message":"Pod has been forced to not-ready for unreadyGracePeriodSeconds drain"}]}}`
+)
+
+// TestSupervise looks at requests 30 seconds after most were made: cases 9 to 13, 18 and 19 among others.
+func TestSupervise(t *testing.T) {
+	limit := func(seconds int64) func(*request) {
+		return func(r *request) { r.Spec.ActiveDeadlineSeconds = &seconds }
+	}
+	ttl := func(seconds int32) func(*request) {
+		return func(r *request) { r.Spec.TTLSecondsAfterFinished = &seconds }
+	}
+	inactive := func(r *request) { delete(r.Labels, activeLabel) }
+	held := func(r *request) { r.Finalizers = []string{"other", finalizer} }
+	old := func(r *request) { r.CreationTimestamp = stamp(-40) }
+	mark := func(status metav1.ConditionStatus, seconds float64) func(*request) {
+		return func(r *request) {
+			r.Status.Conditions = append(r.Status.Conditions, metav1.Condition{Type: containerrestart.InTurn, Status: status, LastTransitionTime: stamp(seconds)})
+		}
+	}
+	unready := with(strategy{UnreadyGracePeriodSeconds: ptr.To[int64](5)})
+	noGate := func(p *corev1.Pod) { p.Spec.ReadinessGates = nil }
+	message := func(status corev1.ConditionStatus, text string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Status.Conditions[2].Status, p.Status.Conditions[2].Message = status, text }
+	}
+	const ours = `[{"userAgent":"ContainerRecreateRequest","key":"shop/again"}]`
+	cases := map[string]struct {
+		why      string
+		request  *request
+		pod      *corev1.Pod
+		others   []*request
+		write    string
+		finalize string // + adds, - removes the finalizer
+		pods     string // the conditions of the pod, as type=status message
+		inactive bool
+		delete   bool
+		after    time.Duration
+		notes    []string
+	}{
+		"new":       {why: "the daemon has a minute", request: admitted(), pod: newPod(), after: 30 * time.Second},
+		"no daemon": {why: "nobody answers, case 18", request: admitted(old), pod: newPod(), write: noResponse, notes: []string{containerrestart.NoteEnded}},
+		"no daemon, and a deadline that has passed": {why: "the first reason counts", request: admitted(old, limit(3)), pod: newPod(), write: noResponse, notes: []string{containerrestart.NoteEnded}},
+		"deadline to come":                          {why: "the sooner of two", request: admitted(limit(40)), pod: newPod(), after: 10 * time.Second},
+		"deadline has come":                         {why: "it counts from the creation", request: admitted(limit(30), in(recreating)), pod: newPod(), write: deadline, notes: []string{containerrestart.NoteEnded}},
+		"deadline of one that waits":                {why: "it holds for these too", request: admitted(limit(30), in(pending)), others: []*request{admitted(named("first", -5), in(recreating))}, pod: newPod(), write: deadline, notes: []string{containerrestart.NoteEnded}},
+		"absurd deadline":                           {why: "no overflow", request: admitted(limit(1<<62), in(recreating)), pod: newPod(), after: 3 * time.Second},
+		"no pod":                                    {why: "case 19", request: admitted(in(recreating)), write: gone, notes: []string{containerrestart.NoteEnded}},
+		"another pod":                               {why: "case 19, under the same name", request: admitted(), pod: newPod(func(p *corev1.Pod) { p.UID = "u2" }), write: gone, notes: []string{containerrestart.NoteEnded}},
+		"pod is deleted":                            {why: "it is as good as gone", request: admitted(in(pending)), pod: newPod(func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(stamp(1)) }), write: gone, notes: []string{containerrestart.NoteEnded}},
+
+		"waits for another":       {why: "there is no limit to that", request: admitted(old, in(pending)), others: []*request{admitted(named("first", -50), in(recreating))}, pod: newPod(), notes: []string{containerrestart.NoteQueued}},
+		"other pods do not count": {why: "requests queue by the UID", request: admitted(in(pending)), others: []*request{admitted(named("first", -50), in(recreating), func(r *request) { r.Labels["crr.apps.kruise.io/pod-uid"] = "u0" })}, pod: newPod(), after: 30 * time.Second},
+		"first for a while": {
+			why: "it is marked, for the daemon may have seen it a moment ago", request: admitted(old, in(pending)), pod: newPod(), after: time.Minute,
+			write: `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"conditions":[{"type":"InTurn","status":"True","lastTransitionTime":"2026-11-21T12:00:30Z","reason":"First","message":"No other request of the pod is before this one"}]}}`,
+		},
+		"marked":               {why: "a minute more", request: admitted(old, in(pending), mark("True", 0)), pod: newPod(), after: 30 * time.Second},
+		"marked, and not seen": {why: "never stuck in Pending", request: admitted(old, in(pending), mark("True", -30)), pod: newPod(), write: noResponse, notes: []string{containerrestart.NoteEnded}},
+		"marked, and overtaken": {
+			why: "the mark counts no more", request: admitted(old, in(pending), mark("True", -30)), others: []*request{admitted(named("first", 5), in(recreating))}, pod: newPod(), notes: []string{containerrestart.NoteQueued},
+			write: `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"conditions":[{"type":"InTurn","status":"False","lastTransitionTime":"2026-11-21T12:00:30Z","reason":"Waits","message":"Another request of the pod is before this one"}]}}`,
+		},
+
+		"nothing new yet": {why: "case 13: what ran before the request is not new", request: admitted(in(recreating)), pod: newPod(), after: 3 * time.Second},
+		"a new container": {
+			why: "case 9: the snapshot has the new ID", request: admitted(in(recreating)), pod: newPod(func(p *corev1.Pod) { p.Status.ContainerStatuses[0] = running("app", 1, 20) }), after: 3 * time.Second,
+			write: `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"containerStatusSnapshot":[{"name":"app","ready":true,"restartCount":1,"containerID":"containerd://app-1"}]}}`,
+		},
+		"started in the second of the request": {
+			why: "not before is enough: case 21", request: admitted(in(recreating)), pod: newPod(func(p *corev1.Pod) { p.Status.ContainerStatuses[1] = running("log", 0, 0) }), after: 3 * time.Second,
+			write: `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"containerStatusSnapshot":[{"name":"log","ready":true,"restartCount":0,"containerID":"containerd://log-0"}]}}`,
+		},
+		"a native sidecar": {
+			why: "its status is elsewhere", request: admitted(in(recreating), func(r *request) { r.Spec.Containers[1].Name = "mesh" }), after: 3 * time.Second,
+			pod:   newPod(func(p *corev1.Pod) { p.Status.InitContainerStatuses[0] = running("mesh", 1, 20) }),
+			write: `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"containerStatusSnapshot":[{"name":"mesh","ready":true,"restartCount":1,"containerID":"containerd://mesh-1"}]}}`,
+		},
+		"known already":  {why: "nothing to write", request: admitted(in(recreating), known("app")), pod: newPod(func(p *corev1.Pod) { p.Status.ContainerStatuses[0] = running("app", 1, 20) }), after: 3 * time.Second},
+		"it ended again": {why: "the last that was known stays", request: admitted(in(recreating), known("app")), pod: newPod(), after: 3 * time.Second},
+
+		"out of traffic": {
+			why: "case 7: the finalizer first", request: admitted(in(recreating), unready), pod: newPod(func(p *corev1.Pod) { p.Status.ContainerStatuses[0] = running("app", 1, 20) }), after: 3 * time.Second, finalize: "+",
+		},
+		"out of traffic, with the finalizer": {
+			why: "case 7: then the pod, then the time", request: admitted(in(recreating), unready, held), pod: newPod(), after: 3 * time.Second,
+			pods: "KruisePodReady=False " + ours + "; Ready=False readiness gate \"KruisePodReady\" is False", write: takenOut,
+		},
+		"out of traffic, half done": {
+			why: "what is written is not written again", request: admitted(in(recreating), unready, held), pod: newPod(message("False", ours)), after: 3 * time.Second, write: takenOut,
+		},
+		"out of traffic already": {why: "case 11: the time is not pushed forward", request: admitted(in(recreating), unready, held, graced(3)), pod: newPod(), after: 3 * time.Second},
+		"another condition":      {why: "case 12", request: admitted(in(recreating), unready, held, graced(3), func(r *request) { r.Status.Conditions[0].Type = "Other" }), pod: newPod(message("False", ours)), after: 3 * time.Second, write: `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"conditions":[{"type":"Other","status":"True","lastTransitionTime":"2026-11-21T12:00:03Z","reason":"","message":""},{"type":"PreRecreateGrace","status":"True","lastTransitionTime":"2026-11-21T12:00:30Z","reason":"PreRecreateGrace","message":"Pod has been forced to not-ready for unreadyGracePeriodSeconds drain"}]}}`},
+		"condition is False":     {why: "case 12: as good as none", request: admitted(in(recreating), unready, held, graced(3), func(r *request) { r.Status.Conditions[0].Status = "False" }), pod: newPod(message("False", ours)), after: 3 * time.Second, write: takenOut},
+		"no gate":                {why: "it only waits", request: admitted(in(recreating), unready), pod: newPod(noGate), after: 3 * time.Second, write: takenOut, notes: []string{containerrestart.NoteNoGate}},
+		"foreign message":        {why: "it is not written over", request: admitted(in(recreating), unready), pod: newPod(message("False", "busy")), after: 3 * time.Second, write: takenOut, notes: []string{containerrestart.NoteUnreadable}},
+		"grace while it waits":   {why: "the pod stays ready until its turn", request: admitted(in(pending), unready), pod: newPod(), after: 30 * time.Second},
+
+		"ended":                   {why: "the daemon need not look any more", request: admitted(done(20)), pod: newPod(), inactive: true},
+		"ended, out of traffic":   {why: "the pod is put back first", request: admitted(done(20), held), pod: newPod(message("False", ours)), pods: "KruisePodReady=True []", finalize: "-", inactive: true},
+		"ended, another holds it": {why: "the other keeps it out", request: admitted(done(20), held), pod: newPod(message("False", `[{"userAgent":"ContainerRecreateRequest","key":"shop/again"},{"userAgent":"x","key":"y"}]`)), pods: `KruisePodReady=False [{"userAgent":"x","key":"y"}]`, finalize: "-", inactive: true},
+		"ended, foreign message":  {why: "the request must not stay for ever", request: admitted(done(20), held), pod: newPod(message("False", "busy")), finalize: "-", inactive: true, notes: []string{containerrestart.NoteUnreadable}},
+		"ended, pod is gone":      {why: "nothing to put back", request: admitted(done(20), held), finalize: "-", inactive: true},
+		"ended at no time":        {why: "its time to live has to begin", request: admitted(in(completed), inactive, ttl(5)), after: 5 * time.Second, write: `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"completionTime":"2026-11-21T12:00:30Z"}}`},
+		"over":                    {why: "without a time to live it stays", request: admitted(done(20), inactive), pod: newPod()},
+		"to live on":              {why: "for the rest of its time", request: admitted(done(20), inactive, ttl(15)), pod: newPod(), after: 5 * time.Second},
+		"lived":                   {why: "end of case 1", request: admitted(done(20), inactive, ttl(10)), pod: newPod(), delete: true},
+		"deleted":                 {why: "nothing was done to the pod", request: admitted(deleting), pod: newPod()},
+		"deleted, out of traffic": {why: "the label is of no matter any more", request: admitted(deleting, held, in(recreating)), pod: newPod(message("False", ours)), pods: "KruisePodReady=True []", finalize: "-"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			input := containerrestart.Input{Request: tc.request, Pod: tc.pod, Others: tc.others, Now: at(30)}
+			before := text(input)
+			plan := containerrestart.Supervise(input)
+			if text(input) != before {
+				t.Error("the input was changed")
+			}
+			type outcome struct {
+				Write, Finalize, Pods string
+				Inactive, Delete      bool
+				After                 time.Duration
+				Notes                 []string
+			}
+			got := outcome{Write: patch(t, plan.Write), Inactive: plan.RemoveActive, Delete: plan.Delete, After: plan.RequeueAfter, Notes: codes(plan.Notes)}
+			if plan.AddFinalizer {
+				got.Finalize += "+"
+			}
+			if plan.RemoveFinalizer {
+				got.Finalize += "-"
+			}
+			for i, c := range plan.PodConditions {
+				if i > 0 {
+					got.Pods += "; "
+				}
+				got.Pods += string(c.Type) + "=" + string(c.Status) + " " + c.Message
+			}
+			want := outcome{tc.write, tc.finalize, tc.pods, tc.inactive, tc.delete, tc.after, tc.notes}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.why, diff)
+			}
+			if empty := want.Write == "" && want.Finalize == "" && want.Pods == "" && !want.Inactive && !want.Delete; empty != plan.Empty() {
+				t.Errorf("Empty() = %v", plan.Empty())
+			}
+		})
+	}
+}
+
+func TestQueue(t *testing.T) {
+	other := admitted(named("other-pod", -9), func(r *request) { r.Labels[appsv1beta1.ContainerRecreateRequestPodUIDKey] = "u0" })
+	all := []*request{
+		admitted(named("new-b", 1)), admitted(named("new-a", 1)), admitted(named("newest", 9)), admitted(named("old", 0)),
+		admitted(named("pending", 5), in(pending)), admitted(named("running", 7), in(recreating)), admitted(named("odd", 0.5), in("Odd")),
+		admitted(named("done", -5), done(3)), admitted(named("deleted", -5), deleting), other,
+	}
+	var got []string
+	for _, r := range containerrestart.Queue("u1", all) {
+		got = append(got, r.Name)
+	}
+	want := []string{"running", "pending", "old", "odd", "new-a", "new-b", "newest"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	slices.Reverse(all)
+	var again []string
+	for _, r := range containerrestart.Queue("u1", all) {
+		again = append(again, r.Name)
+	}
+	if diff := cmp.Diff(got, again); diff != "" {
+		t.Errorf("the order of the input matters:\n%s", diff)
+	}
+}
+
+// TestPodReadyIsWrittenFalse is for a pod that has the gate and no condition yet.
+func TestPodReadyIsWrittenFalse(t *testing.T) {
+	p := newPod(func(p *corev1.Pod) { p.Status.Conditions = p.Status.Conditions[:2] })
+	plan := containerrestart.Supervise(containerrestart.Input{
+		Request: admitted(in(recreating), with(strategy{UnreadyGracePeriodSeconds: ptr.To[int64](5)}), func(r *request) { r.Finalizers = []string{finalizer} }), Pod: p, Now: at(30),
+	})
+	if len(plan.PodConditions) == 0 || plan.PodConditions[0].Type != pub.KruisePodReadyConditionType || plan.PodConditions[0].Status != corev1.ConditionFalse {
+		t.Errorf("got %v", plan.PodConditions)
+	}
+}

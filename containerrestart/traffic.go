@@ -1,0 +1,50 @@
+package containerrestart
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/lifecycle"
+)
+
+// key is the entry of a request among those that keep the pod not ready.
+func key(r *request) string { return r.Namespace + "/" + r.Name }
+
+// takeOut makes the pod not ready, if that was asked for, and notes when. The finalizer comes first, so that nothing but
+// the request itself can leave the pod so.
+func (s *supervisor) takeOut() {
+	r := s.Request
+	if strategyOf(r).UnreadyGracePeriodSeconds == nil || conditionOf(r, appsv1beta1.ContainerRecreateRequestPreRecreateGrace) != nil {
+		return
+	}
+	conditions, err := lifecycle.Hold(s.Pod, pub.ContainerRecreateRequestUserAgent, key(r), s.Now)
+	switch {
+	case err != nil:
+		s.note(NoteUnreadable, "the pod stays ready: "+err.Error())
+	case !lifecycle.HasGate(s.Pod, pub.KruisePodReadyConditionType):
+		s.note(NoteNoGate, "the pod stays ready: it has no readiness gate "+string(pub.KruisePodReadyConditionType))
+	case !slices.Contains(r.Finalizers, appsv1beta1.ContainerRecreateRequestUnreadyAcquiredKey):
+		// The rest is for the request with the finalizer.
+		s.plan.AddFinalizer, s.status = true, r.Status
+		return
+	default:
+		s.plan.PodConditions = conditions
+	}
+	s.condition(appsv1beta1.ContainerRecreateRequestPreRecreateGrace, metav1.ConditionTrue,
+		appsv1beta1.ContainerRecreateRequestPreRecreateGraceReason, appsv1beta1.ContainerRecreateRequestPreRecreateGraceMessage)
+}
+
+// putBack lets the pod become ready. What cannot be read does not keep the request from going: nobody would be helped.
+func (s *supervisor) putBack() {
+	if s.Pod == nil || s.Pod.DeletionTimestamp != nil {
+		return
+	}
+	conditions, err := lifecycle.Release(s.Pod, pub.ContainerRecreateRequestUserAgent, key(s.Request), s.Now)
+	if err != nil {
+		s.note(NoteUnreadable, "the pod may stay not ready: "+err.Error())
+	}
+	s.plan.PodConditions = conditions
+}
