@@ -3,6 +3,7 @@ package cri_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -16,12 +17,15 @@ import (
 	criv1 "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
+// errEnough lets a stream end as if nothing were wrong.
+var errEnough = errors.New("enough")
+
 // fake is a container runtime in memory, on a real socket. Its fields may be set before it serves.
 type fake struct {
 	criv1.UnimplementedRuntimeServiceServer
 	criv1.UnimplementedImageServiceServer
 
-	name       string // containerd by default
+	name       string // containerd by default, - for none
 	containers []*criv1.ContainerStatus
 	sandboxes  map[string]*criv1.PodSandboxStatus
 	images     []*criv1.Image
@@ -86,7 +90,11 @@ func last[Q any](f *fake) Q {
 }
 
 func (f *fake) Version(context.Context, *criv1.VersionRequest) (*criv1.VersionResponse, error) {
-	return &criv1.VersionResponse{RuntimeName: cmp.Or(f.name, "containerd"), RuntimeVersion: "v2.4.2", RuntimeApiVersion: "v1"}, nil
+	name := cmp.Or(f.name, "containerd")
+	if name == "-" {
+		name = ""
+	}
+	return &criv1.VersionResponse{RuntimeName: name, RuntimeVersion: "v2.4.2", RuntimeApiVersion: "v1"}, nil
 }
 
 func (f *fake) Status(context.Context, *criv1.StatusRequest) (*criv1.StatusResponse, error) {
@@ -179,6 +187,9 @@ func (f *fake) GetContainerEvents(_ *criv1.GetEventsRequest, stream grpc.ServerS
 		if err := stream.Send(e); err != nil {
 			return err
 		}
+	}
+	if errors.Is(f.eventsError, errEnough) {
+		return nil
 	}
 	if f.eventsError != nil {
 		return f.eventsError
