@@ -98,6 +98,17 @@ func wantError(t *testing.T, err, want error) {
 	}
 }
 
+// wantOnly wants an error to be one of those that callers act on, or with nil none, and no other of them.
+func wantOnly(t *testing.T, err, want error) {
+	t.Helper()
+	all := []error{cri.ErrCredentials, cri.ErrNotFound, cri.ErrUnavailable, cri.ErrExecTimeout, cri.ErrNoSocket, errors.ErrUnsupported}
+	for _, known := range all {
+		if got := errors.Is(err, known); got != errors.Is(want, known) {
+			t.Errorf("%v is %v: %t", err, known, got)
+		}
+	}
+}
+
 // container builds what a kubelet has made of a container of a pod.
 func container(id, pod, name string, created int64) *criv1.ContainerStatus {
 	return &criv1.ContainerStatus{
