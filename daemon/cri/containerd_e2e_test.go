@@ -43,8 +43,11 @@ func newGround(t *testing.T) *ground {
 	first := image.Program("pause", pause)
 	first.Name = "registry.test/pause:1"
 	for _, s := range []image.Spec{
-		first, {Name: "registry.test/app:v1"}, {Name: "registry.test/app:v2"},
-		{Name: "registry.test/private/app:v1"}, {Name: "registry.test/slow/app:v1"},
+		first,
+		{Name: "registry.test/app:v1"},
+		{Name: "registry.test/app:v2"},
+		{Name: "registry.test/private/app:v1"},
+		{Name: "registry.test/slow/app:v1"},
 	} {
 		if g.images[s.Name], err = pusher.Push(t.Context(), s); err != nil {
 			t.Fatal(err)
@@ -157,6 +160,7 @@ func (g *ground) cancel(t *testing.T) {
 // newContainer makes and starts a container, as a kubelet does.
 func (g *ground) newContainer(t *testing.T, pod, name string, command ...string) (id, sandbox string) {
 	t.Helper()
+	g.mustPull(t, "registry.test/app:v1")
 	host := &criv1.NamespaceOption{Network: criv1.NamespaceMode_NODE}
 	config := &criv1.PodSandboxConfig{
 		Metadata: &criv1.PodSandboxMetadata{Name: pod, Namespace: "default", Uid: pod + "-uid"},
