@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"os"
 	"path/filepath"
 	"time"
@@ -20,7 +19,7 @@ import (
 func exampleNode() (run string, end func()) {
 	run, err := os.MkdirTemp("", "cri")
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	f := &fake{
 		containers: []*criv1.ContainerStatus{container("0f3c", "42", "web", 100), container("1a2b", "42", "web", 200)},
@@ -38,7 +37,7 @@ func exampleNode() (run string, end func()) {
 	f.containers[0].State = criv1.ContainerState_CONTAINER_EXITED
 	path := filepath.Join(run, "containerd.sock")
 	if err := f.serve(path); err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	return run, func() {
 		f.stop(path)
@@ -81,7 +80,7 @@ func exampleRuntime() (runtime *cri.Runtime, end func()) {
 	run, endNode := exampleNode()
 	runtime, err := cri.Open(context.Background(), filepath.Join(run, "containerd.sock"), cri.Options{})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	return runtime, func() {
 		_ = runtime.Close()
