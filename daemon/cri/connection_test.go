@@ -46,7 +46,7 @@ func TestAfterALongOutage(t *testing.T) {
 	f := &fake{}
 	r, path := start(t, f, cri.Options{CallTimeout: 3 * time.Second})
 	f.stop(path)
-	// Meanwhile the pauses have grown as long as they get.
+	// Meanwhile the pauses between attempts grow.
 	wantError(t, r.Healthy(t.Context()), cri.ErrUnavailable)
 	if err := f.serve(path); err != nil {
 		t.Fatal(err)

@@ -161,7 +161,8 @@ func (g *ground) cancel(t *testing.T) {
 func (g *ground) newContainer(t *testing.T, pod, name string, command ...string) (id, sandbox string) {
 	t.Helper()
 	g.mustPull(t, "registry.test/app:v1")
-	host := &criv1.NamespaceOption{Network: criv1.NamespaceMode_NODE}
+	// The first process of a namespace is not ended by a signal that it does not handle yet.
+	host := &criv1.NamespaceOption{Network: criv1.NamespaceMode_NODE, Pid: criv1.NamespaceMode_CONTAINER}
 	config := &criv1.PodSandboxConfig{
 		Metadata: &criv1.PodSandboxMetadata{Name: pod, Namespace: "default", Uid: pod + "-uid"},
 		Labels:   map[string]string{cri.LabelPodUID: pod + "-uid", cri.LabelPodName: pod, cri.LabelPodNamespace: "default"},

@@ -55,7 +55,7 @@ type answer struct {
 func (o operation) judge(a answer) error {
 	code, text := status.Code(a.err), status.Convert(a.err).Message()
 	if o.registry {
-		if err := o.judgePull(code, text); err != nil {
+		if err := judgePull(code, text); err != nil {
 			return err
 		}
 		// What is left of these codes speaks of the registry when the runtime sends it.
@@ -85,12 +85,11 @@ func (o operation) judge(a answer) error {
 // starting tells whether containerd says that it has only just started. Older releases do it without a code.
 func starting(text string) bool { return strings.Contains(text, "server is not initialized yet") }
 
-func (o operation) judgePull(code codes.Code, text string) error {
+func judgePull(code codes.Code, text string) error {
 	if code == codes.Unauthenticated || code == codes.PermissionDenied {
 		return ErrCredentials
 	}
-	// The name of an image is in many of the texts, and may be any.
-	text = strings.ToLower(strings.ReplaceAll(text, o.object, ""))
+	text = strings.ToLower(text)
 	for _, refusal := range refusals() {
 		if strings.Contains(text, refusal) {
 			return ErrCredentials
@@ -99,8 +98,8 @@ func (o operation) judgePull(code codes.Code, text string) error {
 	return nil
 }
 
-// refusals are what runtimes say when a registry refuses, in lower case. Each has a blank or a colon, which
-// neither names of images nor paths of URLs have.
+// refusals are what runtimes say when a registry refuses, in lower case. Each has a blank, which
+// neither the names of images nor the paths of URLs have that are in many of the texts.
 func refusals() []string {
 	return []string{
 		"401 unauthorized", "403 forbidden", // containerd: the registry's or the token server's answer
