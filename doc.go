@@ -32,6 +32,10 @@
 //   - [github.com/kruisekit/kruisekit/webhooks/conversion]: the webhook between the two versions of each kind.
 //   - [github.com/kruisekit/kruisekit/webhooks/certificates]: serving certificates that several replicas make and renew.
 //
+// # On the node
+//
+//   - [github.com/kruisekit/kruisekit/daemon/cri]: the container runtime of a node.
+//
 // # Programs
 //
 //   - [github.com/kruisekit/kruisekit/examples/embed]: a controller of your own on these packages, client-go alone.

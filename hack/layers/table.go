@@ -87,6 +87,8 @@ func floor() map[string]string {
 		"k8s.io/component-helpers":       "v0.35.",
 		"k8s.io/cri-api":                 "v0.35.",
 		"sigs.k8s.io/controller-runtime": "v0.23.",
+		// What cri-api asks for.
+		"google.golang.org/grpc": "v1.72.",
 	}
 }
 

@@ -1,0 +1,5 @@
+//go:build !windows
+
+package cri
+
+func (s Search) candidates() ([]candidate, error) { return s.lookUp() }

@@ -1,0 +1,36 @@
+// Package cri speaks to the container runtime of a node through CRI v1: containers of a pod, stop, exec, images, pulls,
+// events. It takes and gives values of its own, so that whoever uses it sees neither gRPC nor protobuf.
+//
+//	runtimes, err := cri.Detect(ctx, cri.Search{Root: "/run"}, cri.Options{})
+//	...
+//	defer runtimes.Close()
+//	runtime, id, err := runtimes.Of(pod.Status.ContainerStatuses[0].ContainerID) // "containerd://0f3c..."
+//	...
+//	containers, err := runtime.Containers(ctx, cri.Query{PodUID: string(pod.UID), Name: "web"}) // the newest first
+//	...
+//	err = runtime.Stop(ctx, id, 30*time.Second)
+//	if errors.Is(err, cri.ErrUnavailable) {
+//		... // try again later
+//	}
+//
+// [Open] takes an endpoint that is known. A [Runtime] has many methods; declare an interface of the few that you call.
+//
+// # What holds
+//
+//   - Every call ends: in 5 seconds, Stop and Exec in 5 seconds and the time they are given. A Pull, and an Exec without a
+//     limit, last as long as their context. When the context ends, the call ends at once, at the runtime too.
+//   - A runtime that restarts costs only the calls that are under way, which fail with [ErrUnavailable]. Those that
+//     come while it is away wait for it, for 5 seconds at most. The connection is made again within 2 seconds of the
+//     runtime's return, whether or not anybody calls; [Runtime.Connection] tells, so that what was listed can be
+//     listed again.
+//   - A container that ends while its pod is listed is left out; it is no error.
+//   - An error that a caller can act on is one of the package's: [ErrNotFound], [ErrUnavailable], [ErrCredentials],
+//     [ErrExecTimeout], [ErrNoSocket]; and [errors.ErrUnsupported] where a runtime lacks a call.
+//   - What is passed in is not changed, and not kept. All methods may be called at the same time.
+//   - No credentials in errors, nor in what a [Credentials] prints.
+//
+// # When not to use it
+//
+// To run pods: there is no call that makes a sandbox or a container. To ask for anything that the API server knows:
+// pods and their status come cheaper from there. From outside of the node: endpoints are local, without encryption.
+package cri

@@ -1,0 +1,234 @@
+//go:build e2e && linux
+
+package cri_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	criv1 "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/kruisekit/kruisekit/test/cluster/binaries"
+	"github.com/kruisekit/kruisekit/test/cluster/nodes"
+)
+
+// node is a containerd of a test's own. It has a /run and a /var/lib of its own and processes of its own, all of which
+// end with the test; it has no network, so its pods use that of the machine.
+type node struct {
+	dir        string
+	cgroup     string
+	programs   map[string]string
+	holder     *exec.Cmd
+	containerd *exec.Cmd
+}
+
+// firstOfNode makes the mounts and becomes the first process.
+const firstOfNode = `set -e
+mount --make-rprivate /
+mount -t proc none /proc
+for dir in run lib; do mkdir -p "$1/$dir"; done
+mount --bind "$1/lib" /var/lib
+mount --bind "$1/run" /run
+touch "$1/ready"
+exec "$2"
+`
+
+const nodeConfig = `version = 3
+[plugins.'io.containerd.cri.v1.images'.pinned_images]
+  sandbox = "registry.test/pause:1"
+[plugins.'io.containerd.cri.v1.images'.registry]
+  config_path = "%s"
+[plugins.'io.containerd.cri.v1.runtime']
+  restrict_oom_score_adj = true
+[plugins.'io.containerd.internal.v1.opt']
+  path = "/var/lib/containerd/opt"
+`
+
+// nodePrograms skips the test where there can be no node.
+func nodePrograms(t *testing.T) map[string]string {
+	t.Helper()
+	programs, err := findNodePrograms()
+	lacking := errors.Is(err, binaries.ErrMissing) || errors.Is(err, nodes.ErrUnavailable)
+	if lacking && os.Getenv("KRUISEKIT_REQUIRE_CLUSTER") != "1" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return programs
+}
+
+func findNodePrograms() (map[string]string, error) {
+	cache, err := binaries.Open()
+	if err != nil {
+		return nil, err
+	}
+	if os.Geteuid() != 0 {
+		return nil, fmt.Errorf("containerd needs root: %w", nodes.ErrUnavailable)
+	}
+	for _, program := range []string{"nsenter", "setpriv", "mount", nodes.Busybox} {
+		if _, err := exec.LookPath(program); err != nil {
+			return nil, fmt.Errorf("%s is not installed: %w", program, nodes.ErrUnavailable)
+		}
+	}
+	return cache.Paths(binaries.Nodes)
+}
+
+// startNode starts a node that pulls all images from a registry.
+func startNode(t *testing.T, programs map[string]string, registryURL string) *node {
+	t.Helper()
+	// Short, for sockets, and with nothing of the machine mounted over it in the node.
+	dir, err := os.MkdirTemp("", "cri-node-") //nolint:usetesting // see above
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &node{dir: dir, cgroup: "kruisekit-" + filepath.Base(dir), programs: programs}
+	t.Cleanup(func() { n.down(t) })
+	for path, content := range map[string]string{
+		"containerd.toml":                fmt.Sprintf(nodeConfig, filepath.Join(dir, "registries")),
+		"registries/_default/hosts.toml": fmt.Sprintf("server = %[1]q\n[host.%[1]q]\n  capabilities = [\"pull\", \"resolve\"]\n", registryURL),
+	} {
+		path = filepath.Join(dir, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.holder = exec.Command("/bin/sh", "-c", firstOfNode, "sh", dir, programs["pause"])
+	n.holder.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL,
+	}
+	n.holder.Stderr = os.Stderr
+	if err := n.holder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	n.await(t, filepath.Join(dir, "ready"))
+	n.startContainerd(t)
+	return n
+}
+
+// await waits until there is a file.
+func (*node) await(t *testing.T, path string) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.NewTimer(eventually)
+	defer limit.Stop()
+	for {
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-limit.C:
+			t.Fatalf("%s does not appear", path)
+		}
+	}
+}
+
+func (n *node) run() string    { return filepath.Join(n.dir, "run") }
+func (n *node) socket() string { return filepath.Join(n.run(), "containerd", "containerd.sock") }
+
+func (n *node) startContainerd(t *testing.T) {
+	t.Helper()
+	log, err := os.OpenFile(filepath.Join(n.dir, "containerd.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = log.Close() }()
+	n.containerd = exec.Command("nsenter", "--target", strconv.Itoa(n.holder.Process.Pid), "--mount", "--pid", "--",
+		"setpriv", "--pdeathsig", "KILL", "--", n.programs["containerd"], "-c", filepath.Join(n.dir, "containerd.toml"))
+	n.containerd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	n.containerd.Stdout, n.containerd.Stderr = log, log
+	path := []string{filepath.Dir(n.programs["containerd"]), filepath.Dir(n.programs["runc"]), os.Getenv("PATH")}
+	n.containerd.Env = append(os.Environ(), "PATH="+strings.Join(path, ":"))
+	if err := n.containerd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	n.await(t, n.socket())
+}
+
+// stopContainerd kills it. Containers go on.
+func (n *node) stopContainerd(t *testing.T) {
+	t.Helper()
+	if err := n.containerd.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	_ = n.containerd.Wait()
+	if err := os.Remove(n.socket()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+// down ends all processes of the node with its first, and its mounts with them.
+func (n *node) down(t *testing.T) {
+	t.Helper()
+	if t.Failed() {
+		if log, err := os.ReadFile(filepath.Join(n.dir, "containerd.log")); err == nil {
+			t.Logf("containerd:\n%s", log[max(0, len(log)-8<<10):])
+		}
+	}
+	if n.containerd != nil && n.containerd.Process != nil {
+		n.stopContainerd(t)
+	}
+	if n.holder != nil && n.holder.Process != nil {
+		_ = n.holder.Process.Kill()
+		_ = n.holder.Wait()
+	}
+	if err := os.RemoveAll(n.dir); err != nil {
+		t.Error(err)
+	}
+	n.removeCgroups(t)
+}
+
+// removeCgroups removes the node's cgroups, which are empty, from the deepest up.
+func (n *node) removeCgroups(t *testing.T) {
+	t.Helper()
+	var roots []string
+	for _, pattern := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {
+		found, err := filepath.Glob(pattern + n.cgroup)
+		if err != nil {
+			t.Error(err)
+		}
+		roots = append(roots, found...)
+	}
+	for _, root := range roots {
+		var dirs []string
+		_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.IsDir() {
+				dirs = append(dirs, path)
+			}
+			return nil
+		})
+		for _, dir := range slices.Backward(dirs) {
+			if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// kubelet does what the package has no call for.
+func (n *node) kubelet(t *testing.T) criv1.RuntimeServiceClient {
+	t.Helper()
+	conn, err := grpc.NewClient("unix://"+n.socket(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return criv1.NewRuntimeServiceClient(conn)
+}
