@@ -1,7 +1,6 @@
 package cloneset
 
 import (
-	"github.com/kruisekit/kruisekit/internal/stored"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -9,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
 // withoutEchoes leaves out changes of a set that only tell its last failure in other words. They are the reconciler's own,

@@ -57,7 +57,7 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	}
 	s := &snapshot{set: set, now: r.options.Now(), unfit: malformed}
 	if malformed != nil {
-		return s, nil
+		return s, nil //nolint:nilerr // the pass refuses the set
 	}
 	s.set.Default()
 	if s.selector, err = metav1.LabelSelectorAsSelector(s.set.Spec.Selector); err != nil {
@@ -84,7 +84,10 @@ func (s *snapshot) key() types.NamespacedName { return client.ObjectKeyFromObjec
 
 func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
 	var list corev1.PodList
-	all, err := children(ctx, r, s, &list, &list.Items, r.podWrites)
+	if err := r.list(ctx, s, &list); err != nil {
+		return err
+	}
+	all, err := controlled(ctx, s, r.podWrites, list.Items)
 	if err != nil {
 		return err
 	}
@@ -104,7 +107,10 @@ func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
 
 func (r *Reconciler) observeClaims(ctx context.Context, s *snapshot) error {
 	var list corev1.PersistentVolumeClaimList
-	all, err := children(ctx, r, s, &list, &list.Items, r.claimWrites)
+	if err := r.list(ctx, s, &list); err != nil {
+		return err
+	}
+	all, err := controlled(ctx, s, r.claimWrites, list.Items)
 	if err != nil {
 		return err
 	}
@@ -115,7 +121,10 @@ func (r *Reconciler) observeClaims(ctx context.Context, s *snapshot) error {
 
 func (r *Reconciler) observeRevisions(ctx context.Context, s *snapshot) (err error) {
 	var list appsv1.ControllerRevisionList
-	s.revisions, err = children(ctx, r, s, &list, &list.Items, r.revisionWrites)
+	if err := r.list(ctx, s, &list); err != nil {
+		return err
+	}
+	s.revisions, err = controlled(ctx, s, r.revisionWrites, list.Items)
 	revision.Sort(s.revisions)
 	return err
 }
@@ -144,17 +153,22 @@ func (r *Reconciler) observeNodes(ctx context.Context, s *snapshot) error {
 	return nil
 }
 
-// children reads the objects of a kind that the set controls, as they are after the own writes. They are the cache's.
-func children[T any, P interface {
+// list reads the objects of a kind that refer to the set as their owner. They are the cache's.
+func (r *Reconciler) list(ctx context.Context, s *snapshot, into client.ObjectList) error {
+	if err := r.client.List(ctx, into, append(owned.In(s.set.Namespace, s.set.UID), client.UnsafeDisableDeepCopy)...); err != nil {
+		return fmt.Errorf("read %T: %w", into, err)
+	}
+	return nil
+}
+
+// controlled are those of some objects that the set controls, as they are after the own writes.
+func controlled[T any, P interface {
 	*T
 	client.Object
-}](ctx context.Context, r *Reconciler, s *snapshot, list client.ObjectList, items *[]T, writes *ledger.Ledger[P]) ([]P, error) {
-	if err := r.client.List(ctx, list, append(owned.In(s.set.Namespace, s.set.UID), client.UnsafeDisableDeepCopy)...); err != nil {
-		return nil, fmt.Errorf("read %T: %w", list, err)
-	}
-	cached := make([]P, len(*items))
-	for i := range *items {
-		cached[i] = &(*items)[i]
+}](ctx context.Context, s *snapshot, writes *ledger.Ledger[P], items []T) ([]P, error) {
+	cached := make([]P, len(items))
+	for i := range items {
+		cached[i] = &items[i]
 	}
 	all, err := writes.Overlay(ctx, s.key(), cached)
 	return slices.DeleteFunc(all, func(object P) bool { return !isOwned(s.set, object) }), err

@@ -30,7 +30,10 @@ func (r *Reconciler) observeJobs(ctx context.Context, s *snapshot) error {
 		return nil
 	}
 	var list v1beta1.ImagePullJobList
-	all, err := children(ctx, r, s, &list, &list.Items, r.jobWrites)
+	if err := r.list(ctx, s, &list); err != nil {
+		return err
+	}
+	all, err := controlled(ctx, s, r.jobWrites, list.Items)
 	s.jobs = slices.DeleteFunc(all, func(job *v1beta1.ImagePullJob) bool { return job.DeletionTimestamp != nil })
 	return err
 }
