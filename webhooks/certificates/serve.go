@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -34,25 +35,48 @@ func (k *Keeper) TLS(c *tls.Config) {
 
 // With gives a server that starts together with the Keeper, and answers under HealthPath. In a manager that is before the
 // caches start, which is necessary: filling them may need the conversion webhook.
+//
+// When it is to stop, it goes on for two seconds, in which each answer asks the client to use another connection. API servers
+// keep theirs, and a call that comes in while it is being closed fails.
 func (k *Keeper) With(server webhook.Server) webhook.Server {
-	server.Register(HealthPath, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	return kept{Server: server, keeper: k}
+	s := &kept{Server: server, keep: k.Start}
+	s.Register(HealthPath, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	return s
 }
+
+// parting is how long clients are told to go before they are made to.
+const parting = 2 * time.Second
 
 type kept struct {
 	webhook.Server
 
-	keeper *Keeper
+	keep    func(context.Context) error
+	leaving atomic.Bool
+}
+
+// Register serves a path.
+func (s *kept) Register(path string, hook http.Handler) {
+	s.Server.Register(path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.leaving.Load() {
+			w.Header().Set("Connection", "close") // in HTTP/2 it has the server say GOAWAY
+		}
+		hook.ServeHTTP(w, r)
+	}))
 }
 
 // Start runs both; when one ends, so does the other.
-func (s kept) Start(ctx context.Context) error {
+func (s *kept) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	serving, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	context.AfterFunc(ctx, func() {
+		s.leaving.Store(true)
+		time.AfterFunc(parting, end)
+	})
 	ended := make(chan error, 2)
-	for _, start := range []func(context.Context) error{s.keeper.Start, s.Server.Start} {
-		go func() { ended <- start(ctx) }()
-	}
+	go func() { ended <- s.keep(ctx) }()
+	go func() { ended <- s.Server.Start(serving) }()
 	first := <-ended
 	cancel()
 	return errors.Join(first, <-ended)
