@@ -49,7 +49,7 @@ func TestManager(t *testing.T) {
 		}
 		for name, test := range map[string]func(*testing.T){
 			"in place": m.testInPlace, "resize": m.testResize, "claims": m.testClaims,
-			"partition and pause": m.testPartitionAndPause, "surge": m.testSurge, "hooks": m.testHooks, "pods to delete": m.testPodsToDelete,
+			"partition and pause": m.testPartitionAndPause, "surge": m.testSurge, "hooks": m.testHooks, "pods to delete": m.testPodsToDelete, "sample": m.testSample,
 		} {
 			t.Run(name, func(t *testing.T) { t.Parallel(); test(t) })
 		}
