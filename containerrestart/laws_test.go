@@ -14,7 +14,10 @@ import (
 )
 
 // The same cases each time, unless others are asked for: go test ./containerrestart -seed=1000000. A failure names the case.
-var seed = flag.Int64("seed", 1, "the first of the random cases")
+var (
+	seed   = flag.Int64("seed", 1, "the first of the random cases")
+	worlds = flag.Int64("worlds", 200, "how many random cases to play")
+)
 
 func (w *world) once(in int) bool { return w.Intn(in) == 0 }
 
@@ -54,7 +57,7 @@ func (w *world) someWays() {
 func TestLaws(t *testing.T) {
 	t.Logf("-seed=%d", *seed)
 	reached := map[string]int{}
-	for i := range int64(600) {
+	for i := range *worlds {
 		w := newWorld(*seed + i)
 		w.someWays()
 		abandoned := w.once(5)
@@ -173,7 +176,7 @@ func (w *world) container(name string) string {
 func TestDeathChangesNothing(t *testing.T) {
 	t.Logf("-seed=%d", *seed)
 	deaths := 0
-	for i := range int64(600) {
+	for i := range *worlds {
 		end := func(mortal bool) (string, string) {
 			w := newWorld(*seed + i)
 			w.someWays()
@@ -220,7 +223,7 @@ func TestDeathChangesNothing(t *testing.T) {
 			t.Fatalf("-seed=%d: it never ends: %s\n%s", *seed+i, want, calm)
 		}
 	}
-	if deaths < 600 {
+	if int64(deaths) < *worlds {
 		t.Errorf("only %d deaths", deaths)
 	}
 }

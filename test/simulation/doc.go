@@ -8,4 +8,5 @@
 // worlds drawn at random. A random world that fails is played again by its seed:
 //
 //	go test ./test/simulation -run TestRandom/seed=17 -v
+//	go test ./test/simulation -run TestRandom -worlds 10000
 package simulation

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -13,12 +14,12 @@ import (
 )
 
 // worlds is how many are drawn. Each has its number for a seed, so that it can be played alone.
-const worlds = 300
+var worlds = flag.Uint64("worlds", 150, "how many random worlds to play")
 
 // TestRandom plays worlds in which everybody does anything at any time. In the end the user makes up her mind, and the
 // world has to follow.
 func TestRandom(t *testing.T) {
-	for seed := range uint64(worlds) {
+	for seed := range *worlds {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			w := draw(t, seed)
 			w.settle(w.end() + 3000)
