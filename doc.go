@@ -29,6 +29,8 @@
 //
 //   - [github.com/kruisekit/kruisekit/webhooks]: the list of all of them.
 //   - [github.com/kruisekit/kruisekit/webhooks/cloneset]: defaults of CloneSets, and what is wrong with them.
+//   - [github.com/kruisekit/kruisekit/webhooks/imagepull]: defaults of pull jobs and NodeImages, and what is wrong with them.
+//   - [github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest]: what a request to restart containers takes from its pod.
 //   - [github.com/kruisekit/kruisekit/webhooks/conversion]: the webhook between the two versions of each kind.
 //   - [github.com/kruisekit/kruisekit/webhooks/certificates]: serving certificates that several replicas make and renew.
 //

@@ -13,6 +13,14 @@ import (
 // leastDeadline is the shortest activeDeadlineSeconds.
 const leastDeadline = 3
 
+// Check says what is wrong with a new request by itself. Admit says so too, before it looks at anything else; a caller that
+// has to read the pod for it can be spared that.
+func Check(r *appsv1beta1.ContainerRecreateRequest) field.ErrorList {
+	r = r.DeepCopy()
+	r.Default()
+	return checkSpec(&r.Spec)
+}
+
 // Admit completes a new request with what has to be known of its pod later, or says what is wrong with it. The pod is the
 // one that the request names, the node the one that the pod is on; nil where there is none. What is wrong with
 // the request itself comes first: as long as that is something, neither is looked at.

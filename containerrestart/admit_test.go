@@ -65,6 +65,13 @@ func TestAdmitRefuses(t *testing.T) {
 			if got != nil || len(faults) == 0 {
 				t.Fatalf("Admit() = %v, %v", got, faults)
 			}
+			var byItself field.ErrorList
+			if tc.pod == nil && tc.ask != nil {
+				byItself = faults
+			}
+			if diff := cmp.Diff(byItself, containerrestart.Check(r)); diff != "" {
+				t.Errorf("Check() (-want +got):\n%s", diff)
+			}
 			told := faults[0].Error()
 			if len(faults) > 1 {
 				told = strings.Join(paths(faults), ", ")

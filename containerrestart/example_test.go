@@ -40,6 +40,13 @@ func ExampleAdmit() {
 	// spec.podName: Not found: "web"
 }
 
+func ExampleCheck() {
+	hasty := again()
+	hasty.Spec.ActiveDeadlineSeconds = new(int64)
+	fmt.Println(containerrestart.Check(hasty).ToAggregate())
+	// Output: spec.activeDeadlineSeconds: Invalid value: 0: must be at least 3
+}
+
 func ExampleCheckUpdate() {
 	changed := again()
 	changed.Spec.PodName = "other"

@@ -7,13 +7,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/webhooks/cloneset"
+	"github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest"
 	"github.com/kruisekit/kruisekit/webhooks/conversion"
+	"github.com/kruisekit/kruisekit/webhooks/imagepull"
 )
 
 // Options of AddToManager. The zero value adds all webhooks as the reference has them.
 type Options struct {
 	// CloneSet is for the webhooks of CloneSets.
 	CloneSet cloneset.Options
+	// ImagePull is for those of ImagePullJobs, ImageListPullJobs and NodeImages.
+	ImagePull imagepull.Options
+	// ContainerRecreateRequest is for that of ContainerRecreateRequests.
+	ContainerRecreateRequest containerrecreaterequest.Options
 }
 
 // The names of the generated configurations:
@@ -26,6 +32,8 @@ func list() []entry {
 	return []entry{
 		{"conversion", addConversion},
 		{"cloneset", addCloneSet},
+		{"imagepull", addImagePull},
+		{"containerrecreaterequest", addContainerRecreateRequest},
 	}
 }
 
@@ -51,14 +59,38 @@ func addConversion(mgr ctrl.Manager, _ Options) error {
 }
 
 func addCloneSet(mgr ctrl.Manager, o Options) error {
-	// Past the cache, which would start a watch of all that is looked up.
-	c, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	c, err := live(mgr)
 	if err != nil {
-		return fmt.Errorf("make a client: %w", err)
+		return err
 	}
 	w, err := cloneset.New(c, o.CloneSet)
 	if err != nil {
 		return err
 	}
 	return w.SetupWithManager(mgr)
+}
+
+func addImagePull(mgr ctrl.Manager, o Options) error {
+	return imagepull.New(o.ImagePull).SetupWithManager(mgr)
+}
+
+func addContainerRecreateRequest(mgr ctrl.Manager, o Options) error {
+	c, err := live(mgr)
+	if err != nil {
+		return err
+	}
+	w, err := containerrecreaterequest.New(c, o.ContainerRecreateRequest)
+	if err != nil {
+		return err
+	}
+	return w.SetupWithManager(mgr)
+}
+
+// live is a client past the cache, which would start a watch of all that is looked up.
+func live(mgr ctrl.Manager) (client.Client, error) {
+	c, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	return c, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/internal/review"
 )
 
 // CheckDelete says why a CloneSet is protected from being deleted; nothing if it is not. A set that is on its way out
@@ -45,8 +46,8 @@ func (w *Webhooks) validateDelete(req admission.Request) admission.Response {
 			Replicas *int32 `json:"replicas"`
 		} `json:"spec"`
 	}
-	if err := unmarshal(req.OldObject.Raw, &stored); err != nil {
-		return badRequest(err)
+	if err := review.Unmarshal(req.OldObject.Raw, &stored); err != nil {
+		return review.BadRequest(err)
 	}
 	if !w.options.DeletionProtection {
 		return admission.Allowed("")
@@ -54,7 +55,7 @@ func (w *Webhooks) validateDelete(req admission.Request) admission.Response {
 	set := &appsv1beta1.CloneSet{ObjectMeta: stored.ObjectMeta, Spec: appsv1beta1.CloneSetSpec{Replicas: stored.Spec.Replicas}}
 	if reason := CheckDelete(set); reason != "" {
 		// The code alone tells that it is forbidden: so clients know it.
-		return denied(metav1.Status{Code: http.StatusForbidden, Message: reason})
+		return review.Denied(metav1.Status{Code: http.StatusForbidden, Message: reason})
 	}
 	return admission.Allowed("")
 }

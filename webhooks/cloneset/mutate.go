@@ -2,7 +2,6 @@ package cloneset
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -16,6 +15,7 @@ import (
 	appsv1alpha1 "github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/podtemplate"
+	"github.com/kruisekit/kruisekit/internal/review"
 )
 
 // Mutate answers with the defaults that the object lacks.
@@ -29,7 +29,7 @@ func (w *Webhooks) Mutate(ctx context.Context, req admission.Request) admission.
 	}
 	object, err := decodeContent(req.Object.Raw)
 	if err != nil {
-		return badRequest(err)
+		return review.BadRequest(err)
 	}
 	defaults, err := v.defaults(req.Object.Raw)
 	if err != nil {
@@ -42,22 +42,7 @@ func (w *Webhooks) Mutate(ctx context.Context, req admission.Request) admission.
 	if err != nil {
 		return undecided(err)
 	}
-	return patched(append(patch, more...))
-}
-
-// patched is the answer with a patch.
-func patched(patch []podtemplate.Operation) admission.Response {
-	answer := admission.Allowed("")
-	if len(patch) == 0 {
-		return answer
-	}
-	data, err := json.Marshal(patch)
-	if err != nil {
-		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("encode patch: %w", err))
-	}
-	kind := admissionv1.PatchTypeJSONPatch
-	answer.Patch, answer.PatchType = data, &kind
-	return answer
+	return review.Patched(append(patch, more...))
 }
 
 // defaults gives what Default sets in the object, and nothing else.
@@ -77,7 +62,7 @@ func (v version) defaults(raw []byte) (map[string]any, error) {
 // defaultsOf decodes raw into set and compares what Default makes of it. The templates, which Default leaves alone, are
 // dropped: most of an object is template.
 func defaultsOf(raw []byte, set interface{ Default() }, dropTemplates func()) (map[string]any, error) {
-	if err := unmarshal(raw, set); err != nil {
+	if err := review.Unmarshal(raw, set); err != nil {
 		return nil, err
 	}
 	dropTemplates()

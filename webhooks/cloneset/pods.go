@@ -21,7 +21,7 @@ const maxReads = 16
 //
 // A set that is new has no pods. In v1alpha1 that refuses all names, as it always has; in v1beta1 names are let pass, as
 // they always were, and mean nothing.
-func (w *Webhooks) podFaults(ctx context.Context, r review) (field.ErrorList, error) {
+func (w *Webhooks) podFaults(ctx context.Context, r change) (field.ErrorList, error) {
 	at := field.NewPath("spec", "scaleStrategy", "podsToDelete")
 	var faults field.ErrorList
 	names := r.now.set.Spec.ScaleStrategy.PodsToDelete
@@ -56,7 +56,7 @@ func (w *Webhooks) podFaults(ctx context.Context, r review) (field.ErrorList, er
 }
 
 // unfit says why a pod cannot be named; nothing if it can.
-func unfit(pod *metav1.PartialObjectMetadata, r review) string {
+func unfit(pod *metav1.PartialObjectMetadata, r change) string {
 	switch {
 	case pod == nil:
 		return "there is no such pod in this CloneSet"
@@ -69,7 +69,7 @@ func unfit(pod *metav1.PartialObjectMetadata, r review) string {
 }
 
 // pods reads pods by their names; those that do not exist are left out.
-func (w *Webhooks) pods(ctx context.Context, r review, names []string) (map[string]*metav1.PartialObjectMetadata, error) {
+func (w *Webhooks) pods(ctx context.Context, r change, names []string) (map[string]*metav1.PartialObjectMetadata, error) {
 	if len(names) > maxReads {
 		return w.allPods(ctx, r)
 	}
@@ -90,7 +90,7 @@ func (w *Webhooks) pods(ctx context.Context, r review, names []string) (map[stri
 }
 
 // allPods reads the pods that the selector matches.
-func (w *Webhooks) allPods(ctx context.Context, r review) (map[string]*metav1.PartialObjectMetadata, error) {
+func (w *Webhooks) allPods(ctx context.Context, r change) (map[string]*metav1.PartialObjectMetadata, error) {
 	selector, err := metav1.LabelSelectorAsSelector(r.before.set.Spec.Selector)
 	if err != nil {
 		return nil, fmt.Errorf("read the pods that podsToDelete names: %w", err)

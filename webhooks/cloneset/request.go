@@ -1,17 +1,15 @@
 package cloneset
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	appsv1alpha1 "github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/review"
 )
 
 // version is that of a request. Objects in requests have it too.
@@ -35,10 +33,10 @@ func versionOf(req admission.Request) (version, error) {
 func (v version) decode(raw []byte) (*appsv1beta1.CloneSet, field.ErrorList, error) {
 	set := &appsv1beta1.CloneSet{}
 	if v == hub {
-		return set, nil, unmarshal(raw, set)
+		return set, nil, review.Unmarshal(raw, set)
 	}
 	alpha := &appsv1alpha1.CloneSet{}
-	if err := unmarshal(raw, alpha); err != nil {
+	if err := review.Unmarshal(raw, alpha); err != nil {
 		return nil, nil, err
 	}
 	faults := oldType(alpha.Spec.UpdateStrategy.Type)
@@ -61,44 +59,11 @@ func oldType(t appsv1alpha1.CloneSetUpdateStrategyType) field.ErrorList {
 	return field.ErrorList{field.NotSupported(field.NewPath("spec", "updateStrategy", "type"), t, known)}
 }
 
-// typeError is a value of a wrong type at a known place.
-type typeError struct {
-	path, found, wanted string
-}
-
-// Error names the place.
-func (e *typeError) Error() string {
-	return fmt.Sprintf("%s: a %s where %s is wanted", e.path, e.found, e.wanted)
-}
-
-// unmarshal is case-sensitive, as API servers are.
-func unmarshal(raw []byte, into any) error {
-	if len(raw) == 0 {
-		return errors.New("decode CloneSet: the request has no object")
-	}
-	err := utiljson.Unmarshal(raw, into)
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) && wrong.Field != "" {
-		return fmt.Errorf("decode CloneSet: %w", &typeError{path: wrong.Field, found: wrong.Value, wanted: wrong.Type.String()})
-	}
-	if err != nil {
-		return fmt.Errorf("decode CloneSet: %w", err)
-	}
-	return nil
-}
-
 // content is an object as it was sent, with the parts that no schema describes.
 type content map[string]any
 
 func decodeContent(raw []byte) (content, error) {
-	var c content
-	if err := unmarshal(raw, &c); err != nil {
-		return nil, err
-	}
-	if c == nil {
-		return nil, errors.New("decode CloneSet: null is no object")
-	}
-	return c, nil
+	return review.Decode(raw)
 }
 
 // template is nil where there is none.

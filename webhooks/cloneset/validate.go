@@ -12,6 +12,7 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/podtemplate"
+	"github.com/kruisekit/kruisekit/internal/review"
 )
 
 // Validate refuses what cannot work, naming every field that is wrong.
@@ -29,14 +30,14 @@ func (w *Webhooks) Validate(ctx context.Context, req admission.Request) admissio
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	r := review{version: v, namespace: req.Namespace}
+	r := change{version: v, namespace: req.Namespace}
 	if r.now, err = v.read(req.Object.Raw); err != nil {
-		return badRequest(err)
+		return review.BadRequest(err)
 	}
 	if update {
 		before, err := v.read(req.OldObject.Raw)
 		if err != nil {
-			return badRequest(err)
+			return review.BadRequest(err)
 		}
 		r.before = &before
 	}
@@ -45,8 +46,8 @@ func (w *Webhooks) Validate(ctx context.Context, req admission.Request) admissio
 	return w.judge(ctx, r)
 }
 
-// review is a change of a CloneSet that is under review.
-type review struct {
+// change is what is done to a CloneSet, under review.
+type change struct {
 	version   version
 	namespace string
 	now       object
@@ -72,7 +73,7 @@ func (v version) read(raw []byte) (object, error) {
 }
 
 // judge answers with all faults at once.
-func (w *Webhooks) judge(ctx context.Context, r review) admission.Response {
+func (w *Webhooks) judge(ctx context.Context, r change) admission.Response {
 	faults, tolerated := r.faults()
 	pods, err := w.podFaults(ctx, r)
 	if err != nil {
@@ -96,19 +97,20 @@ func (w *Webhooks) judge(ctx context.Context, r review) admission.Response {
 
 // faults of the object by itself, and of the change. Those that the stored object has too, and those that the version of
 // the request has never looked at, are tolerated.
-func (r review) faults() (faults, tolerated field.ErrorList) {
+func (r change) faults() (faults, tolerated field.ErrorList) {
 	all := append(slices.Clone(r.now.lost), Check(r.now.set)...)
 	var had field.ErrorList
 	if r.before != nil {
 		had = append(slices.Clone(r.before.lost), Check(r.before.set)...)
 	}
-	for _, fault := range all {
-		if r.version.ignores(fault) || slices.ContainsFunc(had, func(h *field.Error) bool { return reflect.DeepEqual(h, fault) }) {
+	faults, tolerated = review.Added(all, had)
+	faults = slices.DeleteFunc(faults, func(fault *field.Error) bool {
+		ignored := r.version.ignores(fault)
+		if ignored {
 			tolerated = append(tolerated, fault)
-			continue
 		}
-		faults = append(faults, fault)
-	}
+		return ignored
+	})
 	if r.before != nil {
 		faults = append(faults, CheckUpdate(r.now.set, r.before.set)...)
 	}
@@ -116,7 +118,7 @@ func (r review) faults() (faults, tolerated field.ErrorList) {
 }
 
 // templateFaults asks the API server about a template that is new, or has changed, or its claims have.
-func (w *Webhooks) templateFaults(ctx context.Context, r review) (field.ErrorList, error) {
+func (w *Webhooks) templateFaults(ctx context.Context, r change) (field.ErrorList, error) {
 	template, claims := r.now.content.template(), r.now.content.claimNames()
 	if b := r.before; b != nil && reflect.DeepEqual(b.content.template(), template) && slices.Equal(b.content.claimNames(), claims) {
 		return nil, nil

@@ -5,7 +5,10 @@ import (
 
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/gates"
+	"github.com/kruisekit/kruisekit/webhooks"
 	webhook "github.com/kruisekit/kruisekit/webhooks/cloneset"
+	"github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest"
+	"github.com/kruisekit/kruisekit/webhooks/imagepull"
 )
 
 // read are the gates that something reads, or from which others follow.
@@ -16,10 +19,12 @@ func read() []gates.Gate {
 		gates.CloneSetShortHash,
 		gates.DefaultHostNetworkHostPortsInPodTemplates,
 		gates.EnableExternalCerts,
+		gates.ImagePullJobGate,
 		gates.InPlaceUpdateEnvFromMetadata,
 		gates.InPlaceWorkloadVerticalScaling,
 		gates.KruiseDaemon,
 		gates.PodWebhook,
+		gates.PreDownloadImageForDaemonSetUpdate,
 		gates.PreDownloadImageForInPlaceUpdate,
 		gates.PreparingUpdateAsUpdate,
 		gates.RecreatePodWhenChangeVCTInCloneSetGate,
@@ -42,12 +47,16 @@ func cloneSets(g gates.Gates) cloneset.Options {
 	}
 }
 
-// admission are the gates that the webhooks of CloneSets mind.
-func admission(g gates.Gates) webhook.Options {
-	return webhook.Options{
-		TemplateNoDefaults:   g.On(gates.TemplateNoDefaults),
-		HostNetworkHostPorts: g.On(gates.DefaultHostNetworkHostPortsInPodTemplates),
-		DeletionProtection:   g.On(gates.ResourcesDeletionProtection),
+// admission are the gates that the webhooks mind.
+func admission(g gates.Gates) webhooks.Options {
+	return webhooks.Options{
+		CloneSet: webhook.Options{
+			TemplateNoDefaults:   g.On(gates.TemplateNoDefaults),
+			HostNetworkHostPorts: g.On(gates.DefaultHostNetworkHostPortsInPodTemplates),
+			DeletionProtection:   g.On(gates.ResourcesDeletionProtection),
+		},
+		ImagePull:                imagepull.Options{Jobs: g.On(gates.ImagePullJobGate), NoDaemon: !g.On(gates.KruiseDaemon)},
+		ContainerRecreateRequest: containerrecreaterequest.Options{NoDaemon: !g.On(gates.KruiseDaemon)},
 	}
 }
 

@@ -70,7 +70,7 @@ func New(ctx context.Context, rc *rest.Config, o options.Options) (ctrl.Manager,
 	if err := mgr.Add(&leadership{elected: mgr.Elected()}); err != nil {
 		return nil, fmt.Errorf("add metrics: %w", err)
 	}
-	if err := webhooks.AddToManager(mgr, webhooks.Options{CloneSet: admission(o.Gates)}); err != nil {
+	if err := webhooks.AddToManager(mgr, admission(o.Gates)); err != nil {
 		return nil, err
 	}
 	return mgr, addControllers(ctx, mgr, o)

@@ -1,0 +1,43 @@
+package process
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kruisekit/kruisekit/examples/kruise-manager/gates"
+	"github.com/kruisekit/kruisekit/webhooks/imagepull"
+)
+
+// TestAdmissionWithoutNodes: what the webhooks of kinds that work on nodes let in.
+func TestAdmissionWithoutNodes(t *testing.T) {
+	for list, c := range map[string]struct {
+		why  string
+		want imagepull.Options
+	}{
+		"":                      {"jobs are off by default, NodeImages are not", imagepull.Options{}},
+		"ImagePullJobGate=true": {"asked for", imagepull.Options{Jobs: true}},
+		"PreDownloadImageForInPlaceUpdate=true,ImagePullJobGate=false": {"a pre-download is a job", imagepull.Options{Jobs: true}},
+		"PreDownloadImageForDaemonSetUpdate=true":                      {"a pre-download is a job", imagepull.Options{Jobs: true}},
+		"KruiseDaemon=false":                                       {"nobody would pull", imagepull.Options{NoDaemon: true}},
+		"KruiseDaemon=false,ImagePullJobGate=true":                 {"nobody would pull", imagepull.Options{NoDaemon: true}},
+		"KruiseDaemon=false,PreDownloadImageForInPlaceUpdate=true": {"nobody would pull", imagepull.Options{NoDaemon: true}},
+	} {
+		t.Run(list, func(t *testing.T) {
+			g, err := gates.Parse(list)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := admission(g)
+			if diff := cmp.Diff(c.want, o.ImagePull, cmp.FilterPath(func(p cmp.Path) bool { return p.String() == "Now" }, cmp.Ignore())); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.why, diff)
+			}
+			if o.ContainerRecreateRequest.NoDaemon != c.want.NoDaemon {
+				t.Errorf("requests to restart containers: no daemon %v", o.ContainerRecreateRequest.NoDaemon)
+			}
+			if idle := withoutEffect(g); list == "ImagePullJobGate=true" && len(idle) > 0 {
+				t.Errorf("%v have no effect", idle)
+			}
+		})
+	}
+}

@@ -1,0 +1,97 @@
+package review
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/kruisekit/kruisekit/internal/podtemplate"
+)
+
+// Patched allows an object with a patch.
+func Patched(patch []podtemplate.Operation) admission.Response {
+	answer := admission.Allowed("")
+	if len(patch) == 0 {
+		return answer
+	}
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("encode patch: %w", err))
+	}
+	kind := admissionv1.PatchTypeJSONPatch
+	answer.Patch, answer.PatchType = data, &kind
+	return answer
+}
+
+// BadRequest is 400, with the place if it is known.
+func BadRequest(err error) admission.Response {
+	status := metav1.Status{Code: http.StatusBadRequest, Reason: metav1.StatusReasonBadRequest, Message: err.Error()}
+	var wrong *TypeError
+	if errors.As(err, &wrong) {
+		status.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{
+			Type: metav1.CauseTypeTypeInvalid, Field: wrong.Path, Message: wrong.Error(),
+		}}}
+	}
+	return Denied(status)
+}
+
+// Forbidden is 403.
+func Forbidden(message string) admission.Response {
+	return Denied(metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message})
+}
+
+// Refused tells all faults as plain text, and each as a cause for programs. The code is 400 for what is wrong, 403 for what
+// may not be changed.
+func Refused(code int32, faults field.ErrorList) admission.Response {
+	said := make([]string, len(faults))
+	causes := make([]metav1.StatusCause, len(faults))
+	for i, fault := range faults {
+		said[i] = fault.Error()
+		causes[i] = metav1.StatusCause{Type: metav1.CauseType(fault.Type), Message: fault.ErrorBody(), Field: fault.Field}
+	}
+	reason := metav1.StatusReasonBadRequest
+	if code == http.StatusForbidden {
+		reason = metav1.StatusReasonForbidden
+	}
+	return Denied(metav1.Status{
+		Code: code, Reason: reason, Message: strings.Join(said, "; "), Details: &metav1.StatusDetails{Causes: causes},
+	})
+}
+
+// Denied refuses an object for the reason that the status gives.
+func Denied(status metav1.Status) admission.Response {
+	status.Status = metav1.StatusFailure
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
+}
+
+// Added are the faults that the stored object did not have. The others must be borne: nobody could repair such an object
+// step by step, or take its finalizers off.
+func Added(faults, had field.ErrorList) (added, borne field.ErrorList) {
+	for _, fault := range faults {
+		if slices.ContainsFunc(had, func(h *field.Error) bool { return noWorse(fault, h) }) {
+			borne = append(borne, fault)
+			continue
+		}
+		added = append(added, fault)
+	}
+	return added, borne
+}
+
+// noWorse tells whether a fault is the one that was there, or less of it.
+func noWorse(fault, had *field.Error) bool {
+	if fault.Type == field.ErrorTypeTooMany && had.Type == fault.Type && had.Field == fault.Field {
+		now, ok := fault.BadValue.(int)
+		before, same := had.BadValue.(int)
+		return ok && same && now <= before
+	}
+	return reflect.DeepEqual(fault, had)
+}

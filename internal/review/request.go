@@ -1,0 +1,91 @@
+package review
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+)
+
+// Version is that of a request. The objects in it have the same.
+type Version string
+
+// The versions that kinds have.
+const (
+	Old Version = "v1alpha1"
+	Hub Version = "v1beta1"
+)
+
+// VersionOf refuses requests for other resources than these, and for unknown versions. It goes by the resource that the
+// request is about, not by the one that the client named: that one has the version of the objects.
+func VersionOf(req admission.Request, resources ...string) (Version, error) {
+	r, v := req.Resource, Version(req.Resource.Version)
+	if r.Group != appsv1beta1.GroupVersion.Group || !slices.Contains(resources, r.Resource) || v != Old && v != Hub {
+		return "", fmt.Errorf("%s/%s %s is no resource of a known version here", r.Group, r.Version, r.Resource)
+	}
+	return v, nil
+}
+
+// Concerns tells whether a request creates or updates an object itself: not its status, and nothing else of it.
+func Concerns(req admission.Request) bool {
+	return req.SubResource == "" && (req.Operation == admissionv1.Create || req.Operation == admissionv1.Update)
+}
+
+// Leaving tells whether a request updates an object that is being deleted: so its finalizers are taken off. What is odd
+// elsewhere in the object does not matter.
+func Leaving(req admission.Request) bool {
+	if req.Operation != admissionv1.Update {
+		return false
+	}
+	var stored struct {
+		Metadata struct {
+			DeletionTimestamp *metav1.Time `json:"deletionTimestamp"`
+		} `json:"metadata"`
+	}
+	return Unmarshal(req.OldObject.Raw, &stored) == nil && stored.Metadata.DeletionTimestamp != nil
+}
+
+// TypeError is a value of a wrong type at a known place.
+type TypeError struct {
+	Path, Found, Wanted string
+}
+
+// Error names the place.
+func (e *TypeError) Error() string {
+	return fmt.Sprintf("%s: a %s where %s is wanted", e.Path, e.Found, e.Wanted)
+}
+
+// Unmarshal is case-sensitive, as API servers are. The error wraps a *TypeError where one value is to blame.
+func Unmarshal(raw []byte, into any) error {
+	if len(raw) == 0 {
+		return errors.New("decode object: the request has none")
+	}
+	err := utiljson.Unmarshal(raw, into)
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) && wrong.Field != "" {
+		err = &TypeError{Path: wrong.Field, Found: wrong.Value, Wanted: wrong.Type.String()}
+	}
+	if err != nil {
+		return fmt.Errorf("decode object: %w", err)
+	}
+	return nil
+}
+
+// Decode gives an object as it was sent.
+func Decode(raw []byte) (map[string]any, error) {
+	var content map[string]any
+	if err := Unmarshal(raw, &content); err != nil {
+		return nil, err
+	}
+	if content == nil {
+		return nil, errors.New("decode object: null is no object")
+	}
+	return content, nil
+}

@@ -1,0 +1,179 @@
+package review_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/kruisekit/kruisekit/internal/review"
+)
+
+func newRequest(version string, operation admissionv1.Operation) admission.Request {
+	return admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		Operation: operation, Resource: metav1.GroupVersionResource{Group: "apps.kruise.io", Version: version, Resource: "clonesets"},
+		RequestKind: &metav1.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "CloneSet"},
+	}}
+}
+
+func TestVersionOf(t *testing.T) {
+	other := newRequest("v1beta1", admissionv1.Create)
+	other.Resource.Group = "apps"
+	cases := map[string]struct {
+		why       string
+		request   admission.Request
+		resources []string
+		want      review.Version
+	}{
+		"hub":              {"it is known", newRequest("v1beta1", admissionv1.Create), []string{"clonesets"}, review.Hub},
+		"old":              {"what the client named does not matter", newRequest("v1alpha1", admissionv1.Create), []string{"x", "clonesets"}, review.Old},
+		"another version":  {"it would be read wrong", newRequest("v1", admissionv1.Create), []string{"clonesets"}, ""},
+		"another resource": {"somebody misconfigured us", newRequest("v1beta1", admissionv1.Create), []string{"daemonsets"}, ""},
+		"another group":    {"somebody misconfigured us", other, []string{"clonesets"}, ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := review.VersionOf(c.request, c.resources...)
+			if got != c.want || (err != nil) != (c.want == "") {
+				t.Errorf("%s: got %q, %v", c.why, got, err)
+			}
+		})
+	}
+}
+
+func TestConcerns(t *testing.T) {
+	status := newRequest("v1beta1", admissionv1.Update)
+	status.SubResource = "status"
+	cases := map[string]struct {
+		request admission.Request
+		want    bool
+	}{
+		"create": {newRequest("v1beta1", admissionv1.Create), true},
+		"update": {newRequest("v1beta1", admissionv1.Update), true},
+		"delete": {newRequest("v1beta1", admissionv1.Delete), false},
+		"status": {status, false},
+	}
+	for name, c := range cases {
+		if got := review.Concerns(c.request); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestLeaving(t *testing.T) {
+	const deleted = `{"metadata":{"deletionTimestamp":"2024-05-06T07:08:09Z"},"spec":7}`
+	cases := map[string]struct {
+		why       string
+		operation admissionv1.Operation
+		stored    string
+		want      bool
+	}{
+		"leaving":    {"the rest of it does not matter", admissionv1.Update, deleted, true},
+		"staying":    {"nobody deleted it", admissionv1.Update, `{"metadata":{"name":"a"}}`, false},
+		"new":        {"it cannot be on its way out", admissionv1.Create, deleted, false},
+		"unreadable": {"nobody knows", admissionv1.Update, `{"metadata":7}`, false},
+		"nothing":    {"nobody knows", admissionv1.Update, ``, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := newRequest("v1beta1", c.operation)
+			r.OldObject = runtime.RawExtension{Raw: []byte(c.stored)}
+			if got := review.Leaving(r); got != c.want {
+				t.Errorf("%s: %v", c.why, got)
+			}
+		})
+	}
+}
+
+func TestUnmarshal(t *testing.T) {
+	cases := map[string]struct{ why, raw, want string }{
+		"good":       {"case matters", `{"Spec":{"podName":7},"spec":{"podName":"p"}}`, ""},
+		"wrong type": {"the place is known", `{"spec":{"podName":7}}`, "decode object: spec.podName: a number where string is wanted"},
+		"no object":  {"nor null", ``, "decode object: the request has none"},
+		"no JSON":    {"nobody knows what it is", `{`, "decode object: unexpected end of JSON input"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			err := review.Unmarshal([]byte(c.raw), &request{})
+			if err != nil {
+				got = err.Error()
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.why, diff)
+			}
+		})
+	}
+	if _, err := review.Decode([]byte("null")); err == nil {
+		t.Error("null is no object")
+	}
+}
+
+// TestAnswers are the codes and words that clients see.
+func TestAnswers(t *testing.T) {
+	spec := field.NewPath("spec")
+	faults := field.ErrorList{field.Required(spec.Child("image"), "which?"), field.Invalid(spec.Child("parallelism"), "-1", "must not be negative")}
+	cause := func(kind metav1.CauseType, at, message string) metav1.StatusCause {
+		return metav1.StatusCause{Type: kind, Field: at, Message: message}
+	}
+	all := []metav1.StatusCause{
+		cause("FieldValueRequired", "spec.image", "Required value: which?"),
+		cause("FieldValueInvalid", "spec.parallelism", `Invalid value: "-1": must not be negative`),
+	}
+	const told = `spec.image: Required value: which?; spec.parallelism: Invalid value: "-1": must not be negative`
+	cases := map[string]struct {
+		answer admission.Response
+		want   metav1.Status
+	}{
+		"wrong":     {review.Refused(400, faults), metav1.Status{Code: 400, Reason: "BadRequest", Message: told, Details: &metav1.StatusDetails{Causes: all}}},
+		"fixed":     {review.Refused(403, faults), metav1.Status{Code: 403, Reason: "Forbidden", Message: told, Details: &metav1.StatusDetails{Causes: all}}},
+		"forbidden": {review.Forbidden("no"), metav1.Status{Code: 403, Reason: "Forbidden", Message: "no"}},
+		"odd":       {review.BadRequest(errors.New("odd")), metav1.Status{Code: 400, Reason: "BadRequest", Message: "odd"}},
+		"odd at a known place": {
+			review.BadRequest(&review.TypeError{Path: "spec.image", Found: "number", Wanted: "string"}),
+			metav1.Status{Code: 400, Reason: "BadRequest", Message: "spec.image: a number where string is wanted", Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{
+				cause("FieldValueTypeInvalid", "spec.image", "spec.image: a number where string is wanted"),
+			}}},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			c.want.Status = "Failure"
+			if diff := cmp.Diff(&c.want, c.answer.Result); diff != "" || c.answer.Allowed {
+				t.Errorf("allowed %v (-want +got):\n%s", c.answer.Allowed, diff)
+			}
+		})
+	}
+	if answer := review.Patched(nil); !answer.Allowed || answer.Patch != nil || answer.PatchType != nil {
+		t.Errorf("an empty patch is none: %+v", answer)
+	}
+}
+
+func TestAdded(t *testing.T) {
+	at := field.NewPath("spec", "images")
+	odd, many, more := field.Invalid(at, "a", "odd"), field.TooMany(at, 300, 256), field.TooMany(at, 301, 256)
+	cases := map[string]struct {
+		why                   string
+		faults, had           field.ErrorList
+		wantAdded, wantsBorne int
+	}{
+		"the same":       {"it was there", field.ErrorList{field.Invalid(at, "a", "odd")}, field.ErrorList{odd}, 0, 1},
+		"another":        {"it is of this change", field.ErrorList{field.Invalid(at, "b", "odd")}, field.ErrorList{odd}, 1, 0},
+		"still too many": {"it gets better", field.ErrorList{many}, field.ErrorList{more}, 0, 1},
+		"more too many":  {"it gets worse", field.ErrorList{more}, field.ErrorList{many}, 1, 0},
+		"good before":    {"all is new", field.ErrorList{odd, many}, nil, 2, 0},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			added, borne := review.Added(c.faults, c.had)
+			if len(added) != c.wantAdded || len(borne) != c.wantsBorne {
+				t.Errorf("%s: added %v, borne %v", c.why, added, borne)
+			}
+		})
+	}
+}

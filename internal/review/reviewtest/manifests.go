@@ -1,0 +1,142 @@
+package reviewtest
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
+)
+
+// root of the repository, seen from the directory of a webhook's tests.
+const root = "../.."
+
+// configurations are the generated ones, with the webhooks for the resources alone.
+func configurations(t *testing.T, resources []string) *envtest.WebhookInstallOptions {
+	t.Helper()
+	other := func(rules []admissionregistrationv1.RuleWithOperations) bool {
+		return !slices.ContainsFunc(rules, func(r admissionregistrationv1.RuleWithOperations) bool {
+			return slices.ContainsFunc(r.Resources, func(name string) bool { return slices.Contains(resources, name) })
+		})
+	}
+	var o envtest.WebhookInstallOptions
+	for _, document := range documents(t, filepath.Join(root, "config", "webhook", "manifests.yaml")) {
+		mutating, validating := &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}
+		if err := errors.Join(yaml.Unmarshal(document, mutating), yaml.Unmarshal(document, validating)); err != nil {
+			t.Fatal(err)
+		}
+		if mutating.Kind == "MutatingWebhookConfiguration" {
+			mutating.Webhooks = slices.DeleteFunc(mutating.Webhooks, func(w admissionregistrationv1.MutatingWebhook) bool { return other(w.Rules) })
+			o.MutatingWebhooks = append(o.MutatingWebhooks, mutating)
+			continue
+		}
+		validating.Webhooks = slices.DeleteFunc(validating.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool { return other(w.Rules) })
+		o.ValidatingWebhooks = append(o.ValidatingWebhooks, validating)
+	}
+	return &o
+}
+
+// Recorded are objects that the reference has written, of a list or one by one, such as "1-created",
+// "imagepulljobs.v1beta1.yaml".
+func Recorded(t *testing.T, step, file string) []*unstructured.Unstructured {
+	t.Helper()
+	var all []*unstructured.Unstructured
+	for _, list := range objects(t, "recorded", step, file) {
+		items, isList, err := unstructured.NestedSlice(list.Object, "items")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !isList {
+			all = append(all, list)
+		}
+		for _, item := range items {
+			all = append(all, &unstructured.Unstructured{Object: item.(map[string]any)})
+		}
+	}
+	return all
+}
+
+// Manifests are objects that users of the reference write, such as "v1beta1", "imagepulljobs.yaml".
+func Manifests(t *testing.T, version, file string) []*unstructured.Unstructured {
+	t.Helper()
+	return objects(t, "manifests", version, file)
+}
+
+// Mistake is what users get wrong in a manifest, and how the schema tells them.
+type Mistake struct {
+	Why, Version, Manifest, Refusal string
+	Patch                           map[string]any
+}
+
+// Mistakes are those of a kind, such as "imagepulljobs.yaml". Those of no version are of both.
+func Mistakes(t *testing.T, file string) []Mistake {
+	t.Helper()
+	var all []Mistake
+	for _, document := range documents(t, filepath.Join(root, "test", "compat", "testdata", "invalid", file)) {
+		var m Mistake
+		if err := yaml.Unmarshal(document, &m); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// Merge applies a merge patch.
+func Merge(object, patch map[string]any) {
+	for key, value := range patch {
+		below, isObject := value.(map[string]any)
+		have, wasObject := object[key].(map[string]any)
+		switch {
+		case value == nil:
+			delete(object, key)
+		case isObject && wasObject:
+			Merge(have, below)
+		default:
+			object[key] = value
+		}
+	}
+}
+
+func objects(t *testing.T, path ...string) []*unstructured.Unstructured {
+	t.Helper()
+	var all []*unstructured.Unstructured
+	for _, document := range documents(t, filepath.Join(append([]string{root, "test", "compat", "testdata"}, path...)...)) {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(document, &object.Object); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, object)
+	}
+	return all
+}
+
+func documents(t *testing.T, file string) [][]byte {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all [][]byte
+	for reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data))); ; {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(bytes.TrimSpace(document)) > 0 {
+			all = append(all, document)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package containerrecreaterequest_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest"
+)
+
+const crr = "containerrecreaterequests"
+
+// newRequest is an update when something is stored.
+func newRequest(version, now, stored string) admission.Request {
+	r := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		Operation: admissionv1.Create, Namespace: "shop",
+		Resource: metav1.GroupVersionResource{Group: "apps.kruise.io", Version: version, Resource: crr},
+		Object:   runtime.RawExtension{Raw: []byte(now)},
+	}}
+	if stored != "" {
+		r.Operation, r.OldObject = admissionv1.Update, runtime.RawExtension{Raw: []byte(stored)}
+	}
+	return r
+}
+
+// world is what a reader finds: one pod, and its node.
+type world struct {
+	pod  *corev1.Pod
+	node *metav1.PartialObjectMetadata
+	// fail is what reads of a kind end with.
+	fail map[string]error
+	// read is what was asked for.
+	read []string
+}
+
+func newWorld() *world {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u1"},
+		Spec:       corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: "app"}}},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{
+			{Name: "app", ContainerID: "containerd://1", RestartCount: 2},
+		}},
+	}
+	return &world{pod: pod, node: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, fail: map[string]error{}}
+}
+
+func (w *world) reader() client.Reader {
+	return interceptor.NewClient(nil, interceptor.Funcs{
+		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+			switch into := into.(type) {
+			case *corev1.Pod:
+				w.read = append(w.read, "pod "+key.String())
+				if err := w.fail["pod"]; err != nil {
+					return err
+				}
+				if w.pod != nil && client.ObjectKeyFromObject(w.pod) == key {
+					*into = *w.pod
+					return nil
+				}
+			case *metav1.PartialObjectMetadata:
+				w.read = append(w.read, into.Kind+" "+key.String())
+				if err := w.fail["node"]; err != nil {
+					return err
+				}
+				if w.node != nil && client.ObjectKeyFromObject(w.node) == key {
+					*into = *w.node
+					return nil
+				}
+			default:
+				return fmt.Errorf("%T was not expected", into)
+			}
+			return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+		},
+	})
+}
+
+func (w *world) webhook(t testing.TB, o containerrecreaterequest.Options) *containerrecreaterequest.Webhook {
+	t.Helper()
+	webhook, err := containerrecreaterequest.New(w.reader(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return webhook
+}
+
+func encode(t testing.TB, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// causes are those of an answer without their words.
+func causes(r admission.Response) []string {
+	var all []string
+	if r.Result == nil || r.Result.Details == nil {
+		return nil
+	}
+	for _, c := range r.Result.Details.Causes {
+		all = append(all, c.Field+": "+string(c.Type))
+	}
+	return all
+}

@@ -1,0 +1,32 @@
+// Package imagepull serves the admission webhooks of ImagePullJob, ImageListPullJob and NodeImage: for each, one that fills
+// in defaults, and one that refuses what cannot work. The three share their rules, and one path from the request to the
+// answer; which kind it is about, a request says itself. All are read as v1beta1, whose fields v1alpha1 has too.
+//
+// Laws:
+//   - Defaults are filled in wherever one is missing, at every create and update. What the user wrote, fields that this
+//     program does not know included, stays as it was written.
+//   - An update is not refused for a fault that the stored object has already. The fault is a warning then.
+//   - An object that is being deleted can be updated whatever the options say: else nobody could take its finalizers off.
+//   - No call is made to the API server, and no input makes a handler panic.
+//
+// CheckJob, CheckJobUpdate, CheckList and CheckNodeImage are the rules as functions of values.
+//
+// Where the reference is left on purpose: a list whose jobs would all be refused, for a deadline that is shorter than one
+// attempt, is refused itself; it was accepted, and nothing followed. All faults are told at once, with their paths. Tags in a
+// status are not sorted: API servers take no status from the requests that come here.
+//
+// Some of the rules of jobs and lists also exist as a policy, config/webhook/imagepull-policy.yaml, which API servers mind while
+// no webhook is up.
+//
+// In use:
+//
+//	webhooks := imagepull.New(imagepull.Options{Jobs: true})
+//	return webhooks.SetupWithManager(mgr)
+//
+// +kubebuilder:webhook:path=/mutate-apps-kruise-io-imagepulljob,mutating=true,failurePolicy=fail,sideEffects=None,admissionReviewVersions=v1;v1beta1,groups=apps.kruise.io,resources=imagepulljobs,verbs=create;update,versions=v1alpha1;v1beta1,name=mimagepulljob-v1beta1.kb.io
+// +kubebuilder:webhook:path=/validate-apps-kruise-io-imagepulljob,mutating=false,failurePolicy=fail,sideEffects=None,admissionReviewVersions=v1;v1beta1,groups=apps.kruise.io,resources=imagepulljobs,verbs=create;update,versions=v1alpha1;v1beta1,name=vimagepulljob-v1beta1.kb.io
+// +kubebuilder:webhook:path=/mutate-apps-kruise-io-imagelistpulljob,mutating=true,failurePolicy=fail,sideEffects=None,admissionReviewVersions=v1;v1beta1,groups=apps.kruise.io,resources=imagelistpulljobs,verbs=create;update,versions=v1alpha1;v1beta1,name=mimagelistpulljob-v1beta1.kb.io
+// +kubebuilder:webhook:path=/validate-apps-kruise-io-imagelistpulljob,mutating=false,failurePolicy=fail,sideEffects=None,admissionReviewVersions=v1;v1beta1,groups=apps.kruise.io,resources=imagelistpulljobs,verbs=create;update,versions=v1alpha1;v1beta1,name=vimagelistpulljob-v1beta1.kb.io
+// +kubebuilder:webhook:path=/mutate-apps-kruise-io-nodeimage,mutating=true,failurePolicy=fail,sideEffects=None,admissionReviewVersions=v1;v1beta1,groups=apps.kruise.io,resources=nodeimages,verbs=create;update,versions=v1alpha1;v1beta1,name=mnodeimage.kb.io
+// +kubebuilder:webhook:path=/validate-apps-kruise-io-nodeimage,mutating=false,failurePolicy=fail,sideEffects=None,admissionReviewVersions=v1;v1beta1,groups=apps.kruise.io,resources=nodeimages,verbs=create;update,versions=v1alpha1;v1beta1,name=vnodeimage.kb.io
+package imagepull

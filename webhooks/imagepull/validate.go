@@ -1,0 +1,60 @@
+package imagepull
+
+import (
+	"context"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/review"
+)
+
+// Validate refuses what cannot work, naming every field that is wrong.
+func (w *Webhooks) Validate(_ context.Context, req admission.Request) admission.Response {
+	if !review.Concerns(req) {
+		return admission.Allowed("")
+	}
+	if _, err := review.VersionOf(req, jobs, lists, nodes); err != nil {
+		return review.BadRequest(err)
+	}
+	if why := w.options.closed(req.Resource.Resource); why != "" {
+		if review.Leaving(req) {
+			return admission.Allowed("")
+		}
+		return review.Forbidden(why)
+	}
+	now, err := read(req, req.Object.Raw)
+	if err != nil {
+		return review.BadRequest(err)
+	}
+	faults := check(now)
+	if req.Operation == admissionv1.Create {
+		return judged(faults, nil)
+	}
+	before, err := read(req, req.OldObject.Raw)
+	if err != nil {
+		return review.BadRequest(err)
+	}
+	job, isJob := now.(*appsv1beta1.ImagePullJob)
+	if stored, ok := before.(*appsv1beta1.ImagePullJob); ok && isJob {
+		if fault := CheckJobUpdate(job, stored); fault != nil {
+			return review.Refused(http.StatusForbidden, field.ErrorList{fault})
+		}
+	}
+	return judged(review.Added(faults, check(before)))
+}
+
+// judged refuses an object that has faults, and warns of those that are borne.
+func judged(faults, borne field.ErrorList) admission.Response {
+	answer := admission.Allowed("")
+	if len(faults) > 0 {
+		answer = review.Refused(http.StatusBadRequest, faults)
+	}
+	for _, fault := range borne {
+		answer.Warnings = append(answer.Warnings, fault.Error())
+	}
+	return answer
+}
