@@ -5,6 +5,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/gates"
+	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
 	webhook "github.com/kruisekit/kruisekit/webhooks/cloneset"
 )
 
@@ -49,6 +50,19 @@ func admission(g gates.Gates) webhook.Options {
 		HostNetworkHostPorts: g.On(gates.DefaultHostNetworkHostPortsInPodTemplates),
 		DeletionProtection:   g.On(gates.ResourcesDeletionProtection),
 	}
+}
+
+// running are the controllers that run: those that were chosen, but for what a gate switches off.
+func running(o options.Options) []string {
+	names := slices.Clone(o.Controllers)
+	if len(names) == 0 {
+		names = []string{"*"}
+	}
+	if !o.Gates.On(gates.KruiseDaemon) {
+		// Nobody would stop a container.
+		names = append(names, "-containerrecreaterequest")
+	}
+	return names
 }
 
 // withoutEffect are the gates that somebody changed and nothing reads.
