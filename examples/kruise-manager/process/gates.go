@@ -60,6 +60,19 @@ func admission(g gates.Gates) webhooks.Options {
 	}
 }
 
+// running are the controllers that run: those that were chosen, but for what a gate switches off.
+func running(o options.Options) []string {
+	names := slices.Clone(o.Controllers)
+	if len(names) == 0 {
+		names = []string{"*"}
+	}
+	if !o.Gates.On(gates.KruiseDaemon) {
+		// Nobody would stop a container.
+		names = append(names, "-containerrecreaterequest")
+	}
+	return names
+}
+
 // withoutEffect are the gates that somebody changed and nothing reads.
 func withoutEffect(g gates.Gates) []gates.Gate {
 	return slices.DeleteFunc(g.Changed(), func(name gates.Gate) bool { return slices.Contains(read(), name) })

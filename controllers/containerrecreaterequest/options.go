@@ -1,0 +1,26 @@
+package containerrecreaterequest
+
+import (
+	"time"
+
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Options of a Reconciler. The zero value behaves as the reference does.
+type Options struct {
+	// Live reads past the cache: before what cannot be taken back. SetupWithManager takes the manager's API reader where it
+	// is nil.
+	Live client.Reader
+	// Recorder takes events. SetupWithManager takes the manager's where it is nil.
+	Recorder record.EventRecorder
+	// Now is the clock; nil for time.Now.
+	Now func() time.Time
+}
+
+func (o Options) withDefaults() Options {
+	if o.Now == nil {
+		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
+	}
+	return o
+}
