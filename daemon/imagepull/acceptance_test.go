@@ -133,7 +133,7 @@ func TestRestart(t *testing.T) {
 		w.begin()
 		w.wait(10 * time.Second)
 		w.wants("nginx:1 v2 Succeeded, slow:1 v0 Succeeded")
-		if diff := cmp.Diff([]string{"nginx:1", "slow:1", "slow:1"}, w.images.pulled()); diff != "" {
+		if diff := cmp.Diff([]string{"nginx:1", "slow:1", "slow:1"}, slices.Sorted(slices.Values(w.images.pulled()))); diff != "" {
 			t.Errorf("pulled (-want +got):\n%s", diff)
 		}
 		if told := w.events.take(); len(told) != 2 {

@@ -63,6 +63,43 @@ func TestRuntimeDoesNotAnswer(t *testing.T) {
 	})
 }
 
+// A pause ends when the runtime comes back.
+func TestRuntimeComesBackDuringAPause(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.images.pull = fails(cri.ErrUnavailable)
+		w.begin()
+		w.spec(asks("nginx:1", 0))
+		w.wait(302 * time.Second) // a second after the last attempt
+		before := len(w.images.pulled())
+		w.images.mu.Lock()
+		w.images.pull = nil
+		w.images.mu.Unlock()
+		w.wait(2 * time.Second)
+		if n := len(w.images.pulled()); n != before {
+			t.Fatalf("%d attempts in a pause", n-before)
+		}
+		w.images.connect(false)
+		w.settle()
+		w.images.connect(true)
+		w.settle()
+		w.wait(2 * time.Second)
+		w.wants("nginx:1 v0 Succeeded")
+	})
+}
+
+// What a user mends between two attempts counts for the second.
+func TestSecretComesLater(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.store.keep(dockerConfig("a", "docker.io", "hub"))
+		w.images.pull = opens("hub")
+		w.begin()
+		w.spec(asks("nginx:1", 0))
+		w.spec(logsInWith("nginx", "a"))
+		w.wait(time.Minute)
+		w.wants("nginx:1 v0 Succeeded")
+	})
+}
+
 // One slow registry with many images leaves a place to others, and who has waited does not go last.
 func TestRegistriesAreFair(t *testing.T) {
 	inWorld(t, func(w *world) {
@@ -89,8 +126,8 @@ func TestRegistriesAreFair(t *testing.T) {
 				t.Errorf("%s: %+v", image, s)
 			}
 		}
-		// Of two that wait for the one place, the registry that has nothing under way goes first: here each in turn.
-		if diff := cmp.Diff([]string{"slow.io/app:0", "slow.io/app:1", "nginx:1", "nginx:2", "quay.io/x:1"}, w.images.pulled()); diff != "" {
+		// Those that wait for the one place get it in the order in which they came.
+		if diff := cmp.Diff([]string{"nginx:1", "nginx:2", "quay.io/x:1"}, w.images.pulled()[2:]); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -238,12 +275,19 @@ func TestAPIServerIsAway(t *testing.T) {
 		if told := w.events.take(); told != nil {
 			t.Errorf("told %q of what is not written", told)
 		}
+		// Attempts go on in time, however long the pauses between writes are by now.
+		w.images.mu.Lock()
+		w.images.pull = fails(errRegistry)
+		w.images.mu.Unlock()
+		w.spec(asks("redis:1", 0))
+		w.wait(7 * time.Second)
+		if n := len(w.images.pulled()); n != 5 {
+			t.Errorf("%d attempts of two images", n)
+		}
+		w.spec(leaves("redis"))
 		w.store.set(func() { w.store.refuse = nil })
 		w.wait(2 * time.Minute)
 		w.wants("nginx:1 v0 Succeeded")
-		if n := len(w.images.pulled()); n != 1 {
-			t.Errorf("%d pulls", n)
-		}
 		if told := w.events.take(); len(told) != 1 {
 			t.Errorf("told %q", told)
 		}
@@ -330,7 +374,7 @@ func TestEnd(t *testing.T) {
 		for i := range 8 { // more writes than may be at once
 			w.spec(asks(fmt.Sprintf("nginx:%d", i), 0))
 		}
-		w.spec(asks("slow:1", 0))
+		w.spec(asks("slow:1", 0, limited(0)))
 		w.wait(2 * time.Second)
 		if s := w.store.stored().Status; s.Succeeded == 8 {
 			t.Fatal("all is written before the end, so that nothing is tested")
@@ -370,11 +414,19 @@ func TestNodeImageIsDeleted(t *testing.T) {
 // A tag that leaves and comes back is pulled again, also at the version that it had.
 func TestTagComesBack(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.begin()
+		r := w.begin()
 		w.spec(asks("nginx:1", 0))
 		w.wait(10 * time.Second)
+		// Its end must not be remembered, not even until the next pass.
+		w.store.set(func() { w.store.notify = func() {} })
 		w.spec(leaves("nginx"))
+		r.bell.ring(0)
+		w.settle()
 		w.wants("")
+		if n := len(r.jobs); n != 0 {
+			t.Errorf("%d pulls are remembered", n)
+		}
+		w.store.watch(func() { r.bell.ring(0) })
 		w.spec(asks("nginx:1", 0))
 		w.wait(10 * time.Second)
 		w.wants("nginx:1 v0 Succeeded")

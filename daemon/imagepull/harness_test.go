@@ -36,7 +36,7 @@ type world struct {
 	images  *images
 	events  *events
 	options Options
-	// end ends the process on the node, as a manager would.
+	// end ends the process on the node, as a manager would. It is called at the end of each test.
 	end func()
 }
 
@@ -46,8 +46,8 @@ func inWorld(t *testing.T, test func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, store: newStore(), images: newImages(), events: &events{}, end: func() {}}
 		w.options = Options{Recorder: w.events, Secrets: w.store.client()}
+		defer func() { w.end() }()
 		test(w)
-		w.end()
 	})
 }
 
@@ -218,6 +218,8 @@ type store struct {
 	cached *v1beta1.NodeImage
 	// writes are when the status was written.
 	writes []time.Time
+	// history are the statuses that were written.
+	history []v1beta1.NodeImageStatus
 	// refuse is what a write is answered with.
 	refuse error
 	// lose has writes done, and answered with an error.
@@ -349,6 +351,7 @@ func (s *store) patch(o *v1beta1.NodeImage, p client.Patch) error {
 		return err
 	}
 	s.put(n)
+	s.history = append(s.history, *n.Status.DeepCopy())
 	n.DeepCopyInto(o)
 	if s.lose {
 		return fmt.Errorf("the answer is lost")
@@ -441,7 +444,7 @@ func (i *images) Pull(ctx context.Context, reference string, login cri.Credentia
 	return pull(ctx, c)
 }
 
-// pulled are the references that Pull was called with.
+// pulled are the references that Pull was called with. Calls that begin in one pass come in any order.
 func (i *images) pulled() []string {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -133,7 +133,6 @@ func (r *Reconciler) end(ctx context.Context) error {
 	if err != nil || n == nil {
 		return err
 	}
-	r.follow(n)
 	fresh, err := r.wanted(n, r.options.Now())
 	if err != nil || fresh == nil {
 		return err
