@@ -35,6 +35,8 @@
 // # On the node
 //
 //   - [github.com/kruisekit/kruisekit/daemon/cri]: the container runtime of a node.
+//   - [github.com/kruisekit/kruisekit/daemon/imagepull]: images pulled ahead, as the node's NodeImage asks for them.
+//   - [github.com/kruisekit/kruisekit/daemon/credentials]: the registry credentials that a node is configured with.
 //
 // # Programs
 //
