@@ -26,14 +26,14 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asPlugin) == "" {
 		os.Exit(m.Run())
 	}
-	if err := playPlugin(os.Args[1], os.Args[2:]); err != nil {
+	if err := playPlugin(os.Stdout, os.Args[1], os.Args[2:]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(3)
 	}
 }
 
 // playPlugin appends the request to the file in RUNS, and then answers in one of several ways.
-func playPlugin(how string, args []string) error {
+func playPlugin(out io.Writer, how string, args []string) error {
 	in, err := io.ReadAll(os.Stdin)
 	if err != nil {
 		return err
@@ -52,15 +52,15 @@ func playPlugin(how string, args []string) error {
 	}
 	switch how {
 	case "answer": // what stands in the arguments
-		fmt.Println(strings.NewReplacer("APIVERSION", q.APIVersion, "IMAGE", q.Image).Replace(args[0]))
+		fmt.Fprintln(out, strings.NewReplacer("APIVERSION", q.APIVersion, "IMAGE", q.Image).Replace(args[0]))
 	case "password": // one from the environment
-		fmt.Printf(`{"kind":"CredentialProviderResponse","apiVersion":%q,"cacheKeyType":"Image","auth":{%q:{"username":"u","password":%q}}}`,
+		fmt.Fprintf(out, `{"kind":"CredentialProviderResponse","apiVersion":%q,"cacheKeyType":"Image","auth":{%q:{"username":"u","password":%q}}}`,
 			q.APIVersion, q.Image, os.Getenv("BASE")+os.Getenv("PASSWORD"))
 	case "fail":
-		fmt.Println(`{"auth":{"x":{"password":"hunter2"}}}`)
+		fmt.Fprintln(out, `{"auth":{"x":{"password":"hunter2"}}}`)
 		return errors.New("no cloud here")
 	case "flood":
-		fmt.Println(strings.Repeat("x", 2<<20))
+		fmt.Fprintln(out, strings.Repeat("x", 2<<20))
 	case "hang":
 		r, _, err := os.Pipe()
 		if err != nil {
@@ -264,14 +264,14 @@ func TestPluginFails(t *testing.T) {
 		args []string
 		want string
 	}{
-		"it ends with an error":    {[]string{"fail"}, "exit status 3: no cloud here"},
-		"it says too much":         {[]string{"flood"}, "longer than"},
-		"it says no JSON":          {[]string{"answer", `hunter2`}, "no JSON"},
-		"it says nothing":          {[]string{"silent"}, "no JSON"},
-		"a value of another type":  {[]string{"answer", `{"auth":["hunter2"]}`}, "wrong type"},
-		"another kind":             {response("Other", "APIVERSION", `"cacheKeyType":"Image",`+secret), `with a "Other"`},
-		"another version":          {response("CredentialProviderResponse", "v9", `"cacheKeyType":"Image",`+secret), `of "v9"`},
-		"holds for what is unkown": {response("CredentialProviderResponse", "APIVERSION", `"cacheKeyType":"Pod",`+secret), `cacheKeyType "Pod"`},
+		"it ends with an error":     {[]string{"fail"}, "exit status 3: no cloud here"},
+		"it says too much":          {[]string{"flood"}, "longer than"},
+		"it says no JSON":           {[]string{"answer", `hunter2`}, "no JSON"},
+		"it says nothing":           {[]string{"silent"}, "no JSON"},
+		"a value of another type":   {[]string{"answer", `{"auth":["hunter2"]}`}, "wrong type"},
+		"another kind":              {response("Other", "APIVERSION", `"cacheKeyType":"Image",`+secret), `with a "Other"`},
+		"another version":           {response("CredentialProviderResponse", "v9", `"cacheKeyType":"Image",`+secret), `of "v9"`},
+		"holds for what is unknown": {response("CredentialProviderResponse", "APIVERSION", `"cacheKeyType":"Pod",`+secret), `cacheKeyType "Pod"`},
 	} {
 		t.Run(why, func(t *testing.T) {
 			b := newBench(t)

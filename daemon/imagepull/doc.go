@@ -23,8 +23,7 @@
 //     read before it is patched.
 //   - Events come after the status that they tell of, once each.
 //   - Secrets and the node's keyring are asked in each attempt. Secrets are remembered for five minutes, or until a registry
-//     refuses what they say. All credentials there are are tried in their order; only where there are none, the pull is
-//     anonymous.
+//     refuses what they say. All credentials are tried, in their order; only where there are none, the pull is anonymous.
 //   - A runtime that is away, or goes away, costs no attempt: the pull waits for it, though not beyond its deadline, and is
 //     tried as soon as the connection is back. Where it is there and does not answer, after pauses of up to 30 seconds.
 //   - When nothing changes, nothing is called: neither the runtime nor the API server.

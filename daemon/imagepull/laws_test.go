@@ -57,8 +57,6 @@ type laws struct {
 	lost bool
 }
 
-func (l *laws) once(in int) bool { return l.r.Intn(in) == 0 }
-
 func (l *laws) play() {
 	l.options.MaxPulls = 1 + l.r.Intn(4)
 	l.options.Keyring = &nodeKeyring{}
