@@ -21,29 +21,41 @@ import (
 // world is a node with its NodeImage, in a bubble whose time passes by itself.
 type world struct {
 	*testing.T
-	store   *store
-	images  *images
+	store  *store
+	images *images
+	// runtime is what pulls: images, if nothing else is said.
+	runtime Images
 	events  *events
 	options Options
 	// end ends the process on the node, as a manager would. It is called at the end of each test.
 	end func()
+	// settle lets everything happen that can happen now.
+	settle func()
 }
 
 // inWorld runs a test in a world. Nothing runs on the node before begin.
 func inWorld(t *testing.T, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{T: t, store: newStore(), images: newImages(), events: &events{}, end: func() {}}
-		w.options = Options{Recorder: w.events, Secrets: w.store.client()}
+		w := newWorld(t)
+		w.settle = synctest.Wait
 		defer func() { w.end() }()
 		test(w)
 	})
 }
 
+// newWorld has no bubble yet.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{T: t, store: newStore(), images: newImages(), events: &events{}, end: func() {}, settle: func() {}}
+	w.options, w.runtime = Options{Recorder: w.events, Secrets: w.store.client()}, w.images
+	return w
+}
+
 // begin starts the process on the node.
 func (w *world) begin() *Reconciler {
 	w.Helper()
-	r, err := New(w.store.client(), "n1", w.images, w.options)
+	r, err := New(w.store.client(), "n1", w.runtime, w.options)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -87,9 +99,6 @@ func reconcileAll(ctx context.Context, r *Reconciler, queue workqueue.TypedRateL
 		queue.Done(request)
 	}
 }
-
-// settle lets everything happen that can happen now.
-func (*world) settle() { synctest.Wait() }
 
 // wait lets time pass.
 func (w *world) wait(d time.Duration) {
