@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,58 +18,18 @@ import (
 	"github.com/kruisekit/kruisekit/imagepull"
 )
 
-// asPlugin in the environment makes the test binary a plugin, which does what its first argument says.
-const asPlugin = "KRUISEKIT_TEST_PLUGIN"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asPlugin) == "" {
-		os.Exit(m.Run())
-	}
-	if err := playPlugin(os.Stdout, os.Args[1], os.Args[2:]); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(3)
-	}
-}
-
-// playPlugin appends the request to the file in RUNS, and then answers in one of several ways.
-func playPlugin(out io.Writer, how string, args []string) error {
-	in, err := io.ReadAll(os.Stdin)
-	if err != nil {
-		return err
-	}
-	runs, err := os.OpenFile(os.Getenv("RUNS"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(runs, string(in))
-	if err := runs.Close(); err != nil {
-		return err
-	}
-	var q struct{ APIVersion, Image string }
-	if err := json.Unmarshal(in, &q); err != nil {
-		return err
-	}
-	switch how {
-	case "answer": // what stands in the arguments
-		fmt.Fprintln(out, strings.NewReplacer("APIVERSION", q.APIVersion, "IMAGE", q.Image).Replace(args[0]))
-	case "password": // one from the environment
-		fmt.Fprintf(out, `{"kind":"CredentialProviderResponse","apiVersion":%q,"cacheKeyType":"Image","auth":{%q:{"username":"u","password":%q}}}`,
-			q.APIVersion, q.Image, os.Getenv("BASE")+os.Getenv("PASSWORD"))
-	case "fail":
-		fmt.Fprintln(out, `{"auth":{"x":{"password":"hunter2"}}}`)
-		return errors.New("no cloud here")
-	case "flood":
-		fmt.Fprintln(out, strings.Repeat("x", 2<<20))
-	case "hang":
-		r, _, err := os.Pipe()
-		if err != nil {
-			return err
-		}
-		_, err = r.Read(make([]byte, 1))
-		return err
-	}
-	return nil
-}
+// script is the plugin of the tests. It appends the request to the file in RUNS, and does what its first argument says.
+const script = `#!/bin/sh
+cat >>"$RUNS"
+echo >>"$RUNS"
+case $1 in
+answer) printf '%s' "$2" ;;
+password) printf '{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Image","auth":{"*.example.com":{"username":"u","password":"%s%s"}}}' "$BASE" "$PASSWORD" ;;
+fail) echo '{"auth":{"x":{"password":"hunter2"}}}'; echo no cloud here >&2; exit 3 ;;
+flood) head -c 2000000 /dev/zero ;;
+hang) exec sleep 1000 ;;
+esac
+`
 
 // bench is a directory with plugins, and a clock.
 type bench struct {
@@ -85,7 +44,7 @@ func newBench(t *testing.T) *bench {
 	b := &bench{T: t, dir: t.TempDir(), now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
 	b.options = credentials.Options{
 		Config: filepath.Join(b.dir, "config.yaml"), Plugins: b.dir, Now: func() time.Time { return b.now },
-		Env: []string{asPlugin + "=1", "RUNS=" + b.runs(), "BASE=base-"},
+		Env: []string{"PATH=" + os.Getenv("PATH"), "RUNS=" + b.runs(), "BASE=base-"},
 	}
 	return b
 }
@@ -102,15 +61,11 @@ func (b *bench) requests() []string {
 	return strings.Fields(string(data))
 }
 
-// configure writes a configuration with the given providers, whose programs are the test itself.
+// configure writes a configuration with the given providers, whose program is the script.
 func (b *bench) configure(providers ...map[string]any) {
 	b.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		b.Fatal(err)
-	}
 	for _, p := range providers {
-		if err := os.Symlink(self, filepath.Join(b.dir, p["name"].(string))); err != nil {
+		if err := os.WriteFile(filepath.Join(b.dir, p["name"].(string)), []byte(script), 0o700); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -141,17 +96,21 @@ func (b *bench) lookup(k *credentials.Keyring, repository string) []imagepull.Cr
 	return found
 }
 
+const protocol = "credentialprovider.kubelet.k8s.io/v1"
+
 // plugin is a provider for the hosts of example.com that holds for an hour.
 func plugin(name string, args ...string) map[string]any {
 	return map[string]any{
 		"name": name, "matchImages": []string{"*.example.com"}, "defaultCacheDuration": "1h",
-		"apiVersion": "credentialprovider.kubelet.k8s.io/v1", "args": args,
+		"apiVersion": protocol, "args": args,
 	}
 }
 
 // answering gives user and password for everything that it is asked for.
-func answering(cacheKey, more string) map[string]any {
-	return plugin("answering", "answer", `{"kind":"CredentialProviderResponse","apiVersion":"APIVERSION","cacheKeyType":"`+cacheKey+`"`+more+
+func answering(cacheKey, more string) map[string]any { return answeringIn(protocol, cacheKey, more) }
+
+func answeringIn(version, cacheKey, more string) map[string]any {
+	return plugin("answering", "answer", `{"kind":"CredentialProviderResponse","apiVersion":"`+version+`","cacheKeyType":"`+cacheKey+`"`+more+
 		`,"auth":{"*.example.com":{"username":"jane","password":"s3cret"}}}`)
 }
 
@@ -161,7 +120,7 @@ func TestPluginSpeaksTheProtocol(t *testing.T) {
 	for _, version := range []string{"v1", "v1beta1", "v1alpha1"} {
 		t.Run(version, func(t *testing.T) {
 			b := newBench(t)
-			p := answering("Image", "")
+			p := answeringIn("credentialprovider.kubelet.k8s.io/"+version, "Image", "")
 			p["apiVersion"] = "credentialprovider.kubelet.k8s.io/" + version
 			b.configure(p)
 			k := b.open()
@@ -231,7 +190,7 @@ func TestForget(t *testing.T) {
 // No credentials are an answer too.
 func TestPluginKnowsNothing(t *testing.T) {
 	b := newBench(t)
-	b.configure(plugin("p", "answer", `{"kind":"CredentialProviderResponse","apiVersion":"APIVERSION","cacheKeyType":"Image"}`))
+	b.configure(plugin("p", "answer", `{"kind":"CredentialProviderResponse","apiVersion":"`+protocol+`","cacheKeyType":"Image"}`))
 	k := b.open()
 	for range 2 {
 		if found := b.lookup(k, "a.example.com/x"); found != nil {
@@ -269,9 +228,9 @@ func TestPluginFails(t *testing.T) {
 		"it says no JSON":           {[]string{"answer", `hunter2`}, "no JSON"},
 		"it says nothing":           {[]string{"silent"}, "no JSON"},
 		"a value of another type":   {[]string{"answer", `{"auth":["hunter2"]}`}, "wrong type"},
-		"another kind":              {response("Other", "APIVERSION", `"cacheKeyType":"Image",`+secret), `with a "Other"`},
+		"another kind":              {response("Other", protocol, `"cacheKeyType":"Image",`+secret), `with a "Other"`},
 		"another version":           {response("CredentialProviderResponse", "v9", `"cacheKeyType":"Image",`+secret), `of "v9"`},
-		"holds for what is unknown": {response("CredentialProviderResponse", "APIVERSION", `"cacheKeyType":"Pod",`+secret), `cacheKeyType "Pod"`},
+		"holds for what is unknown": {response("CredentialProviderResponse", protocol, `"cacheKeyType":"Pod",`+secret), `cacheKeyType "Pod"`},
 	} {
 		t.Run(why, func(t *testing.T) {
 			b := newBench(t)

@@ -195,12 +195,13 @@ func TestEnd(t *testing.T) {
 			}
 			return takes(time.Second)(ctx, c)
 		}
+		w.options.MaxPulls = -1
 		w.begin()
 		for i := range 8 { // more writes than may be at once
 			w.spec(asks(fmt.Sprintf("nginx:%d", i), 0))
 		}
 		w.spec(asks("slow:1", 0, limited(0)))
-		w.wait(2 * time.Second)
+		w.wait(1500 * time.Millisecond)
 		if s := w.store.stored().Status; s.Succeeded == 8 {
 			t.Fatal("all is written before the end, so that nothing is tested")
 		}

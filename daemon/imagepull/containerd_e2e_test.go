@@ -42,8 +42,14 @@ func newGround(t *testing.T) *ground {
 	first := image.Program("pause", pause)
 	first.Name = "registry.test/pause:1"
 	for _, s := range []image.Spec{
-		first, {Name: "registry.test/app:v1"}, {Name: "registry.test/app:v2"}, {Name: "registry.test/app:v3"},
-		{Name: "registry.test/private/app:v1"}, {Name: "registry.test/slow/app:v1"}, {Name: "registry.test/slow/app:v2"}, {Name: "registry.test/torn/app:v1"},
+		first,
+		{Name: "registry.test/app:v1"},
+		{Name: "registry.test/app:v2"},
+		{Name: "registry.test/app:v3"},
+		{Name: "registry.test/private/app:v1"},
+		{Name: "registry.test/slow/app:v1"},
+		{Name: "registry.test/slow/app:v2"},
+		{Name: "registry.test/torn/app:v1"},
 	} {
 		if g.images[s.Name], err = pusher.Push(t.Context(), s); err != nil {
 			t.Fatal(err)

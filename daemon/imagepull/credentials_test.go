@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -70,6 +71,7 @@ func (i *images) users() []string {
 
 // nodeKeyring has the credentials of the node.
 type nodeKeyring struct {
+	mu      sync.Mutex
 	found   []imagepull.Credential
 	err     error
 	asked   []string
@@ -77,11 +79,17 @@ type nodeKeyring struct {
 }
 
 func (k *nodeKeyring) Lookup(_ context.Context, repository string) ([]imagepull.Credential, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	k.asked = append(k.asked, repository)
 	return k.found, k.err
 }
 
-func (k *nodeKeyring) Forget(string) { k.dropped++ }
+func (k *nodeKeyring) Forget(string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.dropped++
+}
 
 // Cases 14, 15 and 26: who the registry is told to be asked by, in order. Empty is nobody.
 func TestCredentials(t *testing.T) {

@@ -2,9 +2,9 @@ package imagepull
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
+	"hash/fnv"
 	"math/rand"
 	"strings"
 	"testing"
@@ -32,8 +32,7 @@ func TestLaws(t *testing.T) {
 	for i := range *worlds {
 		t.Run(fmt.Sprintf("-seed=%d", *seed+i), func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				l := &laws{world: w, r: rand.New(rand.NewSource(*seed + i)), version: map[string]int64{}, good: map[round]int{}, tries: map[round]int{}}
-				l.play()
+				newLaws(w, *seed+i).play()
 			})
 		})
 	}
@@ -48,6 +47,7 @@ type round struct {
 // laws plays a world.
 type laws struct {
 	*world
+	seed    int64
 	r       *rand.Rand
 	version map[string]int64
 	// good and tries count the pulls that worked, and those that were the registry's to answer.
@@ -55,6 +55,10 @@ type laws struct {
 	restarts    int
 	// lost says that an answer of the API server was lost.
 	lost bool
+}
+
+func newLaws(w *world, seed int64) *laws {
+	return &laws{world: w, seed: seed, r: rand.New(rand.NewSource(seed)), version: map[string]int64{}, good: map[round]int{}, tries: map[round]int{}}
 }
 
 func (l *laws) play() {
@@ -73,12 +77,14 @@ func (l *laws) play() {
 
 // pull takes its time and then works, fails, or finds the runtime gone. The version is in the sandbox.
 func (l *laws) pull(ctx context.Context, c call) (string, error) {
-	l.images.mu.Lock()
 	of := round{image: c.reference}
 	_, _ = fmt.Sscan(c.sandbox.Annotations["version"], &of.version)
-	fate, length, linger := l.r.Intn(10), time.Duration(l.r.Intn(30000))*time.Millisecond, time.Duration(l.r.Intn(3))*time.Second
-	changed := l.images.changed
-	l.images.mu.Unlock()
+	// Of its own, for calls come in any order.
+	name := fnv.New32a()
+	fmt.Fprint(name, c.reference, c.number)
+	r := rand.New(rand.NewSource(l.seed<<32 + int64(name.Sum32())))
+	fate, length, linger := r.Intn(10), time.Duration(r.Intn(30000))*time.Millisecond, time.Duration(r.Intn(3))*time.Second
+	_, changed := l.images.Connection()
 	timer := time.NewTimer(length)
 	defer timer.Stop()
 	select {
@@ -229,8 +235,7 @@ func TestLawsAreTried(t *testing.T) {
 	seen := map[string]int{}
 	for i := range int64(10) {
 		inWorld(t, func(w *world) {
-			l := &laws{world: w, r: rand.New(rand.NewSource(i + 1)), version: map[string]int64{}, good: map[round]int{}, tries: map[round]int{}}
-			w.images.find = func(string) (cri.Image, error) { return cri.Image{}, errors.New("nobody asks") }
+			l := newLaws(w, i+1)
 			l.play()
 			seen["good"] += len(l.good)
 			seen["restarts"] += l.restarts

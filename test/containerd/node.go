@@ -109,7 +109,7 @@ func Start(t *testing.T, programs map[string]string, registryURL string) *Node {
 			t.Fatal(err)
 		}
 	}
-	n.holder = exec.Command("/bin/sh", "-c", firstOfNode, "sh", dir, programs["pause"])
+	n.holder = exec.Command("/bin/sh", "-c", firstOfNode, "sh", dir, programs["pause"]) //nolint:noctx // it outlives the context of the test, for its cleanup
 	n.holder.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL,
 	}
@@ -155,8 +155,8 @@ func (n *Node) StartContainerd(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = log.Close() }()
-	n.containerd = exec.Command("nsenter", "--target", strconv.Itoa(n.holder.Process.Pid), "--mount", "--pid", "--",
-		"setpriv", "--pdeathsig", "KILL", "--", n.programs["containerd"], "-c", filepath.Join(n.dir, "containerd.toml"))
+	n.containerd = exec.Command("nsenter", //nolint:noctx // as above
+		"--target", strconv.Itoa(n.holder.Process.Pid), "--mount", "--pid", "--", "setpriv", "--pdeathsig", "KILL", "--", n.programs["containerd"], "-c", filepath.Join(n.dir, "containerd.toml"))
 	n.containerd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	n.containerd.Stdout, n.containerd.Stderr = log, log
 	path := []string{filepath.Dir(n.programs["containerd"]), filepath.Dir(n.programs["runc"]), os.Getenv("PATH")}

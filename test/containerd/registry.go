@@ -28,8 +28,11 @@ type Registry struct {
 	down    bool
 }
 
-// User and Password are for what is below private/.
-const User, Password = "jane", "s3cret"
+// Who may pull what is below private/.
+const (
+	User     = "jane"
+	Password = "s3cret"
+)
 
 // NewRegistry starts one that ends with the test.
 func NewRegistry(t *testing.T) *Registry {
@@ -74,31 +77,21 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	path := strings.TrimPrefix(q.URL.Path, "/v2/")
 	repository, file, blobs := strings.Cut(path, "/blobs/")
 	sound, down := r.state()
-	if down {
+	switch {
+	case down:
 		tell(r.Refused)
 		hangUp(w)
-		return
-	}
-	writes := q.Method == http.MethodPut || q.Method == http.MethodPost
-	if user, password, _ := q.BasicAuth(); strings.HasPrefix(path, "private/") && !writes &&
-		(user != User || password != Password) && !r.pushing(q) {
-		w.Header().Set("WWW-Authenticate", `Basic realm="private"`)
-		http.Error(w, `{"errors":[{"code":"UNAUTHORIZED","message":"who are you"}]}`, http.StatusUnauthorized)
-		return
-	}
-	switch {
 	case path == "":
-	case blobs && q.Method == http.MethodPost:
+	case q.Method == http.MethodPost:
 		w.Header().Set("Location", "/v2/"+repository+"/blobs/uploads/1")
 		w.WriteHeader(http.StatusAccepted)
 	case q.Method == http.MethodPut:
 		r.put(w, q, path)
-	case blobs && !sound && q.Method == http.MethodGet && strings.HasPrefix(repository, "torn/"):
-		r.tear(w, file)
-	case blobs && !sound && q.Method == http.MethodGet && strings.HasPrefix(repository, "slow/"):
-		tell(r.Stalled)
-		<-q.Context().Done()
-		tell(r.Left)
+	case !r.admits(q, path):
+		w.Header().Set("WWW-Authenticate", `Basic realm="private"`)
+		http.Error(w, `{"errors":[{"code":"UNAUTHORIZED","message":"who are you"}]}`, http.StatusUnauthorized)
+	case blobs && !sound && q.Method == http.MethodGet:
+		r.blob(w, q, repository, file)
 	case blobs:
 		r.get(w, q, file)
 	default:
@@ -106,9 +99,25 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	}
 }
 
-// pushing tells whether it is a test that looks for what it need not push.
-func (*Registry) pushing(q *http.Request) bool {
-	return strings.HasPrefix(q.UserAgent(), "Go-http-client")
+// admits says whether whoever asks may read a path. A test that looks for what it need not push may.
+func (*Registry) admits(q *http.Request, path string) bool {
+	user, password, _ := q.BasicAuth()
+	return !strings.HasPrefix(path, "private/") || user == User && password == Password ||
+		strings.HasPrefix(q.UserAgent(), "Go-http-client")
+}
+
+// blob answers as long as the registry is not sound.
+func (r *Registry) blob(w http.ResponseWriter, q *http.Request, repository, digest string) {
+	switch {
+	case strings.HasPrefix(repository, "torn/"):
+		r.tear(w, digest)
+	case strings.HasPrefix(repository, "slow/"):
+		tell(r.Stalled)
+		<-q.Context().Done()
+		tell(r.Left)
+	default:
+		r.get(w, q, digest)
+	}
 }
 
 func (r *Registry) put(w http.ResponseWriter, q *http.Request, path string) {
