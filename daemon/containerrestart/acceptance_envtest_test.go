@@ -19,6 +19,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/daemon/containerrestart"
+	"github.com/kruisekit/kruisekit/daemon/internal/nodetest"
 )
 
 func TestOneContainer(t *testing.T) {
@@ -236,7 +237,7 @@ func TestGivenUp(t *testing.T) {
 				close(given)
 				return ctx.Err()
 			}}}, containerrestart.Options{})
-			pod := b.pod("web", func(pod *corev1.Pod) { pod.Finalizers = []string{"test.kruisekit.dev/stay"} })
+			pod := b.pod("web", func(pod *corev1.Pod) { pod.Finalizers = []string{nodetest.Stay} })
 			r := b.ask("again", pod, nil)
 			await(t, running)
 			if err := b.client.Delete(t.Context(), which(b, pod, r)); err != nil {

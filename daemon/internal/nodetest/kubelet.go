@@ -2,6 +2,7 @@ package nodetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -15,6 +16,9 @@ import (
 
 	"github.com/kruisekit/kruisekit/daemon/cri"
 )
+
+// Stay is a finalizer of pods that the kubelet leaves alone once they are deleted.
+const Stay = "test.kruisekit.dev/stay"
 
 // Run keeps the containers of the node's pods in a namespace running until the context ends.
 func (n *Node) Run(ctx context.Context, c client.WithWatch, namespace string) error {
@@ -30,27 +34,48 @@ func (n *Node) Run(ctx context.Context, c client.WithWatch, namespace string) er
 			return nil
 		case <-n.changes:
 		case e, ok := <-watching.ResultChan():
-			pod, isPod := e.Object.(*corev1.Pod)
-			switch {
-			case !ok:
-				if ctx.Err() != nil {
-					return nil
-				}
-				return fmt.Errorf("the watch of pods has ended")
-			case !isPod || pod.Spec.NodeName != n.name:
-				continue
-			case e.Type == watch.Deleted:
-				delete(pods, pod.UID)
-				n.remove(pod.UID)
-				continue
+			if !ok {
+				return ended(ctx)
 			}
-			pods[pod.UID] = pod
+			n.learn(pods, e)
+		}
+		// What is known of pods comes before what is done with containers.
+		for known := false; !known; {
+			select {
+			case e, ok := <-watching.ResultChan():
+				if !ok {
+					return ended(ctx)
+				}
+				n.learn(pods, e)
+			default:
+				known = true
+			}
 		}
 		for _, pod := range pods {
 			if err := n.sync(ctx, c, pod); client.IgnoreNotFound(err) != nil && ctx.Err() == nil {
 				return fmt.Errorf("pod %s: %w", pod.Name, err)
 			}
 		}
+	}
+}
+
+func ended(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return errors.New("the watch of pods has ended")
+}
+
+// learn takes note of a pod of the node.
+func (n *Node) learn(pods map[types.UID]*corev1.Pod, e watch.Event) {
+	pod, ok := e.Object.(*corev1.Pod)
+	switch {
+	case !ok || pod.Spec.NodeName != n.name:
+	case e.Type == watch.Deleted:
+		delete(pods, pod.UID)
+		n.remove(pod.UID)
+	default:
+		pods[pod.UID] = pod
 	}
 }
 
@@ -64,7 +89,7 @@ func (n *Node) remove(pod types.UID) {
 // sync starts what does not run, and tells how it is.
 func (n *Node) sync(ctx context.Context, c client.Client, pod *corev1.Pod) error {
 	if pod.DeletionTimestamp != nil {
-		if slices.Contains(pod.Finalizers, "test.kruisekit.dev/stay") {
+		if slices.Contains(pod.Finalizers, Stay) {
 			return nil
 		}
 		return c.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
