@@ -24,6 +24,8 @@
 //
 //   - [github.com/kruisekit/kruisekit/controllers]: the list of all of them, for a manager that wants all or some.
 //   - [github.com/kruisekit/kruisekit/controllers/cloneset]: CloneSets, for a manager of your own.
+//   - [github.com/kruisekit/kruisekit/controllers/imagelistpulljob]: ImageListPullJobs, in the same way.
+//   - [github.com/kruisekit/kruisekit/controllers/nodeimage]: NodeImages, in the same way.
 //
 // # Admission
 //

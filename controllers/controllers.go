@@ -13,6 +13,8 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
+	"github.com/kruisekit/kruisekit/controllers/imagelistpulljob"
+	"github.com/kruisekit/kruisekit/controllers/nodeimage"
 )
 
 // Options of AddToManager. The zero value adds all reconcilers as the reference has them.
@@ -24,6 +26,10 @@ type Options struct {
 	Controller func(name string) controller.Options
 	// CloneSet is for the reconciler of CloneSets.
 	CloneSet cloneset.Options
+	// ImageListPullJob is for the reconciler of ImageListPullJobs.
+	ImageListPullJob imagelistpulljob.Options
+	// NodeImage is for the reconciler of NodeImages.
+	NodeImage nodeimage.Options
 }
 
 // list has all reconcilers. To add one, add its options to Options and a line here.
@@ -31,6 +37,12 @@ func list() []entry {
 	return []entry{
 		{"cloneset", v1beta1.GroupVersion.WithKind("CloneSet"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return cloneset.New(mgr.GetClient(), o.CloneSet)
+		}},
+		{"imagelistpulljob", v1beta1.GroupVersion.WithKind("ImageListPullJob"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
+			return imagelistpulljob.New(mgr.GetClient(), o.ImageListPullJob)
+		}},
+		{"nodeimage", v1beta1.GroupVersion.WithKind("NodeImage"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
+			return nodeimage.New(mgr.GetClient(), o.NodeImage)
 		}},
 	}
 }

@@ -1,10 +1,13 @@
 package process
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
+	"github.com/kruisekit/kruisekit/controllers/nodeimage"
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/gates"
+	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
 	webhook "github.com/kruisekit/kruisekit/webhooks/cloneset"
 )
 
@@ -16,6 +19,7 @@ func read() []gates.Gate {
 		gates.CloneSetShortHash,
 		gates.DefaultHostNetworkHostPortsInPodTemplates,
 		gates.EnableExternalCerts,
+		gates.ImagePullJobGate,
 		gates.InPlaceUpdateEnvFromMetadata,
 		gates.InPlaceWorkloadVerticalScaling,
 		gates.KruiseDaemon,
@@ -40,6 +44,26 @@ func cloneSets(g gates.Gates) cloneset.Options {
 		PreDownload:              g.On(gates.PreDownloadImageForInPlaceUpdate),
 		SkipQuiet:                g.On(gates.CloneSetEventHandlerOptimization),
 	}
+}
+
+// chosen are the controllers that the command line asks for, without those whose gates are off.
+func chosen(o options.Options) []string {
+	names := slices.Clone(o.Controllers)
+	if len(names) == 0 {
+		names = []string{"*"} // what empty means, before something is left out of it
+	}
+	if !o.Gates.On(gates.KruiseDaemon) {
+		names = append(names, "-nodeimage")
+	}
+	if !o.Gates.On(gates.ImagePullJobGate) {
+		names = append(names, "-imagelistpulljob")
+	}
+	return names
+}
+
+// nodeImages are the options for the reconciler of NodeImages, to which no delay is another thing than none given.
+func nodeImages(o options.Options) nodeimage.Options {
+	return nodeimage.Options{CreationDelay: cmp.Or(o.NodeImageCreationDelay, -1)}
 }
 
 // admission are the gates that the webhooks of CloneSets mind.
