@@ -17,7 +17,7 @@ import (
 )
 
 // ManagerOptions are a start for those of a manager with these reconcilers: they set the scheme, and what keeps memory small.
-// The cache drops managedFields, a third of a pod, which nobody here reads. Secrets and ConfigMaps are read live: one read in
+// The cache drops managedFields, a third of a pod, which nobody here reads, and what nodes list of their images. Secrets and ConfigMaps are read live: one read in
 // passing would otherwise bring all of the cluster's into memory, and ask for the right to see them.
 func ManagerOptions() (ctrl.Options, error) {
 	scheme := runtime.NewScheme()
@@ -31,7 +31,18 @@ func ManagerOptions() (ctrl.Options, error) {
 	}
 	return ctrl.Options{
 		Scheme: scheme,
-		Cache:  cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Cache: cache.Options{
+			DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: lean}},
+		},
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},
 	}, nil
+}
+
+// lean is a node without what makes most of it.
+func lean(object any) (any, error) {
+	if node, ok := object.(*corev1.Node); ok {
+		node.ManagedFields, node.Status.Images = nil, nil
+	}
+	return object, nil
 }

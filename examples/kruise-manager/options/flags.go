@@ -35,6 +35,7 @@ func newParser() *parser {
 	p.flags.StringVar(&p.gates, "feature-gates", "", "list of Gate=true or Gate=false; AllAlpha and AllBeta are known")
 	p.flags.StringVar(&p.controllers, "controllers", "*", "controllers to run: * is all, x is one, -x leaves one out; one of "+known())
 	p.flags.BoolVar(&o.ExcludePreparingDelete, "cloneset-scaling-exclude-preparing-delete", false, "do not count pods that a hook holds before their deletion")
+	p.flags.DurationVar(&o.NodeImageCreationDelay, "nodeimage-creation-delay", 30*time.Second, "how long a node has been ready before it gets its NodeImage")
 	p.flags.IntVar(&o.Verbosity, "v", 0, "how much to log: 4 is for operations, 5 and more for debugging")
 	p.flags.StringVar(&o.LogFormat, "logging-format", "text", "text or json")
 	p.flags.Func("default-ttlseconds-for-always-nodeimage", "0 to 2678400", p.checkTTL)
@@ -66,7 +67,7 @@ func (p *parser) queues() {
 	p.flags.DurationVar(&o.RateLimiter.MaxDelay, "rate-limiter-max-delay", 1000*time.Second, "longest pause after failures")
 	p.flags.Float64Var(&o.RateLimiter.QPS, "rate-limiter-qps", 10, "retries per second of a controller")
 	p.flags.IntVar(&o.RateLimiter.BucketSize, "rate-limiter-bucket-size", 100, "retries at once")
-	o.Workers = map[string]int{}
+	o.Workers = map[string]int{"imagelistpulljob": 3} // without a flag
 	for name, controller := range workers() {
 		o.Workers[controller] = 3
 		p.flags.Func(name+"-workers", "objects of the controller at a time (default 3)", func(v string) error {
@@ -112,7 +113,6 @@ func (p *parser) withoutEffect() {
 	}
 	text := map[string]string{
 		"expectation-timeout":         "a lost expectation heals by a read within minutes",
-		"nodeimage-creation-delay":    yet,
 		"protection-log-path":         "refusals are in the audit log of the API server, and in metrics",
 		"ws-enabled-versioned-status": "neither has it in the reference",
 		"stderrthreshold":             log,

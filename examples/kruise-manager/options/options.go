@@ -37,6 +37,8 @@ type Options struct {
 	Gates gates.Gates
 	// ExcludePreparingDelete is about CloneSets.
 	ExcludePreparingDelete bool
+	// NodeImageCreationDelay is how long a node has been ready before it gets its NodeImage.
+	NodeImageCreationDelay time.Duration
 
 	Verbosity int
 	LogFormat string
@@ -136,6 +138,7 @@ func (o *Options) validate() []error {
 	refuse(o.Webhook.Port < 1 || o.Webhook.Port > 65535, "WEBHOOK_PORT=%d is no port", o.Webhook.Port)
 	refuse(r.BaseDelay <= 0 || r.MaxDelay < r.BaseDelay, "--rate-limiter-base-delay=%s must be more than 0 and at most --rate-limiter-max-delay=%s", r.BaseDelay, r.MaxDelay)
 	refuse(r.QPS <= 0 || r.BucketSize < 1, "--rate-limiter-qps and --rate-limiter-bucket-size must be more than 0")
+	refuse(o.NodeImageCreationDelay < 0, "--nodeimage-creation-delay=%s must not be negative", o.NodeImageCreationDelay)
 	refuse(o.Verbosity < 0, "-v must not be negative")
 	refuse(o.LogFormat != "text" && o.LogFormat != "json" && o.LogFormat != "", "--logging-format=%s: want text or json", o.LogFormat)
 	for name, n := range o.Workers {

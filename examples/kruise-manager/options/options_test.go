@@ -43,12 +43,14 @@ func TestDefaults(t *testing.T) {
 		Controllers: []string{"*"},
 		RateLimiter: options.RateLimiter{BaseDelay: 5 * time.Millisecond, MaxDelay: 1000 * time.Second, QPS: 10, BucketSize: 100},
 		LogFormat:   "text",
+
+		NodeImageCreationDelay: 30 * time.Second,
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(options.Options{}, "Workers", "Gates")); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)
 	}
-	if len(got.Workers) != 17 || got.Workers["cloneset"] != 3 || got.Workers["containerrecreaterequest"] != 3 {
-		t.Errorf("workers %v, want 3 of 17 each", got.Workers)
+	if len(got.Workers) != 18 || got.Workers["cloneset"] != 3 || got.Workers["containerrecreaterequest"] != 3 {
+		t.Errorf("workers %v, want 3 of 18 each", got.Workers)
 	}
 	if got.Gates.String() != "" {
 		t.Errorf("gates %s are not as by default", got.Gates)
@@ -106,6 +108,7 @@ func TestRefused(t *testing.T) {
 		"--cloneset-workers=many":                           "want a number",
 		"--controllers=*,-toaster":                          `no controller "toaster"`,
 		"--feature-gates=Toaster=true":                      `no feature gate "Toaster"`,
+		"--nodeimage-creation-delay=-1s":                    "must not be negative",
 		"--logging-format=xml":                              "want text or json",
 		"--rate-limiter-base-delay=1h":                      "at most",
 		"--unheard-of":                                      "not defined",

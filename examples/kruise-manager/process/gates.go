@@ -1,9 +1,11 @@
 package process
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
+	"github.com/kruisekit/kruisekit/controllers/nodeimage"
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/gates"
 	"github.com/kruisekit/kruisekit/webhooks"
 	webhook "github.com/kruisekit/kruisekit/webhooks/cloneset"

@@ -35,6 +35,8 @@ func start(t *testing.T, c *cluster.Cluster, namespace string) *started {
 	probes, webhooks := freePort(t), freePort(t)
 	o, err := options.Parse([]string{
 		"--metrics-addr=0", "--health-probe-addr=127.0.0.1:" + probes,
+		// The API server is shared: what other tests make is not for this manager.
+		"--namespace=" + namespace, "--controllers=*,-nodeimage",
 	}, func(name string) string {
 		return map[string]string{"POD_NAMESPACE": namespace, "WEBHOOK_PORT": webhooks}[name]
 	})

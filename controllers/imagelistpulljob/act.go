@@ -1,0 +1,167 @@
+package imagelistpulljob
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/imagepull"
+	"github.com/kruisekit/kruisekit/internal/batches"
+	"github.com/kruisekit/kruisekit/internal/stored"
+)
+
+// act is one pass that writes.
+type act struct {
+	*Reconciler
+	*snapshot
+
+	plan imagepull.ListPlan
+	// met says that a job was there already. Its next event brings the next pass.
+	met atomic.Bool
+}
+
+// leave deletes a list that has been finished for long enough. Its jobs go with it.
+func (a *act) leave(ctx context.Context) error {
+	raw := a.untyped()
+	if err := a.client.Delete(ctx, raw, client.Preconditions{UID: &a.list.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete finished list: %w", err)
+	}
+	raw.SetUID(a.list.UID)
+	a.listWrites.Deleted(a.key(), raw)
+	return nil
+}
+
+// label writes the hash of the template on the list, by which users tell jobs of the same template.
+func (a *act) label(ctx context.Context) error {
+	if a.list.Labels[pub.PodRevisionLabelKey] == a.plan.Hash {
+		return nil
+	}
+	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"labels":{%q:%q}}}`, a.list.UID, pub.PodRevisionLabelKey, a.plan.Hash)
+	raw := a.untyped()
+	if err := a.client.Patch(ctx, raw, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("label list: %w", err)
+	}
+	a.listWrites.Patched(a.key(), raw)
+	return nil
+}
+
+// make creates the jobs that are lacking.
+func (a *act) make(ctx context.Context) error {
+	made, err := batches.Run(a.plan.Create, func(job *v1beta1.ImagePullJob) error { return a.create(ctx, job) })
+	switch {
+	case err != nil:
+		a.tell(corev1.EventTypeWarning, reasonFailedCreate, "failed to create ImagePullJobs: %v", err)
+	case made > 0 && !a.met.Load():
+		a.tell(corev1.EventTypeNormal, reasonCreated, "created ImagePullJobs: %d", made)
+	}
+	return err
+}
+
+func (a *act) create(ctx context.Context, job *v1beta1.ImagePullJob) error {
+	job.Name = a.nameOf(job)
+	if a.holds(job.Name) {
+		a.met.Store(true)
+		return nil
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(job)
+	if err != nil {
+		return fmt.Errorf("encode job: %w", err)
+	}
+	raw := &unstructured.Unstructured{Object: content}
+	raw.SetGroupVersionKind(jobKind())
+	unstructured.RemoveNestedField(raw.Object, "status")
+	switch err := a.client.Create(ctx, raw); {
+	case apierrors.IsAlreadyExists(err):
+		return a.meet(ctx, job)
+	case err != nil:
+		a.jobWrites.Doubt(a.key(), raw, err)
+		return fmt.Errorf("create job of image %s: %w", job.Spec.Image, err)
+	}
+	a.jobWrites.Created(a.key(), raw)
+	return nil
+}
+
+// nameOf is the name of a job. It is the same at each attempt, and another one for another list, template or image.
+func (a *act) nameOf(job *v1beta1.ImagePullJob) string {
+	const longest, letters = 58, 10 // with which names of pods end up, too
+	prefix := job.GenerateName
+	if len(prefix) > longest {
+		prefix = prefix[:longest]
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s", a.list.UID, a.plan.Hash, job.Spec.Image))
+	return prefix + fmt.Sprintf("%x", sum)[:letters]
+}
+
+// meet is about a job that is there already: made by an earlier process, or on its way out.
+func (a *act) meet(ctx context.Context, job *v1beta1.ImagePullJob) error {
+	there := stored.Untyped(jobKind())
+	switch err := a.live().Get(ctx, client.ObjectKeyFromObject(job), there); {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return fmt.Errorf("read job %s past the cache: %w", job.Name, err)
+	case !controls(a.list, there):
+		return fmt.Errorf("create job of image %s: the name %s is taken", job.Spec.Image, job.Name)
+	case there.GetDeletionTimestamp() == nil:
+		a.jobWrites.Created(a.key(), there)
+	}
+	a.met.Store(true)
+	return nil
+}
+
+// holds says whether a name is that of a job which is about to go, so that it is not free yet. Its deletion brings the next pass.
+func (a *act) holds(name string) bool {
+	return slices.ContainsFunc(a.jobs, func(job *v1beta1.ImagePullJob) bool { return job.Name == name })
+}
+
+// drop deletes the jobs that are of no more use.
+func (a *act) drop(ctx context.Context) error {
+	dropped, err := batches.Run(a.plan.DeleteJobs, func(job *v1beta1.ImagePullJob) error {
+		raw := stored.Untyped(jobKind())
+		raw.SetNamespace(job.Namespace)
+		raw.SetName(job.Name)
+		if err := a.client.Delete(ctx, raw, client.Preconditions{UID: &job.UID}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete job %s: %w", job.Name, err)
+		}
+		raw.SetUID(job.UID)
+		a.jobWrites.Deleted(a.key(), raw)
+		return nil
+	})
+	if err == nil && dropped > 0 {
+		a.tell(corev1.EventTypeNormal, reasonDeleted, "deleted ImagePullJobs: %d", dropped)
+	}
+	return err
+}
+
+// report writes the status, if it changed.
+func (a *act) report(ctx context.Context) error {
+	patch, err := statusPatch(a.list, &a.plan.Status)
+	if err != nil || patch == nil {
+		return err
+	}
+	raw := a.untyped()
+	if err := a.client.Status().Patch(ctx, raw, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("write status: %w", err)
+	} else if err == nil {
+		a.listWrites.Patched(a.key(), raw)
+	}
+	return nil
+}
+
+// untyped is the list to be written: nobody decodes the answer before the next pass.
+func (a *act) untyped() *unstructured.Unstructured {
+	raw := stored.Untyped(gvk())
+	raw.SetNamespace(a.list.Namespace)
+	raw.SetName(a.list.Name)
+	return raw
+}

@@ -1,0 +1,34 @@
+package imagelistpulljob
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/imagepull"
+)
+
+// Options of a Reconciler. The zero value behaves as the reference does.
+type Options struct {
+	// Live reads past the cache: needed to tell whether a write whose answer was lost has happened. SetupWithManager
+	// takes the manager's API reader where it is nil.
+	Live client.Reader
+	// Recorder takes events. SetupWithManager takes the manager's where it is nil.
+	Recorder record.EventRecorder
+	// Now is the clock; nil for time.Now.
+	Now func() time.Time
+
+	// Explain is told at each pass, after its writes, which jobs are replaced and which images are passed over, and why. The
+	// context is that of the pass, which it holds up as long as it takes. Nil is told nothing.
+	Explain func(ctx context.Context, list types.NamespacedName, notes []imagepull.Note)
+}
+
+func (o Options) withDefaults() Options {
+	if o.Now == nil {
+		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
+	}
+	return o
+}

@@ -1,0 +1,44 @@
+package nodeimage
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/imagepull"
+)
+
+// Options of a Reconciler. The zero value behaves as the reference does.
+type Options struct {
+	// Live reads past the cache: needed to tell whether something is gone, or only not in the cache yet. SetupWithManager
+	// takes the manager's API reader where it is nil.
+	Live client.Reader
+	// Recorder takes events. SetupWithManager takes the manager's where it is nil.
+	Recorder record.EventRecorder
+	// Now is the clock; nil for time.Now.
+	Now func() time.Time
+
+	// CreationDelay is how long a node has been ready before it gets its NodeImage. Zero is 30 seconds, less is none.
+	CreationDelay time.Duration
+	// ResponseTimeout is how long a node may be silent about a pull, from when it was asked for or should have ended. Zero is
+	// 10 minutes.
+	ResponseTimeout time.Duration
+	// SecretNamespace is the one from which daemons read pull secrets. Empty is
+	// [v1beta1.DefaultImagePullSecretNamespace].
+	SecretNamespace string
+	// Explain is told at each pass, after its write, what a node waits for, and what left its NodeImage. The context is that
+	// of the pass, which it holds up as long as it takes. Nil is told nothing.
+	Explain func(ctx context.Context, node string, notes []imagepull.Note)
+}
+
+func (o Options) withDefaults() Options {
+	if o.Now == nil {
+		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
+	}
+	o.SecretNamespace = cmp.Or(o.SecretNamespace, v1beta1.DefaultImagePullSecretNamespace)
+	return o
+}

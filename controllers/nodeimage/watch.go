@@ -1,0 +1,122 @@
+package nodeimage
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+)
+
+// ownerField is the name of the index of NodeImages by the UIDs of those who own their tags.
+const ownerField = "kruisekit.dev/tag-owner-uid"
+
+func indexOwners(ctx context.Context, indexer client.FieldIndexer) error {
+	image := &unstructured.Unstructured{}
+	image.SetGroupVersionKind(gvk())
+	err := indexer.IndexField(ctx, image, ownerField, owners)
+	if err != nil && strings.Contains(err.Error(), "indexer conflict") {
+		return nil // another reconciler of this manager asked before; the name is ours, so the index is the same
+	}
+	return err
+}
+
+// owners are the UIDs of all owners of tags.
+func owners(o client.Object) []string {
+	image := imageOf(o)
+	if image == nil {
+		return nil
+	}
+	uids := map[string]bool{}
+	for _, i := range image.Spec.Images {
+		for _, t := range i.Tags {
+			for _, ref := range t.OwnerReferences {
+				uids[string(ref.UID)] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(uids))
+}
+
+// imageOf is the NodeImage of an event; nil for what cannot be decoded.
+func imageOf(o client.Object) *v1beta1.NodeImage {
+	raw, ok := o.(*unstructured.Unstructured)
+	if !ok {
+		return nil
+	}
+	image, malformed, err := decode(raw)
+	if err != nil || malformed != nil {
+		return nil
+	}
+	return image
+}
+
+// jobEvents wake the NodeImages whose tags a deleted job owns, and let them know that it is gone.
+func (r *Reconciler) jobEvents() handler.EventHandler {
+	return handler.Funcs{DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		r.known.note(jobIdentity(client.ObjectKeyFromObject(e.Object), e.Object.GetUID()), true, r.options.Now())
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(gvk().GroupVersion().WithKind(gvk().Kind + "List"))
+		err := r.cached.List(ctx, list, client.MatchingFields{ownerField: string(e.Object.GetUID())}, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			log.FromContext(ctx).Error(err, "Owners of tags are cleared later", "job", client.ObjectKeyFromObject(e.Object))
+			return
+		}
+		for i := range list.Items {
+			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].GetName()}})
+		}
+	}}
+}
+
+// nodeEvents are all but the updates of a node that say nothing to its NodeImage, such as heartbeats.
+func nodeEvents() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, isNode := e.ObjectOld.(*corev1.Node)
+		after, isToo := e.ObjectNew.(*corev1.Node)
+		return !isNode || !isToo || before.UID != after.UID || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
+			!maps.Equal(before.Labels, after.Labels) || !readySince(before).Equal(readySince(after))
+	}}
+}
+
+// readySince is when a node became ready; zero while it is not.
+func readySince(node *corev1.Node) time.Time {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
+}
+
+// imageEvents are all but the updates of a NodeImage in which a pull only goes on.
+func imageEvents() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		if e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion() || e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
+			!maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) {
+			return true
+		}
+		before, after := imageOf(e.ObjectOld), imageOf(e.ObjectNew)
+		return before == nil || after == nil || before.UID != after.UID || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
+			!maps.EqualFunc(before.Status.ImageStatuses, after.Status.ImageStatuses, sameAnswers)
+	}}
+}
+
+// sameAnswers says whether a node tells the same of an image, but for how far it is.
+func sameAnswers(a, b v1beta1.ImageStatus) bool {
+	return slices.EqualFunc(a.Tags, b.Tags, func(s, t v1beta1.ImageTagStatus) bool {
+		return s.Tag == t.Tag && s.Version == t.Version && s.CompletionTime.Equal(t.CompletionTime)
+	})
+}

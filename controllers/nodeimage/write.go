@@ -1,0 +1,144 @@
+package nodeimage
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/imagepull"
+	"github.com/kruisekit/kruisekit/internal/stored"
+)
+
+// catchUp is how long the cache gets to show what somebody else has written.
+const catchUp = time.Second
+
+// apply makes the one write that a plan has, if any, and says when to look again.
+func (r *Reconciler) apply(ctx context.Context, s *snapshot, plan imagepull.UpkeepPlan) (time.Duration, error) {
+	switch {
+	case plan.Create != nil:
+		return 0, r.create(ctx, s, plan.Create)
+	case plan.Delete:
+		return r.delete(ctx, s)
+	case plan.Update != nil:
+		patch, err := client.MergeFromWithOptions(s.image, client.MergeFromWithOptimisticLock{}).Data(plan.Update)
+		if err != nil {
+			return 0, fmt.Errorf("compare NodeImage: %w", err)
+		}
+		return r.patch(ctx, s, patch, r.client.Patch)
+	case plan.Status != nil:
+		return r.answer(ctx, s, plan)
+	}
+	return plan.RequeueAfter, nil
+}
+
+func (r *Reconciler) create(ctx context.Context, s *snapshot, image *v1beta1.NodeImage) error {
+	raw := s.untyped()
+	raw.SetLabels(image.Labels)
+	switch err := r.client.Create(ctx, raw); {
+	case apierrors.IsAlreadyExists(err):
+		return nil // its event is on the way
+	case err != nil:
+		return fmt.Errorf("create NodeImage: %w", err)
+	}
+	r.writes.Created(s.key(), raw)
+	return nil
+}
+
+func (r *Reconciler) delete(ctx context.Context, s *snapshot) (time.Duration, error) {
+	if s.node == nil {
+		if gone, err := r.nodeGone(ctx, s.key()); err != nil || !gone {
+			return catchUp, err
+		}
+	}
+	raw := s.untyped()
+	err := r.client.Delete(ctx, raw, client.Preconditions{UID: &s.image.UID})
+	if client.IgnoreNotFound(err) != nil {
+		return 0, fmt.Errorf("delete NodeImage: %w", err)
+	}
+	raw.SetUID(s.image.UID)
+	r.writes.Deleted(s.key(), raw)
+	return 0, nil
+}
+
+// answer ends pulls in place of the node, and tells those who asked for them.
+func (r *Reconciler) answer(ctx context.Context, s *snapshot, plan imagepull.UpkeepPlan) (time.Duration, error) {
+	patch, err := statusPatch(s.image, plan.Status)
+	if err != nil {
+		return 0, err
+	}
+	after, err := r.patch(ctx, s, patch, func(ctx context.Context, o client.Object, p client.Patch, _ ...client.PatchOption) error {
+		return r.client.Status().Patch(ctx, o, p)
+	})
+	if err != nil || after > 0 {
+		return after, err
+	}
+	for i := range plan.Failures {
+		f := &plan.Failures[i]
+		text := fmt.Sprintf("image %s is not pulled on node %s: %s", f.Reference, s.name, f.Message)
+		for j := range f.Owners {
+			r.tell(&f.Owners[j], corev1.EventTypeWarning, reasonPullFailed, text)
+		}
+		r.tell(s.image, corev1.EventTypeWarning, reasonPullFailed, text)
+	}
+	return 0, nil
+}
+
+// statusPatch has the counters in it that the schema requires, also those that are the same: where nothing is stored yet, they
+// are lacking.
+func statusPatch(image *v1beta1.NodeImage, status *v1beta1.NodeImageStatus) ([]byte, error) {
+	fresh := image.DeepCopy()
+	fresh.Status = *status
+	difference, err := client.MergeFromWithOptions(image, client.MergeFromWithOptimisticLock{}).Data(fresh)
+	if err != nil {
+		return nil, fmt.Errorf("compare status: %w", err)
+	}
+	patch := struct {
+		Metadata map[string]any `json:"metadata"`
+		Status   map[string]any `json:"status"`
+	}{Status: map[string]any{}}
+	if err := json.Unmarshal(difference, &patch); err != nil {
+		return nil, fmt.Errorf("decode difference: %w", err)
+	}
+	maps.Copy(patch.Status, map[string]any{
+		"desired": status.Desired, "succeeded": status.Succeeded, "failed": status.Failed,
+		"pulling": status.Pulling, "waiting": status.Waiting,
+	})
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return nil, fmt.Errorf("encode status: %w", err)
+	}
+	return data, nil
+}
+
+type patcher = func(context.Context, client.Object, client.Patch, ...client.PatchOption) error
+
+// patch writes what changed since the version that was looked at, and remembers what the API server answered. Where there is a
+// later version it writes nothing, and says when to look again.
+func (r *Reconciler) patch(ctx context.Context, s *snapshot, patch []byte, write patcher) (time.Duration, error) {
+	raw := s.untyped()
+	switch err := write(ctx, raw, client.RawPatch(types.MergePatchType, patch)); {
+	case apierrors.IsConflict(err):
+		return catchUp, nil
+	case apierrors.IsNotFound(err):
+		return 0, nil // its event is on the way
+	case err != nil:
+		return 0, fmt.Errorf("patch NodeImage: %w", err)
+	}
+	r.writes.Patched(s.key(), raw)
+	return 0, nil
+}
+
+func (s *snapshot) untyped() *unstructured.Unstructured {
+	raw := stored.Untyped(gvk())
+	raw.SetName(s.name)
+	return raw
+}
