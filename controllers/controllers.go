@@ -13,6 +13,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
+	"github.com/kruisekit/kruisekit/controllers/imagepulljob"
 )
 
 // Options of AddToManager. The zero value adds all reconcilers as the reference has them.
@@ -24,6 +25,8 @@ type Options struct {
 	Controller func(name string) controller.Options
 	// CloneSet is for the reconciler of CloneSets.
 	CloneSet cloneset.Options
+	// ImagePullJob is for the reconciler of ImagePullJobs.
+	ImagePullJob imagepulljob.Options
 }
 
 // list has all reconcilers. To add one, add its options to Options and a line here.
@@ -31,6 +34,9 @@ func list() []entry {
 	return []entry{
 		{"cloneset", v1beta1.GroupVersion.WithKind("CloneSet"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return cloneset.New(mgr.GetClient(), o.CloneSet)
+		}},
+		{"imagepulljob", v1beta1.GroupVersion.WithKind("ImagePullJob"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
+			return imagepulljob.New(mgr.GetClient(), o.ImagePullJob)
 		}},
 	}
 }

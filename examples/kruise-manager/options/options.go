@@ -37,6 +37,9 @@ type Options struct {
 	Gates gates.Gates
 	// ExcludePreparingDelete is about CloneSets.
 	ExcludePreparingDelete bool
+	// PullSecretNamespace and PullKeepSeconds are about pull jobs; empty and nil for the defaults.
+	PullSecretNamespace string
+	PullKeepSeconds     *int32
 
 	Verbosity int
 	LogFormat string

@@ -61,7 +61,8 @@ func TestManifestsOfTheReference(t *testing.T) {
 		--leader-election-namespace=kruise-system --v=4 --feature-gates=ImagePullJobGate=true --sync-period=0 --logging-format=json
 		--allow-privileged=true --rest-config-qps=30 --rest-config-burst=50 --crr-workers=5 --expectation-timeout=5m
 		--leader-election-resource-lock=leases --default-ttlseconds-for-always-nodeimage=300 --enable-pprof=true --pprof-addr=localhost:8090`)
-	o, err := options.Parse(args, env("POD_NAMESPACE", "elsewhere", "WEBHOOK_PORT", "1234", "CERTS_RENEW_BEFORE", "1y", "WEBHOOK_CERT_DIR", "/tmp"))
+	o, err := options.Parse(args, env("POD_NAMESPACE", "elsewhere", "WEBHOOK_PORT", "1234", "CERTS_RENEW_BEFORE", "1y", "WEBHOOK_CERT_DIR", "/tmp",
+		"KRUISE_DAEMON_CONFIG_NS", "pulls"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +72,10 @@ func TestManifestsOfTheReference(t *testing.T) {
 	if o.Webhook.Namespace != "elsewhere" || o.Election.Namespace != "kruise-system" || o.Webhook.Port != 1234 || o.Webhook.RenewBefore != 365*24*time.Hour {
 		t.Errorf("%+v %+v", o.Webhook, o.Election)
 	}
-	for _, want := range []string{"--logtostderr", "--allow-privileged", "--expectation-timeout", "--default-ttl", "--crr-workers", "WEBHOOK_CERT_DIR"} {
+	if o.PullKeepSeconds == nil || *o.PullKeepSeconds != 300 || o.PullSecretNamespace != "pulls" {
+		t.Errorf("pull jobs: %v, %q", o.PullKeepSeconds, o.PullSecretNamespace)
+	}
+	for _, want := range []string{"--logtostderr", "--allow-privileged", "--expectation-timeout", "--crr-workers", "WEBHOOK_CERT_DIR"} {
 		if n := strings.Count(strings.Join(o.Notes, "\n"), want); n != 1 {
 			t.Errorf("%s is noted %d times, want once: %q", want, n, o.Notes)
 		}

@@ -4,7 +4,9 @@ import (
 	"slices"
 
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
+	"github.com/kruisekit/kruisekit/controllers/imagepulljob"
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/gates"
+	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
 	webhook "github.com/kruisekit/kruisekit/webhooks/cloneset"
 )
 
@@ -16,6 +18,7 @@ func read() []gates.Gate {
 		gates.CloneSetShortHash,
 		gates.DefaultHostNetworkHostPortsInPodTemplates,
 		gates.EnableExternalCerts,
+		gates.ImagePullJobGate,
 		gates.InPlaceUpdateEnvFromMetadata,
 		gates.InPlaceWorkloadVerticalScaling,
 		gates.KruiseDaemon,
@@ -40,6 +43,23 @@ func cloneSets(g gates.Gates) cloneset.Options {
 		PreDownload:              g.On(gates.PreDownloadImageForInPlaceUpdate),
 		SkipQuiet:                g.On(gates.CloneSetEventHandlerOptimization),
 	}
+}
+
+// pullJobs is what the reconciler of ImagePullJobs is told.
+func pullJobs(o options.Options) imagepulljob.Options {
+	return imagepulljob.Options{SecretNamespace: o.PullSecretNamespace, KeepSeconds: o.PullKeepSeconds}
+}
+
+// chosen are the controllers that the command line asks for, without those whose gates are off.
+func chosen(o options.Options) []string {
+	names := slices.Clone(o.Controllers)
+	if len(names) == 0 {
+		names = []string{"*"}
+	}
+	if !o.Gates.On(gates.KruiseDaemon) || !o.Gates.On(gates.ImagePullJobGate) {
+		names = append(names, "-imagepulljob")
+	}
+	return names
 }
 
 // admission are the gates that the webhooks of CloneSets mind.
