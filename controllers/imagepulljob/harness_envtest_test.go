@@ -16,6 +16,8 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -71,21 +73,26 @@ type bench struct {
 // start runs a test with others at the same time.
 func start(t *testing.T, o imagepulljob.Options) *bench {
 	t.Helper()
-	return startWith(t, o, func(c client.WithWatch) client.Client { return c })
+	return startWith(t, o, plain)
 }
 
 // startWith gives the reconciler a client of another kind.
 func startWith(t *testing.T, o imagepulljob.Options, wrap func(client.WithWatch) client.Client) *bench {
 	t.Helper()
 	t.Parallel()
-	b := newBench(t, cluster.Options{})
+	b := newBench(t)
+	b.run(b.config, b.nodes.add)
 	b.reconcile(o, wrap)
 	return b
 }
 
-// newBench has no reconciler yet.
-func newBench(t *testing.T, o cluster.Options) *bench {
+// plain is the client as it is.
+func plain(c client.WithWatch) client.Client { return c }
+
+// newBench has no reconciler yet, and nothing that pulls.
+func newBench(t *testing.T) *bench {
 	t.Helper()
+	var o cluster.Options
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1beta1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -104,7 +111,6 @@ func newBench(t *testing.T, o cluster.Options) *bench {
 		requests: &requests{}, passes: &passes{}, patience: time.Minute,
 	}
 	b.nodes = &nodes{bench: b, behave: map[string]v1beta1.ImagePullPhase{}, pulling: map[string]bool{}}
-	b.run(c.Config, b.nodes.add)
 	return b
 }
 
@@ -249,6 +255,17 @@ func (b *bench) status(job *v1beta1.ImagePullJob, counts, message string) {
 	})
 }
 
+// gone waits until a job is no more.
+func (b *bench) gone(job *v1beta1.ImagePullJob) {
+	b.Helper()
+	b.until(func() error {
+		if err := b.client.Get(b.Context(), client.ObjectKeyFromObject(job), job); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is there: %v", err)
+		}
+		return nil
+	})
+}
+
 // quiet waits until nothing more is asked of the API server, and gives all that was.
 func (b *bench) quiet() []string {
 	b.Helper()
@@ -383,6 +400,9 @@ func (d *nodes) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 		delete(d.pulling, key)
 	}
 	d.mu.Unlock()
+	if apiequality.Semantic.DeepEqual(before.Status, image.Status) {
+		return after, nil
+	}
 	if err := d.client.Status().Patch(ctx, &image, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return ctrl.Result{RequeueAfter: time.Millisecond}, nil //nolint:nilerr // it has changed meanwhile
 	}

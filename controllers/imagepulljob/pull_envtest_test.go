@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -81,12 +80,7 @@ func TestExpiryAndNever(t *testing.T) {
 	b := start(t, imagepulljob.Options{})
 	b.have(2)
 	always := b.create("always", "nginx:1", func(j *v1beta1.ImagePullJob) { s := int32(1); j.Spec.CompletionPolicy.TTLSecondsAfterFinished = &s })
-	b.until(func() error {
-		if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(always), always); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("it is there: %v", err)
-		}
-		return nil
-	})
+	b.gone(always)
 	job := b.create("never", "busybox:1", never)
 	b.status(job, "2/0/2/0", "job is running, progress 100.0%")
 	if job.Status.CompletionTime != nil {

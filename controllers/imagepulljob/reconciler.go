@@ -36,6 +36,7 @@ type Reconciler struct {
 	jobWrites *ledger.Ledger[*unstructured.Unstructured]
 	// nodeWrites are by node: a job sees also what another one has just asked of it.
 	nodeWrites *ledger.Ledger[*v1beta1.NodeImage]
+	turns      turns
 	// copyWrites are by the secret that was copied.
 	copyWrites *ledger.Ledger[*corev1.Secret]
 	// claiming is held while copies are looked at and written, so that two jobs do not both make one.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -107,12 +106,7 @@ func testSecrets(t *testing.T, o imagepulljob.Options) {
 		t.Fatal(err)
 	}
 	b.copied()
-	b.until(func() error {
-		if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(second), second); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("it is held: %v", err)
-		}
-		return nil
-	})
+	b.gone(second)
 	b.until(func() error {
 		if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(first), first); err != nil || len(first.Finalizers) > 0 {
 			return fmt.Errorf("%v, finalizers %q", err, first.Finalizers)
@@ -159,18 +153,14 @@ func TestNoNamespaceForCopies(t *testing.T) {
 	if err := b.client.Delete(t.Context(), job); err != nil {
 		t.Fatal(err)
 	}
-	b.until(func() error {
-		if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(job), job); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("it is held: %v", err)
-		}
-		return nil
-	})
+	b.gone(job)
 }
 
 // A job in the namespace of the copies names its secrets as they are.
 func TestJobAmongCopies(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, clusterOptions())
+	b := newBench(t)
+	b.run(b.config, b.nodes.add)
 	b.copies = b.namespace
 	b.reconcile(imagepulljob.Options{}, plain)
 	b.have(1)

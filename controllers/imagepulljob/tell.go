@@ -125,6 +125,14 @@ func (p *pass) follow(outcomes map[string]outcome) (refusals error) {
 // tell writes what a node is asked for, and gives the NodeImage as it then is. After a conflict it is read anew, past the
 // cache.
 func (p *pass) tell(ctx context.Context, node *v1beta1.NodeImage) (*v1beta1.NodeImage, error) {
+	turn := p.turns.of(node.Name)
+	turn.Lock()
+	defer turn.Unlock()
+	known, err := p.nodeWrites.Overlay(ctx, client.ObjectKey{Name: node.Name}, []*v1beta1.NodeImage{node})
+	if err != nil || len(known) == 0 {
+		return nil, err
+	}
+	node = known[0]
 	for attempt := 0; ; attempt++ {
 		changed, err := p.request(node.Name).Tell(node)
 		if changed == nil || err != nil {
@@ -151,6 +159,15 @@ func (p *pass) tell(ctx context.Context, node *v1beta1.NodeImage) (*v1beta1.Node
 		}
 		node = fresh
 	}
+}
+
+// turns are for jobs that tell the same node at the same time: without them all but one would have to begin again.
+type turns [64]sync.Mutex
+
+func (t *turns) of(node string) *sync.Mutex {
+	h := fnv.New32a()
+	fmt.Fprint(h, node)
+	return &t[h.Sum32()%uint32(len(t))]
 }
 
 // isFinal says that the API server will not think better of it.

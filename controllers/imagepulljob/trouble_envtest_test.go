@@ -18,12 +18,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob"
 	"github.com/kruisekit/kruisekit/imagepull"
-	"github.com/kruisekit/kruisekit/test/cluster"
 )
-
-func clusterOptions() cluster.Options { return cluster.Options{} }
-
-func plain(c client.WithWatch) client.Client { return c }
 
 // A job that cannot run says why, once, and is left; the jobs beside it never notice, and mended it runs.
 func TestUnfit(t *testing.T) {
