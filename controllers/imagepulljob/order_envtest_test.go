@@ -67,13 +67,16 @@ func TestOrder(t *testing.T) {
 			for i := range 4 {
 				b.pod(fmt.Sprintf("web-%d", i), b.node(i+1), canary)
 			}
-			job := b.create("ahead", "web:2", func(j *v1beta1.ImagePullJob) {
+			// It begins when all pods are known.
+			job := b.create("ahead", "web:2", parallel(0), func(j *v1beta1.ImagePullJob) {
 				j.Spec.Selector, j.Spec.PodSelector = nil, &v1beta1.ImagePullJobPodSelector{LabelSelector: *selector}
 				if owner != nil {
 					kind := strings.TrimPrefix(fmt.Sprintf("%T", owner), "*v1beta1.")
 					j.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, v1beta1.GroupVersion.WithKind(kind))}
 				}
 			})
+			b.status(job, "4/0/0/0", "job is running, progress 0.0%")
+			b.change(job, parallel(1))
 			b.status(job, "4/0/4/0", "job has completed")
 			var want []string
 			for _, i := range test.want {
