@@ -122,10 +122,7 @@ func TestFaults(t *testing.T) {
 	}
 	for _, job := range jobs {
 		b.until(func() error {
-			if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil || len(job.Finalizers) > 0 {
-				return fmt.Errorf("%v, finalizers %q", err, job.Finalizers)
-			}
-			return nil
+			return b.unheld(job)
 		})
 	}
 	t.Logf("faults: %v", f.made)

@@ -17,7 +17,6 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -259,11 +258,23 @@ func (b *bench) status(job *v1beta1.ImagePullJob, counts, message string) {
 func (b *bench) gone(job *v1beta1.ImagePullJob) {
 	b.Helper()
 	b.until(func() error {
-		if err := b.client.Get(b.Context(), client.ObjectKeyFromObject(job), job); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("it is there: %v", err)
+		err := b.client.Get(b.Context(), client.ObjectKeyFromObject(job), job)
+		if err == nil {
+			return fmt.Errorf("it is there, held by %q", job.Finalizers)
 		}
-		return nil
+		return client.IgnoreNotFound(err)
 	})
+}
+
+// unheld says whether a job is there, and without a finalizer.
+func (b *bench) unheld(job *v1beta1.ImagePullJob) error {
+	if err := b.client.Get(b.Context(), client.ObjectKeyFromObject(job), job); err != nil {
+		return err
+	}
+	if len(job.Finalizers) > 0 {
+		return fmt.Errorf("finalizers %q", job.Finalizers)
+	}
+	return nil
 }
 
 // quiet waits until nothing more is asked of the API server, and gives all that was.

@@ -66,7 +66,7 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	}
 	if _, err := imagepull.Select(job, nil, nil); err != nil {
 		s.unfit = err
-		return s, nil
+		return s, nil //nolint:nilerr // the pass refuses the job
 	}
 	s.nodes, err = r.selected(ctx, s)
 	return s, err

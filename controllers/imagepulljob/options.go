@@ -26,7 +26,8 @@ type Options struct {
 	// [v1beta1.DefaultImagePullSecretNamespace]. The namespace need not exist before a job names a secret.
 	SecretNamespace string
 	// SecretPeriod is how often pull secrets of jobs under way are read again, to see that they were changed, or made.
-	// Each costs one read. Zero is ten seconds, less is never.
+	// Each costs one read. Zero is ten seconds; with less nobody looks, and each pass of
+	// a job reads its own.
 	SecretPeriod time.Duration
 	// WatchSecrets watches the metadata of all Secrets instead. Changes are then seen at once and nothing is read in vain,
 	// but the manager must be allowed to list and watch Secrets, which is to read all of the cluster's.

@@ -60,10 +60,10 @@ func workload[T any, P interface {
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("get %s %s: %w", owner.Kind, name.Name, err)
-	case malformed != nil || P(object).GetUID() != owner.UID:
-		return nil, nil
+	case malformed == nil && P(object).GetUID() == owner.UID:
+		return object, nil
 	}
-	return object, nil
+	return nil, nil
 }
 
 // asCloneSet is the order of a plan that may update all at once.
@@ -86,7 +86,8 @@ func asCloneSet(set *v1beta1.CloneSet, pods []*corev1.Pod, now time.Time) []*cor
 	}
 	// Those that are not updated now, because a hook holds them or an update is under way, are beyond being early.
 	return slices.SortedStableFunc(slices.Values(pods), func(a, b *corev1.Pod) int {
-		return cmp.Compare(uint(rank[a.Name]-1), uint(rank[b.Name]-1)) //nolint:gosec // no rank is the last
+		// What has no rank comes last.
+		return cmp.Compare(uint(rank[a.Name]-1), uint(rank[b.Name]-1))
 	})
 }
 

@@ -19,6 +19,7 @@ import (
 
 // Nodes pull in the order in which the workload that made the job updates its pods.
 func TestOrder(t *testing.T) {
+	t.Parallel()
 	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}}
 	template.Spec.Containers = []corev1.Container{{Name: "main", Image: "web:1"}}
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}

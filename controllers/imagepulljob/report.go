@@ -62,7 +62,7 @@ func (p *pass) writeStatus(ctx context.Context, status v1beta1.ImagePullJobStatu
 		}
 	}
 	err = p.patch(ctx, p.client.Status().Patch, map[string]any{"metadata": map[string]any{"uid": p.job.UID}, "status": after})
-	if err != nil {
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
 	p.job.Status = status
@@ -129,6 +129,11 @@ func (p *pass) untyped() *unstructured.Unstructured {
 func (p *pass) end(ctx context.Context) (ctrl.Result, error) {
 	if err := p.release(ctx, p.job); err != nil {
 		return ctrl.Result{}, err
+	}
+	if p.options.WatchSecrets { // the poll forgets by itself
+		for _, name := range p.job.Spec.PullSecrets {
+			p.sources.forget(types.NamespacedName{Namespace: p.job.Namespace, Name: name})
+		}
 	}
 	if p.isHeld() {
 		rest := slices.DeleteFunc(slices.Clone(p.job.Finalizers), func(f string) bool { return f == v1beta1.ImagePullJobFinalizerKey })

@@ -52,6 +52,7 @@ func (b *bench) copied(want ...string) []corev1.Secret {
 }
 
 func TestSecrets(t *testing.T) {
+	t.Parallel()
 	for name, o := range map[string]imagepulljob.Options{
 		"polled":  {SecretPeriod: 100 * time.Millisecond},
 		"watched": {WatchSecrets: true},
@@ -107,12 +108,7 @@ func testSecrets(t *testing.T, o imagepulljob.Options) {
 	}
 	b.copied()
 	b.gone(second)
-	b.until(func() error {
-		if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(first), first); err != nil || len(first.Finalizers) > 0 {
-			return fmt.Errorf("%v, finalizers %q", err, first.Finalizers)
-		}
-		return nil
-	})
+	b.until(func() error { return b.unheld(first) })
 }
 
 // Copies that somebody deletes are made again; a copy's cost is counted.

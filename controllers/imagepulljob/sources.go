@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,46 +20,57 @@ import (
 
 // sources remembers the pull secrets of jobs under way, as they were read last. Jobs that name the same secret share a read.
 type sources struct {
-	mu    sync.Mutex
-	known map[types.NamespacedName]reading
+	mu sync.Mutex
+	// known has nil for what does not exist.
+	known map[types.NamespacedName]*corev1.Secret
+	// forgotten counts what the watch has told of.
+	forgotten int
 }
 
-// reading is a secret, nil where there is none, and when that was so.
-type reading struct {
-	secret *corev1.Secret
-	at     time.Time
-}
-
-func (s *sources) recall(key types.NamespacedName) (reading, bool) {
+func (s *sources) recall(key types.NamespacedName) (secret *corev1.Secret, known bool, forgotten int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	known, ok := s.known[key]
-	return known, ok
+	secret, known = s.known[key]
+	return secret, known, s.forgotten
+}
+
+// learn notes what was read, unless the watch has told of something meanwhile: that may be what the read has missed.
+func (s *sources) learn(key types.NamespacedName, secret *corev1.Secret, forgotten int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.forgotten == forgotten {
+		s.put(key, secret)
+	}
 }
 
 // note says whether the secret is another than before.
-func (s *sources) note(key types.NamespacedName, now reading) (changed bool) {
+func (s *sources) note(key types.NamespacedName, secret *corev1.Secret) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, known := s.known[key]
+	s.put(key, secret)
+	return !known || !sameSecret(before, secret)
+}
+
+func (s *sources) put(key types.NamespacedName, secret *corev1.Secret) {
 	if s.known == nil {
-		s.known = map[types.NamespacedName]reading{}
+		s.known = map[types.NamespacedName]*corev1.Secret{}
 	}
-	s.known[key] = now
-	return !known || !sameSecret(before.secret, now.secret)
+	s.known[key] = secret
 }
 
 // keep forgets all but some.
 func (s *sources) keep(named map[types.NamespacedName][]reconcile.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.known, func(key types.NamespacedName, _ reading) bool { return named[key] == nil })
+	maps.DeleteFunc(s.known, func(key types.NamespacedName, _ *corev1.Secret) bool { return named[key] == nil })
 }
 
 func (s *sources) forget(key types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.known, key)
+	s.forgotten++
 }
 
 func sameSecret(a, b *corev1.Secret) bool {
@@ -70,35 +80,35 @@ func sameSecret(a, b *corev1.Secret) bool {
 	return a.Type == b.Type && maps.EqualFunc(a.Data, b.Data, bytes.Equal)
 }
 
-// source is a pull secret in the namespace of its job; nil where it does not exist. It is read once, and then again when the
-// watch has told of a change, or when the poll has not come by for a while.
+// source is a pull secret in the namespace of its job; nil where it does not exist. It is read once: that it has changed,
+// the poll or the watch finds out.
 func (r *Reconciler) source(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error) {
-	known, ok := r.sources.recall(key)
-	if ok && (r.options.WatchSecrets || r.options.SecretPeriod > 0 && r.options.Now().Sub(known.at) < 2*r.options.SecretPeriod) {
-		return known.secret, nil
+	if !r.options.WatchSecrets && r.options.SecretPeriod < 0 {
+		return r.read(ctx, key)
 	}
-	now, err := r.read(ctx, key)
-	if err != nil {
-		return nil, err
+	secret, known, forgotten := r.sources.recall(key)
+	if known {
+		return secret, nil
 	}
-	r.sources.note(key, now)
-	return now.secret, nil
+	secret, err := r.read(ctx, key)
+	if err == nil {
+		r.sources.learn(key, secret, forgotten)
+	}
+	return secret, err
 }
 
-// read keeps of a secret what its copies have.
-func (r *Reconciler) read(ctx context.Context, key types.NamespacedName) (reading, error) {
-	now := reading{at: r.options.Now()}
+// read keeps of a secret what its copies have; nil where it does not exist.
+func (r *Reconciler) read(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error) {
 	var secret corev1.Secret
 	switch err := r.options.Live.Get(ctx, key, &secret); {
 	case apierrors.IsNotFound(err):
-		return now, nil
+		return nil, nil
 	case err != nil:
-		return now, fmt.Errorf("get pull secret %s: %w", key, err)
+		return nil, fmt.Errorf("get pull secret %s: %w", key, err)
 	}
-	now.secret = &corev1.Secret{
+	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Type: secret.Type, Data: secret.Data,
-	}
-	return now, nil
+	}, nil
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -124,15 +134,15 @@ func (r *Reconciler) look(ctx context.Context, q queue) error {
 	}
 	r.sources.keep(named)
 	for key, requests := range named {
-		if _, known := r.sources.recall(key); !known {
+		if _, known, _ := r.sources.recall(key); !known {
 			continue
 		}
-		now, err := r.read(ctx, key)
+		secret, err := r.read(ctx, key)
 		if err != nil {
 			logged(ctx, err, "Pull secret not read")
 			continue
 		}
-		if r.sources.note(key, now) {
+		if r.sources.note(key, secret) {
 			for _, request := range requests {
 				q.Add(request)
 			}

@@ -19,6 +19,8 @@ import (
 const (
 	// rounds of telling in one pass. A node that has the image already makes room for the next one at once.
 	rounds = 32
+	// refusals that a pass bears before it leaves the rest for later: it may be that all refuse.
+	mostRefusals = 16
 	// attempts at one NodeImage that others write at the same time.
 	attempts = 5
 )
@@ -56,11 +58,13 @@ func (p *pass) tellNodes(ctx context.Context) error {
 			return err
 		}
 		next := slices.DeleteFunc(plan.Tell, func(name string) bool { return p.refused[name] })
-		if len(next) == 0 {
+		if len(next) == 0 || len(p.refused) > mostRefusals {
 			return refusals
 		}
 		refused, err := p.tellAll(ctx, next)
-		refusals = errors.Join(refusals, refused)
+		if refusals == nil {
+			refusals = refused
+		}
 		if err != nil {
 			return errors.Join(refusals, err)
 		}
@@ -76,7 +80,7 @@ type outcome struct {
 }
 
 // tellAll tells some nodes, and takes up what became of their NodeImages.
-func (p *pass) tellAll(ctx context.Context, names []string) (refusals, err error) {
+func (p *pass) tellAll(ctx context.Context, names []string) (refusal, err error) {
 	byName := make(map[string]*v1beta1.NodeImage, len(p.nodes))
 	for _, n := range p.nodes {
 		byName[n.Name] = n
@@ -99,15 +103,17 @@ func (p *pass) tellAll(ctx context.Context, names []string) (refusals, err error
 	return p.follow(outcomes), err
 }
 
-// follow replaces the nodes by what became of them. Those that refuse come last: the others are not to wait for them.
-func (p *pass) follow(outcomes map[string]outcome) (refusals error) {
+// follow replaces the nodes by what became of them. Those that refuse come last, for the others not to
+// wait for them, and one refusal stands for all.
+func (p *pass) follow(outcomes map[string]outcome) (refusal error) {
 	var nodes, last []*v1beta1.NodeImage
 	for _, n := range p.nodes {
 		switch o, met := outcomes[n.Name]; {
 		case met && o.refusal != nil:
 			p.refused[n.Name] = true
-			p.notes = append(p.notes, imagepull.Note{Code: noteRefused, Object: n.Name, Text: "the NodeImage takes no change: " + o.refusal.Error()})
-			refusals = errors.Join(refusals, o.refusal)
+			text := "the NodeImage takes no change: " + o.refusal.Error()
+			p.notes = append(p.notes, imagepull.Note{Code: noteRefused, Object: n.Name, Text: text})
+			refusal = o.refusal
 			last = append(last, n)
 		case met && o.node == nil: // it is gone
 		case met:
@@ -119,7 +125,7 @@ func (p *pass) follow(outcomes map[string]outcome) (refusals error) {
 		}
 	}
 	p.nodes = append(nodes, last...)
-	return refusals
+	return refusal
 }
 
 // tell writes what a node is asked for, and gives the NodeImage as it then is. After a conflict it is read anew, past the

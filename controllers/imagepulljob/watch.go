@@ -145,30 +145,26 @@ func (r *Reconciler) podEvents() handler.EventHandler {
 
 // pod wakes the jobs that a change of a pod is about. One of both is nil where there was none, or is none.
 func (w watcher) pod(ctx context.Context, before, after *corev1.Pod) {
-	was, is := before != nil && counts(before), after != nil && counts(after)
-	if !was && !is {
+	was, is := counts(before), counts(after)
+	some := after
+	switch {
+	case !was && !is:
 		return
-	}
-	moved := was && is && before.Spec.NodeName != after.Spec.NodeName
-	if was && is && !moved && apiequality.Semantic.DeepEqual(before.Labels, after.Labels) {
+	case was && is && before.Spec.NodeName == after.Spec.NodeName && apiequality.Semantic.DeepEqual(before.Labels, after.Labels):
 		return
+	case was:
+		some = before
 	}
-	namespace := ""
-	if was {
-		namespace = before.Namespace
-	} else {
-		namespace = after.Namespace
-	}
-	w.wake(ctx, keyOfPods(namespace), func(job *v1beta1.ImagePullJob) bool {
+	w.wake(ctx, keyOfPods(some.Namespace), func(job *v1beta1.ImagePullJob) bool {
 		s := &job.Spec.PodSelector.LabelSelector
 		picked, picks := was && matches(s, before.Labels), is && matches(s, after.Labels)
-		return picked != picks || picks && moved
+		return picked != picks || picks && before.Spec.NodeName != after.Spec.NodeName
 	})
 }
 
-// counts says whether a pod stands for its node: it has one, and has neither ended nor is it on its way out.
+// counts says whether a pod stands for its node: it is there and has one, and has neither ended nor is it on its way out.
 func counts(p *corev1.Pod) bool {
-	return p.Spec.NodeName != "" && p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
+	return p != nil && p.Spec.NodeName != "" && p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
 }
 
 // copyEvents: a copy that somebody else has changed, or has deleted, is for those who use it.
