@@ -20,7 +20,7 @@
 // to be released; other jobs get none.
 //
 // The reconciler is not to see all secrets of a cluster. It gets those that jobs name, and watches the namespace
-// of the copies alone. That a secret has changed, or has been made, it learns by reading it again: one read every ten seconds
+// of the copies alone, which it must be allowed to, or it does not start (config/pulljobs has the role). That a secret has changed, or has been made, it learns by reading it again: one read every ten seconds
 // for each secret that a job under way names, however many jobs do. Options.SecretPeriod changes that, and with
 // Options.WatchSecrets a watch of metadata takes its place, for those who let the manager list and watch Secrets anyway.
 //
