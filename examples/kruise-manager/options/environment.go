@@ -19,22 +19,22 @@ const (
 // variables are those of the reference that are read, or accepted.
 func variables() map[string]string {
 	return map[string]string{
-		"POD_NAMESPACE":      "own namespace (default kruise-system)",
-		"SERVICE_NAME":       "service of the webhooks (default kruise-webhook-service)",
-		"SECRET_NAME":        "secret with the certificate (default kruise-webhook-certs)",
-		"WEBHOOK_PORT":       "port of the webhooks (default 9876)",
-		"CERTS_RENEW_BEFORE": "when a certificate is renewed: a number of days d, months m or years y (default 180d, at most 2y)",
+		"POD_NAMESPACE":           "own namespace (default kruise-system)",
+		"SERVICE_NAME":            "service of the webhooks (default kruise-webhook-service)",
+		"SECRET_NAME":             "secret with the certificate (default kruise-webhook-certs)",
+		"WEBHOOK_PORT":            "port of the webhooks (default 9876)",
+		"KRUISE_DAEMON_CONFIG_NS": "namespace from which nodes read pull secrets (default kruise-daemon-config)",
+		"CERTS_RENEW_BEFORE":      "when a certificate is renewed: a number of days d, months m or years y (default 180d, at most 2y)",
 	}
 }
 
 // inertVariables are accepted and have no effect.
 func inertVariables() map[string]string {
 	return map[string]string{
-		"WEBHOOK_HOST":            "API servers reach webhooks through the service",
-		"WEBHOOK_CERT_DIR":        "certificates are in no file",
-		"WEBHOOK_CERT_WRITER":     "certificates are in no file",
-		"CUSTOM_RESOURCE_ENABLE":  "choose with --controllers",
-		"KRUISE_DAEMON_CONFIG_NS": "there is no such controller yet",
+		"WEBHOOK_HOST":           "API servers reach webhooks through the service",
+		"WEBHOOK_CERT_DIR":       "certificates are in no file",
+		"WEBHOOK_CERT_WRITER":    "certificates are in no file",
+		"CUSTOM_RESOURCE_ENABLE": "choose with --controllers",
 	}
 }
 
@@ -55,6 +55,7 @@ func (p *parser) environment(getenv func(string) string) {
 		port = 1 // said once
 	}
 	w.Port = port
+	p.options.PullSecretNamespace = getenv("KRUISE_DAEMON_CONFIG_NS")
 	w.RenewBefore = renewBefore
 	if v := getenv("CERTS_RENEW_BEFORE"); v != "" {
 		if d, ok := period(v); ok {

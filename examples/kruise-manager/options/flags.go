@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/kruisekit/kruisekit/controllers"
 )
 
@@ -38,7 +40,7 @@ func newParser() *parser {
 	p.flags.DurationVar(&o.NodeImageCreationDelay, "nodeimage-creation-delay", 30*time.Second, "how long a node has been ready before it gets its NodeImage")
 	p.flags.IntVar(&o.Verbosity, "v", 0, "how much to log: 4 is for operations, 5 and more for debugging")
 	p.flags.StringVar(&o.LogFormat, "logging-format", "text", "text or json")
-	p.flags.Func("default-ttlseconds-for-always-nodeimage", "0 to 2678400", p.checkTTL)
+	p.flags.Func("default-ttlseconds-for-always-nodeimage", "how long tags of pull jobs with an end stay on nodes, beyond what the job says: 0 to 2678400 seconds (default 300)", p.pullTTL)
 	p.election()
 	p.queues()
 	p.withoutEffect()
@@ -84,11 +86,12 @@ func (p *parser) queues() {
 	}
 }
 
-func (p *parser) checkTTL(v string) error {
-	if n, err := strconv.Atoi(v); err != nil || n < 0 || n > monthOfTTL {
+func (p *parser) pullTTL(v string) error {
+	n, err := strconv.ParseInt(v, 10, 32)
+	if err != nil || n < 0 || n > monthOfTTL {
 		return fmt.Errorf("want 0 to %d", monthOfTTL)
 	}
-	p.note("--default-ttlseconds-for-always-nodeimage has no effect: there is no such controller yet")
+	p.options.PullKeepSeconds = ptr.To(int32(n))
 	return nil
 }
 

@@ -1,0 +1,92 @@
+package imagepulljob
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+)
+
+// listing is a NodeImage with app:1 of jobs a and b, and app:2 of job c, that have been pulled.
+func listing(change func(*v1beta1.NodeImage)) *v1beta1.NodeImage {
+	of := func(jobs ...types.UID) (owners []corev1.ObjectReference) {
+		for _, uid := range jobs {
+			owners = append(owners, corev1.ObjectReference{UID: uid})
+		}
+		return owners
+	}
+	n := &v1beta1.NodeImage{}
+	n.Spec.Images = map[string]v1beta1.ImageSpec{"app": {Tags: []v1beta1.ImageTagSpec{
+		{Tag: "1", Version: 3, OwnerReferences: of("a", "b")}, {Tag: "2", OwnerReferences: of("c")},
+	}}}
+	n.Status.ImageStatuses = map[string]v1beta1.ImageStatus{"app": {Tags: []v1beta1.ImageTagStatus{
+		{Tag: "1", Version: 3, Phase: v1beta1.ImagePhaseSucceeded}, {Tag: "2", Phase: v1beta1.ImagePhaseFailed},
+	}}}
+	change(n)
+	return n
+}
+
+func TestChanged(t *testing.T) {
+	same := func(*v1beta1.NodeImage) {}
+	waiting := func(n *v1beta1.NodeImage) { n.Status = v1beta1.NodeImageStatus{} }
+	tag := func(at int, change func(*v1beta1.ImageTagSpec)) func(*v1beta1.NodeImage) {
+		return func(n *v1beta1.NodeImage) { change(&n.Spec.Images["app"].Tags[at]) }
+	}
+	status := func(at int, change func(*v1beta1.ImageTagStatus)) func(*v1beta1.NodeImage) {
+		return func(n *v1beta1.NodeImage) { change(&n.Status.ImageStatuses["app"].Tags[at]) }
+	}
+	cases := map[string]struct {
+		why           string
+		before, after func(*v1beta1.NodeImage)
+		want          []types.UID
+	}{
+		"nothing":           {"", same, same, nil},
+		"another image":     {"", same, func(n *v1beta1.NodeImage) { n.Spec.Images["other"] = v1beta1.ImageSpec{} }, nil},
+		"order of tags":     {"", same, func(n *v1beta1.NodeImage) { slices.Reverse(n.Spec.Images["app"].Tags) }, nil},
+		"both have ended":   {"all who asked", waiting, same, []types.UID{"a", "b", "c"}},
+		"one has ended":     {"the other tag is as it was", status(0, func(s *v1beta1.ImageTagStatus) { s.Phase = v1beta1.ImagePhasePulling }), same, []types.UID{"a", "b"}},
+		"one fails instead": {"", same, status(1, func(s *v1beta1.ImageTagStatus) { s.Phase = v1beta1.ImagePhaseSucceeded }), []types.UID{"c"}},
+		"it goes on": {
+			"progress is no result", status(1, func(s *v1beta1.ImageTagStatus) { s.Phase = v1beta1.ImagePhaseWaiting }),
+			status(1, func(s *v1beta1.ImageTagStatus) { s.Phase, s.Progress = v1beta1.ImagePhasePulling, 50 }), nil,
+		},
+		"a new round":      {"its result is of the last one", same, tag(0, func(t *v1beta1.ImageTagSpec) { t.Version++ }), []types.UID{"a", "b"}},
+		"another deadline": {"a job does not look at it", same, tag(0, func(t *v1beta1.ImageTagSpec) { t.PullPolicy = &v1beta1.ImageTagPullPolicy{} }), nil},
+		"an owner leaves":  {"only it has to ask again", same, tag(0, func(t *v1beta1.ImageTagSpec) { t.OwnerReferences = t.OwnerReferences[1:] }), []types.UID{"a"}},
+		"an owner comes": {"it came by itself, and waits", func(n *v1beta1.NodeImage) {
+			waiting(n)
+			tag(1, func(t *v1beta1.ImageTagSpec) { t.OwnerReferences = nil })(n)
+		}, waiting, nil},
+		"an owner comes to a result": {
+			"it may have come while nobody watched", tag(1, func(t *v1beta1.ImageTagSpec) { t.OwnerReferences = nil }), same, []types.UID{"c"},
+		},
+		"the tag leaves":   {"", same, func(n *v1beta1.NodeImage) { n.Spec.Images = nil }, []types.UID{"a", "b", "c"}},
+		"the tag is there": {"a watch may skip what was between", func(n *v1beta1.NodeImage) { n.Spec.Images = nil }, same, []types.UID{"a", "b", "c"}},
+		"a secret leaves": {"all tags of the image", same, func(n *v1beta1.NodeImage) {
+			image := n.Spec.Images["app"]
+			image.PullSecrets = []v1beta1.ReferenceObject{{Name: "x"}}
+			n.Spec.Images["app"] = image
+		}, []types.UID{"a", "b", "c"}},
+	}
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []types.UID
+			for ref, jobs := range changed(listing(test.before), listing(test.after)) {
+				if ref.Name != "app" {
+					t.Errorf("%s has changed", ref)
+				}
+				for uid := range jobs {
+					got = append(got, uid)
+				}
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", test.why, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,56 @@
+package imagepulljob
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/imagepull"
+)
+
+// Options of a Reconciler. The zero value behaves as the reference does by default.
+type Options struct {
+	// Live reads past the cache: pull secrets, and NodeImages that somebody else has just written. SetupWithManager takes
+	// the manager's API reader where it is nil.
+	Live client.Reader
+	// Recorder takes events. SetupWithManager takes the manager's where it is nil.
+	Recorder record.EventRecorder
+	// Now is the clock; nil for time.Now.
+	Now func() time.Time
+
+	// SecretNamespace is where nodes may read pull secrets, and where copies of them are kept. Empty is
+	// [v1beta1.DefaultImagePullSecretNamespace]. The namespace need not exist before a job names a secret.
+	SecretNamespace string
+	// SecretPeriod is how often pull secrets of jobs under way are read again, to see that they were changed, or made.
+	// Each costs one read. Zero is ten seconds; with less nobody looks, and each pass of
+	// a job reads its own.
+	SecretPeriod time.Duration
+	// WatchSecrets watches the metadata of all Secrets instead. Changes are then seen at once and nothing is read in vain,
+	// but the manager must be allowed to list and watch Secrets, which is to read all of the cluster's.
+	WatchSecrets bool
+	// KeepSeconds is added to the time that tags of jobs with an end stay on their nodes. Nil is 300.
+	KeepSeconds *int32
+	// Explain is told at each pass, after its writes, what waits, and why. The context is that of the pass, which it holds up
+	// as long as it takes. Nil is told nothing.
+	Explain func(ctx context.Context, job types.NamespacedName, notes []imagepull.Note)
+}
+
+// secretPeriod is within the seconds that users of pull secrets are used to wait.
+const secretPeriod = 10 * time.Second
+
+func (o Options) withDefaults() Options {
+	if o.Now == nil {
+		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
+	}
+	if o.SecretNamespace == "" {
+		o.SecretNamespace = v1beta1.DefaultImagePullSecretNamespace
+	}
+	if o.SecretPeriod == 0 {
+		o.SecretPeriod = secretPeriod
+	}
+	return o
+}

@@ -1,0 +1,169 @@
+package imagepulljob
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+)
+
+// indexed holds jobs as the cache does, by the reconciler's own index.
+type indexed struct {
+	client.Reader
+	jobs map[string][]unstructured.Unstructured
+}
+
+func (x indexed) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
+	into, ok := list.(*unstructured.UnstructuredList)
+	if !ok {
+		return fmt.Errorf("a list of %T", list)
+	}
+	for _, o := range options {
+		if fields, is := o.(client.MatchingFields); is {
+			into.Items = x.jobs[fields[jobField]]
+		}
+	}
+	return nil
+}
+
+// watching is a reconciler that has some jobs.
+func watching(t *testing.T, jobs ...*v1beta1.ImagePullJob) *Reconciler {
+	t.Helper()
+	r := &Reconciler{options: Options{}.withDefaults()}
+	x := indexed{jobs: map[string][]unstructured.Unstructured{}}
+	for _, job := range jobs {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(job)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw := unstructured.Unstructured{Object: content}
+		for _, key := range r.keysOf(&raw) {
+			x.jobs[key] = append(x.jobs[key], raw)
+		}
+	}
+	r.objects = x
+	return r
+}
+
+func jobNamed(name, image string) *v1beta1.ImagePullJob {
+	job := &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)}}
+	job.Spec.Image = image
+	return job
+}
+
+// woken gives the jobs that are in a queue, by name.
+func woken(t *testing.T, happen func(queue)) []string {
+	t.Helper()
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer q.ShutDown()
+	happen(q)
+	var names []string
+	for q.Len() > 0 {
+		request, _ := q.Get()
+		names = append(names, request.Name)
+		q.Done(request)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Two hundred jobs for a hundred repositories have their tags on each of a thousand nodes. When a tag's pull ends on all of
+// them, one job is woken a node; when a node's labels change, none.
+func TestWakesInProportion(t *testing.T) {
+	var jobs []*v1beta1.ImagePullJob
+	before := &v1beta1.NodeImage{}
+	before.Spec.Images = map[string]v1beta1.ImageSpec{}
+	before.Status.ImageStatuses = map[string]v1beta1.ImageStatus{}
+	for i := range 200 {
+		name, tag := fmt.Sprintf("app-%d", i/2), fmt.Sprint(i%2)
+		job := jobNamed(fmt.Sprintf("job-%03d", i), name+":"+tag)
+		jobs = append(jobs, job)
+		image, status := before.Spec.Images[name], before.Status.ImageStatuses[name]
+		image.Tags = append(image.Tags, v1beta1.ImageTagSpec{Tag: tag, OwnerReferences: []corev1.ObjectReference{{UID: job.UID}}})
+		status.Tags = append(status.Tags, v1beta1.ImageTagStatus{Tag: tag, Phase: v1beta1.ImagePhasePulling})
+		before.Spec.Images[name], before.Status.ImageStatuses[name] = image, status
+	}
+	handler := watching(t, jobs...).nodeEvents()
+	after := before.DeepCopy()
+	after.Status.ImageStatuses["app-7"].Tags[0].Phase = v1beta1.ImagePhaseSucceeded
+	labelled := before.DeepCopy()
+	labelled.Labels = map[string]string{"zone": "b"}
+	for i := range 1000 {
+		before.Name = fmt.Sprintf("node-%03d", i)
+		got := woken(t, func(q queue) { handler.Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, q) })
+		if !slices.Equal(got, []string{"job-014"}) {
+			t.Fatalf("%s has pulled app-7:0, which wakes %q", before.Name, got)
+		}
+		if got = woken(t, func(q queue) {
+			handler.Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: labelled}, q)
+		}); len(got) > 0 {
+			t.Fatalf("%s has another label, which wakes %q", before.Name, got)
+		}
+	}
+}
+
+func TestPodEvents(t *testing.T) {
+	web := jobNamed("web", "nginx")
+	web.Spec.PodSelector = &v1beta1.ImagePullJobPodSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}
+	elsewhere := web.DeepCopy()
+	elsewhere.Namespace, elsewhere.Name = "office", "elsewhere"
+	ended := web.DeepCopy()
+	ended.Name, ended.Status.CompletionTime = "ended", &metav1.Time{Time: time.Unix(1, 0)}
+	handler := watching(t, web, elsewhere, ended, jobNamed("all", "nginx")).podEvents()
+	pod := func(change func(*corev1.Pod)) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Labels: map[string]string{"app": "web"}}, Spec: corev1.PodSpec{NodeName: "n"}}
+		change(p)
+		return p
+	}
+	same := func(*corev1.Pod) {}
+	unbound := func(p *corev1.Pod) { p.Spec.NodeName = "" }
+	done := func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }
+	other := func(p *corev1.Pod) { p.Labels = map[string]string{"app": "other"} }
+	cases := map[string]struct {
+		before, after *corev1.Pod
+		want          []string
+	}{
+		"comes":              {nil, pod(same), []string{"web"}},
+		"comes, unbound":     {nil, pod(unbound), nil},
+		"comes, of others":   {nil, pod(other), nil},
+		"is bound":           {pod(unbound), pod(same), []string{"web"}},
+		"runs":               {pod(same), pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }), nil},
+		"ends":               {pod(same), pod(done), []string{"web"}},
+		"is to go":           {pod(same), pod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }), []string{"web"}},
+		"has another label":  {pod(same), pod(func(p *corev1.Pod) { p.Labels["x"] = "y" }), nil},
+		"is another's":       {pod(same), pod(other), []string{"web"}},
+		"goes":               {pod(same), nil, []string{"web"}},
+		"goes, having ended": {pod(done), nil, nil},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := woken(t, func(q queue) {
+				switch {
+				case c.before == nil:
+					handler.Create(t.Context(), event.CreateEvent{Object: c.after}, q)
+				case c.after == nil:
+					handler.Delete(t.Context(), event.DeleteEvent{Object: c.before}, q)
+				default:
+					handler.Update(t.Context(), event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}, q)
+				}
+			})
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("woken (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
