@@ -18,7 +18,7 @@ import (
 const monthOfTTL = 31 * 24 * 60 * 60
 
 func newParser() *parser {
-	p := &parser{flags: flag.NewFlagSet("kruise-manager", flag.ContinueOnError), noted: map[string]bool{}, inert: map[string]string{}}
+	p := &parser{flags: flag.NewFlagSet("kruise-manager", flag.ContinueOnError), noted: map[string]bool{}}
 	p.flags.SetOutput(io.Discard) // the caller says what is wrong
 	o := &p.options
 	p.flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "path of a kubeconfig, outside of a cluster")
@@ -35,8 +35,7 @@ func newParser() *parser {
 	p.flags.StringVar(&p.gates, "feature-gates", "", "list of Gate=true or Gate=false; AllAlpha and AllBeta are known")
 	p.flags.StringVar(&p.controllers, "controllers", "*", "controllers to run: * is all, x is one, -x leaves one out; one of "+known())
 	p.flags.BoolVar(&o.ExcludePreparingDelete, "cloneset-scaling-exclude-preparing-delete", false, "do not count pods that a hook holds before their deletion")
-	p.flags.IntVar(&o.Verbosity, "v", 0, "how much to log: 4 is for operations, 5 and more for debugging")
-	p.flags.StringVar(&o.LogFormat, "logging-format", "text", "text or json")
+	p.inert = o.Logs.Flags(p.flags)
 	p.flags.Func("default-ttlseconds-for-always-nodeimage", "0 to 2678400", p.checkTTL)
 	p.election()
 	p.queues()
@@ -93,18 +92,12 @@ func (p *parser) checkTTL(v string) error {
 
 // withoutEffect accepts what unchanged manifests may pass.
 func (p *parser) withoutEffect() {
-	const yet, log = "there is no such controller yet", "logs go to stderr"
+	const yet = "there is no such controller yet"
 	boolean := map[string]string{
 		"allow-privileged":             "pod templates are checked by the API server, with its own rules",
 		"disable-no-deepcopy":          "lists are never copied where nobody changes them",
 		"assign-bcj-pods-by-scheduler": yet,
 		"assign-pods-by-scheduler":     yet,
-		"logtostderr":                  log,
-		"alsologtostderr":              log,
-		"one_output":                   log,
-		"add_dir_header":               log,
-		"skip_headers":                 log,
-		"skip_log_headers":             log,
 	}
 	for name, why := range boolean {
 		p.inert[name] = why
@@ -115,11 +108,6 @@ func (p *parser) withoutEffect() {
 		"nodeimage-creation-delay":    yet,
 		"protection-log-path":         "refusals are in the audit log of the API server, and in metrics",
 		"ws-enabled-versioned-status": "neither has it in the reference",
-		"stderrthreshold":             log,
-		"vmodule":                     log,
-		"log_dir":                     log,
-		"log_file":                    log,
-		"log-flush-frequency":         log,
 	}
 	for name, why := range text {
 		p.inert[name] = why

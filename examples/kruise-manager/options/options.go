@@ -11,7 +11,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/kruisekit/kruisekit/examples/kruise-manager/gates"
+	"github.com/kruisekit/kruisekit/examples/reference/gates"
+	"github.com/kruisekit/kruisekit/examples/reference/logs"
 )
 
 // Options are all that the process is told.
@@ -38,8 +39,7 @@ type Options struct {
 	// ExcludePreparingDelete is about CloneSets.
 	ExcludePreparingDelete bool
 
-	Verbosity int
-	LogFormat string
+	Logs logs.Options
 
 	// Notes say what was asked for and has no effect, or follows from something else.
 	Notes []string
@@ -120,7 +120,7 @@ func (p *parser) settle() {
 }
 
 func (o *Options) validate() []error {
-	var all []error
+	all := []error{o.Logs.Validate()}
 	refuse := func(bad bool, format string, args ...any) {
 		if bad {
 			all = append(all, fmt.Errorf(format, args...))
@@ -136,8 +136,6 @@ func (o *Options) validate() []error {
 	refuse(o.Webhook.Port < 1 || o.Webhook.Port > 65535, "WEBHOOK_PORT=%d is no port", o.Webhook.Port)
 	refuse(r.BaseDelay <= 0 || r.MaxDelay < r.BaseDelay, "--rate-limiter-base-delay=%s must be more than 0 and at most --rate-limiter-max-delay=%s", r.BaseDelay, r.MaxDelay)
 	refuse(r.QPS <= 0 || r.BucketSize < 1, "--rate-limiter-qps and --rate-limiter-bucket-size must be more than 0")
-	refuse(o.Verbosity < 0, "-v must not be negative")
-	refuse(o.LogFormat != "text" && o.LogFormat != "json" && o.LogFormat != "", "--logging-format=%s: want text or json", o.LogFormat)
 	for name, n := range o.Workers {
 		refuse(n < 1, "--%s-workers=%d must be at least 1", name, n)
 	}

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
-	"github.com/kruisekit/kruisekit/examples/kruise-manager/gates"
+	"github.com/kruisekit/kruisekit/examples/reference/gates"
 	webhook "github.com/kruisekit/kruisekit/webhooks/cloneset"
 )
 

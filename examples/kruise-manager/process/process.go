@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/kruisekit/kruisekit/controllers"
-	"github.com/kruisekit/kruisekit/examples/kruise-manager/gates"
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
+	"github.com/kruisekit/kruisekit/examples/reference/gates"
 	"github.com/kruisekit/kruisekit/webhooks"
 	"github.com/kruisekit/kruisekit/webhooks/certificates"
 )
