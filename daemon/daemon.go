@@ -1,0 +1,152 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/kruisekit/kruisekit/daemon/cri"
+)
+
+// Node is what a daemon works on.
+type Node struct {
+	// Name of the node.
+	Name string
+	// Runtimes of the node. Images are pulled with the first.
+	Runtimes *cri.Runtimes
+}
+
+// Options of a daemon. The zero value is as the reference has it.
+type Options struct {
+	// Controller gives what controller-runtime asks of each part by its name; nil for the defaults. A rate limiter in it
+	// must be a new one each time.
+	Controller func(name string) controller.Options
+	// WithoutPods leaves out what needs the pods of the node: they are not watched then.
+	WithoutPods bool
+}
+
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=nodeimages,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=nodeimages/status,verbs=patch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=containerrecreaterequests,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=containerrecreaterequests/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups="",namespace=kruise-daemon-config,resources=secrets,verbs=get
+
+// list has all parts. To add one, add its options to Options and an entry here.
+func list() []part {
+	return nil
+}
+
+// part of the daemon in the list.
+type part struct {
+	name string
+	// object is of the kind that it watches, which must be installed.
+	object client.Object
+	// check is the name of the check that its objects are in the cache.
+	check string
+	// skip says why it is left out; nil for never, and empty for not.
+	skip func(n Node, o Options) string
+	make func(mgr ctrl.Manager, n Node, o Options) (reconciler, error)
+}
+
+type reconciler interface {
+	SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error
+}
+
+// AddToManager adds the parts whose kinds are installed. It must come before the manager starts.
+func AddToManager(ctx context.Context, mgr ctrl.Manager, n Node, o Options) error {
+	return add(ctx, mgr, target{n, o, list()})
+}
+
+// target is what parts are added for.
+type target struct {
+	Node
+	Options
+	all []part
+}
+
+func (t target) validate() error {
+	if t.Name == "" {
+		return errors.New("daemon: the name of the node is needed")
+	}
+	if t.Runtimes == nil || len(t.Runtimes.Found) == 0 {
+		return errors.New("daemon: a container runtime is needed")
+	}
+	return nil
+}
+
+func add(ctx context.Context, mgr ctrl.Manager, t target) error {
+	if err := t.validate(); err != nil {
+		return err
+	}
+	return t.each(mgr, func(p part, missing string) error {
+		if missing != "" {
+			log.FromContext(ctx).Info("Part left out", "part", p.name, "reason", missing)
+			return nil
+		}
+		r, err := p.make(mgr, t.Node, t.Options)
+		if err != nil {
+			return fmt.Errorf("add part %s: %w", p.name, err)
+		}
+		var c controller.Options
+		if t.Controller != nil {
+			c = t.Controller(p.name)
+		}
+		if err := r.SetupWithManager(ctx, mgr, c); err != nil {
+			return fmt.Errorf("add part %s: %w", p.name, err)
+		}
+		return nil
+	})
+}
+
+// each visits all parts, and says why one is left out.
+func (t target) each(mgr ctrl.Manager, visit func(p part, missing string) error) error {
+	for _, p := range t.all {
+		missing := ""
+		if p.skip != nil {
+			missing = p.skip(t.Node, t.Options)
+		}
+		if missing == "" {
+			kind, err := apiutil.GVKForObject(p.object, mgr.GetScheme())
+			if err != nil {
+				return fmt.Errorf("add part %s: %w", p.name, err)
+			}
+			_, err = mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+			if err != nil && !meta.IsNoMatchError(err) {
+				return fmt.Errorf("look up %s: %w", kind, err)
+			}
+			if err != nil {
+				missing = "its kind is not installed: " + kind.String()
+			}
+		}
+		if err := visit(p, missing); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withoutPods is for parts that need pods.
+func withoutPods(_ Node, o Options) string {
+	if o.WithoutPods {
+		return "pods are not watched"
+	}
+	return ""
+}
+
+// withoutRequests is for parts that get requests.
+func withoutRequests(n Node, _ Options) string {
+	if !isLabel(n.Name) {
+		return "requests cannot have the name of the node in a label"
+	}
+	return ""
+}
