@@ -35,6 +35,8 @@
 // # On the node
 //
 //   - [github.com/kruisekit/kruisekit/daemon/cri]: the container runtime of a node.
+//   - [github.com/kruisekit/kruisekit/daemon/imagepull]: images pulled ahead, as the node's NodeImage asks for them.
+//   - [github.com/kruisekit/kruisekit/daemon/credentials]: the registry credentials that a node is configured with.
 //
 // # Programs
 //
@@ -44,6 +46,7 @@
 // # Test grounds
 //
 //   - [github.com/kruisekit/kruisekit/test/cluster]: a real API server, simulated nodes or real nodes, for tests.
+//   - [github.com/kruisekit/kruisekit/test/containerd]: a real containerd without a cluster, and a registry that can be bad.
 //   - [github.com/kruisekit/kruisekit/test/standin]: pods that run where there is an API server alone.
 //   - [github.com/kruisekit/kruisekit/test/demo]: a rollout to look at, in a cluster that comes and goes with it.
 //

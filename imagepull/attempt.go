@@ -83,6 +83,9 @@ func (p Pull) asked(name string, image v1beta1.ImageSpec, t v1beta1.ImageTagSpec
 // Ended says whether the pull has succeeded or failed for good.
 func (p Pull) Ended() bool { return p.Status.CompletionTime != nil }
 
+// MaxAttempts is how many attempts the pull makes before it fails for good.
+func (p Pull) MaxAttempts() int64 { return p.limit() + 1 }
+
 // Next begins the pull where it has not begun, and says what to do. A pull past its deadline fails here.
 func (p Pull) Next(now time.Time) (Pull, Turn) {
 	if p.Ended() {

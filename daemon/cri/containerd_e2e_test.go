@@ -11,17 +11,20 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 	criv1 "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/kruisekit/kruisekit/daemon/cri"
 	"github.com/kruisekit/kruisekit/test/cluster/image"
 	"github.com/kruisekit/kruisekit/test/cluster/nodes"
+	"github.com/kruisekit/kruisekit/test/containerd"
 )
 
 // ground is a containerd, a registry with some images, and what is under test.
 type ground struct {
-	node     *node
-	registry *registry
+	node     *containerd.Node
+	registry *containerd.Registry
 	runtime  *cri.Runtime
 	images   map[string]image.Image
 	kubelet  criv1.RuntimeServiceClient
@@ -29,9 +32,9 @@ type ground struct {
 
 func newGround(t *testing.T) *ground {
 	t.Helper()
-	programs := nodePrograms(t)
-	g := &ground{registry: newRegistry(t), images: map[string]image.Image{}}
-	pusher, err := image.NewPusher(t.Context(), g.registry.url, nodes.Busybox)
+	programs := containerd.Programs(t)
+	g := &ground{registry: containerd.NewRegistry(t), images: map[string]image.Image{}}
+	pusher, err := image.NewPusher(t.Context(), g.registry.URL, nodes.Busybox)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,9 +55,9 @@ func newGround(t *testing.T) *ground {
 			t.Fatal(err)
 		}
 	}
-	g.node = startNode(t, programs, g.registry.url)
+	g.node = containerd.Start(t, programs, g.registry.URL)
 	// containerd makes its socket a little before it serves.
-	found, err := cri.Detect(t.Context(), cri.Search{Root: g.node.run()}, cri.Options{OpenTimeout: eventually})
+	found, err := cri.Detect(t.Context(), cri.Search{Root: g.node.Run()}, cri.Options{OpenTimeout: eventually})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,8 +66,19 @@ func newGround(t *testing.T) *ground {
 			t.Error(err)
 		}
 	})
-	g.runtime, g.kubelet = found.Default(), g.node.kubelet(t)
+	g.runtime, g.kubelet = found.Default(), kubeletOf(t, g.node)
 	return g
+}
+
+// kubeletOf a node does what the package has no call for.
+func kubeletOf(t *testing.T, n *containerd.Node) criv1.RuntimeServiceClient {
+	t.Helper()
+	conn, err := grpc.NewClient("unix://"+n.Socket(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return criv1.NewRuntimeServiceClient(conn)
 }
 
 func TestContainerd(t *testing.T) {
@@ -131,13 +145,13 @@ func (g *ground) pull(t *testing.T) {
 func (g *ground) credentials(t *testing.T) {
 	const private = "registry.test/private/app:v1"
 	for why, wrong := range map[string]cri.Credentials{
-		"none": {}, "wrong ones": {Username: registryUser, Password: "guess"},
+		"none": {}, "wrong ones": {Username: containerd.User, Password: "guess"},
 	} {
 		_, err := g.runtime.Pull(t.Context(), private, wrong, cri.SandboxConfig{})
 		t.Logf("%s: %v", why, err)
 		wantOnly(t, err, cri.ErrCredentials)
 	}
-	right := cri.Credentials{Username: registryUser, Password: registryPassword}
+	right := cri.Credentials{Username: containerd.User, Password: containerd.Password}
 	if _, err := g.runtime.Pull(t.Context(), private, right, cri.SandboxConfig{}); err != nil {
 		t.Error(err)
 	}
@@ -150,10 +164,10 @@ func (g *ground) cancel(t *testing.T) {
 		_, err := g.runtime.Pull(ctx, "registry.test/slow/app:v1", cri.Credentials{}, cri.SandboxConfig{})
 		failed <- err
 	}()
-	await(t, "containerd asks for a blob", g.registry.stalled)
+	await(t, "containerd asks for a blob", g.registry.Stalled)
 	cancel()
 	wantOnly(t, <-failed, nil)
-	await(t, "containerd gives it up", g.registry.left)
+	await(t, "containerd gives it up", g.registry.Left)
 }
 
 func (g *ground) events(t *testing.T) {
@@ -200,9 +214,9 @@ func (g *ground) events(t *testing.T) {
 func (g *ground) restart(t *testing.T) {
 	id, _ := g.newContainer(t, "survivor", "main")
 	before := awaitConnection(t, g.runtime, isUp)
-	g.node.stopContainerd(t)
+	g.node.StopContainerd(t)
 	awaitConnection(t, g.runtime, isDown)
-	g.node.startContainerd(t)
+	g.node.StartContainerd(t)
 	// It waits until the runtime is back, which may say then that it is not ready yet.
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

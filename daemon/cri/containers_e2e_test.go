@@ -22,7 +22,7 @@ func (g *ground) newContainer(t *testing.T, pod, name string, command ...string)
 		Metadata: &criv1.PodSandboxMetadata{Name: pod, Namespace: "default", Uid: pod + "-uid"},
 		Labels:   map[string]string{cri.LabelPodUID: pod + "-uid", cri.LabelPodName: pod, cri.LabelPodNamespace: "default"},
 		Linux: &criv1.LinuxPodSandboxConfig{
-			CgroupParent: "/" + g.node.cgroup, SecurityContext: &criv1.LinuxSandboxSecurityContext{NamespaceOptions: host},
+			CgroupParent: "/" + g.node.Cgroup, SecurityContext: &criv1.LinuxSandboxSecurityContext{NamespaceOptions: host},
 		},
 	}
 	made, err := g.kubelet.RunPodSandbox(t.Context(), &criv1.RunPodSandboxRequest{Config: config})

@@ -13,6 +13,7 @@ import (
 	"github.com/kruisekit/kruisekit/test/cluster/image"
 	"github.com/kruisekit/kruisekit/test/cluster/internal/flock"
 	"github.com/kruisekit/kruisekit/test/cluster/internal/launch"
+	"github.com/kruisekit/kruisekit/test/cluster/nodes"
 )
 
 // forTests is a file in the state of a cluster of real nodes that a test has started, and that tests stop again. One that
@@ -93,17 +94,7 @@ func stopUnused(ctx context.Context) error {
 // Push makes an image that all nodes can pull, and that no registry outside has. For Real alone.
 func (c *Cluster) Push(t testing.TB, s image.Spec) image.Image {
 	t.Helper()
-	if c.Level != Real {
-		t.Fatalf("nothing pulls images in a cluster of level %s", c.Level)
-	}
-	programs, err := binaries.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := launch.RealNodes(programs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := c.real(t)
 	pusher, err := config.Pusher(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -113,4 +104,20 @@ func (c *Cluster) Push(t testing.TB, s image.Spec) image.Image {
 		t.Fatalf("push %s: %v", s.Name, err)
 	}
 	return pushed
+}
+
+func (c *Cluster) real(t testing.TB) nodes.Config {
+	t.Helper()
+	if c.Level != Real {
+		t.Fatalf("a cluster of level %s has no real nodes", c.Level)
+	}
+	programs, err := binaries.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := launch.RealNodes(programs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config
 }

@@ -17,64 +17,84 @@ import (
 	"github.com/kruisekit/kruisekit/test/cluster/image"
 )
 
-// What docs/cloneset.md tells to type does what it says.
+// What docs/cloneset.md tells to type does what it says there.
 func (m *deployed) testSample(t *testing.T) {
 	for _, tag := range []string{"1.27", "1.28"} {
 		m.Push(t, image.Spec{Name: "nginx:" + tag, Files: map[string][]byte{"/usr/share/nginx/html/index.html": []byte(tag)}})
 	}
-	namespace := m.Namespace(t)
-	kubectl := func(args ...string) {
-		t.Helper()
-		if said, err := m.Kubectl(t.Context(), append(args, "-n", namespace)...); err != nil {
-			t.Fatalf("%v: %v\n%s", args, err, said)
-		}
+	s := sample{m, m.Namespace(t)}
+	// What comes of each change. A partition of 3 changes nothing by itself.
+	outcomes := []struct {
+		change, pods string
+		replaced     int
+	}{
+		{"apply", "map[nginx:1.27:5]", 5},
+		{"partition\":3", "map[nginx:1.27:5]", 0},
+		{"nginx:1.28", "map[nginx:1.27:3 nginx:1.28:2]", 0},
+		{"partition\":0", "map[nginx:1.28:5]", 0},
+		{"specified-delete", "map[nginx:1.28:5]", 1},
+		{"scale", "map[nginx:1.28:3]", 0},
 	}
-	// Pods by image, once the set has settled.
-	eventuallyRuns := func(want string) []string {
-		t.Helper()
-		var names []string
+	var before []string
+	for _, words := range typed(t, "../../docs/cloneset.md") {
+		line := strings.Join(words, " ")
+		if words[0] == "delete" {
+			break // with the namespace
+		}
+		if strings.Contains(line, "specified-delete") {
+			words[2] = before[0] // the document names one of its own
+		}
+		if said, err := m.Kubectl(t.Context(), append(words, "-n", s.namespace)...); err != nil {
+			t.Fatalf("kubectl %s: %v\n%s", line, err, said)
+		}
+		if len(outcomes) == 0 || !strings.Contains(line, outcomes[0].change) {
+			continue
+		}
+		o := outcomes[0]
+		outcomes = outcomes[1:]
 		eventually(t, func(ctx context.Context) error {
-			set, pods := &v1beta1.CloneSet{}, &corev1.PodList{}
-			if err := m.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "web"}, set); err != nil {
-				return err
+			now, err := s.run(ctx, o.pods)
+			if err != nil {
+				return fmt.Errorf("after kubectl %s: %w", line, err)
 			}
-			if err := m.Client.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels{"app": "web"}); err != nil {
-				return err
+			fresh := slices.DeleteFunc(slices.Clone(now), func(name string) bool { return slices.Contains(before, name) })
+			if len(fresh) != o.replaced {
+				return fmt.Errorf("after kubectl %s: pods %v, of which %v are new", line, now, fresh)
 			}
-			by := map[string]int{}
-			names = nil
-			for i := range pods.Items {
-				if ready(&pods.Items[i]) {
-					by[pods.Items[i].Spec.Containers[0].Image]++
-				}
-				names = append(names, pods.Items[i].Name)
-			}
-			slices.Sort(names)
-			if got := fmt.Sprint(by); got != want || set.Status.ObservedGeneration != set.Generation {
-				return fmt.Errorf("ready pods by image: %s, want %s; status %+v", got, want, set.Status)
-			}
+			before = now
 			return nil
 		})
-		return names
 	}
-	kubectl("apply", "-f", "../../config/samples/cloneset.yaml")
-	first := eventuallyRuns("map[nginx:1.27:5]")
-	kubectl("patch", "cloneset", "web", "--type=merge", "-p", `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":3}}}}`)
-	kubectl("patch", "cloneset", "web", "--type=json", "-p",
-		`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"nginx:1.28"}]`)
-	half := eventuallyRuns("map[nginx:1.27:3 nginx:1.28:2]")
-	kubectl("patch", "cloneset", "web", "--type=merge", "-p", `{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`)
-	all := eventuallyRuns("map[nginx:1.28:5]")
-	if !slices.Equal(first, half) || !slices.Equal(first, all) {
-		t.Errorf("pods %v became %v and %v", first, half, all)
+	if len(outcomes) > 0 {
+		t.Errorf("the document does not tell to %+v", outcomes)
 	}
-	kubectl("label", "pod", first[0], "apps.kruise.io/specified-delete=true")
-	eventually(t, func(context.Context) error {
-		if now := eventuallyRuns("map[nginx:1.28:5]"); slices.Contains(now, first[0]) {
-			return fmt.Errorf("%s is still there, of %s", first[0], strings.Join(now, " "))
+}
+
+type sample struct {
+	*deployed
+	namespace string
+}
+
+// run is the names of the set's pods, or an error while its ready pods by image are not those wanted.
+func (s sample) run(ctx context.Context, want string) ([]string, error) {
+	set, pods := &v1beta1.CloneSet{}, &corev1.PodList{}
+	if err := s.Client.Get(ctx, types.NamespacedName{Namespace: s.namespace, Name: "web"}, set); err != nil {
+		return nil, err
+	}
+	if err := s.Client.List(ctx, pods, client.InNamespace(s.namespace), client.MatchingLabels{"app": "web"}); err != nil {
+		return nil, err
+	}
+	by := map[string]int{}
+	names := make([]string, 0, len(pods.Items))
+	for i := range pods.Items {
+		if ready(&pods.Items[i]) {
+			by[pods.Items[i].Spec.Containers[0].Image]++
 		}
-		return nil
-	})
-	kubectl("scale", "cloneset", "web", "--replicas=3")
-	eventuallyRuns("map[nginx:1.28:3]")
+		names = append(names, pods.Items[i].Name)
+	}
+	slices.Sort(names)
+	if got := fmt.Sprint(by); got != want || set.Status.ObservedGeneration != set.Generation {
+		return nil, fmt.Errorf("ready pods by image: %s, want %s; status %+v", got, want, set.Status)
+	}
+	return names, nil
 }

@@ -52,12 +52,7 @@ func (c Config) startNode(ctx context.Context, p *plane.Plane, node int) error {
 	if err := c.Network.join(ctx, node, holder.PID); err != nil {
 		return err
 	}
-	containerd, err := c.runIn(holder.PID, program{node: node, name: "containerd", args: []string{"-c", own + "/containerd.toml"}})
-	if err != nil {
-		return err
-	}
-	version := enter(holder.PID, c.Programs["ctr"], "version")
-	if err := containerd.Ready(ctx, func(ctx context.Context) error { return executeAll(ctx, version) }); err != nil {
+	if err := c.StartRuntime(ctx, node); err != nil {
 		return err
 	}
 	_, err = c.runIn(holder.PID, program{node: node, name: "kubelet", args: []string{

@@ -27,3 +27,15 @@ func (c Config) Health(context.Context) error { return c.Check() }
 
 // Pusher has no registry here.
 func (c Config) Pusher(context.Context) (*image.Pusher, error) { return nil, c.Check() }
+
+// RuntimeSocket is nowhere here.
+func (Config) RuntimeSocket(int) string { return "" }
+
+// KillRuntime has none to kill here.
+func (c Config) KillRuntime(int) error { return c.Check() }
+
+// StartRuntime starts nothing here.
+func (c Config) StartRuntime(context.Context, int) error { return c.Check() }
+
+// Trust has nodes nowhere here.
+func (c Config) Trust(string) (func() error, error) { return nil, c.Check() }

@@ -1,6 +1,6 @@
-//go:build e2e && linux
+//go:build linux
 
-package cri_test
+package containerd
 
 import (
 	"errors"
@@ -16,19 +16,20 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-	criv1 "k8s.io/cri-api/pkg/apis/runtime/v1"
-
 	"github.com/kruisekit/kruisekit/test/cluster/binaries"
 	"github.com/kruisekit/kruisekit/test/cluster/nodes"
 )
 
-// node is a containerd of a test's own. It has a /run and a /var/lib of its own and processes of its own, all of which
+// eventually bounds what is to happen soon. It is long because the machine may be busy.
+const eventually = 30 * time.Second
+
+// Node is a containerd of a test's own. It has a /run and a /var/lib of its own and processes of its own, all of which
 // end with the test; it has no network, so its pods use that of the machine.
-type node struct {
+type Node struct {
+	// Cgroup is the parent for those of pods. It is removed at the end.
+	Cgroup string
+
 	dir        string
-	cgroup     string
 	programs   map[string]string
 	holder     *exec.Cmd
 	containerd *exec.Cmd
@@ -56,10 +57,10 @@ const nodeConfig = `version = 3
   path = "/var/lib/containerd/opt"
 `
 
-// nodePrograms skips the test where there can be no node.
-func nodePrograms(t *testing.T) map[string]string {
+// Programs of a node, by name. It skips the test where there can be no node.
+func Programs(t *testing.T) map[string]string {
 	t.Helper()
-	programs, err := findNodePrograms()
+	programs, err := findPrograms()
 	lacking := errors.Is(err, binaries.ErrMissing) || errors.Is(err, nodes.ErrUnavailable)
 	if lacking && os.Getenv("KRUISEKIT_REQUIRE_CLUSTER") != "1" {
 		t.Skip(err)
@@ -70,7 +71,7 @@ func nodePrograms(t *testing.T) map[string]string {
 	return programs
 }
 
-func findNodePrograms() (map[string]string, error) {
+func findPrograms() (map[string]string, error) {
 	cache, err := binaries.Open()
 	if err != nil {
 		return nil, err
@@ -86,15 +87,15 @@ func findNodePrograms() (map[string]string, error) {
 	return cache.Paths(binaries.Nodes)
 }
 
-// startNode starts a node that pulls all images from a registry.
-func startNode(t *testing.T, programs map[string]string, registryURL string) *node {
+// Start starts a node that pulls all images from a registry.
+func Start(t *testing.T, programs map[string]string, registryURL string) *Node {
 	t.Helper()
 	// Short, for sockets, and with nothing of the machine mounted over it in the node.
 	dir, err := os.MkdirTemp("", "cri-node-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &node{dir: dir, cgroup: "kruisekit-" + filepath.Base(dir), programs: programs}
+	n := &Node{dir: dir, Cgroup: "kruisekit-" + filepath.Base(dir), programs: programs}
 	t.Cleanup(func() { n.down(t) })
 	for path, content := range map[string]string{
 		"containerd.toml":                fmt.Sprintf(nodeConfig, filepath.Join(dir, "registries")),
@@ -108,7 +109,7 @@ func startNode(t *testing.T, programs map[string]string, registryURL string) *no
 			t.Fatal(err)
 		}
 	}
-	n.holder = exec.Command("/bin/sh", "-c", firstOfNode, "sh", dir, programs["pause"])
+	n.holder = exec.Command("/bin/sh", "-c", firstOfNode, "sh", dir, programs["pause"]) //nolint:noctx // it outlives the context of the test, for its cleanup
 	n.holder.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL,
 	}
@@ -117,12 +118,12 @@ func startNode(t *testing.T, programs map[string]string, registryURL string) *no
 		t.Fatal(err)
 	}
 	n.await(t, filepath.Join(dir, "ready"))
-	n.startContainerd(t)
+	n.StartContainerd(t)
 	return n
 }
 
 // await waits until there is a file.
-func (*node) await(t *testing.T, path string) {
+func (*Node) await(t *testing.T, path string) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -140,18 +141,22 @@ func (*node) await(t *testing.T, path string) {
 	}
 }
 
-func (n *node) run() string    { return filepath.Join(n.dir, "run") }
-func (n *node) socket() string { return filepath.Join(n.run(), "containerd", "containerd.sock") }
+// Run is the node's /run.
+func (n *Node) Run() string { return filepath.Join(n.dir, "run") }
 
-func (n *node) startContainerd(t *testing.T) {
+// Socket is where containerd listens, as soon as it is there.
+func (n *Node) Socket() string { return filepath.Join(n.Run(), "containerd", "containerd.sock") }
+
+// StartContainerd starts it again.
+func (n *Node) StartContainerd(t *testing.T) {
 	t.Helper()
 	log, err := os.OpenFile(filepath.Join(n.dir, "containerd.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = log.Close() }()
-	n.containerd = exec.Command("nsenter", "--target", strconv.Itoa(n.holder.Process.Pid), "--mount", "--pid", "--",
-		"setpriv", "--pdeathsig", "KILL", "--", n.programs["containerd"], "-c", filepath.Join(n.dir, "containerd.toml"))
+	n.containerd = exec.Command("nsenter", //nolint:noctx // as above
+		"--target", strconv.Itoa(n.holder.Process.Pid), "--mount", "--pid", "--", "setpriv", "--pdeathsig", "KILL", "--", n.programs["containerd"], "-c", filepath.Join(n.dir, "containerd.toml"))
 	n.containerd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	n.containerd.Stdout, n.containerd.Stderr = log, log
 	path := []string{filepath.Dir(n.programs["containerd"]), filepath.Dir(n.programs["runc"]), os.Getenv("PATH")}
@@ -159,23 +164,23 @@ func (n *node) startContainerd(t *testing.T) {
 	if err := n.containerd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	n.await(t, n.socket())
+	n.await(t, n.Socket())
 }
 
-// stopContainerd kills it. Containers go on.
-func (n *node) stopContainerd(t *testing.T) {
+// StopContainerd kills it. Containers go on.
+func (n *Node) StopContainerd(t *testing.T) {
 	t.Helper()
 	if err := n.containerd.Process.Kill(); err != nil {
 		t.Error(err)
 	}
 	_ = n.containerd.Wait()
-	if err := os.Remove(n.socket()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(n.Socket()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 }
 
 // down ends all processes of the node with its first, and its mounts with them.
-func (n *node) down(t *testing.T) {
+func (n *Node) down(t *testing.T) {
 	t.Helper()
 	if t.Failed() {
 		if log, err := os.ReadFile(filepath.Join(n.dir, "containerd.log")); err == nil {
@@ -183,7 +188,7 @@ func (n *node) down(t *testing.T) {
 		}
 	}
 	if n.containerd != nil && n.containerd.Process != nil {
-		n.stopContainerd(t)
+		n.StopContainerd(t)
 	}
 	if n.holder != nil && n.holder.Process != nil {
 		_ = n.holder.Process.Kill()
@@ -196,11 +201,11 @@ func (n *node) down(t *testing.T) {
 }
 
 // removeCgroups removes the node's cgroups, which are empty, from the deepest up.
-func (n *node) removeCgroups(t *testing.T) {
+func (n *Node) removeCgroups(t *testing.T) {
 	t.Helper()
 	var roots []string
 	for _, pattern := range []string{"/sys/fs/cgroup/", "/sys/fs/cgroup/*/"} {
-		found, err := filepath.Glob(pattern + n.cgroup)
+		found, err := filepath.Glob(pattern + n.Cgroup)
 		if err != nil {
 			t.Error(err)
 		}
@@ -220,15 +225,4 @@ func (n *node) removeCgroups(t *testing.T) {
 			}
 		}
 	}
-}
-
-// kubelet does what the package has no call for.
-func (n *node) kubelet(t *testing.T) criv1.RuntimeServiceClient {
-	t.Helper()
-	conn, err := grpc.NewClient("unix://"+n.socket(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return criv1.NewRuntimeServiceClient(conn)
 }

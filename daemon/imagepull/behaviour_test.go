@@ -1,0 +1,346 @@
+package imagepull
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/daemon/cri"
+)
+
+// A runtime that restarts in the middle of a pull costs no attempt, and the pull goes on as soon as it is back.
+func TestRuntimeRestarts(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.images.pull = func(ctx context.Context, c call) (string, error) {
+			if c.reference == "nginx:1" && c.number == 1 {
+				_, _ = takes(10*time.Second)(ctx, c)
+				w.images.connect(false)
+				return "", fmt.Errorf("pull image: %w", cri.ErrUnavailable)
+			}
+			return "sha256:1", nil
+		}
+		w.begin()
+		w.spec(asks("nginx:1", 0, limited(0)))
+		w.wait(time.Hour)
+		w.wants("nginx:1 v0 Pulling")
+		if n := len(w.images.pulled()); n != 1 {
+			t.Errorf("%d attempts while the runtime is away", n)
+		}
+		w.spec(asks("redis:1", 0))
+		w.wants("nginx:1 v0 Pulling, redis:1 v0 Waiting")
+		w.images.connect(true)
+		w.settle()
+		w.wait(2 * time.Second)
+		w.wants("nginx:1 v0 Succeeded, redis:1 v0 Succeeded")
+	})
+}
+
+// One that is there and does not answer is left in peace for longer and longer.
+func TestRuntimeDoesNotAnswer(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.images.find = func(string) (cri.Image, error) { return cri.Image{}, cri.ErrUnavailable }
+		w.begin()
+		w.spec(asks("nginx:1", 0, ifNotPresent, limited(0), before(600)))
+		w.wait(599 * time.Second)
+		w.wants("nginx:1 v0 Pulling")
+		if asked, _ := w.images.asked(); asked < 15 || asked > 30 {
+			t.Errorf("asked %d times in ten minutes", asked)
+		}
+		if s := w.tag("nginx:1"); !strings.Contains(s.Message, cri.ErrUnavailable.Error()) {
+			t.Errorf("status %+v", s)
+		}
+		w.wait(time.Second)
+		w.wants("nginx:1 v0 Failed")
+	})
+}
+
+// A pause ends when the runtime comes back.
+func TestRuntimeComesBackDuringAPause(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.images.pull = fails(cri.ErrUnavailable)
+		w.begin()
+		w.spec(asks("nginx:1", 0))
+		w.wait(302 * time.Second) // a second after the last attempt
+		before := len(w.images.pulled())
+		w.images.mu.Lock()
+		w.images.pull = nil
+		w.images.mu.Unlock()
+		w.wait(2 * time.Second)
+		if n := len(w.images.pulled()); n != before {
+			t.Fatalf("%d attempts in a pause", n-before)
+		}
+		w.images.connect(false)
+		w.settle()
+		w.images.connect(true)
+		w.settle()
+		w.wait(2 * time.Second)
+		w.wants("nginx:1 v0 Succeeded")
+	})
+}
+
+// What a user mends between two attempts counts for the second.
+func TestSecretComesLater(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.store.keep(dockerConfig("a", "docker.io", "hub"))
+		w.images.pull = opens("hub")
+		w.begin()
+		w.spec(asks("nginx:1", 0))
+		w.spec(logsInWith("nginx", "a"))
+		w.wait(time.Minute)
+		w.wants("nginx:1 v0 Succeeded")
+	})
+}
+
+// One slow registry with many images leaves a place to others, and who has waited does not go last.
+func TestRegistriesAreFair(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.options.MaxPulls = 3
+		w.images.pull = func(ctx context.Context, c call) (string, error) {
+			if strings.HasPrefix(c.reference, "slow.io/") {
+				return takes(time.Hour)(ctx, c)
+			}
+			return takes(time.Second)(ctx, c)
+		}
+		w.begin()
+		var all []func(*v1beta1.NodeImage)
+		for i := range 20 {
+			all = append(all, asks(fmt.Sprintf("slow.io/app:%d", i), 0, within(7200)))
+		}
+		w.spec(all...)
+		if _, now := w.images.asked(); now != 2 {
+			t.Errorf("%d pulls of the slow registry", now)
+		}
+		w.spec(asks("nginx:1", 0), asks("nginx:2", 0), asks("quay.io/x:1", 0))
+		w.wait(20 * time.Second)
+		for _, image := range []string{"nginx:1", "nginx:2", "quay.io/x:1"} {
+			if s := w.tag(image); s.Phase != v1beta1.ImagePhaseSucceeded {
+				t.Errorf("%s: %+v", image, s)
+			}
+		}
+		// Those that wait for the one place get it in the order in which they came.
+		if diff := cmp.Diff([]string{"nginx:1", "nginx:2", "quay.io/x:1"}, w.images.pulled()[2:]); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestTurns(t *testing.T) {
+	for why, test := range map[string]struct {
+		limits Options
+		ready  string // registries, in the order of their places
+		busy   map[string]int
+		want   int
+	}{
+		"nobody waits":               {Options{}, "", nil, -1},
+		"who came first":             {Options{}, "a b", nil, 0},
+		"the least busy":             {Options{}, "a b", map[string]int{"a": 1}, 1},
+		"all places are taken":       {Options{}, "a", map[string]int{"b": 3, "c": 2}, -1},
+		"one registry has its share": {Options{}, "a", map[string]int{"a": 4}, -1},
+		"another has not":            {Options{}, "a b a", map[string]int{"a": 4}, 1},
+		"two places are for anybody": {Options{MaxPulls: 2}, "a", map[string]int{"a": 1}, 0},
+		"one place":                  {Options{MaxPulls: 1}, "a", map[string]int{"a": 1}, -1},
+		"no limit":                   {Options{MaxPulls: -1}, "a", map[string]int{"a": 1000}, 0},
+		"a share as told":            {Options{MaxPerRegistry: 1}, "a", map[string]int{"a": 1}, -1},
+		"a share above the limit":    {Options{MaxPulls: 2, MaxPerRegistry: 9}, "a", map[string]int{"a": 2}, -1},
+	} {
+		var ready []*job
+		for i, registry := range strings.Fields(test.ready) {
+			ready = append(ready, &job{registry: registry, place: int64(i)})
+		}
+		if got := newTurns(test.limits.withDefaults()).next(ready, test.busy); got != test.want {
+			t.Errorf("%s: %d, want %d", why, got, test.want)
+		}
+	}
+}
+
+// A call that does not end when it is cancelled keeps its place: the limit is that of the runtime.
+func TestCancelledPullsCount(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.options.MaxPulls = 1
+		w.images.pull = func(ctx context.Context, c call) (string, error) {
+			if c.reference == "nginx:1" {
+				ctx = context.WithoutCancel(ctx)
+			}
+			return takes(time.Minute)(ctx, c)
+		}
+		w.begin()
+		w.spec(asks("nginx:1", 0))
+		w.spec(leaves("nginx"), asks("redis:1", 0))
+		w.wait(59 * time.Second)
+		w.wants("redis:1 v0 Waiting")
+		w.wait(time.Second)
+		w.wants("redis:1 v0 Pulling")
+		w.wait(time.Minute)
+		if w.images.most != 1 {
+			t.Errorf("%d at the same time", w.images.most)
+		}
+	})
+}
+
+// A process that ends cancels what is under way, and writes what has ended.
+func TestEnd(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.images.pull = func(ctx context.Context, c call) (string, error) {
+			if c.reference == "slow:1" {
+				return takes(time.Hour)(ctx, c)
+			}
+			return takes(time.Second)(ctx, c)
+		}
+		w.options.MaxPulls = -1
+		w.begin()
+		for i := range 8 { // more writes than may be at once
+			w.spec(asks(fmt.Sprintf("nginx:%d", i), 0))
+		}
+		w.spec(asks("slow:1", 0, limited(0)))
+		w.wait(1500 * time.Millisecond)
+		if s := w.store.stored().Status; s.Succeeded == 8 {
+			t.Fatal("all is written before the end, so that nothing is tested")
+		}
+		w.end()
+		if s := w.store.stored().Status; s.Succeeded != 8 || w.tag("slow:1").Phase == v1beta1.ImagePhaseFailed {
+			t.Errorf("status %+v", s)
+		}
+		if n := len(w.events.take()); n != 8 {
+			t.Errorf("%d events", n)
+		}
+		if _, now := w.images.asked(); now != 0 {
+			t.Errorf("%d pulls go on", now)
+		}
+	})
+}
+
+// A NodeImage that is deleted takes its pulls with it; another one of the name begins anew.
+func TestNodeImageIsDeleted(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.images.pull = takes(time.Minute)
+		w.begin()
+		w.spec(asks("nginx:1", 0))
+		w.store.change(func(n *v1beta1.NodeImage) { n.DeletionTimestamp = ptr.To(metav1.Now()) })
+		w.settle()
+		if _, now := w.images.asked(); now != 0 {
+			t.Errorf("%d pulls go on", now)
+		}
+		w.store.change(func(n *v1beta1.NodeImage) {
+			n.DeletionTimestamp, n.UID, n.Status = nil, "u2", v1beta1.NodeImageStatus{}
+		})
+		w.wait(2 * time.Minute)
+		w.wants("nginx:1 v0 Succeeded")
+	})
+}
+
+// A tag that leaves and comes back is pulled again, also at the version that it had.
+func TestTagComesBack(t *testing.T) {
+	inWorld(t, func(w *world) {
+		r := w.begin()
+		w.spec(asks("nginx:1", 0))
+		w.wait(10 * time.Second)
+		// Its end must not be remembered, not even until the next pass.
+		w.store.set(func() { w.store.notify = func() {} })
+		w.spec(leaves("nginx"))
+		r.bell.ring(0)
+		w.settle()
+		w.wants("")
+		if n := len(r.jobs); n != 0 {
+			t.Errorf("%d pulls are remembered", n)
+		}
+		w.store.watch(func() { r.bell.ring(0) })
+		w.spec(asks("nginx:1", 0))
+		w.wait(10 * time.Second)
+		w.wants("nginx:1 v0 Succeeded")
+		if n := len(w.images.pulled()); n != 2 {
+			t.Errorf("%d pulls", n)
+		}
+	})
+}
+
+func TestMetrics(t *testing.T) {
+	inWorld(t, func(w *world) {
+		registry := prometheus.NewPedanticRegistry()
+		w.options.Registerer = registry
+		w.images.present["there:1"] = cri.Image{ID: "sha256:1", Tags: []string{"there:1"}}
+		w.images.pull = func(ctx context.Context, c call) (string, error) {
+			switch c.reference {
+			case "broken:1":
+				return "", errRegistry
+			case "closed:1":
+				return "", cri.ErrCredentials
+			case "absent:1":
+				return "", cri.ErrNotFound
+			}
+			return takes(3*time.Second)(ctx, c)
+		}
+		w.begin()
+		w.spec(asks("nginx:1", 0), asks("there:1", 0, ifNotPresent), asks("broken:1", 0, limited(1)), asks("closed:1", 0, limited(0)),
+			asks("absent:1", 0, limited(0)), asks("late:1", 0, limited(0), within(2)))
+		w.wait(time.Minute)
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				line := strings.TrimPrefix(f.GetName(), "kruise_daemon_image_")
+				for _, l := range m.GetLabel() {
+					line += " " + l.GetValue()
+				}
+				switch {
+				case m.Histogram != nil:
+					line += fmt.Sprintf(" %d in %vs", m.Histogram.GetSampleCount(), m.Histogram.GetSampleSum())
+				case m.Gauge != nil:
+					line += fmt.Sprint(" ", m.Gauge.GetValue())
+				default:
+					line += fmt.Sprint(" ", m.Counter.GetValue())
+				}
+				got = append(got, line)
+			}
+		}
+		want := []string{
+			"pull_attempts_total failed 2", "pull_attempts_total not_found 1", "pull_attempts_total present 1", "pull_attempts_total pulled 1",
+			"pull_attempts_total refused 1", "pull_attempts_total timeout 1", "pull_duration_seconds 1 in 3s",
+			"pulls_running 0", "pulls_total Failed 4", "pulls_total Succeeded 2", "pulls_waiting 0",
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+		if _, err := New(w.store.client(), "n1", w.images, w.options); err == nil {
+			t.Error("the metrics are registered twice")
+		}
+	})
+}
+
+func TestNew(t *testing.T) {
+	c := newStore().client()
+	for why, try := range map[string]func() (*Reconciler, error){
+		"no client":  func() (*Reconciler, error) { return New(nil, "n1", newImages(), Options{}) },
+		"no node":    func() (*Reconciler, error) { return New(c, "", newImages(), Options{}) },
+		"no runtime": func() (*Reconciler, error) { return New(c, "n1", nil, Options{}) },
+	} {
+		if _, err := try(); err == nil {
+			t.Errorf("%s: no error", why)
+		}
+	}
+}
+
+func TestMessages(t *testing.T) {
+	if got := messageOf(errors.Join(errRegistry, cri.ErrNotFound, errRegistry)); got != errRegistry.Error()+"; not found" {
+		t.Errorf("%q", got)
+	}
+	if got := cut(strings.Repeat("ä", maxMessage)); got != strings.Repeat("ä", maxMessage/2) {
+		t.Errorf("%d bytes, ending in %q", len(got), got[len(got)-3:])
+	}
+	for id, want := range map[string]string{"sha256:1": "sha256:1", "docker.io/library/nginx@sha256:1": "sha256:1", "": ""} {
+		if got := idOf(id); got != want {
+			t.Errorf("%q is %q", id, got)
+		}
+	}
+}

@@ -1,0 +1,217 @@
+package imagepull
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/daemon/cri"
+	"github.com/kruisekit/kruisekit/imagepull"
+)
+
+func updateOf(old, now *v1beta1.NodeImage) event.UpdateEvent {
+	return event.UpdateEvent{ObjectOld: old, ObjectNew: now}
+}
+
+// dockerConfig is a secret with users for registries; the password is the user's name in capitals.
+func dockerConfig(name string, users ...string) *corev1.Secret {
+	auths := map[string]map[string]string{}
+	for i := 0; i < len(users); i += 2 {
+		auths[users[i]] = map[string]string{"username": users[i+1], "password": strings.ToUpper(users[i+1])}
+	}
+	data, err := json.Marshal(map[string]any{"auths": auths})
+	if err != nil {
+		panic(err)
+	}
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "config", Name: name}, Type: corev1.SecretTypeDockerConfigJson,
+		Data: map[string][]byte{corev1.DockerConfigJsonKey: data},
+	}
+}
+
+func (s *store) keep(secrets ...*corev1.Secret) {
+	s.set(func() {
+		for _, secret := range secrets {
+			s.secrets[secret.Namespace+"/"+secret.Name] = secret
+		}
+	})
+}
+
+// opens is a registry that lets some users in.
+func opens(users ...string) func(context.Context, call) (string, error) {
+	return func(_ context.Context, c call) (string, error) {
+		if slices.Contains(users, c.login.Username) {
+			return "sha256:1", nil
+		}
+		return "", fmt.Errorf("pull image %q: %w: 401", c.reference, cri.ErrCredentials)
+	}
+}
+
+func (i *images) users() []string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	var all []string
+	for _, c := range i.calls {
+		all = append(all, c.login.Username)
+	}
+	return all
+}
+
+// nodeKeyring has the credentials of the node.
+type nodeKeyring struct {
+	mu      sync.Mutex
+	found   []imagepull.Credential
+	err     error
+	asked   []string
+	dropped int
+}
+
+func (k *nodeKeyring) Lookup(_ context.Context, repository string) ([]imagepull.Credential, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.asked = append(k.asked, repository)
+	return k.found, k.err
+}
+
+func (k *nodeKeyring) Forget(string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.dropped++
+}
+
+// Cases 14, 15 and 26: who the registry is told to be asked by, in order. Empty is nobody.
+func TestCredentials(t *testing.T) {
+	broken := dockerConfig("broken")
+	broken.Data[corev1.DockerConfigJsonKey] = []byte(`{"auths":{"docker.io":{"auth":"?"}}}`)
+	opaque := dockerConfig("opaque", "docker.io", "opaque")
+	opaque.Type = corev1.SecretTypeOpaque
+	wrapped := dockerConfig("wrapped", "docker.io", "wrapped")
+	wrapped.Type, wrapped.Data = corev1.SecretTypeDockercfg, map[string][]byte{corev1.DockerConfigKey: wrapped.Data[corev1.DockerConfigJsonKey]}
+	node := []imagepull.Credential{{Username: "node", Password: "NODE"}}
+	for why, test := range map[string]struct {
+		image   string
+		secrets []*corev1.Secret
+		node    *nodeKeyring
+		opens   []string
+		options func(*Options)
+		want    []string
+		fails   string
+	}{
+		"nobody":                           {image: "nginx", opens: []string{""}, want: []string{""}},
+		"the hub's":                        {image: "nginx", secrets: list(dockerConfig("a", "https://index.docker.io/v1/", "hub")), opens: []string{"hub"}, want: []string{"hub"}},
+		"the repository's":                 {image: "nginx", secrets: list(dockerConfig("a", "docker.io/library/nginx", "repo")), opens: []string{"repo"}, want: []string{"repo"}},
+		"another repository's":             {image: "registry.private.com/app/x", secrets: list(dockerConfig("a", "registry.private.com/nginx", "other")), opens: []string{""}, want: []string{""}},
+		"an opaque secret says nothing":    {image: "nginx", secrets: list(opaque), opens: []string{""}, want: []string{""}},
+		"a wrapped secret says nothing":    {image: "nginx", secrets: list(wrapped), opens: []string{""}, want: []string{""}},
+		"a secret that is missing":         {image: "nginx", secrets: list(nil, dockerConfig("a", "docker.io", "hub")), opens: []string{"hub"}, want: []string{"hub"}},
+		"the first is refused":             {image: "nginx", secrets: list(dockerConfig("a", "docker.io/library", "old"), dockerConfig("b", "docker.io", "new")), opens: []string{"new"}, want: []string{"old", "new"}},
+		"all are refused":                  {image: "nginx", secrets: list(dockerConfig("a", "docker.io/library", "old"), dockerConfig("b", "docker.io", "new")), want: []string{"old", "new"}, fails: "registry refused the credentials: 401"},
+		"all are refused, but anonymous":   {image: "nginx", secrets: list(dockerConfig("a", "docker.io", "old")), opens: []string{""}, options: func(o *Options) { o.AnonymousAfterRefusal = true }, want: []string{"old", ""}},
+		"nonsense":                         {image: "nginx", secrets: list(broken), opens: []string{""}, fails: "secret config/s0"},
+		"the node's":                       {image: "nginx", node: &nodeKeyring{found: node}, opens: []string{"node"}, want: []string{"node"}},
+		"the node's after the secrets":     {image: "nginx", secrets: list(dockerConfig("a", "docker.io", "hub")), node: &nodeKeyring{found: node}, opens: []string{"node"}, want: []string{"hub", "node"}},
+		"a node that fails in part":        {image: "nginx", node: &nodeKeyring{found: node, err: errRegistry}, opens: []string{"node"}, want: []string{"node"}},
+		"a node that fails":                {image: "nginx", node: &nodeKeyring{err: errRegistry}, opens: []string{""}, want: []string{""}},
+		"the same twice is tried but once": {image: "nginx", secrets: list(dockerConfig("a", "docker.io", "node")), node: &nodeKeyring{found: node}, want: []string{"node"}, fails: "401"},
+	} {
+		t.Run(why, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				var names []string
+				for i, s := range test.secrets {
+					names = append(names, fmt.Sprintf("s%d", i))
+					if s != nil {
+						s = s.DeepCopy()
+						s.Name = names[i]
+						w.store.keep(s)
+					}
+				}
+				if test.node != nil {
+					w.options.Keyring = test.node
+				}
+				if test.options != nil {
+					test.options(&w.options)
+				}
+				w.images.pull = opens(test.opens...)
+				w.begin()
+				ref := mustParse(test.image)
+				w.spec(asks(test.image, 0, limited(0)), logsInWith(ref.Name, names...))
+				if diff := cmp.Diff(test.want, w.images.users()); diff != "" {
+					t.Errorf("users (-want +got):\n%s", diff)
+				}
+				s := w.tag(test.image)
+				if (s.Phase == v1beta1.ImagePhaseFailed) != (test.fails != "") || !strings.Contains(s.Message, test.fails) {
+					t.Errorf("status %+v, want a failure with %q", s, test.fails)
+				}
+				for _, c := range w.images.calls {
+					if c.login.Password != strings.ToUpper(c.login.Username) {
+						t.Errorf("%s has the password %q", c.login.Username, c.login.Password)
+					}
+				}
+				if test.node != nil && test.node.asked[0] != ref.Repository() {
+					t.Errorf("the node was asked for %q", test.node.asked)
+				}
+			})
+		})
+	}
+}
+
+func list[T any](all ...T) []T { return all }
+
+// Case 16, and what the reference does not: a refusal has the secret read anew, so that the next attempt has the password
+// that was rotated meanwhile.
+func TestSecretsAreRemembered(t *testing.T) {
+	inWorld(t, func(w *world) {
+		keyring := &nodeKeyring{}
+		w.options.Keyring = keyring
+		w.store.keep(dockerConfig("a", "docker.io", "old"))
+		w.images.pull = opens("old")
+		w.begin()
+		w.spec(asks("nginx:1", 0), logsInWith("nginx", "a"))
+		w.wait(time.Minute)
+		w.spec(asks("nginx:2", 0))
+		if n := len(w.store.reads); n != 1 {
+			t.Errorf("the secret was read %d times", n)
+		}
+		w.wait(4 * time.Minute)
+		w.spec(asks("nginx:3", 0))
+		if n := len(w.store.reads); n != 2 {
+			t.Errorf("the secret was read %d times after five minutes", n)
+		}
+		w.images.pull = opens("new")
+		w.store.keep(dockerConfig("a", "docker.io", "new"))
+		w.spec(asks("nginx:4", 0))
+		w.wait(time.Second)
+		if s := w.tag("nginx:4"); s.Phase != v1beta1.ImagePhaseSucceeded {
+			t.Errorf("status %+v", s)
+		}
+		if n := len(w.store.reads); n != 3 || keyring.dropped != 1 {
+			t.Errorf("the secret was read %d times, the node's keyring told %d times", n, keyring.dropped)
+		}
+	})
+}
+
+// A failure that is not about credentials leaves what is remembered.
+func TestOtherFailuresLeaveSecrets(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.store.keep(dockerConfig("a", "docker.io", "old"))
+		w.images.pull = fails(errors.New("no space left on device"))
+		w.begin()
+		w.spec(asks("nginx:1", 0), logsInWith("nginx", "a"))
+		w.wait(time.Minute)
+		if n := len(w.store.reads); n != 1 || len(w.images.pulled()) != 4 {
+			t.Errorf("the secret was read %d times in %d attempts", n, len(w.images.pulled()))
+		}
+	})
+}

@@ -1,0 +1,44 @@
+// Package imagepull is a node's side of image pulls: it has the container runtime pull what the NodeImage of its node asks
+// for, and writes there how each pull goes. What to pull and what to try next is decided by the package imagepull at the
+// root of this module; this one has the runtime, the clock and the API server.
+//
+//	r, err := imagepull.New(mgr.GetClient(), node, runtimes.Default(), imagepull.Options{Keyring: keyring, MaxPulls: 3})
+//	...
+//	err = r.SetupWithManager(ctx, mgr, controller.Options{})
+//
+// The manager's cache needs no other NodeImages, see [CacheOf], and should read no Secrets.
+//
+// # What holds
+//
+//   - At most MaxPulls attempts run at the same time, those that were cancelled and have not returned included. Of those that
+//     wait, the one goes first whose registry has the fewest under way. One registry alone does not take all places, if
+//     there are three or more. Pulls that pause between attempts take none.
+//   - The status is the memory. What is settled there, at the version of its tag, is not pulled again, also not
+//     by a process that has just started. What a process that ends has not settled is begun anew by the next one; it writes
+//     what has ended as its last act.
+//   - A pull that is taken out, bumped to another version, or settled by somebody else, is cancelled at the runtime, and
+//     nothing is said of it: no status, no event.
+//   - The status is patched where it is not as it should be, whoever wrote it last; at most five times at once, and then once
+//     in two seconds. What may not be written yet is not lost. A status that was written by somebody else in between is
+//     read before it is patched.
+//   - Events come after the status that they tell of, once each.
+//   - Secrets and the node's keyring are asked in each attempt. Secrets are remembered for five minutes, or until a registry
+//     refuses what they say. All credentials are tried, in their order; only where there are none, the pull is anonymous.
+//   - A runtime that is away, or goes away, costs no attempt: the pull waits for it, though not beyond its deadline, and is
+//     tried as soon as the connection is back. Where it is there and does not answer, after pauses of up to 30 seconds.
+//   - When nothing changes, nothing is called: neither the runtime nor the API server.
+//
+// # How far a pull is
+//
+// No runtime says it. The progress of a pull is 0, and 100 after its end. What is known is written instead: from its second
+// minute on a pull has the message "pulling for 2m0s, attempt 1 of 4", with the failure of the attempt before, if there
+// was one. All messages are renewed at once, once a minute, which is one write. A pull that takes more than five minutes is
+// told of in an event, PullImageSlow, once.
+//
+// The first time that all tags of a node have ended, firstSyncStatus says when and how. It does not change any more.
+//
+// # When not to use it
+//
+// Beside the daemon of OpenKruise: both would pull, and write the same status. For pods: their images are pulled by kubelets,
+// which look at nothing here.
+package imagepull

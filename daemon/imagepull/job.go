@@ -1,0 +1,119 @@
+package imagepull
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/kruisekit/kruisekit/daemon/cri"
+	"github.com/kruisekit/kruisekit/imagepull"
+)
+
+const (
+	firstPause = time.Second
+	longPause  = 30 * time.Second
+)
+
+// job is a pull, and what the plan need not know of it.
+type job struct {
+	imagepull.Pull
+
+	registry string
+	// place among those that wait: the lowest has waited longest.
+	place int64
+	// running is the attempt under way, or nil.
+	running *attempt
+	// failure is what the last attempt said.
+	failure string
+	// outages are how often the runtime was away, one after the other. Nothing is tried before resume, unless the runtime
+	// has come back in another generation.
+	outages    int
+	resume     time.Time
+	generation uint64
+	// slow and told say which events have been sent.
+	slow, told bool
+}
+
+// attempt is one call of the runtime, or several with different credentials.
+type attempt struct {
+	pull       imagepull.Pull
+	ifAbsent   bool
+	timeout    time.Duration
+	generation uint64
+	registry   string
+	cancel     context.CancelFunc
+}
+
+func (j *job) begun() bool { return j.Status.StartTime != nil }
+
+// underWay says that it has begun, and not ended.
+func (j *job) underWay() bool { return j.begun() && !j.Ended() }
+
+// due says whether the job may be tried now, and if not, when to ask again: zero is when something happens. A deadline that
+// has passed ends it.
+func (j *job) due(now time.Time, link cri.Connection) (bool, time.Duration) {
+	if j.running != nil || j.Ended() {
+		return false, 0
+	}
+	var after time.Duration
+	if j.begun() {
+		var turn imagepull.Turn
+		j.Pull, turn = j.Next(now)
+		if turn.Do != imagepull.DoTry {
+			return false, turn.Wait
+		}
+		after = turn.Timeout // the deadline may come before its turn does
+	}
+	if !link.Up {
+		return false, after
+	}
+	if pause := j.resume.Sub(now); pause > 0 && link.Generation == j.generation {
+		return false, sooner(after, pause)
+	}
+	return true, after
+}
+
+// take is what an attempt's end means for the job.
+func (j *job) take(o outcome) {
+	j.running = nil
+	switch {
+	case o.result == resultStopped:
+		return
+	case o.result == resultUnavailable:
+		j.resume = o.at.Add(min(firstPause<<min(j.outages, 10), longPause))
+		j.generation = o.attempt.generation
+		j.outages++
+		j.failure = messageOf(o.err)
+		return
+	case o.err == nil:
+		j.Pull = j.Succeed(o.imageID, o.at)
+	default:
+		j.failure = messageOf(o.err)
+		j.Pull = j.Fail(j.failure, o.at)
+	}
+	j.outages, j.resume = 0, time.Time{}
+}
+
+// progress is all that is known of a pull under way: the runtime does not say how far it is.
+func (j *job) progress(now time.Time) string {
+	text := fmt.Sprintf("pulling for %s, attempt %d of %d", j.elapsed(now), j.Attempts+1, j.MaxAttempts())
+	if j.running == nil {
+		text = fmt.Sprintf("pulling for %s, waiting for attempt %d of %d", j.elapsed(now), j.Attempts+1, j.MaxAttempts())
+	}
+	if j.failure != "" {
+		text += ", before: " + j.failure
+	}
+	return cut(text)
+}
+
+func (j *job) elapsed(now time.Time) time.Duration {
+	return now.Sub(j.Status.StartTime.Time).Truncate(time.Second)
+}
+
+// sooner is the earlier of two waits, of which zero is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a <= 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,57 @@
+package imagepull
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics of the pulls of a node. Images are no labels: there would be no end of them.
+type metrics struct {
+	pulls    *prometheus.CounterVec
+	attempts *prometheus.CounterVec
+	seconds  prometheus.Histogram
+	running  prometheus.Gauge
+	waiting  prometheus.Gauge
+}
+
+func newMetrics(to prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		pulls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kruise_daemon_image_pulls_total", Help: "Pulls that have ended, by phase.",
+		}, []string{"phase"}),
+		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kruise_daemon_image_pull_attempts_total", Help: "Attempts that have ended, by result.",
+		}, []string{"result"}),
+		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "kruise_daemon_image_pull_duration_seconds", Help: "How long attempts took that pulled an image.",
+			Buckets: prometheus.ExponentialBuckets(0.25, 2, 13),
+		}),
+		running: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "kruise_daemon_image_pulls_running", Help: "Attempts under way.",
+		}),
+		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "kruise_daemon_image_pulls_waiting", Help: "Pulls that have not ended and are not being tried.",
+		}),
+	}
+	if to == nil {
+		return m, nil
+	}
+	var faults []error
+	for _, c := range []prometheus.Collector{m.pulls, m.attempts, m.seconds, m.running, m.waiting} {
+		faults = append(faults, to.Register(c))
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
+	}
+	return m, nil
+}
+
+func (m *metrics) attempted(o outcome, took time.Duration) {
+	m.attempts.WithLabelValues(o.result).Inc()
+	if o.result == resultPulled {
+		m.seconds.Observe(took.Seconds())
+	}
+}

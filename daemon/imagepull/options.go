@@ -1,0 +1,77 @@
+package imagepull
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/daemon/cri"
+	"github.com/kruisekit/kruisekit/imagepull"
+)
+
+const (
+	defaultMaxPulls  = 5
+	defaultSecretTTL = 5 * time.Minute
+	defaultSlowAfter = 5 * time.Minute
+)
+
+// Images is what the container runtime of the node does. A *cri.Runtime does it.
+type Images interface {
+	// Image returns the image that a reference leads to, or cri.ErrNotFound.
+	Image(ctx context.Context, reference string) (cri.Image, error)
+	// Pull pulls an image and returns its ID. It ends when its context does, at the runtime too.
+	Pull(ctx context.Context, reference string, c cri.Credentials, s cri.SandboxConfig) (string, error)
+	// Connection says whether the runtime is there, and gives what is closed when that changes.
+	Connection() (cri.Connection, <-chan struct{})
+}
+
+// Keyring has credentials that are the node's and not a pull's.
+type Keyring interface {
+	// Lookup gives the credentials for a repository, named in full. What it gives beside an error counts.
+	Lookup(ctx context.Context, repository string) ([]imagepull.Credential, error)
+	// Forget says that a registry has refused credentials for a repository: what is remembered of them is stale.
+	Forget(repository string)
+}
+
+// Options of a Reconciler. The zero value behaves as the reference does, but for MaxPulls.
+type Options struct {
+	// Secrets reads pull secrets. SetupWithManager takes the manager's API reader where it is nil, so that no cache of
+	// Secrets comes to be; without either, secrets count as missing.
+	Secrets client.Reader
+	// Keyring is asked after the secrets of a pull; nil has nothing.
+	Keyring Keyring
+	// Recorder takes events. SetupWithManager takes the manager's where it is nil, which does not tell the node's name.
+	Recorder record.EventRecorder
+	// Registerer takes the metrics; nil for none.
+	Registerer prometheus.Registerer
+	// Now is the clock; nil for time.Now.
+	Now func() time.Time
+
+	// MaxPulls is how many pulls run at the same time: the reference's --max-workers-for-pull-image. Zero is 5, below zero
+	// is no limit, as the reference has it by default.
+	MaxPulls int
+	// MaxPerRegistry is how many of them may be of one registry, so that one which is slow does not hold up the rest.
+	// Zero is one less than MaxPulls, and at least two; no more than MaxPulls count.
+	MaxPerRegistry int
+	// SecretTTL is how long a secret is remembered. It is read anew after a registry has refused what it says. Zero is
+	// five minutes, below zero is not at all.
+	SecretTTL time.Duration
+	// SlowAfter is after which time an event tells that a pull is still under way. Zero is five minutes, below zero never.
+	SlowAfter time.Duration
+	// AnonymousAfterRefusal pulls without credentials when the registry has refused all there are. Kubelets do not.
+	AnonymousAfterRefusal bool
+}
+
+func (o Options) withDefaults() Options {
+	if o.Now == nil {
+		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
+	}
+	o.MaxPulls = cmp.Or(o.MaxPulls, defaultMaxPulls)
+	o.SecretTTL = cmp.Or(o.SecretTTL, defaultSecretTTL)
+	o.SlowAfter = cmp.Or(o.SlowAfter, defaultSlowAfter)
+	return o
+}

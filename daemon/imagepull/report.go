@@ -1,0 +1,183 @@
+package imagepull
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/imagepull"
+)
+
+const (
+	// Writes of the status: a few at once, and one in two seconds.
+	writesPerSecond = 0.5
+	writesAtOnce    = 5
+	// afterConflict is when to try again if no event tells what has changed.
+	afterConflict = time.Second
+	// lastWord is how long the last write may take, when everything ends.
+	lastWord = 5 * time.Second
+)
+
+// Reasons of events.
+const (
+	reasonSucceeded = "PullImageSucceed"
+	reasonFailed    = "PullImageFailed"
+	// reasonSlow is not among the reference's, which does not tell.
+	reasonSlow = "PullImageSlow"
+)
+
+// book is about what was written.
+type book struct {
+	// written is what the API server answered to the last write, until the cache has it.
+	written *v1beta1.NodeImage
+	limiter *rate.Limiter
+}
+
+func newBook() book { return book{limiter: rate.NewLimiter(writesPerSecond, writesAtOnce)} }
+
+// wait is for how long not to write. Zero is a write, and counts.
+func (b *book) wait(now time.Time) time.Duration {
+	reservation := b.limiter.ReserveN(now, 1)
+	wait := reservation.DelayFrom(now)
+	if wait > 0 {
+		reservation.CancelAt(now)
+	}
+	return wait
+}
+
+// report writes the status if it is not as it should be, whoever wrote it last. A result that may not be written now stays
+// until it is.
+func (r *Reconciler) report(ctx context.Context, n *v1beta1.NodeImage, now time.Time) (time.Duration, error) {
+	fresh, err := r.wanted(n, now)
+	if err != nil || fresh == nil {
+		return 0, err
+	}
+	if wait := r.book.wait(now); wait > 0 {
+		return wait, nil
+	}
+	if err := r.write(ctx, n, fresh); apierrors.IsConflict(err) {
+		return afterConflict, nil
+	} else if err != nil {
+		return 0, err
+	}
+	return 0, nil
+}
+
+// wanted is the NodeImage with the status that it should have, or nil where it has it.
+func (r *Reconciler) wanted(n *v1beta1.NodeImage, now time.Time) (*v1beta1.NodeImage, error) {
+	fresh := n.DeepCopy()
+	fresh.Status = imagepull.Work(n, r.pulls()).Status
+	if s := &fresh.Status; s.FirstSyncStatus == nil && s.Desired > 0 && s.Desired == s.Succeeded+s.Failed {
+		s.FirstSyncStatus = firstSync(*s, now)
+	}
+	// Compared as they are written: times lose what is below a second.
+	patch, err := client.MergeFrom(n).Data(fresh)
+	if err != nil {
+		return nil, fmt.Errorf("compare status: %w", err)
+	}
+	if string(patch) == "{}" {
+		return nil, nil
+	}
+	return fresh, nil
+}
+
+// firstSync says how the first pulls of a node went, once all have ended: what waits for a new node can begin.
+func firstSync(s v1beta1.NodeImageStatus, now time.Time) *v1beta1.SyncStatus {
+	first := &v1beta1.SyncStatus{SyncAt: metav1.NewTime(now), Status: v1beta1.SyncStatusSucceeded}
+	if s.Failed > 0 {
+		first.Status, first.Message = v1beta1.SyncStatusFailed, fmt.Sprintf("%d of %d images failed", s.Failed, s.Desired)
+	}
+	return first
+}
+
+// write patches what has changed in the status. Whoever has written in between is not overwritten: a controller may have
+// ended a pull.
+func (r *Reconciler) write(ctx context.Context, n, fresh *v1beta1.NodeImage) error {
+	patch := client.MergeFromWithOptions(n, client.MergeFromWithOptimisticLock{})
+	if err := r.client.Status().Patch(ctx, fresh, patch); apierrors.IsNotFound(err) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("write status of NodeImage: %w", err)
+	}
+	r.book.written = fresh
+	r.tell(fresh)
+	return nil
+}
+
+// end cancels all attempts, waits for them, and writes what has ended and is not written yet.
+func (r *Reconciler) end(ctx context.Context) error {
+	r.mu.Lock()
+	r.closed = true
+	for a := range r.busy {
+		a.cancel()
+	}
+	r.mu.Unlock()
+	r.attempts.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.collect()
+	if !slices.ContainsFunc(r.inOrder(), func(j *job) bool { return j.Ended() && !j.told }) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWord)
+	defer cancel()
+	n, err := r.read(ctx)
+	if err != nil || n == nil {
+		return err
+	}
+	fresh, err := r.wanted(n, r.options.Now())
+	if err != nil || fresh == nil {
+		return err
+	}
+	return r.write(ctx, n, fresh)
+}
+
+// tell announces the ends that a NodeImage has in its status, each once. A pull that somebody else has ended is theirs to
+// tell of.
+func (r *Reconciler) tell(n *v1beta1.NodeImage) {
+	for _, j := range r.inOrder() {
+		if j.told || !j.Ended() || !isIn(n, j.Pull) {
+			continue
+		}
+		j.told = true
+		r.metrics.pulls.WithLabelValues(string(j.Status.Phase)).Inc()
+		if r.options.Recorder == nil {
+			continue
+		}
+		if j.Status.Phase == v1beta1.ImagePhaseSucceeded {
+			took := j.Status.CompletionTime.Sub(j.Status.StartTime.Time).Round(time.Millisecond)
+			r.options.Recorder.Eventf(n, corev1.EventTypeNormal, reasonSucceeded, "Image %s is there, after %s", j.Reference, took)
+			continue
+		}
+		text := fmt.Sprintf("Image %s was not pulled on node %s: %s", j.Reference, r.node, j.Status.Message)
+		for _, owner := range j.Tag.OwnerReferences {
+			r.options.Recorder.Event(&owner, corev1.EventTypeWarning, reasonFailed, text)
+		}
+		r.options.Recorder.Event(n, corev1.EventTypeWarning, reasonFailed, text)
+	}
+}
+
+// isIn says that a pull's end is what the status says of its tag.
+func isIn(n *v1beta1.NodeImage, p imagepull.Pull) bool {
+	return p.Ended() && slices.ContainsFunc(n.Status.ImageStatuses[p.Reference.Name].Tags, func(t v1beta1.ImageTagStatus) bool {
+		return t.Tag == p.Status.Tag && t.Version == p.Status.Version && t.Phase == p.Status.Phase && t.CompletionTime != nil &&
+			t.CompletionTime.Unix() == p.Status.CompletionTime.Unix()
+	})
+}
+
+// tellSlow announces that a pull takes long, once.
+func (r *Reconciler) tellSlow(n *v1beta1.NodeImage, j *job, now time.Time) {
+	if j.slow || r.options.SlowAfter < 0 || j.elapsed(now) < r.options.SlowAfter || r.options.Recorder == nil {
+		return
+	}
+	j.slow = true
+	r.options.Recorder.Eventf(n, corev1.EventTypeNormal, reasonSlow, "Image %s: %s", j.Reference, j.progress(now))
+}

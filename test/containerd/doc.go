@@ -1,0 +1,9 @@
+// Package containerd has a real containerd for a test, without a cluster around it, and a registry that can be as bad as
+// real ones are. It needs Linux and root; where it cannot be, [Programs] skips the test.
+//
+//	programs := containerd.Programs(t)
+//	registry := containerd.NewRegistry(t)
+//	... // push images to registry.URL, with the package test/cluster/image
+//	node := containerd.Start(t, programs, registry.URL)
+//	runtimes, err := cri.Detect(ctx, cri.Search{Root: node.Run()}, cri.Options{})
+package containerd
