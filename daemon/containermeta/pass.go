@@ -55,19 +55,19 @@ func (p *pass) again(at time.Time) {
 
 // describe does what there is to do about the pod.
 func (p *pass) describe(ctx context.Context, pod *corev1.Pod) error {
-	if p.runtime = p.runtimeOf(pod); p.runtime == nil {
+	if !p.find(pod) {
 		return nil
 	}
 	// What is over now is over in what the runtime says afterwards.
 	p.settle()
-	stopping := p.stopping()
+	busy := p.busy()
 	found, err := p.runtime.Containers(ctx, cri.Query{PodUID: string(pod.UID)})
 	if err != nil {
 		return err
 	}
 	view := containerrestart.View{
 		Pod: p.asWritten(pod), Containers: containers.Of(p.runtime.Name(), found), Env: !p.options.NoEnv,
-		Environments: p.environments, Stopping: stopping,
+		Environments: p.environments, Stopping: busy,
 	}
 	p.trim(view.Containers)
 	is, err := containerrestart.Describe(view)
@@ -94,14 +94,15 @@ func (p *pass) describe(ctx context.Context, pod *corev1.Pod) error {
 	return p.restart(ctx, view)
 }
 
-// runtimeOf is the runtime that a pod's containers run in; nil for none of ours, and for a pod of which nothing runs yet.
-func (p *pass) runtimeOf(pod *corev1.Pod) Runtime {
+// find says whether the pod's containers run in a runtime of ours. Nothing may run yet.
+func (p *pass) find(pod *corev1.Pod) bool {
 	for i := range pod.Status.ContainerStatuses {
 		if name, _, ok := strings.Cut(pod.Status.ContainerStatuses[i].ContainerID, "://"); ok {
-			return p.runtimes[name]
+			p.runtime = p.runtimes[name]
+			break
 		}
 	}
-	return nil
+	return p.runtime != nil
 }
 
 // settle takes note of what has become of containers that were to be stopped.
@@ -119,8 +120,8 @@ func (p *pass) settle() {
 	}
 }
 
-// stopping are the containers that are not to be stopped now: they are being, or could not be a moment ago.
-func (p *pass) stopping() []string {
+// busy are the containers that are not to be stopped now: they are being, or could not be a moment ago.
+func (p *pass) busy() []string {
 	var ids []string
 	for k := range p.crew.Known() {
 		if k.pod == p.name {

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -186,7 +185,7 @@ func (d *daemon) worker(ctx context.Context) func() {
 			if shut {
 				return
 			}
-			result, err := d.reconciler.Reconcile(ctx, ctrl.Request(item))
+			result, err := d.reconciler.Reconcile(ctx, item)
 			if err != nil {
 				d.queue.AddRateLimited(item)
 			} else {

@@ -49,7 +49,7 @@ func (a *act) serve(ctx context.Context, i int) error {
 	for range mostSteps {
 		work.Request, work.Attempts = a.requests[i], a.attempts(a.requests[i])
 		action := containerrestart.Step(work)
-		a.explain(ctx, action)
+		explain(ctx, action)
 		switch action.Verdict {
 		case containerrestart.DoWrite:
 			if written, err := a.write(ctx, i, action.Write); err != nil || !written {
@@ -81,9 +81,8 @@ func (a *act) work(ctx context.Context, r *request) (containerrestart.Work, erro
 	if len(queue) == 0 || queue[0].UID != r.UID {
 		return work, nil
 	}
-	name, err := containerrestart.RuntimeOf(r, a.known())
-	if err != nil {
-		work.NoRuntime = err
+	var name string
+	if name, work.NoRuntime = containerrestart.RuntimeOf(r, a.known()); work.NoRuntime != nil {
 		return work, nil
 	}
 	found, err := a.runtimes[name].Containers(ctx, cri.Query{PodUID: string(podUID(r))})
@@ -196,7 +195,7 @@ func (a *act) forget(r *request) {
 	}
 }
 
-func (a *act) explain(ctx context.Context, action containerrestart.Action) {
+func explain(ctx context.Context, action containerrestart.Action) {
 	for _, n := range action.Notes {
 		log.FromContext(ctx).V(1).Info("Note", "code", n.Code, "request", n.Object, "text", n.Text)
 	}

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -90,7 +89,7 @@ func (d *daemon) worker(ctx context.Context) {
 		if shut {
 			return
 		}
-		result, err := d.reconciler.Reconcile(ctx, ctrl.Request(item))
+		result, err := d.reconciler.Reconcile(ctx, item)
 		switch {
 		case err != nil:
 			d.queue.AddRateLimited(item)
@@ -158,8 +157,7 @@ func (d *daemon) die() {
 type apiOf struct {
 	client.Client
 
-	d    *daemon
-	live bool
+	d *daemon
 }
 
 func (a apiOf) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
@@ -243,7 +241,7 @@ func untyped(r *request) *unstructured.Unstructured {
 // runtimeOf is a daemon's connection to the runtime.
 type runtimeOf struct{ *daemon }
 
-func (r runtimeOf) Name() string { return engine }
+func (runtimeOf) Name() string { return engine }
 
 // away makes a failure one of the connection.
 func away(err error) error {
@@ -270,7 +268,7 @@ func (r runtimeOf) Containers(_ context.Context, q cri.Query) ([]cri.Container, 
 	return all, nil
 }
 
-func (r runtimeOf) Sandbox(context.Context, string) (cri.Sandbox, error) {
+func (runtimeOf) Sandbox(context.Context, string) (cri.Sandbox, error) {
 	return cri.Sandbox{}, errors.New("nobody needs it here")
 }
 
@@ -288,8 +286,10 @@ func (r runtimeOf) Exec(ctx context.Context, id string, c cri.Command) (cri.Outp
 	if err != nil {
 		return cri.Output{}, away(err)
 	}
+	drained := time.NewTimer(took)
+	defer drained.Stop()
 	select {
-	case <-time.After(took):
+	case <-drained.C:
 		return cri.Output{}, nil
 	case <-ctx.Done():
 		return cri.Output{}, ctx.Err()
@@ -339,6 +339,6 @@ func (w *world) end(id string) error {
 	return nil
 }
 
-func (r runtimeOf) Events(context.Context) iter.Seq2[cri.Event, error] {
+func (runtimeOf) Events(context.Context) iter.Seq2[cri.Event, error] {
 	return func(yield func(cri.Event, error) bool) { yield(cri.Event{}, errors.ErrUnsupported) }
 }

@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,11 +36,12 @@ import (
 	pure "github.com/kruisekit/kruisekit/containerrestart"
 	"github.com/kruisekit/kruisekit/daemon/containerrestart"
 	"github.com/kruisekit/kruisekit/daemon/internal/nodetest"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/test/cluster"
 )
 
 // together is how many tests run at once: they wait more than they compute.
-const together = "8"
+const together = "16"
 
 // installing is held while the CRD is installed, of which two at the same time fail.
 var installing sync.Mutex
@@ -156,13 +158,9 @@ func (b *bench) daemon(o containerrestart.Options, seen cache.Options) (stop fun
 // supervise does what the package at the root says is the manager's part.
 func (b *bench) supervise(ctx context.Context) error {
 	return wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		var list v1beta1.ContainerRecreateRequestList
-		if err := b.client.List(ctx, &list, client.InNamespace(b.namespace)); err != nil {
+		all, err := b.all(ctx)
+		if err != nil {
 			return false, err
-		}
-		var all []*request
-		for i := range list.Items {
-			all = append(all, &list.Items[i])
 		}
 		for _, r := range all {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Spec.PodName}}
@@ -179,6 +177,22 @@ func (b *bench) supervise(ctx context.Context) error {
 		}
 		return false, nil
 	})
+}
+
+// all are the requests of the namespace that can be read.
+func (b *bench) all(ctx context.Context) ([]*request, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("ContainerRecreateRequestList"))
+	if err := b.client.List(ctx, list, client.InNamespace(b.namespace)); err != nil {
+		return nil, err
+	}
+	var all []*request
+	for i := range list.Items {
+		if one, malformed, err := stored.Decode[request](&list.Items[i]); err == nil && malformed == nil {
+			all = append(all, one)
+		}
+	}
+	return all, nil
 }
 
 func (b *bench) carryOut(ctx context.Context, r *request, pod *corev1.Pod, plan pure.Plan) error {

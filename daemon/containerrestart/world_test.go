@@ -106,8 +106,8 @@ func (w *world) start(name string, restarts int) {
 
 // newest is the place of the latest container of a name.
 func (w *world) newest(name string) int {
-	for i := len(w.ran) - 1; i >= 0; i-- {
-		if w.ran[i].Name == name {
+	for i, c := range slices.Backward(w.ran) {
+		if c.Name == name {
 			return i
 		}
 	}

@@ -10,7 +10,7 @@ import (
 type Tasks []func(ctx context.Context)
 
 // NeedLeaderElection is false: each node has its own.
-func (t Tasks) NeedLeaderElection() bool { return false }
+func (Tasks) NeedLeaderElection() bool { return false }
 
 // Start runs the tasks until the last has returned.
 func (t Tasks) Start(ctx context.Context) error {

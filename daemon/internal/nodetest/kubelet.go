@@ -60,10 +60,12 @@ func (n *Node) Run(ctx context.Context, c client.WithWatch, namespace string) er
 }
 
 func ended(ctx context.Context) error {
-	if ctx.Err() != nil {
+	select {
+	case <-ctx.Done():
 		return nil
+	default:
+		return errors.New("the watch of pods has ended")
 	}
-	return errors.New("the watch of pods has ended")
 }
 
 // learn takes note of a pod of the node.

@@ -120,7 +120,7 @@ func (n *Node) called(method string) error {
 }
 
 // Name of the runtime.
-func (n *Node) Name() string { return Engine }
+func (*Node) Name() string { return Engine }
 
 // Connection to the runtime.
 func (n *Node) Connection() (cri.Connection, <-chan struct{}) {
@@ -180,11 +180,12 @@ func (n *Node) Exec(ctx context.Context, id string, c cri.Command) (cri.Output, 
 func (n *Node) environment(id, end string) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	text := "PATH=/bin" + end
+	var text strings.Builder
+	fmt.Fprint(&text, "PATH=/bin", end)
 	for name, value := range n.environments[id] {
-		text += name + "=" + value + end
+		fmt.Fprint(&text, name, "=", value, end)
 	}
-	return text
+	return text.String()
 }
 
 // Stop ends a container.

@@ -58,8 +58,8 @@ func (s *story) Event(about apiruntime.Object, eventType, reason, text string) {
 	s.say("%s %s at %s/%s %s: %s", eventType, reason, o.Namespace, o.Name, o.FieldPath, text)
 }
 
-func (s *story) Eventf(apiruntime.Object, string, string, string, ...any) { panic("not used") }
-func (s *story) AnnotatedEventf(apiruntime.Object, map[string]string, string, string, string, ...any) {
+func (*story) Eventf(apiruntime.Object, string, string, string, ...any) { panic("not used") }
+func (*story) AnnotatedEventf(apiruntime.Object, map[string]string, string, string, string, ...any) {
 	panic("not used")
 }
 
