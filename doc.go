@@ -35,6 +35,8 @@
 // # On the node
 //
 //   - [github.com/kruisekit/kruisekit/daemon/cri]: the container runtime of a node.
+//   - [github.com/kruisekit/kruisekit/daemon/containerrestart]: ContainerRecreateRequests, carried out on their node.
+//   - [github.com/kruisekit/kruisekit/daemon/containermeta]: what runs in pods, told to in-place updates.
 //
 // # Programs
 //

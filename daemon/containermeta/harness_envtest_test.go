@@ -238,11 +238,10 @@ func (b *bench) until(pod *corev1.Pod, check func() error) {
 	var last error
 	err := wait.PollUntilContextTimeout(b.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		fresh := &corev1.Pod{}
-		if last = b.client.Get(ctx, client.ObjectKeyFromObject(pod), fresh); last != nil {
-			return false, nil
+		if last = b.client.Get(ctx, client.ObjectKeyFromObject(pod), fresh); last == nil {
+			*pod = *fresh
+			last = check()
 		}
-		*pod = *fresh
-		last = check()
 		return last == nil, nil
 	})
 	if err != nil {

@@ -81,25 +81,29 @@ func (a *act) work(ctx context.Context, r *request) (containerrestart.Work, erro
 	if len(queue) == 0 || queue[0].UID != r.UID {
 		return work, nil
 	}
-	var name string
-	if name, work.NoRuntime = containerrestart.RuntimeOf(r, a.known()); work.NoRuntime != nil {
-		return work, nil
+	name, why := containerrestart.RuntimeOf(r, a.known())
+	if why == nil {
+		return a.inspect(ctx, work, name)
 	}
-	found, err := a.runtimes[name].Containers(ctx, cri.Query{PodUID: string(podUID(r))})
+	work.NoRuntime = why
+	return work, nil
+}
+
+// inspect adds what the runtime of a name knows.
+func (a *act) inspect(ctx context.Context, work containerrestart.Work, name string) (containerrestart.Work, error) {
+	found, err := a.runtimes[name].Containers(ctx, cri.Query{PodUID: string(podUID(work.Request))})
 	if err != nil {
 		return work, err
 	}
 	work.Containers = containers.Of(name, found)
-	if a.pod == nil && asksPod(r) && len(found) > 0 {
-		sandbox, err := a.runtimes[name].Sandbox(ctx, found[0].SandboxID)
-		if err != nil {
-			return work, err
-		}
-		if len(sandbox.IPs) > 0 {
-			work.PodIP = sandbox.IPs[0]
-		}
+	if a.pod != nil || !asksPod(work.Request) || len(found) == 0 {
+		return work, nil
 	}
-	return work, nil
+	sandbox, err := a.runtimes[name].Sandbox(ctx, found[0].SandboxID)
+	if err == nil && len(sandbox.IPs) > 0 {
+		work.PodIP = sandbox.IPs[0]
+	}
+	return work, err
 }
 
 // asksPod says whether a hook of a request asks the pod without naming a host.
