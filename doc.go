@@ -37,6 +37,8 @@
 //   - [github.com/kruisekit/kruisekit/daemon/cri]: the container runtime of a node.
 //   - [github.com/kruisekit/kruisekit/daemon/imagepull]: images pulled ahead, as the node's NodeImage asks for them.
 //   - [github.com/kruisekit/kruisekit/daemon/credentials]: the registry credentials that a node is configured with.
+//   - [github.com/kruisekit/kruisekit/daemon/containerrestart]: ContainerRecreateRequests, carried out on their node.
+//   - [github.com/kruisekit/kruisekit/daemon/containermeta]: what runs in pods, told to in-place updates.
 //
 // # Programs
 //

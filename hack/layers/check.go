@@ -84,8 +84,8 @@ func belowOf(from, to place) bool {
 	if from.layer == examples {
 		return slices.Contains(between(), to.unit)
 	}
-	// The parts of the daemon speak to the container runtime through one of them.
-	return strings.HasPrefix(from.unit, "daemon/") && to.unit == "daemon/cri"
+	// The parts of the daemon speak to the container runtime through one of them, and share what is internal to the daemon.
+	return strings.HasPrefix(from.unit, "daemon/") && (to.unit == "daemon/cri" || to.unit == "daemon/internal" && from.unit != "daemon/cri")
 }
 
 // forbiddenInTest is forbidden for the tests of a package: they may also use test/, packages made for

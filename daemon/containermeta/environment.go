@@ -1,0 +1,102 @@
+package containermeta
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/kruisekit/kruisekit/daemon/cri"
+)
+
+const (
+	// readWithin is how long a container may take to tell its environment.
+	readWithin = 3 * time.Second
+	// mostEnvironment is how much of it is read.
+	mostEnvironment = 4 << 20
+)
+
+// read reads the environments of containers into memory, unless that failed a moment ago.
+func (p *pass) read(ctx context.Context, pod *corev1.Pod, ids []string) {
+	for _, id := range ids {
+		t := p.unread[id]
+		switch {
+		case t.failed >= mostReads:
+			continue
+		case t.next.After(p.now):
+			p.again(t.next)
+			continue
+		}
+		all, err := p.environmentOf(ctx, id)
+		if err == nil {
+			p.environments[id] = fed(pod, all)
+			delete(p.unread, id)
+			continue
+		}
+		t = t.fail(p.now, longestRead)
+		if p.unread[id] = t; t.failed < mostReads {
+			p.again(t.next)
+		}
+		log.FromContext(ctx).Info("Environment of a container cannot be read", "container", id, "reason", err.Error(), "failures", t.failed)
+	}
+}
+
+// environmentOf asks a container for the environment that its processes have.
+func (p *pass) environmentOf(ctx context.Context, id string) (map[string]string, error) {
+	_, id, _ = strings.Cut(id, "://")
+	var err error
+	for _, how := range []struct {
+		args []string
+		end  string
+	}{{[]string{"env", "-0"}, "\x00"}, {[]string{"env"}, "\n"}} {
+		var out cri.Output
+		out, err = p.runtime.Exec(ctx, id, cri.Command{Args: how.args, Timeout: readWithin, MaxOutput: mostEnvironment})
+		switch {
+		case err != nil:
+			continue
+		case out.Truncated:
+			return nil, fmt.Errorf("it is longer than %d bytes", mostEnvironment)
+		case out.ExitCode != 0:
+			err = fmt.Errorf("%s ended with exit code %d", strings.Join(how.args, " "), out.ExitCode)
+			continue
+		}
+		return parse(out.Stdout, how.end), nil
+	}
+	return nil, err
+}
+
+// parse reads what env has written. A line without a name belongs to the value before it.
+func parse(output []byte, end string) map[string]string {
+	all, last := map[string]string{}, ""
+	for entry := range bytes.SplitSeq(bytes.TrimSuffix(output, []byte(end)), []byte(end)) {
+		name, value, ok := strings.Cut(string(entry), "=")
+		if !ok {
+			if last != "" {
+				all[last] += end + string(entry)
+			}
+			continue
+		}
+		all[name], last = value, name
+	}
+	return all
+}
+
+// fed is what of an environment may come from the pod. The rest is nobody's business, and not kept.
+func fed(pod *corev1.Pod, all map[string]string) map[string]string {
+	some := map[string]string{}
+	for i := range pod.Spec.Containers {
+		for name, value := range all {
+			if slices.ContainsFunc(pod.Spec.Containers[i].Env, func(e corev1.EnvVar) bool {
+				return e.Name == name && e.ValueFrom != nil && e.ValueFrom.FieldRef != nil
+			}) {
+				some[name] = value
+			}
+		}
+	}
+	return some
+}

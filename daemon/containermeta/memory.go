@@ -1,0 +1,96 @@
+package containermeta
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+)
+
+// memory is what is remembered of a pod from one pass to the next. Passes of one pod come one after the other.
+type memory struct {
+	uid types.UID
+	// told is what was written last, and version what the pod was then; empty once the cache knows.
+	told, version string
+	// environments are those that were read, by container ID: of each what comes from the pod.
+	environments map[string]map[string]string
+	// unread and unstopped are containers with which something failed, by ID.
+	unread, unstopped map[string]trial
+}
+
+// trial is something that failed some times in a row, and is tried again at some time.
+type trial struct {
+	failed int
+	next   time.Time
+}
+
+// fail is the trial after one more failure: each pause is twice the last, up to most.
+func (t trial) fail(now time.Time, most time.Duration) trial {
+	pause := leastTrial
+	for range t.failed {
+		pause = min(2*pause, most)
+	}
+	return trial{failed: t.failed + 1, next: now.Add(pause)}
+}
+
+// remember is what is remembered of a pod; nothing at first.
+func (r *Reconciler) remember(name types.NamespacedName, uid types.UID) *memory {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.memory[name]
+	if m == nil || m.uid != uid {
+		m = &memory{uid: uid, environments: map[string]map[string]string{}, unread: map[string]trial{}, unstopped: map[string]trial{}}
+		r.memory[name] = m
+	}
+	return m
+}
+
+// forget drops what is known of a pod that is gone, and gives up what is done to it.
+func (r *Reconciler) forget(name types.NamespacedName) {
+	for k := range r.crew.Known() {
+		if k.pod == name {
+			r.crew.Forget(k)
+		}
+	}
+	r.waiting.Drop(name)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.memory, name)
+}
+
+// podNamed is a pod of this node; nil where there is none.
+func (r *Reconciler) podNamed(ctx context.Context, from client.Reader, name types.NamespacedName) (*corev1.Pod, error) {
+	pod := &corev1.Pod{}
+	err := from.Get(ctx, name, pod)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read pod %s: %w", name, err)
+	}
+	return r.own(pod), nil
+}
+
+// asWritten is a pod with what was written to it last, as long as the cache does not have that.
+func (m *memory) asWritten(pod *corev1.Pod) *corev1.Pod {
+	if m.version == "" {
+		return pod
+	}
+	if order, err := resourceversion.CompareResourceVersion(pod.ResourceVersion, m.version); err != nil || order >= 0 {
+		m.told, m.version = "", ""
+		return pod
+	}
+	pod = pod.DeepCopy()
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	pod.Annotations[pub.RuntimeContainerMetaKey] = m.told
+	return pod
+}

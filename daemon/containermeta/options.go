@@ -1,0 +1,42 @@
+package containermeta
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Options of a Reconciler. The zero value behaves as the reference does.
+type Options struct {
+	// Live reads past the cache: a pod of which a container is about to be stopped. SetupWithManager takes the manager's API
+	// reader where it is nil.
+	Live client.Reader
+	// Recorder takes events about containers. Where it is nil, SetupWithManager makes one whose events come from
+	// kruise-daemon-containermeta on the node.
+	Recorder record.EventRecorder
+	// Registerer takes metrics: kruise_daemon_container_stops_total and kruise_daemon_prestop_hooks_total. Nil for none.
+	Registerer prometheus.Registerer
+	// Now is the clock; nil for time.Now.
+	Now func() time.Time
+
+	// Stops is how many containers are stopped at the same time; 10 by default. More wait.
+	Stops int
+	// NoEnv neither reads environments nor stops containers: only what runs is told. It is the feature gate
+	// InPlaceUpdateEnvFromMetadata when it is off.
+	NoEnv bool
+}
+
+// mostStops is how many containers are stopped at the same time by default, as with the workers of the reference.
+const mostStops = 10
+
+func (o Options) withDefaults() Options {
+	if o.Now == nil {
+		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
+	}
+	if o.Stops <= 0 {
+		o.Stops = mostStops
+	}
+	return o
+}

@@ -1,0 +1,211 @@
+package containermeta
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/daemon/internal/nodetest"
+)
+
+// desk is a daemon in a world whose cache is what a test says, and that looks when a test says so.
+type desk struct {
+	*world
+
+	d *daemon
+	r *Reconciler
+}
+
+// sit has a test look at a world with its own eyes. What is to be stopped there is not.
+func sit(t *testing.T, test func(desk)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(1, nil)
+		d := &daemon{world: w}
+		r, err := New(apiOf{world: w, d: d}, here, []runtimeOf{{w.node, d}}, Options{Live: apiOf{world: w, d: d, live: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var node sync.WaitGroup
+		node.Go(func() {
+			if err := w.node.Run(ctx, apiOf{world: w}, namespace); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		test(desk{w, d, r})
+		cancel()
+		node.Wait()
+	})
+}
+
+// see has the cache know what is.
+func (d desk) see() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.d.seen = d.pod
+}
+
+func (d desk) look(t *testing.T) {
+	t.Helper()
+	if _, err := d.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: podName}}); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+// TestReadsItsWrites looks twice before the cache has what was written, and once after.
+func TestReadsItsWrites(t *testing.T) {
+	sit(t, func(d desk) {
+		d.see()
+		d.look(t)
+		d.look(t)
+		if d.writes != 1 {
+			t.Errorf("%d writes before the cache knows", d.writes)
+		}
+		d.see()
+		d.look(t)
+		if d.writes != 1 {
+			t.Errorf("%d writes", d.writes)
+		}
+		// Where somebody takes the annotation away, it is written again.
+		d.change(func(pod *corev1.Pod) { delete(pod.Annotations, pub.RuntimeContainerMetaKey) })
+		d.see()
+		d.look(t)
+		if d.writes != 2 {
+			t.Errorf("%d writes", d.writes)
+		}
+	})
+}
+
+// TestNewestValues has a container start by itself with values that the cache does not know yet. It is not stopped for
+// those that the cache knows.
+func TestNewestValues(t *testing.T) {
+	sit(t, func(d desk) {
+		d.change(ready(corev1.ConditionFalse))
+		d.see()
+		d.look(t)
+		for _, s := range d.pod.Status.ContainerStatuses {
+			d.change(func(pod *corev1.Pod) { pod.Annotations["conf"] = "1" })
+			d.node.End(s.ContainerID[len(nodetest.Engine+"://"):], 0)
+			synctest.Wait()
+		}
+		d.look(t)
+		if known := d.r.crew.Known(); len(known) > 0 {
+			t.Errorf("to be stopped: %v", known)
+		}
+		d.see()
+		d.look(t)
+		if known := d.r.crew.Known(); len(known) > 0 {
+			t.Errorf("to be stopped when the cache has caught up: %v", known)
+		}
+		d.change(func(pod *corev1.Pod) { pod.Annotations["conf"] = "2" })
+		d.see()
+		d.look(t)
+		d.look(t)
+		if known := d.r.crew.Known(); len(known) != 2 {
+			t.Errorf("to be stopped after a change: %v", known)
+		}
+	})
+}
+
+// TestGone gives up what is done to a pod, and forgets it.
+func TestGone(t *testing.T) {
+	sit(t, func(d desk) {
+		d.change(ready(corev1.ConditionFalse))
+		d.change(func(pod *corev1.Pod) { pod.Annotations["conf"] = "1" })
+		d.see()
+		d.look(t)
+		if known := d.r.crew.Known(); len(known) != 2 || len(d.r.memory) != 1 {
+			t.Fatalf("to be stopped: %v", known)
+		}
+		now := d.pod.CreationTimestamp
+		d.change(func(pod *corev1.Pod) { pod.DeletionTimestamp, pod.Finalizers = &now, []string{nodetest.Stay} })
+		d.see()
+		d.look(t)
+		if known := d.r.crew.Known(); len(known) > 0 || len(d.r.memory) > 0 {
+			t.Errorf("still to be stopped: %v; remembered: %v", known, d.r.memory)
+		}
+	})
+}
+
+// TestUnreadable has no env in the image. It is told what is known, and asked ever more seldom, and at last not any more.
+func TestUnreadable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(1, map[string]nodetest.Way{"app": {NoEnv: true}})
+		play(t, w, func() {
+			w.nudge()
+			time.Sleep(30 * time.Second) //nolint:forbidigo // the time of the bubble
+			w.mu.Lock()
+			told := w.pod.Annotations[pub.RuntimeContainerMetaKey]
+			w.mu.Unlock()
+			if told == "" {
+				t.Errorf("nothing is told\n%s", w.text())
+			}
+			early := w.node.CallsOf("Exec env")
+			if early < 6 {
+				t.Errorf("asked only %d times at first", early)
+			}
+			time.Sleep(2 * time.Hour) //nolint:forbidigo // the time of the bubble
+			late, calls := w.node.CallsOf("Exec env"), w.node.Calls()
+			if want := 2*mostReads + 1; late != want { // with and without -0; the other container tells at once
+				t.Errorf("asked %d times, want %d", late, want)
+			}
+			time.Sleep(24 * time.Hour) //nolint:forbidigo // the time of the bubble
+			if w.node.Calls() != calls {
+				t.Errorf("%d more calls of the runtime a day later", w.node.Calls()-calls)
+			}
+		})
+	})
+}
+
+func TestParse(t *testing.T) {
+	tests := map[string]struct {
+		output, end string
+		want        map[string]string
+	}{
+		"nothing":                   {"", "\x00", map[string]string{}},
+		"values of several lines":   {"A=1\n2\x00B= x \x00C=\x00", "\x00", map[string]string{"A": "1\n2", "B": " x ", "C": ""}},
+		"an equals sign in a value": {"A=b=c\n", "\n", map[string]string{"A": "b=c"}},
+		"lines that are no entries": {"stray\nA=1\n2\nB=3\n", "\n", map[string]string{"A": "1\n2", "B": "3"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, parse([]byte(tt.output), tt.end)); diff != "" {
+				t.Errorf("parsed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestUnstoppable tries again ever more seldom.
+func TestUnstoppable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(1, map[string]nodetest.Way{"log": {Stop: func(context.Context) error { return errors.New("it does not stop") }}})
+		play(t, w, func() {
+			w.nudge()
+			w.await(t, "the first description")
+			w.change(ready(corev1.ConditionFalse))
+			w.change(func(pod *corev1.Pod) { pod.Annotations["conf"] = "1" })
+			time.Sleep(time.Minute) //nolint:forbidigo // the time of the bubble
+			early := w.node.CallsOf("Stop")
+			if early < 4 || early > 8 { // the other container, and 3, 9, 21 and 45 seconds after the first attempt
+				t.Errorf("tried %d times in the first minute", early)
+			}
+			time.Sleep(3 * time.Hour) //nolint:forbidigo // the time of the bubble
+			if late := w.node.CallsOf("Stop") - early; late < 18 || late > 25 {
+				t.Errorf("tried %d times in three hours, want about every ten minutes", late)
+			}
+		})
+	})
+}

@@ -1,0 +1,206 @@
+package containerrestart
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/kruisekit/kruisekit/containerrestart"
+	"github.com/kruisekit/kruisekit/daemon/cri"
+	"github.com/kruisekit/kruisekit/daemon/internal/containers"
+	"github.com/kruisekit/kruisekit/daemon/internal/stopping"
+	"github.com/kruisekit/kruisekit/internal/stored"
+)
+
+// mostSteps bounds how often a request is looked at in one pass. No request needs as many.
+const mostSteps = 20
+
+// act carries out what is decided about the requests of one pod.
+type act struct {
+	*Reconciler
+	*snapshot
+
+	// after is when to look again; 0 for when something happens.
+	after time.Duration
+}
+
+// wake looks again after a time, or sooner.
+func (a *act) wake(after time.Duration) {
+	if after > 0 && (a.after == 0 || after < a.after) {
+		a.after = after
+	}
+}
+
+// serve does all that can be done now about one request.
+func (a *act) serve(ctx context.Context, i int) error {
+	if a.podless(a.snapshot, a.requests[i]) {
+		a.giveUp(a.requests[i], true)
+		return nil
+	}
+	work, err := a.work(ctx, a.requests[i])
+	if err != nil {
+		return err
+	}
+	for range mostSteps {
+		work.Request, work.Attempts = a.requests[i], a.attempts(a.requests[i])
+		action := containerrestart.Step(work)
+		explain(ctx, action)
+		switch action.Verdict {
+		case containerrestart.DoWrite:
+			if written, err := a.write(ctx, i, action.Write); err != nil || !written {
+				return err
+			}
+		case containerrestart.DoKill:
+			for _, k := range action.Kills {
+				a.begin(work, k)
+			}
+		case containerrestart.DoCancel:
+			a.giveUp(work.Request, false)
+			return nil
+		case containerrestart.DoWait:
+			a.wake(action.After)
+			return nil
+		default:
+			a.forget(work.Request)
+			return nil
+		}
+	}
+	a.wake(soon)
+	return nil
+}
+
+// work is what there is to know about a request. Runtimes are asked only about one that is the first of its pod.
+func (a *act) work(ctx context.Context, r *request) (containerrestart.Work, error) {
+	work := containerrestart.Work{Request: r, Others: a.requests, Pod: a.pod, Together: a.options.Together, Now: a.now}
+	queue := containerrestart.Queue(podUID(r), a.requests)
+	if len(queue) == 0 || queue[0].UID != r.UID {
+		return work, nil
+	}
+	name, why := containerrestart.RuntimeOf(r, a.known())
+	if why == nil {
+		return a.inspect(ctx, work, name)
+	}
+	work.NoRuntime = why
+	return work, nil
+}
+
+// inspect adds what the runtime of a name knows.
+func (a *act) inspect(ctx context.Context, work containerrestart.Work, name string) (containerrestart.Work, error) {
+	found, err := a.runtimes[name].Containers(ctx, cri.Query{PodUID: string(podUID(work.Request))})
+	if err != nil {
+		return work, err
+	}
+	work.Containers = containers.Of(name, found)
+	if a.pod != nil || !asksPod(work.Request) || len(found) == 0 {
+		return work, nil
+	}
+	sandbox, err := a.runtimes[name].Sandbox(ctx, found[0].SandboxID)
+	if err == nil && len(sandbox.IPs) > 0 {
+		work.PodIP = sandbox.IPs[0]
+	}
+	return work, err
+}
+
+// asksPod says whether a hook of a request asks the pod without naming a host.
+func asksPod(r *request) bool {
+	for i := range r.Spec.Containers {
+		if hook := r.Spec.Containers[i].PreStop; hook != nil && hook.HTTPGet != nil && hook.HTTPGet.Host == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// attempts are those in the pod of a request.
+func (a *act) attempts(r *request) []containerrestart.Attempt {
+	var all []containerrestart.Attempt
+	for k, outcome := range a.crew.Known() {
+		if k.pod == a.name && k.podUID == podUID(r) {
+			all = append(all, containerrestart.Attempt{Request: k.uid, Container: k.container, Done: outcome.Done, Err: outcome.Err})
+		}
+	}
+	return all
+}
+
+// write sends a change of a status, and says whether it has arrived. Where it has not, an event tells what has changed instead.
+func (a *act) write(ctx context.Context, i int, w *containerrestart.Write) (bool, error) {
+	body, err := w.Patch()
+	if err != nil {
+		return false, err
+	}
+	raw := stored.Untyped(gvk())
+	raw.SetNamespace(a.requests[i].Namespace)
+	raw.SetName(a.requests[i].Name)
+	err = a.client.Status().Patch(ctx, raw, client.RawPatch(containerrestart.PatchType, body))
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		a.wake(soon)
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("write status of request %s: %w", a.requests[i].Name, err)
+	}
+	a.writes.Patched(a.name, raw)
+	fresh, malformed, err := stored.Decode[request](raw)
+	if err != nil || malformed != nil {
+		return false, err // the next pass sees what it has become
+	}
+	a.requests[i] = fresh
+	return true, nil
+}
+
+// begin has a container stopped.
+func (a *act) begin(w containerrestart.Work, k containerrestart.Kill) {
+	r := w.Request
+	var spec *corev1.PodSpec
+	if w.Pod != nil {
+		spec = &w.Pod.Spec
+	}
+	name, _ := containerrestart.RuntimeOf(r, a.known())
+	is := containerrestart.Pod{Namespace: a.name.Namespace, Name: a.name.Name, UID: podUID(r)}
+	a.crew.Begin(a.key(r, k.Container), stopping.Order{
+		Kill: k, Runtime: a.runtimes[name], Object: stopping.ContainerOf(is, spec, k.Container),
+	})
+}
+
+func (a *act) key(r *request, container string) attempt {
+	return attempt{pod: a.name, podUID: podUID(r), request: r.Name, uid: r.UID, container: container}
+}
+
+// giveUp has the containers of a request stopped no longer.
+func (a *act) giveUp(r *request, forget bool) {
+	for k := range a.crew.Known() {
+		switch {
+		case k.uid != r.UID:
+		case forget:
+			a.crew.Forget(k)
+		default:
+			a.crew.Cancel(k)
+		}
+	}
+}
+
+// forget drops what is known of the attempts for a request that is over, when all of them are.
+func (a *act) forget(r *request) {
+	known := a.crew.Known()
+	for k, outcome := range known {
+		if k.uid == r.UID && !outcome.Done {
+			return
+		}
+	}
+	for k := range known {
+		if k.uid == r.UID {
+			a.crew.Forget(k)
+		}
+	}
+}
+
+func explain(ctx context.Context, action containerrestart.Action) {
+	for _, n := range action.Notes {
+		log.FromContext(ctx).V(1).Info("Note", "code", n.Code, "request", n.Object, "text", n.Text)
+	}
+}

@@ -1,0 +1,339 @@
+// Package nodetest is a node for tests that have an API server alone: a container runtime in memory, and a kubelet that keeps
+// the containers of pods running in it and tells the API server.
+package nodetest
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kruisekit/kruisekit/daemon/cri"
+)
+
+// Engine is the name of the runtime.
+const Engine = "containerd"
+
+// Way is how the containers of a name behave.
+type Way struct {
+	// Slow is how long they take to be ready.
+	Slow time.Duration
+	// Stop is called when one is to stop; nil for at once. An error keeps it running.
+	Stop func(ctx context.Context) error
+	// Exec is called for commands other than env; nil for nothing.
+	Exec func(ctx context.Context, args []string) (cri.Output, error)
+	// NoEnv says that there is no env in their image.
+	NoEnv bool
+}
+
+// Stopped is a container that was stopped.
+type Stopped struct {
+	// Name and ID are the container's.
+	Name, ID string
+	// At is when it had ended, and Grace what it was given.
+	At    time.Time
+	Grace time.Duration
+}
+
+// Node is a container runtime, as the daemon wants one. Make it with New.
+type Node struct {
+	name string
+
+	mu         sync.Mutex
+	ways       map[string]Way
+	containers []cri.Container
+	// environments are those that containers have started with, by ID.
+	environments map[string]map[string]string
+	stopped      []Stopped
+	calls        map[string]int
+	made         int
+	down         bool
+	connection   cri.Connection
+	changed      chan struct{}
+	listeners    map[chan cri.Event]struct{}
+	changes      chan struct{}
+}
+
+// New makes a node without pods.
+func New(name string, ways map[string]Way) *Node {
+	return &Node{
+		name: name, ways: ways, environments: map[string]map[string]string{}, calls: map[string]int{},
+		connection: cri.Connection{Up: true, Generation: 1}, changed: make(chan struct{}),
+		listeners: map[chan cri.Event]struct{}{}, changes: make(chan struct{}, 1),
+	}
+}
+
+// Stops are the containers that the daemon has stopped.
+func (n *Node) Stops() []Stopped {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.stopped)
+}
+
+// Calls is how often the runtime was asked something.
+func (n *Node) Calls() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	all := 0
+	for _, c := range n.calls {
+		all += c
+	}
+	return all
+}
+
+// CallsOf is how often it was asked one thing, by the name of the method.
+func (n *Node) CallsOf(method string) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.calls[method]
+}
+
+// Down has the runtime go away, or come back.
+func (n *Node) Down(is bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.down == is {
+		return
+	}
+	n.down, n.connection.Up = is, !is
+	if !is {
+		n.connection.Generation++
+	}
+	close(n.changed)
+	n.changed = make(chan struct{})
+}
+
+// called counts a call, and fails where the runtime is away.
+func (n *Node) called(method string) error {
+	n.calls[method]++
+	if n.down {
+		return fmt.Errorf("%s: %w", method, cri.ErrUnavailable)
+	}
+	return nil
+}
+
+// Name of the runtime.
+func (*Node) Name() string { return Engine }
+
+// Connection to the runtime.
+func (n *Node) Connection() (cri.Connection, <-chan struct{}) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.connection, n.changed
+}
+
+// Containers that a query selects, the newest first.
+func (n *Node) Containers(_ context.Context, q cri.Query) ([]cri.Container, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.called("Containers"); err != nil {
+		return nil, err
+	}
+	var found []cri.Container
+	for _, c := range slices.Backward(n.containers) {
+		if (q.PodUID == "" || q.PodUID == c.PodUID()) && (q.ID == "" || q.ID == c.ID) && (q.Name == "" || q.Name == c.Name) {
+			found = append(found, c)
+		}
+	}
+	return found, nil
+}
+
+// Sandbox has the IP of this machine.
+func (n *Node) Sandbox(_ context.Context, id string) (cri.Sandbox, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.called("Sandbox"); err != nil {
+		return cri.Sandbox{}, err
+	}
+	return cri.Sandbox{ID: id, PodUID: strings.TrimPrefix(id, "sandbox-"), Ready: true, IPs: []string{"127.0.0.1"}}, nil
+}
+
+// Exec runs env, and what a Way says.
+func (n *Node) Exec(ctx context.Context, id string, c cri.Command) (cri.Output, error) {
+	n.mu.Lock()
+	name, err := n.named(id, "Exec "+c.Args[0])
+	n.mu.Unlock()
+	if err != nil {
+		return cri.Output{}, err
+	}
+	way := n.ways[name]
+	if c.Args[0] == "env" && !way.NoEnv {
+		end := "\n"
+		if len(c.Args) > 1 {
+			end = "\x00"
+		}
+		return cri.Output{Stdout: []byte(n.environment(id, end))}, nil
+	}
+	if way.Exec == nil {
+		return cri.Output{ExitCode: 127}, nil
+	}
+	return way.Exec(ctx, c.Args)
+}
+
+func (n *Node) environment(id, end string) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var text strings.Builder
+	fmt.Fprint(&text, "PATH=/bin", end)
+	for name, value := range n.environments[id] {
+		fmt.Fprint(&text, name, "=", value, end)
+	}
+	return text.String()
+}
+
+// Stop ends a container.
+func (n *Node) Stop(ctx context.Context, id string, grace time.Duration) error {
+	n.mu.Lock()
+	name, err := n.named(id, "Stop")
+	n.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if stop := n.ways[name].Stop; stop != nil {
+		if err := stop(ctx); err != nil {
+			return err
+		}
+	}
+	if n.End(id, 143) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.stopped = append(n.stopped, Stopped{Name: name, ID: id, At: time.Now(), Grace: grace})
+	}
+	return nil
+}
+
+// End has a container end, and says whether it ran.
+func (n *Node) End(id string, code int32) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	i := n.find(id)
+	if i < 0 || n.containers[i].State == cri.Exited {
+		return false
+	}
+	c := &n.containers[i]
+	c.State, c.FinishedAt, c.ExitCode, c.Reason = cri.Exited, time.Now(), code, "Error"
+	n.tell(cri.ContainerStopped, *c)
+	return true
+}
+
+// named counts a call about a container, and gives its name.
+func (n *Node) named(id, method string) (string, error) {
+	if err := n.called(method); err != nil {
+		return "", err
+	}
+	i := n.find(id)
+	if i < 0 {
+		return "", cri.ErrNotFound
+	}
+	return n.containers[i].Name, nil
+}
+
+func (n *Node) find(id string) int {
+	return slices.IndexFunc(n.containers, func(c cri.Container) bool { return c.ID == id })
+}
+
+// start runs the next container of a name.
+func (n *Node) start(pod *corev1.Pod, spec *corev1.Container) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	restarts := 0
+	for _, c := range n.containers {
+		if c.PodUID() == string(pod.UID) && c.Name == spec.Name {
+			restarts++
+		}
+	}
+	n.made++
+	hash := fnv.New32a()
+	fmt.Fprint(hash, spec.Name, spec.Image)
+	now := time.Now()
+	c := cri.Container{
+		ID: fmt.Sprintf("%s-%s-%d", pod.Name, spec.Name, n.made), Name: spec.Name, SandboxID: "sandbox-" + string(pod.UID), State: cri.Running,
+		CreatedAt: now, StartedAt: now, Image: spec.Image,
+		Labels: map[string]string{
+			cri.LabelContainerName: spec.Name, cri.LabelPodName: pod.Name, cri.LabelPodNamespace: pod.Namespace, cri.LabelPodUID: string(pod.UID),
+		},
+		Annotations: map[string]string{
+			cri.AnnotationRestartCount: strconv.Itoa(restarts), cri.AnnotationHash: strconv.FormatUint(uint64(hash.Sum32()), 16),
+			cri.AnnotationTerminationGrace: strconv.FormatInt(*pod.Spec.TerminationGracePeriodSeconds, 10),
+		},
+	}
+	n.containers = append(n.containers, c)
+	n.environments[c.ID] = environmentOf(pod, spec)
+	n.tell(cri.ContainerStarted, c)
+	if slow := n.ways[spec.Name].Slow; slow > 0 {
+		time.AfterFunc(slow, n.nudge)
+	}
+}
+
+// environmentOf is what a container starts with of the pod's labels and annotations.
+func environmentOf(pod *corev1.Pod, spec *corev1.Container) map[string]string {
+	environment := map[string]string{}
+	for _, e := range spec.Env {
+		environment[e.Name] = e.Value
+		if e.ValueFrom == nil || e.ValueFrom.FieldRef == nil {
+			continue
+		}
+		field, key, _ := strings.Cut(strings.TrimSuffix(e.ValueFrom.FieldRef.FieldPath, "']"), "['")
+		switch field {
+		case "metadata.labels":
+			environment[e.Name] = pod.Labels[key]
+		case "metadata.annotations":
+			environment[e.Name] = pod.Annotations[key]
+		}
+	}
+	return environment
+}
+
+// tell lets kubelet and listeners know.
+func (n *Node) tell(kind cri.EventKind, c cri.Container) {
+	for l := range n.listeners {
+		l <- cri.Event{Kind: kind, ContainerID: c.ID, At: time.Now(), Sandbox: cri.Sandbox{PodUID: c.PodUID()}}
+	}
+	n.nudge()
+}
+
+func (n *Node) nudge() {
+	select {
+	case n.changes <- struct{}{}:
+	default:
+	}
+}
+
+// Listeners is how many read events.
+func (n *Node) Listeners() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.listeners)
+}
+
+// Events tells what happens to containers.
+func (n *Node) Events(ctx context.Context) iter.Seq2[cri.Event, error] {
+	return func(yield func(cri.Event, error) bool) {
+		events := make(chan cri.Event, 1000)
+		n.mu.Lock()
+		n.listeners[events] = struct{}{}
+		n.mu.Unlock()
+		defer func() {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			delete(n.listeners, events)
+		}()
+		for {
+			select {
+			case e := <-events:
+				if !yield(e, nil) {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package stopping
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/kruisekit/kruisekit/containerrestart"
+	"github.com/kruisekit/kruisekit/daemon/cri"
+)
+
+const (
+	// mostRedirects within a host are followed.
+	mostRedirects = 10
+	// mostBody of an answer is read, so that the server is not cut off while it writes.
+	mostBody = 10 << 10
+)
+
+// hooks runs them.
+type hooks struct {
+	http *http.Client
+}
+
+func newHooks() hooks {
+	return hooks{http: &http.Client{
+		CheckRedirect: follow,
+		// As kubelets: pods are asked directly, and their certificates are seldom any that could be verified.
+		Transport: &http.Transport{
+			DisableKeepAlives: true,
+			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above
+		},
+	}}
+}
+
+// follow keeps a container from leading the node elsewhere: it has got the request, and that is what counts.
+func follow(next *http.Request, before []*http.Request) error {
+	if next.URL.Host != before[0].URL.Host {
+		return http.ErrUseLastResponse
+	}
+	if len(before) >= mostRedirects {
+		return fmt.Errorf("stopped after %d redirects", mostRedirects)
+	}
+	return nil
+}
+
+// run runs the hook of an order. The error says no more than what everybody may see who sees the pod's events: neither output
+// nor paths.
+func (h hooks) run(ctx context.Context, o Order) error {
+	switch hook := o.Kill.Hook; {
+	case hook.Err != nil:
+		return hook.Err
+	case hook.HTTP != nil:
+		return h.send(ctx, *hook.HTTP)
+	case hook.Sleep != nil:
+		pause(ctx, *hook.Sleep)
+		return ctx.Err()
+	default:
+		// Without a limit of its own: the runtime would end the command, and not all of its children, where we just stop waiting.
+		out, err := o.Runtime.Exec(ctx, o.id(), cri.Command{Args: hook.Exec})
+		if err == nil && out.ExitCode != 0 {
+			err = fmt.Errorf("the command ended with exit code %d", out.ExitCode)
+		}
+		return err
+	}
+}
+
+// send asks for the URL. Any answer will do, whatever its status, as with kubelets.
+func (h hooks) send(ctx context.Context, get containerrestart.HTTPGet) error {
+	request, err := requestOf(ctx, get)
+	if err != nil {
+		return errors.New("the URL cannot be asked for")
+	}
+	err = h.ask(request)
+	if !errors.Is(err, http.ErrSchemeMismatch) {
+		return err
+	}
+	request = request.Clone(ctx)
+	request.URL.Scheme = "http"
+	request.Header.Del("Authorization") // it was meant to travel encrypted
+	return h.ask(request)
+}
+
+func requestOf(ctx context.Context, get containerrestart.HTTPGet) (*http.Request, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, get.URL, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	for _, header := range get.Headers {
+		request.Header.Add(header.Name, header.Value)
+	}
+	for name, value := range map[string]string{"User-Agent": "kube-lifecycle", "Accept": "*/*"} {
+		if _, given := request.Header[name]; !given {
+			request.Header.Set(name, value)
+		}
+	}
+	if host := request.Header.Get("Host"); host != "" {
+		request.Host = host
+	}
+	return request, nil
+}
+
+func (h hooks) ask(request *http.Request) error {
+	response, err := h.http.Do(request) //nolint:gosec // whoever makes pods has kubelets ask the same
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		return wrapped.Err // without the URL, whose query is nobody's business
+	}
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()                          //nolint:errcheck // nothing follows from it
+	_, _ = io.CopyN(io.Discard, response.Body, mostBody) // it has answered, whatever it says
+	return nil
+}

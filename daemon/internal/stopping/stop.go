@@ -1,0 +1,108 @@
+package stopping
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/kruisekit/kruisekit/containerrestart"
+	"github.com/kruisekit/kruisekit/daemon/cri"
+)
+
+// The reasons of events.
+const (
+	reasonKilling    = "Killing"
+	reasonFailedHook = "FailedPreStopHook"
+)
+
+const (
+	// patience is for how long a runtime may be away, or say nothing.
+	patience = 30 * time.Second
+	// again is when it is asked again.
+	again = time.Second
+)
+
+// stop carries out an order.
+func (c *Crew[K]) stop(ctx context.Context, o Order) error {
+	if o.Moot != nil && o.Moot(ctx) {
+		return nil
+	}
+	err := c.kill(ctx, o)
+	c.metrics.stopped(err)
+	return err
+}
+
+func (c *Crew[K]) kill(ctx context.Context, o Order) error {
+	c.tell(o, corev1.EventTypeNormal, reasonKilling, o.Kill.Text)
+	began := c.options.Now()
+	if o.Kill.Hook != nil && o.Kill.Grace > 0 {
+		c.prepare(ctx, o)
+	}
+	var away time.Time
+	for ctx.Err() == nil {
+		err := o.Runtime.Stop(ctx, o.id(), o.Kill.StopWithin(c.options.Now().Sub(began)))
+		now := c.options.Now()
+		switch {
+		case err == nil, errors.Is(err, cri.ErrNotFound):
+			return nil
+		case !errors.Is(err, cri.ErrUnavailable), !away.IsZero() && now.Sub(away) >= patience:
+			return err
+		case away.IsZero():
+			// A runtime that restarts is no reason to fail, and stopping a container twice does no harm.
+			away = now
+		}
+		pause(ctx, again)
+	}
+	return ctx.Err()
+}
+
+// prepare runs the hook, for as long as the grace lasts. What becomes of it changes nothing but what is told.
+func (c *Crew[K]) prepare(ctx context.Context, o Order) {
+	within, cancel := context.WithTimeout(ctx, o.Kill.Grace)
+	defer cancel()
+	err := c.hooks.run(within, o)
+	switch {
+	case err == nil:
+		c.metrics.hook(o.Kill.Hook, hookDone)
+	case ctx.Err() != nil: // given up
+	case within.Err() != nil:
+		log.FromContext(ctx).Info("Hook was cut short by the end of the grace period", "pod", o.Object.Name, "container", o.Kill.Container)
+		c.metrics.hook(o.Kill.Hook, hookCut)
+	default:
+		c.tell(o, corev1.EventTypeWarning, reasonFailedHook, "PreStopHook failed: "+o.named(err.Error()))
+		c.metrics.hook(o.Kill.Hook, hookFailed)
+	}
+}
+
+func (c *Crew[K]) tell(o Order, eventType, reason, text string) {
+	if c.options.Recorder != nil {
+		c.options.Recorder.Event(o.Object, eventType, reason, text)
+	}
+}
+
+// pause waits, or until the context ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// kindOf is what kind of hook it is.
+func kindOf(h *containerrestart.Hook) string {
+	switch {
+	case h.Exec != nil:
+		return "exec"
+	case h.HTTP != nil:
+		return "http"
+	case h.Sleep != nil:
+		return "sleep"
+	default:
+		return "invalid"
+	}
+}
