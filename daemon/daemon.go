@@ -12,7 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/daemon/containerrestart"
 	"github.com/kruisekit/kruisekit/daemon/cri"
+	"github.com/kruisekit/kruisekit/daemon/imagepull"
+	"github.com/kruisekit/kruisekit/daemon/internal/recording"
+	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
 // Node is what a daemon works on.
@@ -30,20 +35,33 @@ type Options struct {
 	Controller func(name string) controller.Options
 	// WithoutPods leaves out what needs the pods of the node: they are not watched then.
 	WithoutPods bool
+	// ImagePull is for what pulls images.
+	ImagePull imagepull.Options
+	// ContainerRestart is for what restarts containers as ContainerRecreateRequests ask for.
+	ContainerRestart containerrestart.Options
 }
-
-// +kubebuilder:rbac:groups=apps.kruise.io,resources=nodeimages,verbs=get;list;watch
-// +kubebuilder:rbac:groups=apps.kruise.io,resources=nodeimages/status,verbs=patch
-// +kubebuilder:rbac:groups=apps.kruise.io,resources=containerrecreaterequests,verbs=get;list;watch
-// +kubebuilder:rbac:groups=apps.kruise.io,resources=containerrecreaterequests/status,verbs=patch
-// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
-// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
-// +kubebuilder:rbac:groups="",namespace=kruise-daemon-config,resources=secrets,verbs=get
 
 // list has all parts. To add one, add its options to Options and an entry here.
 func list() []part {
-	return nil
+	return []part{
+		{"imagepull", &appsv1beta1.NodeImage{}, "nodeImageInformerSynced", nil, newImagePull},
+		{"containerrestart", stored.Untyped(appsv1beta1.GroupVersion.WithKind("ContainerRecreateRequest")), "crrInformerSynced", withoutRequests, newContainerRestart},
+	}
+}
+
+func newImagePull(mgr ctrl.Manager, n Node, o Options) (reconciler, error) {
+	if o.ImagePull.Recorder == nil {
+		var err error
+		if o.ImagePull.Recorder, err = recording.For(mgr, "kruise-daemon-imagepuller", n.Name); err != nil {
+			return nil, err
+		}
+	}
+	return imagepull.New(mgr.GetClient(), n.Name, n.Runtimes.Default(), o.ImagePull)
+}
+
+func newContainerRestart(mgr ctrl.Manager, n Node, o Options) (reconciler, error) {
+	o.ContainerRestart.NoPods = o.ContainerRestart.NoPods || o.WithoutPods
+	return containerrestart.New(mgr.GetClient(), n.Name, n.Runtimes.Found, o.ContainerRestart)
 }
 
 // part of the daemon in the list.

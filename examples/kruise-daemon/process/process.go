@@ -8,15 +8,18 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/kruisekit/kruisekit/daemon"
 	"github.com/kruisekit/kruisekit/examples/kruise-daemon/options"
+	"github.com/kruisekit/kruisekit/examples/reference/patience"
 )
 
 const (
@@ -32,29 +35,43 @@ func Run(ctx context.Context, rc *rest.Config, o options.Options) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := New(ctx, rc, daemon.Node{Name: o.NodeName, Runtimes: runtimes}, o)
+	registered := &registrations{Registerer: metrics.Registry}
+	defer registered.end()
+	p := process{Options: o, node: daemon.Node{Name: o.NodeName, Runtimes: runtimes}, metrics: registered}
+	mgr, err := p.manager(ctx, rc)
 	if err == nil {
 		err = mgr.Start(ctx)
 	}
 	return errors.Join(err, runtimes.Close())
 }
 
-// New makes a manager that is ready to start. Its context is that of the setup alone.
-func New(ctx context.Context, rc *rest.Config, n daemon.Node, o options.Options) (ctrl.Manager, error) {
-	do := parts(o)
-	mo, err := managerOptions(n.Name, o, do)
+// process is all that a daemon is made of.
+type process struct {
+	options.Options
+	node    daemon.Node
+	metrics prometheus.Registerer
+}
+
+// manager is ready to start, with the same context.
+func (p process) manager(ctx context.Context, rc *rest.Config) (ctrl.Manager, error) {
+	parts, err := p.parts(ctx)
 	if err != nil {
 		return nil, err
 	}
-	mgr, err := ctrl.NewManager(client(rc, o), mo)
+	mo, err := p.managerOptions(parts)
+	if err != nil {
+		return nil, err
+	}
+	mo.NewCache = patience.Until(ctx.Done())
+	mgr, err := ctrl.NewManager(client(rc, p.Options), mo)
 	if err != nil {
 		return nil, fmt.Errorf("make manager: %w", err)
 	}
-	log.FromContext(ctx).Info("Options", "node", n.Name, "featureGates", o.Gates.String())
-	if err := daemon.AddToManager(ctx, mgr, n, do); err != nil {
+	log.FromContext(ctx).Info("Options", "node", p.node.Name, "featureGates", p.Gates.String())
+	if err := daemon.AddToManager(ctx, mgr, p.node, parts); err != nil {
 		return nil, err
 	}
-	checks, err := daemon.Checks(ctx, mgr, n, do)
+	checks, err := daemon.Checks(ctx, mgr, p.node, parts)
 	if err != nil {
 		return nil, err
 	}
@@ -66,6 +83,18 @@ func New(ctx context.Context, rc *rest.Config, n daemon.Node, o options.Options)
 	return mgr, nil
 }
 
+func (p process) managerOptions(parts daemon.Options) (ctrl.Options, error) {
+	mo, err := daemon.ManagerOptions(p.node.Name, parts)
+	if err != nil {
+		return mo, err
+	}
+	mo.Metrics = metricsserver.Options{BindAddress: p.Address}
+	mo.HealthProbeBindAddress = "0" // it is beside the metrics
+	mo.PprofBindAddress = p.PprofAddress
+	mo.GracefulShutdownTimeout = ptr.To(drain)
+	return mo, nil
+}
+
 // client is how the process appears to the API server. All clients of the process share the limit.
 func client(rc *rest.Config, o options.Options) *rest.Config {
 	rc = rest.CopyConfig(rc)
@@ -75,16 +104,4 @@ func client(rc *rest.Config, o options.Options) *rest.Config {
 		rc.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(float32(o.QPS), o.Burst)
 	}
 	return rc
-}
-
-func managerOptions(node string, o options.Options, do daemon.Options) (ctrl.Options, error) {
-	mo, err := daemon.ManagerOptions(node, do)
-	if err != nil {
-		return mo, err
-	}
-	mo.Metrics = metricsserver.Options{BindAddress: o.Address}
-	mo.HealthProbeBindAddress = "0" // it is beside the metrics
-	mo.PprofBindAddress = o.PprofAddress
-	mo.GracefulShutdownTimeout = ptr.To(drain)
-	return mo, nil
 }
