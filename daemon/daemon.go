@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/daemon/containermeta"
 	"github.com/kruisekit/kruisekit/daemon/containerrestart"
 	"github.com/kruisekit/kruisekit/daemon/cri"
 	"github.com/kruisekit/kruisekit/daemon/imagepull"
@@ -39,6 +41,8 @@ type Options struct {
 	ImagePull imagepull.Options
 	// ContainerRestart is for what restarts containers as ContainerRecreateRequests ask for.
 	ContainerRestart containerrestart.Options
+	// ContainerMeta is for what tells of containers, and restarts those whose environment has changed.
+	ContainerMeta containermeta.Options
 }
 
 // list has all parts. To add one, add its options to Options and an entry here.
@@ -46,6 +50,7 @@ func list() []part {
 	return []part{
 		{"imagepull", &appsv1beta1.NodeImage{}, "nodeImageInformerSynced", nil, newImagePull},
 		{"containerrestart", stored.Untyped(appsv1beta1.GroupVersion.WithKind("ContainerRecreateRequest")), "crrInformerSynced", withoutRequests, newContainerRestart},
+		{"containermeta", &corev1.Pod{}, "podInformerSynced", withoutPods, newContainerMeta},
 	}
 }
 
@@ -62,6 +67,10 @@ func newImagePull(mgr ctrl.Manager, n Node, o Options) (reconciler, error) {
 func newContainerRestart(mgr ctrl.Manager, n Node, o Options) (reconciler, error) {
 	o.ContainerRestart.NoPods = o.ContainerRestart.NoPods || o.WithoutPods
 	return containerrestart.New(mgr.GetClient(), n.Name, n.Runtimes.Found, o.ContainerRestart)
+}
+
+func newContainerMeta(mgr ctrl.Manager, n Node, o Options) (reconciler, error) {
+	return containermeta.New(mgr.GetClient(), n.Name, n.Runtimes.Found, o.ContainerMeta)
 }
 
 // part of the daemon in the list.

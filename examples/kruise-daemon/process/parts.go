@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kruisekit/kruisekit/daemon"
+	"github.com/kruisekit/kruisekit/daemon/containermeta"
 	"github.com/kruisekit/kruisekit/daemon/containerrestart"
 	"github.com/kruisekit/kruisekit/daemon/credentials"
 	"github.com/kruisekit/kruisekit/daemon/imagepull"
@@ -26,6 +27,7 @@ func (p process) parts(ctx context.Context) (daemon.Options, error) {
 		WithoutPods:      !p.Gates.On(gates.DaemonWatchingPod),
 		ImagePull:        imagepull.Options{Keyring: keyring, MaxPulls: p.Pull.Workers, Registerer: p.metrics},
 		ContainerRestart: containerrestart.Options{Registerer: p.metrics},
+		ContainerMeta:    containermeta.Options{NoEnv: !p.Gates.On(gates.InPlaceUpdateEnvFromMetadata), Registerer: p.metrics},
 	}, nil
 }
 
