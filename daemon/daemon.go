@@ -47,14 +47,21 @@ type Options struct {
 
 // list has all parts. To add one, add its options to Options and an entry here.
 func list() []part {
+	requests := stored.Untyped(appsv1beta1.GroupVersion.WithKind("ContainerRecreateRequest")) // as its part reads them
 	return []part{
-		{"imagepull", &appsv1beta1.NodeImage{}, "nodeImageInformerSynced", nil, newImagePull},
-		{"containerrestart", stored.Untyped(appsv1beta1.GroupVersion.WithKind("ContainerRecreateRequest")), "crrInformerSynced", withoutRequests, newContainerRestart},
-		{"containermeta", &corev1.Pod{}, "podInformerSynced", withoutPods, newContainerMeta},
+		{"imagepull", &appsv1beta1.NodeImage{}, "nodeImageInformerSynced", nil, func(mgr ctrl.Manager, n Node, o Options) (reconciler, error) {
+			return newImagePull(mgr, n, o)
+		}},
+		{"containerrestart", requests, "crrInformerSynced", withoutRequests, func(mgr ctrl.Manager, n Node, o Options) (reconciler, error) {
+			return newContainerRestart(mgr, n, o)
+		}},
+		{"containermeta", &corev1.Pod{}, "podInformerSynced", withoutPods, func(mgr ctrl.Manager, n Node, o Options) (reconciler, error) {
+			return newContainerMeta(mgr, n, o)
+		}},
 	}
 }
 
-func newImagePull(mgr ctrl.Manager, n Node, o Options) (reconciler, error) {
+func newImagePull(mgr ctrl.Manager, n Node, o Options) (*imagepull.Reconciler, error) {
 	if o.ImagePull.Recorder == nil {
 		var err error
 		if o.ImagePull.Recorder, err = recording.For(mgr, "kruise-daemon-imagepuller", n.Name); err != nil {
@@ -64,12 +71,12 @@ func newImagePull(mgr ctrl.Manager, n Node, o Options) (reconciler, error) {
 	return imagepull.New(mgr.GetClient(), n.Name, n.Runtimes.Default(), o.ImagePull)
 }
 
-func newContainerRestart(mgr ctrl.Manager, n Node, o Options) (reconciler, error) {
+func newContainerRestart(mgr ctrl.Manager, n Node, o Options) (*containerrestart.Reconciler, error) {
 	o.ContainerRestart.NoPods = o.ContainerRestart.NoPods || o.WithoutPods
 	return containerrestart.New(mgr.GetClient(), n.Name, n.Runtimes.Found, o.ContainerRestart)
 }
 
-func newContainerMeta(mgr ctrl.Manager, n Node, o Options) (reconciler, error) {
+func newContainerMeta(mgr ctrl.Manager, n Node, o Options) (*containermeta.Reconciler, error) {
 	return containermeta.New(mgr.GetClient(), n.Name, n.Runtimes.Found, o.ContainerMeta)
 }
 

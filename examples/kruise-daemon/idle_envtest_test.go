@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,8 +29,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/daemon/cri/critest"
 	"github.com/kruisekit/kruisekit/test/cluster"
 )
@@ -51,6 +55,7 @@ const (
 // The daemon as a process of its own, with the rights of config/daemon, on a node with pods of a CloneSet that all run: it
 // asks nobody anything, and takes next to nothing.
 func TestIdle(t *testing.T) {
+	log.SetLogger(logr.Discard())
 	dir := t.TempDir()
 	program := build(t, dir)
 	c, audit := install(t, dir)
@@ -96,9 +101,46 @@ func TestIdle(t *testing.T) {
 	if busy > mostCPU {
 		t.Errorf("%s of CPU in %s, want %s at most", busy, window, mostCPU)
 	}
+	works(t, c, engine)
 	if err := daemon.stop(); err != nil {
 		t.Errorf("it ended with %v", err)
 	}
+}
+
+// works wants something of each part, which idles only because there is nothing to do.
+func works(t *testing.T, c *cluster.Cluster, engine *critest.Runtime) {
+	t.Helper()
+	pod := &corev1.Pod{}
+	name := client.ObjectKey{Namespace: "shop", Name: "web-0"}
+	if err := c.Client.Get(t.Context(), name, pod); err != nil {
+		t.Fatal(err)
+	}
+	request := &appsv1beta1.ContainerRecreateRequest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: "again", Labels: map[string]string{
+			appsv1beta1.ContainerRecreateRequestNodeNameKey: node, appsv1beta1.ContainerRecreateRequestActiveKey: "true",
+			appsv1beta1.ContainerRecreateRequestPodUIDKey: string(pod.UID),
+		}},
+		Spec: appsv1beta1.ContainerRecreateRequestSpec{PodName: name.Name, Containers: []appsv1beta1.ContainerRecreateRequestContainer{{
+			Name: "web", StatusContext: &appsv1beta1.ContainerRecreateRequestContainerContext{ContainerID: pod.Status.ContainerStatuses[0].ContainerID},
+		}}},
+	}
+	changed := pod.DeepCopy()
+	changed.Labels["changed"] = "true"
+	if err := errors.Join(c.Client.Create(t.Context(), request), c.Client.Patch(t.Context(), changed, client.MergeFrom(pod))); err != nil {
+		t.Fatal(err)
+	}
+	stops := 0
+	eventually(t, func(ctx context.Context) error {
+		image := &appsv1beta1.NodeImage{}
+		if err := errors.Join(c.Client.Get(ctx, client.ObjectKey{Name: node}, image), c.Client.Get(ctx, name, pod)); err != nil {
+			return err
+		}
+		stops += engine.Calls()["StopContainer"]
+		if told := pod.Annotations[pub.RuntimeContainerMetaKey]; stops != 1 || image.Status.Succeeded != 1 || !strings.Contains(told, "sidecar") {
+			return fmt.Errorf("%d containers stopped, %d images pulled, told of containers: %q", stops, image.Status.Succeeded, told)
+		}
+		return nil
+	})
 }
 
 // build builds it as hack/deploy does.
@@ -131,7 +173,9 @@ func install(t *testing.T, dir string) (c *cluster.Cluster, audit string) {
 		APIServerFlags: []string{"--audit-policy-file=" + policy, "--audit-log-path=" + audit},
 	})
 	for _, args := range [][]string{
-		{"create", "namespace", "kruise-system"}, {"create", "namespace", "shop"}, {"create", "namespace", "kruise-daemon-config"},
+		{"create", "namespace", "kruise-system"},
+		{"create", "namespace", "shop"},
+		{"create", "namespace", "kruise-daemon-config"},
 		{"apply", "-f", "../../config/daemon/role.yaml", "-f", "../../config/daemon/bindings.yaml"},
 	} {
 		if _, err := c.Kubectl(t.Context(), args...); err != nil {

@@ -218,7 +218,7 @@ func (r *Runtime) StopContainer(_ context.Context, q *criv1.StopContainerRequest
 }
 
 // GetContainerEvents tells nothing, until the listener goes.
-func (r *Runtime) GetContainerEvents(_ *criv1.GetEventsRequest, stream grpc.ServerStreamingServer[criv1.ContainerEventResponse]) error {
+func (*Runtime) GetContainerEvents(_ *criv1.GetEventsRequest, stream grpc.ServerStreamingServer[criv1.ContainerEventResponse]) error {
 	<-stream.Context().Done()
 	return errors.New("the listener has gone")
 }

@@ -73,8 +73,11 @@ func (s *started) ask(path string) (code int, body string, err error) {
 // answers wants an endpoint to answer.
 func (s *started) answers(path string, code int, body string) error {
 	gotCode, got, err := s.ask(path)
-	if err != nil || gotCode != code || !strings.Contains(got, body) {
-		return fmt.Errorf("%s: %d %q %v, want %d %q", path, gotCode, got[:min(len(got), 200)], err, code, body)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if gotCode != code || !strings.Contains(got, body) {
+		return fmt.Errorf("%s: %d %q, want %d %q", path, gotCode, got[:min(len(got), 200)], code, body)
 	}
 	return nil
 }
