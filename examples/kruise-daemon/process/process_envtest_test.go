@@ -15,10 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kruisekit/kruisekit/test/cluster"
 )
@@ -102,6 +104,7 @@ func install(t *testing.T) *cluster.Cluster {
 }
 
 func TestProcess(t *testing.T) {
+	log.SetLogger(logr.Discard())
 	c := install(t)
 	for _, test := range []struct {
 		name string
@@ -126,7 +129,9 @@ func testHealth(t *testing.T, c *cluster.Cluster) {
 		}
 	}
 	eventually(t, func(context.Context) error { return d.answers("/healthz", http.StatusOK, "ok") })
-	eventually(t, func(context.Context) error { return d.answers("/metrics", http.StatusOK, "workqueue_depth") })
+	if err := d.answers("/metrics", http.StatusOK, "kruise_daemon_image_pulls_running 0"); err != nil {
+		t.Error(err)
+	}
 
 	runtime.Stop()
 	eventually(t, func(context.Context) error {
