@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -35,6 +36,13 @@ func (s *story) say(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lines = append(s.lines, fmt.Sprintf("%2.0f %s", time.Since(s.began).Seconds(), fmt.Sprintf(format, args...)))
+}
+
+// told is what has happened so far.
+func (s *story) told() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.lines)
 }
 
 func (s *story) Exec(ctx context.Context, id string, c cri.Command) (cri.Output, error) {
@@ -200,7 +208,7 @@ func TestSequence(t *testing.T) {
 				for !crew.Known()["k"].Done {
 					time.Sleep(time.Second) //nolint:forbidigo // the time of the bubble
 				}
-				if diff := cmp.Diff(tt.want, s.lines); diff != "" {
+				if diff := cmp.Diff(tt.want, s.told()); diff != "" {
 					t.Errorf("it goes otherwise (-want +got):\n%s", diff)
 				}
 				if err := crew.Known()["k"].Err; (err == nil) != (tt.err == "") || err != nil && err.Error() != tt.err {
@@ -226,9 +234,10 @@ func TestRuntimeComesBack(t *testing.T) {
 		crew.Begin("k", s.order(20*time.Second, nil))
 		time.Sleep(10 * time.Second) //nolint:forbidigo // the time of the bubble
 		if got := crew.Known()["k"]; !got.Done || got.Err != nil {
-			t.Errorf("got %+v\n%s", got, strings.Join(s.lines, "\n"))
+			t.Errorf("got %+v\n%s", got, strings.Join(s.told(), "\n"))
 		}
-		if last := s.lines[len(s.lines)-2]; last != " 6 stop 4f2a within 14s" {
+		lines := s.told()
+		if last := lines[len(lines)-2]; last != " 6 stop 4f2a within 14s" {
 			t.Errorf("what is left of the grace is another time: %s", last)
 		}
 	})
@@ -262,7 +271,7 @@ func TestCancel(t *testing.T) {
 		want := []string{
 			killing, " 0 exec in 4f2a: drain", " 0 second is over", " 0 first is over", killing, " 0 exec in 4f2a: drain",
 		}
-		if diff := cmp.Diff(want, s.lines); diff != "" {
+		if diff := cmp.Diff(want, s.told()); diff != "" {
 			t.Errorf("it goes otherwise (-want +got):\n%s", diff)
 		}
 	})
@@ -296,7 +305,7 @@ func TestBound(t *testing.T) {
 		}
 		time.Sleep(time.Minute) //nolint:forbidigo // the time of the bubble
 		stops := map[string]string{}
-		for _, line := range s.lines {
+		for _, line := range s.told() {
 			if second, rest, _ := strings.Cut(line, " stop "); rest != "" {
 				stops[rest[:1]] += strings.TrimSpace(second)
 			}

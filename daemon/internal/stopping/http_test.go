@@ -139,12 +139,13 @@ func runHook(t *testing.T, get containerrestart.HTTPGet) string {
 	go crew.Work(t.Context())
 	crew.Begin("k", s.order(2*time.Second, &containerrestart.Hook{HTTP: &get}))
 	<-over
-	for _, line := range s.lines {
+	lines := s.told()
+	for _, line := range lines {
 		if _, failed, ok := strings.Cut(line, "PreStopHook failed: "); ok {
 			return failed
 		}
 	}
-	if last := s.lines[len(s.lines)-1]; !strings.Contains(last, "stop 4f2a within") {
+	if last := lines[len(lines)-1]; !strings.Contains(last, "stop 4f2a within") {
 		t.Errorf("it ends with %q", last)
 	}
 	return ""
