@@ -28,8 +28,9 @@ CLUSTER := go run ./test/cluster/cmd/cluster
 # Flags for the demo: DEMOFLAGS=-keep leaves its cluster up until Ctrl-C.
 DEMOFLAGS ?=
 
-# What the image of the manager is called in the registry of the real nodes.
+# What the images of the manager and of the daemon are called in the registry of the real nodes.
 IMG ?= kruisekit/kruise-manager:dev
+DAEMON_IMG ?= kruisekit/kruise-daemon:dev
 
 ##@ Help
 
@@ -54,6 +55,7 @@ generate: ## Regenerate deepcopy code, CRDs, RBAC and webhook configurations fro
 	$$tool "$(CRD_OPTIONS)" paths=./api/... output:crd:artifacts:config=config/crd/bases
 	$$tool rbac:roleName=kruise-manager paths="./controllers/...;./webhooks/...;./examples/kruise-manager/..." \
 		output:rbac:dir=config/rbac
+	$$tool rbac:roleName=kruise-daemon paths="./daemon/...;./examples/kruise-daemon/..." output:rbac:dir=config/daemon
 # To stdout, for without any webhook it would write no file.
 	$$tool webhook paths=./webhooks/... output:webhook:stdout >config/webhook/manifests.yaml
 	large=$$(find config/crd/bases -name '*.yaml' -size +$(CRD_MAX_BYTES)c -printf '%p: %s bytes\n')
@@ -175,13 +177,13 @@ cluster-down: ## Stop it
 ##@ Deploy
 
 .PHONY: image
-image: ## Build the manager and push its image to the registry of the real nodes (cluster-up first)
-	@hack/deploy image $(IMG)
+image: ## Build manager and daemon, and push their images to the registry of the real nodes (cluster-up first)
+	@hack/deploy image $(IMG) $(DAEMON_IMG)
 
 .PHONY: deploy
-deploy: ## Run the manager on the real nodes
-	@hack/deploy up $(IMG)
+deploy: ## Run manager and daemon on the real nodes
+	@hack/deploy up $(IMG) $(DAEMON_IMG)
 
 .PHONY: undeploy
-undeploy: ## Remove it, with its CRDs and all of their objects
+undeploy: ## Remove them, with its CRDs and all of their objects
 	@hack/deploy down

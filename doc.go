@@ -37,6 +37,7 @@
 //
 // # On the node
 //
+//   - [github.com/kruisekit/kruisekit/daemon]: the list of all parts of a node daemon.
 //   - [github.com/kruisekit/kruisekit/daemon/cri]: the container runtime of a node.
 //   - [github.com/kruisekit/kruisekit/daemon/imagepull]: images pulled ahead, as the node's NodeImage asks for them.
 //   - [github.com/kruisekit/kruisekit/daemon/credentials]: the registry credentials that a node is configured with.
@@ -45,6 +46,7 @@
 //
 //   - [github.com/kruisekit/kruisekit/examples/embed]: a controller of your own on these packages, client-go alone.
 //   - [github.com/kruisekit/kruisekit/examples/kruise-manager]: all controllers and webhooks in one process.
+//   - [github.com/kruisekit/kruisekit/examples/kruise-daemon]: all that happens on a node in one process.
 //
 // # Test grounds
 //

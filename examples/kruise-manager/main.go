@@ -10,13 +10,12 @@ import (
 	"io"
 	"os"
 
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/process"
+	"github.com/kruisekit/kruisekit/examples/reference/access"
 )
 
 func main() {
@@ -35,13 +34,13 @@ func run(ctx context.Context, args []string, logs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	logger := process.Logger(logs, o)
+	logger := o.Logs.Logger(logs)
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
 	for _, note := range o.Notes {
 		logger.Info(note)
 	}
-	rc, err := config(o.Kubeconfig)
+	rc, err := access.Config(o.Kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -50,12 +49,4 @@ func run(ctx context.Context, args []string, logs io.Writer) error {
 		return err
 	}
 	return mgr.Start(ctx)
-}
-
-// config is that of a file, or of the environment, or of the pod.
-func config(path string) (*rest.Config, error) {
-	if path == "" {
-		return ctrl.GetConfig()
-	}
-	return clientcmd.BuildConfigFromFlags("", path)
 }

@@ -81,6 +81,9 @@ func belowOf(from, to place) bool {
 	if from.layer == primitives {
 		return slices.Contains(below()[from.unit], to.unit)
 	}
+	if from.layer == examples {
+		return slices.Contains(between(), to.unit)
+	}
 	// The parts of the daemon speak to the container runtime through one of them, and share what is internal to the daemon.
 	return strings.HasPrefix(from.unit, "daemon/") && (to.unit == "daemon/cri" || to.unit == "daemon/internal" && from.unit != "daemon/cri")
 }

@@ -63,6 +63,11 @@ func served() []string {
 	return []string{"webhooks/conversion"}
 }
 
+// between are what several programs among the examples share.
+func between() []string {
+	return []string{"examples/reference"}
+}
+
 // impure must not come into L0 and L1 even through others: whoever imports a primitive compiles none of these.
 func impure() []string {
 	return []string{

@@ -30,8 +30,8 @@ import (
 
 const system = "kruise-system"
 
-// The manager as config/default deploys it, with one gate more. It is deployed once for all that is tried on it, where
-// another implementation has left CloneSets behind.
+// The manager as config/default deploys it, with one gate more and without daemons. It is deployed once for all that is tried
+// on it, where another implementation has left CloneSets behind.
 func TestManager(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Level: cluster.Real, Scheme: newScheme(t)})
 	begin := time.Now()
@@ -182,7 +182,8 @@ func deploy(t *testing.T, c *cluster.Cluster, pushed image.Image) *deployed {
 	return &deployed{Cluster: c}
 }
 
-// overlay is a kustomization with the image in it, by digest, and a gate.
+// overlay is a kustomization with the image in it, by digest, and a gate, and without daemons: they would write to pods that the
+// manager is to leave alone.
 func overlay(t *testing.T, made image.Image) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -200,6 +201,8 @@ images: [{name: kruise-manager, newName: %q, digest: %q}]
 patches:
 - target: {kind: Deployment, name: kruise-controller-manager}
   patch: '[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--feature-gates=InPlaceWorkloadVerticalScaling=true"}]'
+- target: {kind: DaemonSet, name: kruise-daemon}
+  patch: '{"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "kruise-daemon"}, "$patch": "delete"}'
 `, base, name, made.Digest)
 	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ import (
 const monthOfTTL = 31 * 24 * 60 * 60
 
 func newParser() *parser {
-	p := &parser{flags: flag.NewFlagSet("kruise-manager", flag.ContinueOnError), noted: map[string]bool{}, inert: map[string]string{}}
+	p := &parser{flags: flag.NewFlagSet("kruise-manager", flag.ContinueOnError), noted: map[string]bool{}}
 	p.flags.SetOutput(io.Discard) // the caller says what is wrong
 	o := &p.options
 	p.flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "path of a kubeconfig, outside of a cluster")
@@ -97,18 +97,12 @@ func (p *parser) pullTTL(v string) error {
 
 // withoutEffect accepts what unchanged manifests may pass.
 func (p *parser) withoutEffect() {
-	const yet, log = "there is no such controller yet", "logs go to stderr"
+	const yet = "there is no such controller yet"
 	boolean := map[string]string{
 		"allow-privileged":             "pod templates are checked by the API server, with its own rules",
 		"disable-no-deepcopy":          "lists are never copied where nobody changes them",
 		"assign-bcj-pods-by-scheduler": yet,
 		"assign-pods-by-scheduler":     yet,
-		"logtostderr":                  log,
-		"alsologtostderr":              log,
-		"one_output":                   log,
-		"add_dir_header":               log,
-		"skip_headers":                 log,
-		"skip_log_headers":             log,
 	}
 	for name, why := range boolean {
 		p.inert[name] = why
@@ -118,11 +112,6 @@ func (p *parser) withoutEffect() {
 		"expectation-timeout":         "a lost expectation heals by a read within minutes",
 		"protection-log-path":         "refusals are in the audit log of the API server, and in metrics",
 		"ws-enabled-versioned-status": "neither has it in the reference",
-		"stderrthreshold":             log,
-		"vmodule":                     log,
-		"log_dir":                     log,
-		"log_file":                    log,
-		"log-flush-frequency":         log,
 	}
 	for name, why := range text {
 		p.inert[name] = why

@@ -11,7 +11,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/kruisekit/kruisekit/examples/kruise-manager/gates"
+	"github.com/kruisekit/kruisekit/examples/reference/gates"
+	"github.com/kruisekit/kruisekit/examples/reference/logs"
 )
 
 // Options are all that the process is told.
@@ -40,8 +41,7 @@ type Options struct {
 	// NodeImageCreationDelay is how long a node has been ready before it gets its NodeImage.
 	NodeImageCreationDelay time.Duration
 
-	Verbosity int
-	LogFormat string
+	Logs logs.Options
 
 	// Notes say what was asked for and has no effect, or follows from something else.
 	Notes []string
@@ -122,7 +122,7 @@ func (p *parser) settle() {
 }
 
 func (o *Options) validate() []error {
-	var all []error
+	all := []error{o.Logs.Validate()}
 	refuse := func(bad bool, format string, args ...any) {
 		if bad {
 			all = append(all, fmt.Errorf(format, args...))

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
+	"github.com/kruisekit/kruisekit/examples/reference/logs"
 )
 
 func env(pairs ...string) func(string) string {
@@ -68,7 +69,7 @@ func TestManifestsOfTheReference(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.Verbosity != 4 || o.QPS != 30 || o.Burst != 50 || o.PprofAddress != "localhost:8090" || o.Cache.Resync == nil || *o.Cache.Resync != 0 {
+	if o.Logs.Verbosity != 4 || o.QPS != 30 || o.Burst != 50 || o.PprofAddress != "localhost:8090" || o.Cache.Resync == nil || *o.Cache.Resync != 0 {
 		t.Errorf("%+v", o)
 	}
 	if o.Webhook.Namespace != "elsewhere" || o.Election.Namespace != "kruise-system" || o.Webhook.Port != 1234 || o.Webhook.RenewBefore != 365*24*time.Hour {

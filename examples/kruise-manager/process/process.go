@@ -20,8 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/kruisekit/kruisekit/controllers"
-	"github.com/kruisekit/kruisekit/examples/kruise-manager/gates"
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
+	"github.com/kruisekit/kruisekit/examples/reference/gates"
+	"github.com/kruisekit/kruisekit/examples/reference/patience"
 	"github.com/kruisekit/kruisekit/webhooks"
 	"github.com/kruisekit/kruisekit/webhooks/certificates"
 )
@@ -36,7 +37,7 @@ const (
 	validatingConfiguration = "kruise-validating-webhook-configuration"
 )
 
-// New makes a manager that is ready to start. Its context is that of the setup alone.
+// New makes a manager that is ready to start, with the same context.
 func New(ctx context.Context, rc *rest.Config, o options.Options) (ctrl.Manager, error) {
 	rc = client(rc, o)
 	keeper, err := certificates.New(rc, types.NamespacedName{Namespace: o.Webhook.Namespace, Name: o.Webhook.Service}, certificates.Options{
@@ -54,6 +55,7 @@ func New(ctx context.Context, rc *rest.Config, o options.Options) (ctrl.Manager,
 	if err != nil {
 		return nil, err
 	}
+	mo.NewCache = patience.Until(ctx.Done())
 	mo.WebhookServer = keeper.With(webhook.NewServer(webhook.Options{
 		Host: "0.0.0.0", Port: o.Webhook.Port, TLSOpts: []func(*tls.Config){keeper.TLS},
 	}))

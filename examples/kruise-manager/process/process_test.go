@@ -132,8 +132,10 @@ func TestReplicas(t *testing.T) {
 // Every object of the deployment is one that an API server accepts, without a field that it does not know.
 func TestManifests(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Private: true})
-	if _, err := c.Kubectl(t.Context(), "create", "namespace", "kruise-system"); err != nil {
-		t.Fatal(err)
+	for _, namespace := range []string{"kruise-system", "kruise-daemon-config"} {
+		if _, err := c.Kubectl(t.Context(), "create", "namespace", namespace); err != nil {
+			t.Fatal(err)
+		}
 	}
 	said, err := c.Kubectl(t.Context(), "apply", "--server-side", "--dry-run=server", "--validate=strict", "--force-conflicts", "-k", "../../../config/default")
 	if err != nil {
@@ -141,7 +143,7 @@ func TestManifests(t *testing.T) {
 	}
 	for _, want := range []string{
 		"deployment.apps/kruise-controller-manager", "service/kruise-webhook-service", "poddisruptionbudget.policy/kruise-controller-manager",
-		"role.rbac.authorization.k8s.io/kruise-manager", "clonesets.apps.kruise.io",
+		"role.rbac.authorization.k8s.io/kruise-manager", "daemonset.apps/kruise-daemon", "clonesets.apps.kruise.io",
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("there is no %s in\n%s", want, said)

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kruisekit/kruisekit/examples/kruise-manager/gates"
+	"github.com/kruisekit/kruisekit/examples/reference/gates"
 )
 
 func TestParse(t *testing.T) {

@@ -1,0 +1,186 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/daemon/containermeta"
+	"github.com/kruisekit/kruisekit/daemon/containerrestart"
+	"github.com/kruisekit/kruisekit/daemon/cri"
+	"github.com/kruisekit/kruisekit/daemon/imagepull"
+	"github.com/kruisekit/kruisekit/daemon/internal/recording"
+	"github.com/kruisekit/kruisekit/internal/stored"
+)
+
+// Node is what a daemon works on.
+type Node struct {
+	// Name of the node.
+	Name string
+	// Runtimes of the node. Images are pulled with the first.
+	Runtimes *cri.Runtimes
+}
+
+// Options of a daemon. The zero value is as the reference has it.
+type Options struct {
+	// Controller gives what controller-runtime asks of each part by its name; nil for the defaults. A rate limiter in it
+	// must be a new one each time.
+	Controller func(name string) controller.Options
+	// WithoutPods leaves out what needs the pods of the node: they are not watched then.
+	WithoutPods bool
+	// ImagePull is for what pulls images.
+	ImagePull imagepull.Options
+	// ContainerRestart is for what restarts containers as ContainerRecreateRequests ask for.
+	ContainerRestart containerrestart.Options
+	// ContainerMeta is for what tells of containers, and restarts those whose environment has changed.
+	ContainerMeta containermeta.Options
+}
+
+// list has all parts. To add one, add its options to Options and an entry here.
+func list() []part {
+	requests := stored.Untyped(appsv1beta1.GroupVersion.WithKind("ContainerRecreateRequest")) // as its part reads them
+	return []part{
+		{"imagepull", &appsv1beta1.NodeImage{}, "nodeImageInformerSynced", nil, func(mgr ctrl.Manager, n Node, o Options) (reconciler, error) {
+			return newImagePull(mgr, n, o)
+		}},
+		{"containerrestart", requests, "crrInformerSynced", withoutRequests, func(mgr ctrl.Manager, n Node, o Options) (reconciler, error) {
+			return newContainerRestart(mgr, n, o)
+		}},
+		{"containermeta", &corev1.Pod{}, "podInformerSynced", withoutPods, func(mgr ctrl.Manager, n Node, o Options) (reconciler, error) {
+			return newContainerMeta(mgr, n, o)
+		}},
+	}
+}
+
+func newImagePull(mgr ctrl.Manager, n Node, o Options) (*imagepull.Reconciler, error) {
+	if o.ImagePull.Recorder == nil {
+		var err error
+		if o.ImagePull.Recorder, err = recording.For(mgr, "kruise-daemon-imagepuller", n.Name); err != nil {
+			return nil, err
+		}
+	}
+	return imagepull.New(mgr.GetClient(), n.Name, n.Runtimes.Default(), o.ImagePull)
+}
+
+func newContainerRestart(mgr ctrl.Manager, n Node, o Options) (*containerrestart.Reconciler, error) {
+	o.ContainerRestart.NoPods = o.ContainerRestart.NoPods || o.WithoutPods
+	return containerrestart.New(mgr.GetClient(), n.Name, n.Runtimes.Found, o.ContainerRestart)
+}
+
+func newContainerMeta(mgr ctrl.Manager, n Node, o Options) (*containermeta.Reconciler, error) {
+	return containermeta.New(mgr.GetClient(), n.Name, n.Runtimes.Found, o.ContainerMeta)
+}
+
+// part of the daemon in the list.
+type part struct {
+	name string
+	// object is of the kind that it watches, which must be installed.
+	object client.Object
+	// check is the name of the check that its objects are in the cache.
+	check string
+	// skip says why it is left out; nil for never, and empty for not.
+	skip func(n Node, o Options) string
+	make func(mgr ctrl.Manager, n Node, o Options) (reconciler, error)
+}
+
+type reconciler interface {
+	SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error
+}
+
+// AddToManager adds the parts whose kinds are installed. It must come before the manager starts.
+func AddToManager(ctx context.Context, mgr ctrl.Manager, n Node, o Options) error {
+	return add(ctx, mgr, target{n, o, list()})
+}
+
+// target is what parts are added for.
+type target struct {
+	Node
+	Options
+	all []part
+}
+
+func (t target) validate() error {
+	if t.Name == "" {
+		return errors.New("daemon: the name of the node is needed")
+	}
+	if t.Runtimes == nil || len(t.Runtimes.Found) == 0 {
+		return errors.New("daemon: a container runtime is needed")
+	}
+	return nil
+}
+
+func add(ctx context.Context, mgr ctrl.Manager, t target) error {
+	if err := t.validate(); err != nil {
+		return err
+	}
+	return t.each(mgr, func(p part, missing string) error {
+		if missing != "" {
+			log.FromContext(ctx).Info("Part left out", "part", p.name, "reason", missing)
+			return nil
+		}
+		r, err := p.make(mgr, t.Node, t.Options)
+		if err != nil {
+			return fmt.Errorf("add part %s: %w", p.name, err)
+		}
+		var c controller.Options
+		if t.Controller != nil {
+			c = t.Controller(p.name)
+		}
+		if err := r.SetupWithManager(ctx, mgr, c); err != nil {
+			return fmt.Errorf("add part %s: %w", p.name, err)
+		}
+		return nil
+	})
+}
+
+// each visits all parts, and says why one is left out.
+func (t target) each(mgr ctrl.Manager, visit func(p part, missing string) error) error {
+	for _, p := range t.all {
+		missing := ""
+		if p.skip != nil {
+			missing = p.skip(t.Node, t.Options)
+		}
+		if missing == "" {
+			kind, err := apiutil.GVKForObject(p.object, mgr.GetScheme())
+			if err != nil {
+				return fmt.Errorf("add part %s: %w", p.name, err)
+			}
+			_, err = mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+			if err != nil && !meta.IsNoMatchError(err) {
+				return fmt.Errorf("look up %s: %w", kind, err)
+			}
+			if err != nil {
+				missing = "its kind is not installed: " + kind.String()
+			}
+		}
+		if err := visit(p, missing); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withoutPods is for parts that need pods.
+func withoutPods(_ Node, o Options) string {
+	if o.WithoutPods {
+		return "pods are not watched"
+	}
+	return ""
+}
+
+// withoutRequests is for parts that get requests.
+func withoutRequests(n Node, _ Options) string {
+	if !isLabel(n.Name) {
+		return "requests cannot have the name of the node in a label"
+	}
+	return ""
+}

@@ -1,0 +1,64 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+
+	"github.com/kruisekit/kruisekit/daemon/cri"
+)
+
+// runtimeCheck is the name of the check of the connections to the runtimes.
+const runtimeCheck = "runtimeConnected"
+
+var (
+	errNotSynced    = errors.New("not synced yet")
+	errNotConnected = errors.New("not connected")
+)
+
+// Checks say by name whether a daemon can work: nodeImageInformerSynced and its siblings, that the cache of one kind has been
+// filled; runtimeConnected, that the runtimes of the node are there. They cost nothing. Restarting the daemon cures none of
+// them: they are for telling, and for a rollout to wait for; not for a liveness probe. Call it before the manager starts.
+func Checks(ctx context.Context, mgr ctrl.Manager, n Node, o Options) (map[string]healthz.Checker, error) {
+	return checks(ctx, mgr, target{n, o, list()})
+}
+
+func checks(ctx context.Context, mgr ctrl.Manager, t target) (map[string]healthz.Checker, error) {
+	if err := t.validate(); err != nil {
+		return nil, err
+	}
+	all := map[string]healthz.Checker{runtimeCheck: connected(t.Runtimes)}
+	err := t.each(mgr, func(p part, missing string) error {
+		if missing != "" {
+			return nil
+		}
+		informer, err := mgr.GetCache().GetInformer(ctx, p.object, cache.BlockUntilSynced(false))
+		if err != nil {
+			return fmt.Errorf("check part %s: %w", p.name, err)
+		}
+		all[p.check] = func(*http.Request) error {
+			if !informer.HasSynced() {
+				return errNotSynced
+			}
+			return nil
+		}
+		return nil
+	})
+	return all, err
+}
+
+func connected(runtimes *cri.Runtimes) healthz.Checker {
+	return func(*http.Request) error {
+		for _, r := range runtimes.Found {
+			if now, _ := r.Connection(); !now.Up {
+				return fmt.Errorf("%s: %w", r.Endpoint(), errNotConnected)
+			}
+		}
+		return nil
+	}
+}

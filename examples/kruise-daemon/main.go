@@ -1,0 +1,48 @@
+// Command kruise-daemon is the reference daemon of a node: all that the library does there, with the names, flags and defaults
+// that a cluster administrator knows. config/daemon deploys it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/kruisekit/kruisekit/examples/kruise-daemon/options"
+	"github.com/kruisekit/kruisekit/examples/kruise-daemon/process"
+	"github.com/kruisekit/kruisekit/examples/reference/access"
+)
+
+func main() {
+	err := run(ctrl.SetupSignalHandler(), os.Args[1:], os.Stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Print(options.Usage())
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "kruise-daemon:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, logs io.Writer) error {
+	o, err := options.Parse(args, os.Getenv)
+	if err != nil {
+		return err
+	}
+	logger := o.Logs.Logger(logs)
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
+	for _, note := range o.Notes {
+		logger.Info(note)
+	}
+	rc, err := access.Config(o.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	return process.Run(ctrl.LoggerInto(ctx, logger), rc, o)
+}

@@ -1,0 +1,33 @@
+package process
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+)
+
+// endpoints are beside the metrics. /healthz is 200 while the daemon can work: for a readiness probe. /livez is 200 while the
+// process serves: what /healthz tells of, no restart cures.
+func endpoints(checks map[string]healthz.Checker) map[string]http.Handler {
+	return map[string]http.Handler{
+		"/healthz": healthy(checks),
+		"/livez":   healthy(nil),
+	}
+}
+
+// healthy answers as the reference does, with the first check in the order of names that fails.
+func healthy(checks map[string]healthz.Checker) http.Handler {
+	names := slices.Sorted(maps.Keys(checks))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, name := range names {
+			if err := checks[name](r); err != nil {
+				http.Error(w, fmt.Sprintf("check %s failed, err: %v", name, err), http.StatusInternalServerError)
+				return
+			}
+		}
+		fmt.Fprint(w, "ok")
+	})
+}

@@ -1,0 +1,138 @@
+package process
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/kruisekit/kruisekit/daemon/cri"
+	"github.com/kruisekit/kruisekit/daemon/cri/critest"
+	"github.com/kruisekit/kruisekit/examples/kruise-daemon/options"
+)
+
+// parse takes what a node's directory of sockets is, and more flags.
+func parse(t *testing.T, dir string, args ...string) options.Options {
+	t.Helper()
+	o, err := options.Parse(append([]string{"--socket-dir=" + dir, "--runtime-timeout=0", "--addr=0"}, args...), func(name string) string {
+		return map[string]string{"NODE_NAME": "node-a"}[name]
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// serve starts a runtime below a directory of sockets.
+func serve(t *testing.T, dir, socket string) *critest.Runtime {
+	t.Helper()
+	path := filepath.Join(dir, socket)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return critest.Serve(t, path)
+}
+
+func TestDetect(t *testing.T) {
+	cases := map[string]struct {
+		why     string
+		sockets []string
+		flag    string
+		want    []string
+		fails   string
+	}{
+		"containerd":               {"alone", []string{"containerd.sock"}, "", []string{"containerd.sock"}, ""},
+		"containerd's directory":   {"alone", []string{"containerd/containerd.sock"}, "", []string{"containerd/containerd.sock"}, ""},
+		"CRI-O":                    {"alone", []string{"crio.sock"}, "", []string{"crio.sock"}, ""},
+		"CRI-O's directory":        {"alone", []string{"crio/crio.sock"}, "", []string{"crio/crio.sock"}, ""},
+		"cri-dockerd":              {"alone", []string{"cri-dockerd.sock"}, "", []string{"cri-dockerd.sock"}, ""},
+		"cri-dockerd's directory":  {"alone", []string{"cri-dockerd/cri-dockerd.sock"}, "", []string{"cri-dockerd/cri-dockerd.sock"}, ""},
+		"several":                  {"the first is the default", []string{"crio/crio.sock", "containerd/containerd.sock"}, "", []string{"containerd/containerd.sock", "crio/crio.sock"}, ""},
+		"none":                     {"there is nothing to work with", nil, "", nil, "not found container runtime sock"},
+		"elsewhere":                {"only a flag tells", []string{"my/runtime.sock"}, "", nil, "not found container runtime sock"},
+		"the named one":            {"exactly that", []string{"containerd.sock", "my/runtime.sock"}, "my/runtime.sock", []string{"my/runtime.sock"}, ""},
+		"the named one is missing": {"no other will do", []string{"containerd.sock"}, "my/runtime.sock", nil, "not found container runtime sock"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for _, socket := range c.sockets {
+				serve(t, dir, socket)
+			}
+			found, err := detect(t.Context(), parse(t, dir, "--socket-file="+c.flag).Runtime)
+			if c.fails != "" {
+				if !errors.Is(err, cri.ErrNoSocket) || !strings.Contains(err.Error(), c.fails) {
+					t.Errorf("%s: %v, want an error with %q", c.why, err, c.fails)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer found.Close()
+			var got []string
+			for _, r := range found.Found {
+				got = append(got, strings.TrimPrefix(r.Endpoint(), "unix://"+dir+"/"))
+			}
+			if strings.Join(got, " ") != strings.Join(c.want, " ") {
+				t.Errorf("%s: %q, want %q", c.why, got, c.want)
+			}
+		})
+	}
+}
+
+// One that does not serve CRI v1 is passed over; where there is no other, the daemon does not start.
+func TestOldRuntime(t *testing.T) {
+	dir := t.TempDir()
+	serve(t, dir, "containerd.sock").Break("ImageFsInfo")
+	o := parse(t, dir)
+	if err := Run(t.Context(), &rest.Config{Host: "127.0.0.1:1"}, o); err == nil || !strings.Contains(err.Error(), "CRI v1") {
+		t.Errorf("%v, want an error that names CRI v1", err)
+	}
+	serve(t, dir, "crio.sock")
+	found, err := detect(t.Context(), o.Runtime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer found.Close()
+	if len(found.Found) != 1 || !strings.HasSuffix(found.Default().Endpoint(), "crio.sock") || len(found.Skipped) != 1 {
+		t.Errorf("found %s of %d, skipped %v", found.Default().Endpoint(), len(found.Found), found.Skipped)
+	}
+}
+
+// After a boot the runtime may come after the daemon.
+func TestLateRuntime(t *testing.T) {
+	dir := t.TempDir()
+	o := parse(t, dir, "--runtime-timeout=1m")
+	waited := make(chan error, 1)
+	go func() {
+		found, err := detect(t.Context(), o.Runtime)
+		if err == nil {
+			err = found.Close()
+		}
+		waited <- err
+	}()
+	serve(t, dir, "containerd.sock")
+	if err := <-waited; err != nil {
+		t.Error(err)
+	}
+}
+
+// Every client of the process takes from one limit: what is copied of the configuration has it too.
+func TestOneLimit(t *testing.T) {
+	given := &rest.Config{QPS: 1000, Burst: 1000, UserAgent: "other"}
+	limited := client(given, parse(t, t.TempDir(), "--rest-config-qps=0.001", "--rest-config-burst=1"))
+	if limited.UserAgent != "kruise-daemon" || given.UserAgent != "other" {
+		t.Errorf("user agent %q", limited.UserAgent)
+	}
+	if !rest.CopyConfig(limited).RateLimiter.TryAccept() || rest.CopyConfig(limited).RateLimiter.TryAccept() {
+		t.Error("the second client is not limited by what the first has taken")
+	}
+	free := client(given, parse(t, t.TempDir(), "--rest-config-qps=-1"))
+	if free.RateLimiter != nil || free.QPS >= 0 {
+		t.Errorf("limited by %v and %g", free.RateLimiter, free.QPS)
+	}
+}
