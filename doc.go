@@ -25,6 +25,9 @@
 //   - [github.com/kruisekit/kruisekit/controllers]: the list of all of them, for a manager that wants all or some.
 //   - [github.com/kruisekit/kruisekit/controllers/cloneset]: CloneSets, for a manager of your own.
 //   - [github.com/kruisekit/kruisekit/controllers/containerrecreaterequest]: requests to start containers of a pod anew.
+//   - [github.com/kruisekit/kruisekit/controllers/imagepulljob]: images pulled ahead of need, node by node.
+//   - [github.com/kruisekit/kruisekit/controllers/imagelistpulljob]: a pull job for each image of a list.
+//   - [github.com/kruisekit/kruisekit/controllers/nodeimage]: what each node pulls ahead, kept in line with nodes and jobs.
 //
 // # Admission
 //

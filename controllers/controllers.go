@@ -14,6 +14,9 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 	"github.com/kruisekit/kruisekit/controllers/containerrecreaterequest"
+	"github.com/kruisekit/kruisekit/controllers/imagelistpulljob"
+	"github.com/kruisekit/kruisekit/controllers/imagepulljob"
+	"github.com/kruisekit/kruisekit/controllers/nodeimage"
 )
 
 // Options of AddToManager. The zero value adds all reconcilers as the reference has them.
@@ -27,6 +30,12 @@ type Options struct {
 	CloneSet cloneset.Options
 	// ContainerRecreateRequest is for the reconciler of ContainerRecreateRequests.
 	ContainerRecreateRequest containerrecreaterequest.Options
+	// ImageListPullJob is for the reconciler of ImageListPullJobs.
+	ImageListPullJob imagelistpulljob.Options
+	// ImagePullJob is for the reconciler of ImagePullJobs.
+	ImagePullJob imagepulljob.Options
+	// NodeImage is for the reconciler of NodeImages.
+	NodeImage nodeimage.Options
 }
 
 // list has all reconcilers. To add one, add its options to Options and a line here.
@@ -37,6 +46,15 @@ func list() []entry {
 		}},
 		{"containerrecreaterequest", v1beta1.GroupVersion.WithKind("ContainerRecreateRequest"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return containerrecreaterequest.New(mgr.GetClient(), o.ContainerRecreateRequest)
+		}},
+		{"imagelistpulljob", v1beta1.GroupVersion.WithKind("ImageListPullJob"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
+			return imagelistpulljob.New(mgr.GetClient(), o.ImageListPullJob)
+		}},
+		{"imagepulljob", v1beta1.GroupVersion.WithKind("ImagePullJob"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
+			return imagepulljob.New(mgr.GetClient(), o.ImagePullJob)
+		}},
+		{"nodeimage", v1beta1.GroupVersion.WithKind("NodeImage"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
+			return nodeimage.New(mgr.GetClient(), o.NodeImage)
 		}},
 	}
 }

@@ -27,11 +27,12 @@ func TestRights(t *testing.T) {
 	b.run(b.config, b.nodes.add)
 	b.have(2)
 	user := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: b.namespace}
-	var all rbacv1.ClusterRole
+	var all, byName rbacv1.ClusterRole
 	b.read("../../config/rbac/role.yaml", "kind: ClusterRole\n", &all)
-	all.Name = b.namespace
+	b.read("../../config/pulljobs/secrets.yaml", "kind: ClusterRole\n", &byName)
+	all.Name, all.Rules = b.namespace, append(all.Rules, byName.Rules...)
 	var some rbacv1.Role
-	b.read("../../config/pulljobs/secrets.yaml", "kind: Role\n", &some)
+	b.read("../../config/daemon/copies.yaml", "kind: Role\n", &some)
 	some.Namespace = b.copies
 	named := metav1.ObjectMeta{Name: b.namespace, Namespace: b.copies}
 	for _, o := range []client.Object{

@@ -78,6 +78,7 @@ func (p *pass) claim(ctx context.Context) error {
 		}
 		secret, err := p.source(ctx, types.NamespacedName{Namespace: p.job.Namespace, Name: name})
 		if err != nil {
+			p.unplace(err)
 			return err
 		}
 		if secret != nil {
@@ -86,11 +87,16 @@ func (p *pass) claim(ctx context.Context) error {
 	}
 	plan, err := p.settle(ctx, c)
 	p.secrets, p.notes = plan.References, plan.Notes
+	p.unplace(err)
+	return err
+}
+
+// unplace keeps an error for the status and an event, if it is one that stays until somebody does something.
+func (p *pass) unplace(err error) {
 	if apierrors.IsNotFound(err) || isFinal(err) {
 		p.unplaced = err
 		p.notes = append(p.notes, imagepull.Note{Code: noteUnplaced, Object: p.options.SecretNamespace, Text: err.Error()})
 	}
-	return err
 }
 
 // release gives up the copies that a job uses.

@@ -29,7 +29,7 @@ func (m *deployed) testLeaderKilled(t *testing.T) {
 	s.roll(t)
 	s.waitFor(t, "the middle of the rollout", during(t, before, s.middle))
 	leader, begin := m.leader(t), time.Now()
-	m.killProcess(t, leader)
+	m.killProcess(t, leader, "kruise-manager")
 	m.remove(t, leader)
 	done := s.running(s.pods(t), "new")
 	s.waitFor(t, "the end of the rollout", during(t, before, s.all("new", 1)))
@@ -52,7 +52,7 @@ func (m *deployed) testNoReplica(t *testing.T) {
 	s.waitFor(t, "the middle of the rollout", during(t, before, s.middle))
 	m.scale(t, 0)
 	for _, pod := range m.pods(t) {
-		m.killProcess(t, pod.Name)
+		m.killProcess(t, pod.Name, "kruise-manager")
 		m.remove(t, pod.Name)
 	}
 	eventually(t, func(context.Context) error {
@@ -145,8 +145,8 @@ func serves(t *testing.T, pod *corev1.Pod) {
 	}
 }
 
-// killProcess ends a replica without a chance to give its lease back. The machine sees the processes of all of its nodes.
-func (m *deployed) killProcess(t *testing.T, name string) {
+// killProcess ends the program of a pod without a chance to say goodbye. The machine sees the processes of all of its nodes.
+func (m *deployed) killProcess(t *testing.T, name, program string) {
 	t.Helper()
 	pod := &corev1.Pod{}
 	if err := m.Client.Get(t.Context(), types.NamespacedName{Namespace: system, Name: name}, pod); err != nil {
@@ -161,7 +161,7 @@ func (m *deployed) killProcess(t *testing.T, name string) {
 		// What ends meanwhile cannot be read, and is not looked for.
 		groups, _ := os.ReadFile(filepath.Join(dir, "cgroup"))
 		command, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
-		if !strings.Contains(string(groups), string(pod.UID)) || !strings.HasPrefix(string(command), "/kruise-manager\x00") {
+		if !strings.Contains(string(groups), string(pod.UID)) || !strings.HasPrefix(string(command), "/"+program+"\x00") {
 			continue
 		}
 		id, err := strconv.Atoi(filepath.Base(dir))

@@ -36,12 +36,12 @@ func TestManager(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Level: cluster.Real, Scheme: newScheme(t)})
 	begin := time.Now()
 	left := leaveBehind(t, c)
-	program := pushManager(t, c)
+	program := push(t, c, "kruise-manager")
 	for _, r := range left {
 		r.bequeath(t)
 	}
 	t.Logf("another implementation has left its sets after %s", time.Since(begin).Round(time.Second/10))
-	m := deploy(t, c, program)
+	m := deploy(t, c, overlay(t, "InPlaceWorkloadVerticalScaling=true", noDaemon, nil, program), theManager)
 
 	t.Run("at the same time", func(t *testing.T) {
 		for name, r := range left {
@@ -142,68 +142,84 @@ func (m *deployed) testServing(t *testing.T) {
 // deployed is the manager in the cluster.
 type deployed struct{ *cluster.Cluster }
 
-// pushManager builds it and makes an image of it.
-func pushManager(t *testing.T, c *cluster.Cluster) image.Image {
+// push builds a program and makes an image of it.
+func push(t *testing.T, c *cluster.Cluster, name string) image.Image {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "kruise-manager")
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, "../../examples/kruise-manager")
+	program := filepath.Join(t.TempDir(), name)
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, "../../examples/"+name)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the manager: %v\n%s", err, out)
+		t.Fatalf("build %s: %v\n%s", name, err, out)
 	}
 	content, err := os.ReadFile(program)
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec := image.Program("kruise-manager", content)
-	spec.Name = "e2e/kruise-manager:dev"
+	spec := image.Program(name, content)
+	spec.Name = "e2e/" + name + ":dev"
 	return c.Push(t, spec)
 }
 
-func deploy(t *testing.T, c *cluster.Cluster, pushed image.Image) *deployed {
+// deploy applies a kustomization, and waits until what it has runs.
+func deploy(t *testing.T, c *cluster.Cluster, kustomization string, workloads ...string) *deployed {
 	t.Helper()
 	begin := time.Now()
-	if _, err := c.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts", "-k", overlay(t, pushed)); err != nil {
+	if _, err := c.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts", "-k", kustomization); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		if _, err := c.Kubectl(ctx, "delete", "--ignore-not-found", "-k", "../../config/default"); err != nil {
-			t.Errorf("remove the manager: %v", err)
+			t.Errorf("remove what was deployed: %v", err)
 		}
 	})
 	applied := time.Now()
-	if _, err := c.Kubectl(t.Context(), "rollout", "status", "-n", system, "deployment/kruise-controller-manager", "--timeout=2m"); err != nil {
-		said, _ := c.Kubectl(t.Context(), "logs", "-n", system, "-l", "control-plane=controller-manager", "--prefix")
-		t.Fatalf("%v\n%s", err, said)
+	for _, workload := range workloads {
+		if _, err := c.Kubectl(t.Context(), "rollout", "status", "-n", system, workload, "--timeout=2m"); err != nil {
+			said, _ := c.Kubectl(t.Context(), "logs", "-n", system, "--prefix", workload)
+			t.Fatalf("%v\n%s", err, said)
+		}
 	}
 	t.Logf("applied in %s, rolled out in %s", applied.Sub(begin).Round(time.Second/10), time.Since(applied).Round(time.Second/10))
 	return &deployed{Cluster: c}
 }
 
-// overlay is a kustomization with the image in it, by digest, and a gate, and without daemons: they would write to pods that the
-// manager is to leave alone.
-func overlay(t *testing.T, made image.Image) string {
+const (
+	theManager = "deployment/kruise-controller-manager"
+	theDaemon  = "daemonset/kruise-daemon"
+	// noDaemon leaves daemons out, who would write to pods that a manager is to leave alone.
+	noDaemon = `
+- target: {kind: DaemonSet, name: kruise-daemon}
+  patch: '{"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "kruise-daemon"}, "$patch": "delete"}'`
+)
+
+// overlay is config/default and more, with images by digest and gates of the manager.
+func overlay(t *testing.T, gates, patches string, more []string, programs ...image.Image) string {
 	t.Helper()
 	dir := t.TempDir()
-	base, err := filepath.Abs("../../config/default")
-	if err != nil {
-		t.Fatal(err)
+	var bases, images []string
+	for _, base := range append([]string{"../../config/default"}, more...) {
+		base, err := filepath.Abs(base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if base, err = filepath.Rel(dir, base); err != nil {
+			t.Fatal(err)
+		}
+		bases = append(bases, base)
 	}
-	if base, err = filepath.Rel(dir, base); err != nil {
-		t.Fatal(err)
+	for _, made := range programs {
+		name, _, _ := strings.Cut(made.Name, ":")
+		images = append(images, fmt.Sprintf("{name: %s, newName: %q, digest: %q}", filepath.Base(name), name, made.Digest))
 	}
-	name, _, _ := strings.Cut(made.Name, ":")
 	text := fmt.Sprintf(`
 resources: [%s]
-images: [{name: kruise-manager, newName: %q, digest: %q}]
+images: [%s]
 patches:
 - target: {kind: Deployment, name: kruise-controller-manager}
-  patch: '[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--feature-gates=InPlaceWorkloadVerticalScaling=true"}]'
-- target: {kind: DaemonSet, name: kruise-daemon}
-  patch: '{"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "kruise-daemon"}, "$patch": "delete"}'
-`, base, name, made.Digest)
+  patch: '[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--feature-gates=%s"}]'%s
+`, strings.Join(bases, ", "), strings.Join(images, ", "), gates, patches)
 	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

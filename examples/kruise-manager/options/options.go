@@ -40,6 +40,9 @@ type Options struct {
 	ExcludePreparingDelete bool
 	// NodeImageCreationDelay is how long a node has been ready before it gets its NodeImage.
 	NodeImageCreationDelay time.Duration
+	// PullSecretNamespace and PullKeepSeconds are about pull jobs; empty and nil for the defaults.
+	PullSecretNamespace string
+	PullKeepSeconds     *int32
 
 	Logs logs.Options
 
@@ -139,8 +142,6 @@ func (o *Options) validate() []error {
 	refuse(r.BaseDelay <= 0 || r.MaxDelay < r.BaseDelay, "--rate-limiter-base-delay=%s must be more than 0 and at most --rate-limiter-max-delay=%s", r.BaseDelay, r.MaxDelay)
 	refuse(r.QPS <= 0 || r.BucketSize < 1, "--rate-limiter-qps and --rate-limiter-bucket-size must be more than 0")
 	refuse(o.NodeImageCreationDelay < 0, "--nodeimage-creation-delay=%s must not be negative", o.NodeImageCreationDelay)
-	refuse(o.Verbosity < 0, "-v must not be negative")
-	refuse(o.LogFormat != "text" && o.LogFormat != "json" && o.LogFormat != "", "--logging-format=%s: want text or json", o.LogFormat)
 	for name, n := range o.Workers {
 		refuse(n < 1, "--%s-workers=%d must be at least 1", name, n)
 	}

@@ -43,7 +43,7 @@ func TestDefaults(t *testing.T) {
 		},
 		Controllers: []string{"*"},
 		RateLimiter: options.RateLimiter{BaseDelay: 5 * time.Millisecond, MaxDelay: 1000 * time.Second, QPS: 10, BucketSize: 100},
-		LogFormat:   "text",
+		Logs:        logs.Options{Format: "text"},
 
 		NodeImageCreationDelay: 30 * time.Second,
 	}
@@ -75,7 +75,10 @@ func TestManifestsOfTheReference(t *testing.T) {
 	if o.Webhook.Namespace != "elsewhere" || o.Election.Namespace != "kruise-system" || o.Webhook.Port != 1234 || o.Webhook.RenewBefore != 365*24*time.Hour {
 		t.Errorf("%+v %+v", o.Webhook, o.Election)
 	}
-	for _, want := range []string{"--logtostderr", "--allow-privileged", "--expectation-timeout", "--default-ttl", "--podprobemarker-workers", "WEBHOOK_CERT_DIR"} {
+	if o.PullKeepSeconds == nil || *o.PullKeepSeconds != 300 || o.PullSecretNamespace != "pulls" {
+		t.Errorf("pull jobs: %v, %q", o.PullKeepSeconds, o.PullSecretNamespace)
+	}
+	for _, want := range []string{"--logtostderr", "--allow-privileged", "--expectation-timeout", "--podprobemarker-workers", "WEBHOOK_CERT_DIR"} {
 		if n := strings.Count(strings.Join(o.Notes, "\n"), want); n != 1 {
 			t.Errorf("%s is noted %d times, want once: %q", want, n, o.Notes)
 		}

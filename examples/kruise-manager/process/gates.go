@@ -2,11 +2,14 @@ package process
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
+	"github.com/kruisekit/kruisekit/controllers/imagepulljob"
 	"github.com/kruisekit/kruisekit/controllers/nodeimage"
-	"github.com/kruisekit/kruisekit/examples/kruise-manager/gates"
+	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
+	"github.com/kruisekit/kruisekit/examples/reference/gates"
 	"github.com/kruisekit/kruisekit/webhooks"
 	webhook "github.com/kruisekit/kruisekit/webhooks/cloneset"
 	"github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest"
@@ -35,6 +38,30 @@ func read() []gates.Gate {
 	}
 }
 
+// needs are the gates that must be on for a controller to run.
+func needs() map[string][]gates.Gate {
+	return map[string][]gates.Gate{
+		"containerrecreaterequest": {gates.KruiseDaemon},
+		"imagelistpulljob":         {gates.KruiseDaemon, gates.ImagePullJobGate},
+		"imagepulljob":             {gates.KruiseDaemon, gates.ImagePullJobGate},
+		"nodeimage":                {gates.KruiseDaemon},
+	}
+}
+
+// chosen are the controllers that the command line asks for, without those that lack a gate.
+func chosen(o options.Options) []string {
+	names := slices.Clone(o.Controllers)
+	if len(names) == 0 {
+		names = []string{"*"} // what empty means, before something is left out of it
+	}
+	for _, name := range slices.Sorted(maps.Keys(needs())) {
+		if slices.ContainsFunc(needs()[name], func(g gates.Gate) bool { return !o.Gates.On(g) }) {
+			names = append(names, "-"+name)
+		}
+	}
+	return names
+}
+
 // cloneSets are the gates that the reconciler of CloneSets minds.
 func cloneSets(g gates.Gates) cloneset.Options {
 	return cloneset.Options{
@@ -49,6 +76,16 @@ func cloneSets(g gates.Gates) cloneset.Options {
 	}
 }
 
+// nodeImages are the options for the reconciler of NodeImages, to which no delay is another thing than none given.
+func nodeImages(o options.Options) nodeimage.Options {
+	return nodeimage.Options{CreationDelay: cmp.Or(o.NodeImageCreationDelay, -1), SecretNamespace: o.PullSecretNamespace}
+}
+
+// pullJobs are the options for the reconciler of ImagePullJobs.
+func pullJobs(o options.Options) imagepulljob.Options {
+	return imagepulljob.Options{SecretNamespace: o.PullSecretNamespace, KeepSeconds: o.PullKeepSeconds}
+}
+
 // admission are the gates that the webhooks mind.
 func admission(g gates.Gates) webhooks.Options {
 	return webhooks.Options{
@@ -60,19 +97,6 @@ func admission(g gates.Gates) webhooks.Options {
 		ImagePull:                imagepull.Options{Jobs: g.On(gates.ImagePullJobGate), NoDaemon: !g.On(gates.KruiseDaemon)},
 		ContainerRecreateRequest: containerrecreaterequest.Options{NoDaemon: !g.On(gates.KruiseDaemon)},
 	}
-}
-
-// running are the controllers that run: those that were chosen, but for what a gate switches off.
-func running(o options.Options) []string {
-	names := slices.Clone(o.Controllers)
-	if len(names) == 0 {
-		names = []string{"*"}
-	}
-	if !o.Gates.On(gates.KruiseDaemon) {
-		// Nobody would stop a container.
-		names = append(names, "-containerrecreaterequest")
-	}
-	return names
 }
 
 // withoutEffect are the gates that somebody changed and nothing reads.

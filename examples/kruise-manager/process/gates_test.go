@@ -2,10 +2,13 @@ package process
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/kruisekit/kruisekit/examples/kruise-manager/gates"
+	"github.com/kruisekit/kruisekit/controllers"
+	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
+	"github.com/kruisekit/kruisekit/examples/reference/gates"
 	"github.com/kruisekit/kruisekit/webhooks/imagepull"
 )
 
@@ -39,5 +42,44 @@ func TestAdmissionWithoutNodes(t *testing.T) {
 				t.Errorf("%v have no effect", idle)
 			}
 		})
+	}
+}
+
+// Gates keep controllers from running, whatever the choice.
+func TestChosen(t *testing.T) {
+	for name, c := range map[string]struct {
+		gates        string
+		choice, want []string
+	}{
+		"by default":          {"", []string{"*"}, []string{"*", "-imagelistpulljob", "-imagepulljob"}},
+		"empty is all":        {"ImagePullJobGate=true", nil, []string{"*"}},
+		"some":                {"ImagePullJobGate=true", []string{"cloneset"}, []string{"cloneset"}},
+		"pulls in the update": {"PreDownloadImageForInPlaceUpdate=true", []string{"*"}, []string{"*"}},
+		"without a daemon": {"KruiseDaemon=false,ImagePullJobGate=true", []string{"*", "-cloneset"}, []string{
+			"*", "-cloneset", "-containerrecreaterequest", "-imagelistpulljob", "-imagepulljob", "-nodeimage",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, err := gates.Parse(c.gates)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := chosen(options.Options{Controllers: c.choice, Gates: g})
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("controllers (-want +got):\n%s", diff)
+			}
+			if err := controllers.Check(got); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// No delay is told apart from none given.
+func TestNodeImageDelay(t *testing.T) {
+	for given, want := range map[time.Duration]time.Duration{time.Minute: time.Minute, 0: -1} {
+		if got := nodeImages(options.Options{NodeImageCreationDelay: given}).CreationDelay; got != want {
+			t.Errorf("%s becomes %s", given, got)
+		}
 	}
 }

@@ -88,7 +88,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o options.Options) er
 	if idle := withoutEffect(o.Gates); len(idle) > 0 {
 		logger.Info("Feature gates have no effect: what they are for is not here yet", "featureGates", idle)
 	}
-	co := controllers.Options{Names: running(o), Controller: controllerOptions(o), CloneSet: cloneSets(o.Gates)}
+	co := controllers.Options{Names: chosen(o), Controller: controllerOptions(o), CloneSet: cloneSets(o.Gates), ImagePullJob: pullJobs(o), NodeImage: nodeImages(o)}
 	co.CloneSet.ResizeInSpec, co.CloneSet.ExcludePreparingDelete = inSpec, o.ExcludePreparingDelete
 	return controllers.AddToManager(ctx, mgr, co)
 }

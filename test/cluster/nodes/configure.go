@@ -74,7 +74,8 @@ const containerdConfig = `version = 3
   path = "/var/lib/containerd/opt"
 `
 
-// The image garbage collector is off: on a full disk it would remove images that a test has just pulled.
+// The image garbage collector is off: on a full disk it would remove images that a test has just pulled. Containers that
+// end again and again are started soon, so that no test waits for minutes.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: ` + own + `/ca.crt}}
@@ -82,6 +83,7 @@ authorization: {mode: Webhook}
 containerRuntimeEndpoint: unix://` + socket + `
 cgroupDriver: cgroupfs
 cgroupRoot: /%s
+crashLoopBackOff: {maxContainerRestartPeriod: 2s}
 failCgroupV1: false
 failSwapOn: false
 enforceNodeAllocatable: []
