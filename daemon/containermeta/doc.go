@@ -17,7 +17,8 @@
 //     and else with env. Where neither is to be had in a container, as in images without a shell, it is tried again after ever
 //     longer pauses, and given up after an hour.
 //   - A container is stopped only after the pod was read past the cache: one that has started with the newest values is not
-//     stopped for older ones. While it is being stopped it is not stopped again.
+//     stopped for older ones. While it is being stopped it is not stopped again. It is stopped three seconds after the last
+//     change of what feeds it, for the kubelet to have seen that when it starts the next.
 //   - A daemon that ends gives up what it is doing. The next one sees what is left to do.
 //
 // When not to use it: for containers that are to start anew for no change of the pod, which are ContainerRecreateRequests.

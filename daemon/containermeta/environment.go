@@ -86,6 +86,27 @@ func parse(output []byte, end string) map[string]string {
 	return all
 }
 
+// feeds are the values of labels and annotations that a pod's containers have in their environments.
+func feeds(pod *corev1.Pod) string {
+	var all strings.Builder
+	for i := range pod.Spec.Containers {
+		for _, e := range pod.Spec.Containers[i].Env {
+			if e.ValueFrom == nil || e.ValueFrom.FieldRef == nil {
+				continue
+			}
+			path := e.ValueFrom.FieldRef.FieldPath
+			from := pod.Labels
+			if strings.HasPrefix(path, "metadata.annotations") {
+				from = pod.Annotations
+			}
+			_, key, _ := strings.Cut(path, "['")
+			value, there := from[strings.TrimSuffix(key, "']")]
+			fmt.Fprintf(&all, "%q %q %v\n", path, value, there)
+		}
+	}
+	return all.String()
+}
+
 // fed is what of an environment may come from the pod. The rest is nobody's business, and not kept.
 func fed(pod *corev1.Pod, all map[string]string) map[string]string {
 	some := map[string]string{}

@@ -27,6 +27,7 @@ var (
 func play(t *testing.T, w *world, story func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
+	w.late = catchUp - time.Second
 	var node sync.WaitGroup
 	node.Go(func() {
 		if err := w.node.Run(ctx, apiOf{world: w}, namespace); err != nil {

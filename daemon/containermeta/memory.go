@@ -21,6 +21,9 @@ type memory struct {
 	told, version string
 	// environments are those that were read, by container ID: of each what comes from the pod.
 	environments map[string]map[string]string
+	// fed is what feeds environments in the pod, and since when it is that.
+	fed   string
+	since time.Time
 	// unread and unstopped are containers with which something failed, by ID.
 	unread, unstopped map[string]trial
 }
@@ -63,6 +66,15 @@ func (r *Reconciler) forget(name types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.memory, name)
+}
+
+// calm says when what feeds environments in a pod has been the same for so long that its kubelet has seen it. It sees a pod's
+// changes for itself, and may be behind: a container that it starts before has the values of before.
+func (m *memory) calm(pod *corev1.Pod, now time.Time) time.Time {
+	if fed := feeds(pod); fed != m.fed || m.since.IsZero() {
+		m.fed, m.since = fed, now
+	}
+	return m.since.Add(catchUp)
 }
 
 // podNamed is a pod of this node; nil where there is none.

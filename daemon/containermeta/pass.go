@@ -31,6 +31,8 @@ const (
 	longestStop = 10 * time.Minute
 	// mostReads take an hour.
 	mostReads = 11
+	// catchUp is how long a kubelet gets to see what has changed in a pod.
+	catchUp = 3 * time.Second
 )
 
 // pass looks at one pod once.
@@ -65,6 +67,7 @@ func (p *pass) describe(ctx context.Context, pod *corev1.Pod) error {
 	if err != nil {
 		return err
 	}
+	p.calm(pod, p.now)
 	view := containerrestart.View{
 		Pod: p.asWritten(pod), Containers: containers.Of(p.runtime.Name(), found), Env: !p.options.NoEnv,
 		Environments: p.environments, Stopping: busy,
@@ -173,6 +176,10 @@ func (p *pass) restart(ctx context.Context, view containerrestart.View) error {
 	pod, err := p.podNamed(ctx, p.live(), p.name)
 	if err != nil || pod == nil || pod.UID != view.Pod.UID {
 		return err
+	}
+	if calm := p.calm(pod, p.now); calm.After(p.now) {
+		p.again(calm)
+		return nil
 	}
 	view.Pod = pod
 	is, err := containerrestart.Describe(view)

@@ -56,7 +56,15 @@ func (d desk) see() {
 	d.d.seen = d.pod
 }
 
+// look looks when the kubelet has had its time, too.
 func (d desk) look(t *testing.T) {
+	t.Helper()
+	d.lookNow(t)
+	time.Sleep(catchUp) //nolint:forbidigo // the time of the bubble
+	d.lookNow(t)
+}
+
+func (d desk) lookNow(t *testing.T) {
 	t.Helper()
 	if _, err := d.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: podName}}); err != nil {
 		t.Fatal(err)
@@ -115,6 +123,28 @@ func TestNewestValues(t *testing.T) {
 		d.look(t)
 		if known := d.r.crew.Known(); len(known) != 2 {
 			t.Errorf("to be stopped after a change: %v", known)
+		}
+	})
+}
+
+// TestCalm stops nothing before the kubelet has had its time to see the newest values.
+func TestCalm(t *testing.T) {
+	sit(t, func(d desk) {
+		d.change(ready(corev1.ConditionFalse))
+		for _, value := range []string{"1", "2"} {
+			d.change(func(pod *corev1.Pod) { pod.Annotations["conf"] = value })
+			d.see()
+			d.lookNow(t)
+			time.Sleep(catchUp - time.Millisecond) //nolint:forbidigo // the time of the bubble
+			d.lookNow(t)
+			if known := d.r.crew.Known(); len(known) > 0 {
+				t.Fatalf("to be stopped for value %s: %v", value, known)
+			}
+		}
+		time.Sleep(time.Millisecond) //nolint:forbidigo // the time of the bubble
+		d.lookNow(t)
+		if known := d.r.crew.Known(); len(known) != 2 {
+			t.Errorf("to be stopped: %v", known)
 		}
 	})
 }

@@ -41,6 +41,7 @@ type world struct {
 	pod      *corev1.Pod
 	version  int
 	watching []*watch.RaceFreeFakeWatcher
+	late     time.Duration // that the kubelet may be behind
 	node     *nodetest.Node
 	now      *daemon
 	// successor is born after a death.
@@ -101,11 +102,24 @@ func (w *world) store(pod *corev1.Pod) {
 	w.version++
 	pod.ResourceVersion = strconv.Itoa(w.version)
 	w.pod = pod
-	for _, to := range w.watching {
-		to.Modify(pod.DeepCopy())
+	if w.late == 0 {
+		w.show()
+	} else {
+		time.AfterFunc(time.Duration(w.rand.Int63n(int64(w.late))), func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.show()
+		})
 	}
 	if w.now != nil {
 		w.now.learn(pod)
+	}
+}
+
+// show has the kubelet see the pod. The world's lock is held.
+func (w *world) show() {
+	for _, to := range w.watching {
+		to.Modify(w.pod.DeepCopy())
 	}
 }
 

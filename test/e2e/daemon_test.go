@@ -22,8 +22,16 @@ import (
 // What the daemons of three nodes do: pull images ahead of need, and start containers anew.
 func TestDaemon(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Level: cluster.Real, Scheme: newScheme(t)})
-	m := deploy(t, c, overlay(t, "PreDownloadImageForInPlaceUpdate=true", "", []string{"../../config/pulljobs"},
+	arguments := []string{"--feature-gates=PreDownloadImageForInPlaceUpdate=true", "--nodeimage-creation-delay=1s"}
+	m := deploy(t, c, overlay(t, arguments, "", []string{"../../config/pulljobs"},
 		push(t, c, "kruise-manager"), push(t, c, "kruise-daemon")), theManager, theDaemon)
+	eventually(t, func(ctx context.Context) error {
+		var list v1beta1.NodeImageList
+		if err := c.Client.List(ctx, &list); err != nil || len(list.Items) != 3 {
+			return fmt.Errorf("%d NodeImages, %w", len(list.Items), err)
+		}
+		return nil
+	})
 
 	t.Run("at the same time", func(t *testing.T) {
 		for name, test := range map[string]func(*testing.T){

@@ -41,7 +41,7 @@ func TestManager(t *testing.T) {
 		r.bequeath(t)
 	}
 	t.Logf("another implementation has left its sets after %s", time.Since(begin).Round(time.Second/10))
-	m := deploy(t, c, overlay(t, "InPlaceWorkloadVerticalScaling=true", noDaemon, nil, program), theManager)
+	m := deploy(t, c, overlay(t, []string{"--feature-gates=InPlaceWorkloadVerticalScaling=true"}, noDaemon, nil, program), theManager)
 
 	t.Run("at the same time", func(t *testing.T) {
 		for name, r := range left {
@@ -194,8 +194,8 @@ const (
   patch: '{"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "kruise-daemon"}, "$patch": "delete"}'`
 )
 
-// overlay is config/default and more, with images by digest and gates of the manager.
-func overlay(t *testing.T, gates, patches string, more []string, programs ...image.Image) string {
+// overlay is config/default and more, with images by digest and arguments of the manager.
+func overlay(t *testing.T, arguments []string, patches string, more []string, programs ...image.Image) string {
 	t.Helper()
 	dir := t.TempDir()
 	var bases, images []string
@@ -213,13 +213,17 @@ func overlay(t *testing.T, gates, patches string, more []string, programs ...ima
 		name, _, _ := strings.Cut(made.Name, ":")
 		images = append(images, fmt.Sprintf("{name: %s, newName: %q, digest: %q}", filepath.Base(name), name, made.Digest))
 	}
+	var added []string
+	for _, argument := range arguments {
+		added = append(added, fmt.Sprintf(`{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": %q}`, argument))
+	}
 	text := fmt.Sprintf(`
 resources: [%s]
 images: [%s]
 patches:
 - target: {kind: Deployment, name: kruise-controller-manager}
-  patch: '[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--feature-gates=%s"}]'%s
-`, strings.Join(bases, ", "), strings.Join(images, ", "), gates, patches)
+  patch: '[%s]'%s
+`, strings.Join(bases, ", "), strings.Join(images, ", "), strings.Join(added, ", "), patches)
 	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
