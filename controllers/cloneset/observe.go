@@ -40,7 +40,7 @@ type snapshot struct {
 	// revisions that are owned, oldest first.
 	revisions []*appsv1.ControllerRevision
 	// jobs that pull images ahead and are not terminating.
-	jobs []*v1beta1.ImagePullJob
+	jobs []*metav1.PartialObjectMetadata
 	// nodes by name, where the template spreads pods.
 	nodes map[string]map[string]string
 }

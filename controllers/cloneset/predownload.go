@@ -9,6 +9,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,17 +26,27 @@ import (
 // fewPods are not worth a job: they are updated before it has begun.
 const fewPods = 3
 
+// metadataOf a pull job is what is remembered of one, and all that is cached.
+func metadataOf(job *v1beta1.ImagePullJob) *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{ObjectMeta: *job.ObjectMeta.DeepCopy()}
+	m.SetGroupVersionKind(jobKind())
+	return m
+}
+
+func jobKind() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("ImagePullJob") }
+
 // observeJobs reads the pull jobs of the set.
 func (r *Reconciler) observeJobs(ctx context.Context, s *snapshot) error {
 	if !r.options.PreDownload {
 		return nil
 	}
-	var list v1beta1.ImagePullJobList
+	list := metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(jobKind().GroupVersion().WithKind(jobKind().Kind + "List"))
 	if err := r.list(ctx, s, &list); err != nil {
 		return err
 	}
 	all, err := controlled(ctx, s, r.jobWrites, list.Items)
-	s.jobs = slices.DeleteFunc(all, func(job *v1beta1.ImagePullJob) bool { return job.DeletionTimestamp != nil })
+	s.jobs = slices.DeleteFunc(all, func(job *metav1.PartialObjectMetadata) bool { return job.DeletionTimestamp != nil })
 	return err
 }
 
@@ -67,14 +79,14 @@ func (a *act) preDownload(ctx context.Context) error {
 
 // endJobs deletes the jobs that nobody waits for: all of them when the rollout is over, else those of other revisions.
 func (a *act) endJobs(ctx context.Context, rev *appsv1.ControllerRevision) error {
-	var over []*v1beta1.ImagePullJob
+	var over []*metav1.PartialObjectMetadata
 	for _, job := range a.jobs {
 		current := rev != nil && job.Labels[pub.RevisionHashLabelKey] == rev.Labels[pub.RevisionHashLabelKey]
 		if a.plan.current == a.plan.update || !current {
 			over = append(over, job)
 		}
 	}
-	_, err := batches.Run(over, func(job *v1beta1.ImagePullJob) error {
+	_, err := batches.Run(over, func(job *metav1.PartialObjectMetadata) error {
 		if err := a.client.Delete(ctx, job.DeepCopy(), client.Preconditions{UID: &job.UID}); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete pull job %s: %w", job.Name, err)
 		}
@@ -161,10 +173,10 @@ func (a *act) createJobs(ctx context.Context, rev *appsv1.ControllerRevision, fr
 		switch {
 		case apierrors.IsAlreadyExists(err):
 		case err == nil:
-			a.jobWrites.Created(a.key(), job)
+			a.jobWrites.Created(a.key(), metadataOf(job))
 			a.tell(corev1.EventTypeNormal, reasonCreatedPullJob, "created ImagePullJob %s for image %s", job.Name, job.Spec.Image)
 		default:
-			a.jobWrites.Doubt(a.key(), job, err)
+			a.jobWrites.Doubt(a.key(), metadataOf(job), err)
 			a.tell(corev1.EventTypeNormal, reasonFailedPullJob, "failed to create ImagePullJob %s: %v", job.Name, err)
 			if isFinal(err) {
 				return nil

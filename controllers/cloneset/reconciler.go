@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -34,7 +35,7 @@ type Reconciler struct {
 	podWrites      *ledger.Ledger[*corev1.Pod]
 	claimWrites    *ledger.Ledger[*corev1.PersistentVolumeClaim]
 	revisionWrites *ledger.Ledger[*appsv1.ControllerRevision]
-	jobWrites      *ledger.Ledger[*v1beta1.ImagePullJob]
+	jobWrites      *ledger.Ledger[*metav1.PartialObjectMetadata]
 	memory         memory
 }
 
@@ -60,7 +61,7 @@ func (r *Reconciler) keepLedgers() {
 	r.podWrites = ledger.New[*corev1.Pod](r.live(), r.options.Now)
 	r.claimWrites = ledger.New[*corev1.PersistentVolumeClaim](r.live(), r.options.Now)
 	r.revisionWrites = ledger.New[*appsv1.ControllerRevision](r.live(), r.options.Now)
-	r.jobWrites = ledger.New[*v1beta1.ImagePullJob](r.live(), r.options.Now)
+	r.jobWrites = ledger.New[*metav1.PartialObjectMetadata](r.live(), r.options.Now)
 }
 
 // forget drops the writes of a set that is gone.
@@ -103,7 +104,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 			mgr.GetLogger().Info("no images are pulled ahead: ImagePullJobs are not installed", "controller", controllerName)
 			r.options.PreDownload = false
 		default:
-			kinds = append(kinds, &v1beta1.ImagePullJob{})
+			kinds = append(kinds, metadataOf(&v1beta1.ImagePullJob{}))
 		}
 	}
 	for _, object := range kinds {

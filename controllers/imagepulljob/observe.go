@@ -153,34 +153,13 @@ func (r *Reconciler) candidates(ctx context.Context, job *v1beta1.ImagePullJob, 
 	slices.Sort(names)
 	var nodes []*v1beta1.NodeImage
 	for _, name := range slices.Compact(names) {
-		node := &v1beta1.NodeImage{}
-		switch err := r.client.Get(ctx, types.NamespacedName{Name: name}, node, client.UnsafeDisableDeepCopy); {
-		case name == "", apierrors.IsNotFound(err):
-		case err != nil:
-			return nil, fmt.Errorf("get NodeImage %s: %w", name, err)
-		default:
-			nodes = append(nodes, node)
-		}
-	}
-	return nodes, nil
-}
-
-func (r *Reconciler) listed(ctx context.Context, s *v1beta1.ImagePullJobNodeSelector) ([]*v1beta1.NodeImage, error) {
-	options := []client.ListOption{client.UnsafeDisableDeepCopy}
-	if s != nil {
-		selector, err := metav1.LabelSelectorAsSelector(&s.LabelSelector)
+		node, err := r.nodeNamed(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		options = append(options, client.MatchingLabelsSelector{Selector: selector})
-	}
-	var list v1beta1.NodeImageList
-	if err := r.client.List(ctx, &list, options...); err != nil {
-		return nil, fmt.Errorf("list NodeImages: %w", err)
-	}
-	nodes := make([]*v1beta1.NodeImage, len(list.Items))
-	for i := range list.Items {
-		nodes[i] = &list.Items[i]
+		if node != nil {
+			nodes = append(nodes, node)
+		}
 	}
 	return nodes, nil
 }

@@ -36,6 +36,7 @@ type Reconciler struct {
 	jobWrites *ledger.Ledger[*unstructured.Unstructured]
 	// nodeWrites are by node: a job sees also what another one has just asked of it.
 	nodeWrites *ledger.Ledger[*v1beta1.NodeImage]
+	images     decoded
 	turns      turns
 	// copyWrites are by the secret that was copied.
 	copyWrites *ledger.Ledger[*corev1.Secret]
@@ -97,7 +98,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).
 		For(stored.Untyped(gvk()), builder.WithPredicates(withoutProgress())).
-		Watches(&v1beta1.NodeImage{}, r.nodeEvents()).
+		Watches(stored.Untyped(nodeGVK()), r.nodeEvents()).
 		Watches(&corev1.Pod{}, r.podEvents()).
 		WatchesRawSource(source.Kind(copies, &corev1.Secret{}, copyEvents())).
 		WithOptions(o)

@@ -83,15 +83,19 @@ func (r *Reconciler) nodeEvents() handler.EventHandler {
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
 			r.nodeWrites.Forget(types.NamespacedName{Name: e.Object.GetName()})
+			r.images.forget(e.Object.GetName())
 			watcher{r, q}.node(ctx, e.Object)
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			before, ok := e.ObjectOld.(*v1beta1.NodeImage)
-			after, also := e.ObjectNew.(*v1beta1.NodeImage)
-			if !ok || !also {
+			w := watcher{r, q}
+			before, after := r.images.of(e.ObjectOld), r.images.of(e.ObjectNew)
+			if before == nil || after == nil {
+				// Those whose NodeImage could not be decoded, and now can be, or the other way round.
+				if before != nil || after != nil {
+					w.node(ctx, e.ObjectNew)
+				}
 				return
 			}
-			w := watcher{r, q}
 			if !apiequality.Semantic.DeepEqual(before.Labels, after.Labels) {
 				w.wake(ctx, keyLabels, func(job *v1beta1.ImagePullJob) bool {
 					s := &job.Spec.Selector.LabelSelector

@@ -3,6 +3,7 @@ package imagepulljob
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -102,18 +103,41 @@ func TestWakesInProportion(t *testing.T) {
 	after.Status.ImageStatuses["app-7"].Tags[0].Phase = v1beta1.ImagePhaseSucceeded
 	labelled := before.DeepCopy()
 	labelled.Labels = map[string]string{"zone": "b"}
+	was, is, other := rawNode(t, before), rawNode(t, after), rawNode(t, labelled)
+	wakes := func(name string, now *unstructured.Unstructured) []string {
+		return woken(t, func(q queue) {
+			handler.Update(t.Context(), event.UpdateEvent{ObjectOld: called(was, name, "1"), ObjectNew: called(now, name, "2")}, q)
+		})
+	}
 	for i := range 1000 {
-		before.Name = fmt.Sprintf("node-%03d", i)
-		got := woken(t, func(q queue) { handler.Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, q) })
-		if !slices.Equal(got, []string{"job-014"}) {
-			t.Fatalf("%s has pulled app-7:0, which wakes %q", before.Name, got)
-		}
-		if got = woken(t, func(q queue) {
-			handler.Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: labelled}, q)
-		}); len(got) > 0 {
-			t.Fatalf("%s has another label, which wakes %q", before.Name, got)
+		name := fmt.Sprintf("node-%03d", i)
+		if got := wakes(name, is); !slices.Equal(got, []string{"job-014"}) {
+			t.Fatalf("%s has pulled app-7:0, which wakes %q", name, got)
 		}
 	}
+	if got := wakes("node-007", other); len(got) > 0 {
+		t.Fatalf("a node has another label, which wakes %q", got)
+	}
+}
+
+func rawNode(t *testing.T, node *v1beta1.NodeImage) *unstructured.Unstructured {
+	t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &unstructured.Unstructured{Object: content}
+}
+
+// called is the same for another node, in some version.
+func called(node *unstructured.Unstructured, name, version string) *unstructured.Unstructured {
+	labels := node.GetLabels()
+	node = &unstructured.Unstructured{Object: maps.Clone(node.Object)}
+	node.Object["metadata"] = map[string]any{}
+	node.SetName(name)
+	node.SetResourceVersion(version)
+	node.SetLabels(labels)
+	return node
 }
 
 func TestPodEvents(t *testing.T) {

@@ -2,9 +2,7 @@ package nodeimage
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/imagepull"
+	"github.com/kruisekit/kruisekit/internal/nodestatus"
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
@@ -29,10 +28,11 @@ func (r *Reconciler) apply(ctx context.Context, s *snapshot, plan imagepull.Upke
 	case plan.Delete:
 		return r.delete(ctx, s)
 	case plan.Update != nil:
-		patch, err := client.MergeFromWithOptions(s.image, client.MergeFromWithOptimisticLock{}).Data(plan.Update)
+		data, err := client.MergeFromWithOptions(s.image, client.MergeFromWithOptimisticLock{}).Data(plan.Update)
 		if err != nil {
 			return 0, fmt.Errorf("compare NodeImage: %w", err)
 		}
+		patch := client.RawPatch(types.MergePatchType, data)
 		return r.patch(ctx, s, patch, r.client.Patch)
 	case plan.Status != nil:
 		return r.answer(ctx, s, plan)
@@ -71,7 +71,7 @@ func (r *Reconciler) delete(ctx context.Context, s *snapshot) (time.Duration, er
 
 // answer ends pulls in place of the node, and tells those who asked for them.
 func (r *Reconciler) answer(ctx context.Context, s *snapshot, plan imagepull.UpkeepPlan) (time.Duration, error) {
-	patch, err := statusPatch(s.image, plan.Status)
+	patch, err := nodestatus.Patch(s.image, plan.Status)
 	if err != nil {
 		return 0, err
 	}
@@ -92,40 +92,13 @@ func (r *Reconciler) answer(ctx context.Context, s *snapshot, plan imagepull.Upk
 	return 0, nil
 }
 
-// statusPatch has the counters in it that the schema requires, also those that are the same: where nothing is stored yet, they
-// are lacking.
-func statusPatch(image *v1beta1.NodeImage, status *v1beta1.NodeImageStatus) ([]byte, error) {
-	fresh := image.DeepCopy()
-	fresh.Status = *status
-	difference, err := client.MergeFromWithOptions(image, client.MergeFromWithOptimisticLock{}).Data(fresh)
-	if err != nil {
-		return nil, fmt.Errorf("compare status: %w", err)
-	}
-	patch := struct {
-		Metadata map[string]any `json:"metadata"`
-		Status   map[string]any `json:"status"`
-	}{Status: map[string]any{}}
-	if err := json.Unmarshal(difference, &patch); err != nil {
-		return nil, fmt.Errorf("decode difference: %w", err)
-	}
-	maps.Copy(patch.Status, map[string]any{
-		"desired": status.Desired, "succeeded": status.Succeeded, "failed": status.Failed,
-		"pulling": status.Pulling, "waiting": status.Waiting,
-	})
-	data, err := json.Marshal(patch)
-	if err != nil {
-		return nil, fmt.Errorf("encode status: %w", err)
-	}
-	return data, nil
-}
-
 type patcher = func(context.Context, client.Object, client.Patch, ...client.PatchOption) error
 
 // patch writes what changed since the version that was looked at, and remembers what the API server answered. Where there is a
 // later version it writes nothing, and says when to look again.
-func (r *Reconciler) patch(ctx context.Context, s *snapshot, patch []byte, write patcher) (time.Duration, error) {
+func (r *Reconciler) patch(ctx context.Context, s *snapshot, patch client.Patch, write patcher) (time.Duration, error) {
 	raw := s.untyped()
-	switch err := write(ctx, raw, client.RawPatch(types.MergePatchType, patch)); {
+	switch err := write(ctx, raw, patch); {
 	case apierrors.IsConflict(err):
 		return catchUp, nil
 	case apierrors.IsNotFound(err):

@@ -245,7 +245,8 @@ func TestWrites(t *testing.T) {
 						t.Errorf("%d calls of the runtime and %d writes after the end", w.calls-calls, w.writes["again"]-all)
 					}
 				})
-				if all != tt.writes || w.conflicts > 0 {
+				// The manager may write in the very moment in which the daemon does.
+				if all != tt.writes || w.conflicts > 1 {
 					t.Errorf("%d writes, want %d; %d conflicts\n%s", all, tt.writes, w.conflicts, w.text())
 				}
 				t.Logf("%d calls of the runtime", calls)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/imagepull"
+	"github.com/kruisekit/kruisekit/internal/nodestatus"
 )
 
 const (
@@ -101,7 +102,10 @@ func firstSync(s v1beta1.NodeImageStatus, now time.Time) *v1beta1.SyncStatus {
 // write patches what has changed in the status. Whoever has written in between is not overwritten: a controller may have
 // ended a pull.
 func (r *Reconciler) write(ctx context.Context, n, fresh *v1beta1.NodeImage) error {
-	patch := client.MergeFromWithOptions(n, client.MergeFromWithOptimisticLock{})
+	patch, err := nodestatus.Patch(n, &fresh.Status)
+	if err != nil {
+		return err
+	}
 	if err := r.client.Status().Patch(ctx, fresh, patch); apierrors.IsNotFound(err) {
 		return nil
 	} else if err != nil {

@@ -46,9 +46,8 @@ const (
 	// quiet is how long nothing may be asked of anybody until the node counts as idle, window how long it is then watched.
 	quiet, window = 5 * time.Second, 20 * time.Second
 
-	// The budgets of an idle daemon: memory of its own, and with what is in memory of its program's file, which the kernel
-	// can drop at any time.
-	mostOwn, mostMemory = 16 << 20, 40 << 20
+	// The budgets of an idle daemon: memory of its own, and with what is in memory of its program's file.
+	mostOwn, mostMemory = 16 << 20, 30 << 20
 	mostCPU             = window / 200
 )
 

@@ -6,4 +6,6 @@
 //	... // push images to registry.URL, with the package test/cluster/image
 //	node := containerd.Start(t, programs, registry.URL)
 //	runtimes, err := cri.Detect(ctx, cri.Search{Root: node.Run()}, cri.Options{})
+//
+// Containers are made by the runc of the test cluster, or, with KRUISEKIT_OCI_RUNTIME=/usr/bin/crun, by that program.
 package containerd

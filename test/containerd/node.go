@@ -57,6 +57,17 @@ const nodeConfig = `version = 3
   path = "/var/lib/containerd/opt"
 `
 
+// otherRuntime has containers made by another program than runc.
+const otherRuntime = `
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
+  runtime_type = "io.containerd.runc.v2"
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
+  BinaryName = %q
+`
+
+// runtimeVariable is the environment variable with the path of an OCI runtime to use instead of the runc that was built.
+const runtimeVariable = "KRUISEKIT_OCI_RUNTIME"
+
 // Programs of a node, by name. It skips the test where there can be no node.
 func Programs(t *testing.T) map[string]string {
 	t.Helper()
@@ -97,8 +108,12 @@ func Start(t *testing.T, programs map[string]string, registryURL string) *Node {
 	}
 	n := &Node{dir: dir, Cgroup: "kruisekit-" + filepath.Base(dir), programs: programs}
 	t.Cleanup(func() { n.down(t) })
+	config := fmt.Sprintf(nodeConfig, filepath.Join(dir, "registries"))
+	if path := os.Getenv(runtimeVariable); path != "" {
+		config += fmt.Sprintf(otherRuntime, path)
+	}
 	for path, content := range map[string]string{
-		"containerd.toml":                fmt.Sprintf(nodeConfig, filepath.Join(dir, "registries")),
+		"containerd.toml":                config,
 		"registries/_default/hosts.toml": fmt.Sprintf("server = %[1]q\n[host.%[1]q]\n  capabilities = [\"pull\", \"resolve\"]\n", registryURL),
 	} {
 		path = filepath.Join(dir, path)

@@ -50,6 +50,7 @@ func TestDaemon(t *testing.T) {
 		}
 	})
 	t.Run("printed", m.testPrinted)
+	t.Run("document", m.testNodeDocument)
 	// One node loses something.
 	t.Run("pull/the runtime crashes", m.testPullRuntimeCrashes)
 	t.Run("pull/the daemon is killed", m.testPullDaemonKilled)

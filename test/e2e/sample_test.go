@@ -98,3 +98,40 @@ func (s sample) run(ctx context.Context, want string) ([]string, error) {
 	}
 	return names, nil
 }
+
+// What docs/node.md tells to type does what it says there.
+func (m *deployed) testNodeDocument(t *testing.T) {
+	m.Push(t, image.Spec{Name: "nginx:1.28"})
+	namespace := m.Namespace(t)
+	waits := 0
+	for _, words := range typed(t, "../../docs/node.md") {
+		line := strings.Join(words, " ")
+		switch {
+		case strings.Contains(line, system):
+			continue // this deployment has the gate
+		case words[0] == "wait":
+			words = append(words, "--timeout="+timeout.String())
+			waits++
+		case words[0] == "delete":
+			words = append(words, "--wait=false")
+		}
+		if said, err := m.Kubectl(t.Context(), append(words, "-n", namespace)...); err != nil {
+			t.Fatalf("kubectl %s: %v\n%s", line, err, said)
+		}
+		if line != "get pod web" {
+			continue
+		}
+		pod := &corev1.Pod{}
+		if err := m.Client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "web"}, pod); err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]int32{"nginx": 1, "log": 1, "mesh": 0} {
+			if n := statuses(pod)[name].RestartCount; n != want {
+				t.Errorf("%s restarted %d times, want %d", name, n, want)
+			}
+		}
+	}
+	if waits != 3 {
+		t.Errorf("the document waits %d times: for the images, the pod and the request", waits)
+	}
+}

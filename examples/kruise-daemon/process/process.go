@@ -71,6 +71,9 @@ func (p process) manager(ctx context.Context, rc *rest.Config) (ctrl.Manager, er
 	if err := daemon.AddToManager(ctx, mgr, p.node, parts); err != nil {
 		return nil, err
 	}
+	if err := mgr.Add(lean{mgr.GetCache()}); err != nil {
+		return nil, fmt.Errorf("add what gives memory back: %w", err)
+	}
 	checks, err := daemon.Checks(ctx, mgr, p.node, parts)
 	if err != nil {
 		return nil, err
