@@ -27,6 +27,7 @@ func TestOrder(t *testing.T) {
 		{Weight: 10, MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{"canary": "yes"}}},
 	}}
 	canary := func(p *corev1.Pod) {
+		p.Labels["pod"] = p.Name
 		if p.Name == "web-2" {
 			p.Labels["canary"] = "yes"
 		}
@@ -38,7 +39,14 @@ func TestOrder(t *testing.T) {
 		"no workload": {nil, []int{0, 1, 2, 3}},
 		"cloneset": {func() client.Object {
 			set := &v1beta1.CloneSet{Spec: v1beta1.CloneSetSpec{Template: template, Selector: selector}}
-			set.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateCloneSetStrategy{PriorityStrategy: first}
+			// Of equal weight, the younger would come first: those made after a second began, which is not the same every time.
+			all := &pub.UpdatePriorityStrategy{}
+			for i, pod := range []string{"web-2", "web-0", "web-1"} {
+				all.WeightPriority = append(all.WeightPriority, pub.UpdatePriorityWeightTerm{
+					Weight: int32(90 - i), MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{"pod": pod}},
+				})
+			}
+			set.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateCloneSetStrategy{PriorityStrategy: all}
 			return set
 		}, []int{2, 0, 1, 3}},
 		"statefulset": {func() client.Object {

@@ -210,11 +210,13 @@ func (m *deployed) testRecreateTwice(t *testing.T) {
 	r.restarted(t, map[string]int32{"a": 2})
 }
 
-// crashing runs well once, and never again.
+// crashing runs well once, and never again. It is ready only when it has noted that it ran: it may be stopped from then on.
 func crashing(s *corev1.PodSpec) {
 	s.Volumes = []corev1.Volume{{Name: "memory", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 	s.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "memory", MountPath: "/memory"}}
 	s.Containers[0].Command = []string{"sh", "-c", "test -e /memory/ran && exit 1; touch /memory/ran; exec sleep 100000"}
+	s.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 10}
+	s.Containers[0].ReadinessProbe.Exec = &corev1.ExecAction{Command: []string{"test", "-e", "/memory/ran"}}
 	s.TerminationGracePeriodSeconds = ptr.To(int64(0))
 }
 
@@ -227,13 +229,17 @@ func (m *deployed) testRecreateCrashing(t *testing.T) {
 			t.Parallel()
 			r := m.newRecreation(t, "node-1", crashing, "a", "b")
 			err := r.ask(t, "crash", func(s *v1beta1.ContainerRecreateRequestSpec) {
-				s.Strategy.OrderedRecreate, s.Strategy.FailurePolicy = true, policy
+				// On a busy machine a shell lives for a second before it fails.
+				s.Strategy.OrderedRecreate, s.Strategy.FailurePolicy, s.Strategy.MinStartedSeconds = true, policy, 10
 			}, "a", "b")
 			if err != nil {
 				t.Fatal(err)
 			}
 			request := r.ends(t, "crash", "", failed, want)
 			t.Log(request.Status.ContainerRecreateStates[0].Message)
+			if t.Failed() {
+				t.Logf("%+v", r.pod(t).Status.ContainerStatuses)
+			}
 		})
 	}
 }
