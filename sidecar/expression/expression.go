@@ -1,7 +1,6 @@
 package expression
 
 import (
-	"math/bits"
 	"slices"
 	"strconv"
 
@@ -82,17 +81,18 @@ func (e Expression) Evaluate(given corev1.ResourceList) (resource.Quantity, erro
 // variable other than this one, or of a result that is negative or too large whatever the value is. It tries 0, one
 // unit, and all powers of two of thousandths.
 func (e Expression) Check(of corev1.ResourceName) error {
-	try := func(milli int64) error {
+	candidates := []int64{1000, 0}
+	for power := range 63 {
+		candidates = append(candidates, 1<<power)
+	}
+	var first error
+	for _, milli := range candidates {
 		_, err := e.Evaluate(corev1.ResourceList{of: *resource.NewMilliQuantity(milli, resource.DecimalSI)})
-		return err
-	}
-	first := try(1000)
-	if first == nil || try(0) == nil {
-		return nil
-	}
-	for power := range bits.UintSize - 1 {
-		if try(1<<power) == nil {
+		if err == nil {
 			return nil
+		}
+		if first == nil {
+			first = err
 		}
 	}
 	return first

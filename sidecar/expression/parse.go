@@ -127,7 +127,7 @@ func (p *parser) value() (operand, error) {
 	return operand{}, p.unexpected(`a number, a quantity, cpu, memory, max, min, "-" or "("`)
 }
 
-// percent reads a number, and the percent signs behind it.
+// percent reads a number, and the percent sign that may follow it.
 func (p *parser) percent(t token) (operand, error) {
 	if err := p.advance(); err != nil {
 		return operand{}, err
