@@ -38,8 +38,8 @@
 //   - What Parse accepts fails only by the values: one is missing, a sum or product does not fit, the result is
 //     negative. All divisors are numbers, so that a division by 0 is found by Parse; so is a negative result that no
 //     variable can change.
-//   - With a value below 2^63 thousandths, about 8Pi, for each of Uses, nothing is ever undefined. What is beyond that,
-//     on the way or in the end, is an error, not a wrong number. On the way, a quantity may be negative.
+//   - Given a value for each of Uses, nothing is undefined. What is beyond 2^63 thousandths, about 8Pi, on the way or
+//     in the end, is an error, not a wrong quantity. On the way, a quantity may be negative.
 //   - The same expression and values give the same quantity on every machine: no floating point is involved. 57% of
 //     100m is 57m.
 //   - No text makes Parse panic, or take long: 4096 bytes, 100 in each other, and fractions of 512 bits are the most.
