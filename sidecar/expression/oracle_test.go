@@ -127,69 +127,58 @@ func (f *formula) lastLeaf() string {
 	return f.right.lastLeaf()
 }
 
-// oracle computes a formula without cleverness, and goes on after a fault so as to know them all.
+// oracle computes a formula without cleverness. After a fault it goes on with 0, so as to know all faults.
 type oracle struct {
 	given  map[string]*big.Rat
 	faults map[expression.Reason]bool
 }
 
-func (o *oracle) fault(r expression.Reason) (worth, bool) {
+func (o *oracle) fault(r expression.Reason, quantity bool) worth {
 	o.faults[r] = true
-	return worth{}, false
+	return worth{of: new(big.Rat), quantity: quantity}
 }
 
 // cut makes a quantity in whole thousandths, towards 0.
-func (o *oracle) cut(n *big.Rat) (worth, bool) {
+func (o *oracle) cut(n *big.Rat) worth {
 	milli := new(big.Rat).Mul(n, fraction("1000"))
 	whole := new(big.Int).Quo(milli.Num(), milli.Denom())
 	if !whole.IsInt64() {
-		return o.fault(expression.Overflow)
+		return o.fault(expression.Overflow, true)
 	}
-	return worth{of: new(big.Rat).SetFrac(whole, big.NewInt(1000)), quantity: true}, true
+	return worth{of: new(big.Rat).SetFrac(whole, big.NewInt(1000)), quantity: true}
 }
 
-func (o *oracle) compute(f *formula) (worth, bool) {
+func (o *oracle) compute(f *formula) worth {
 	switch f.sign {
 	case "":
 		if f.worth.of != nil {
-			return f.worth, true
+			return f.worth
 		}
 		n := o.given[strings.ToLower(f.text)]
 		if n == nil {
-			return o.fault(expression.Undefined)
+			return o.fault(expression.Undefined, true)
 		}
-		return worth{of: n, quantity: true}, true
+		return worth{of: n, quantity: true}
 	case "minus":
-		x, ok := o.compute(f.left)
-		if !ok {
-			return x, false
-		}
+		x := o.compute(f.left)
 		x.of = new(big.Rat).Neg(x.of)
 		if x.quantity {
 			return o.cut(x.of)
 		}
-		return x, true
+		return x
 	}
-	x, okX := o.compute(f.left)
-	y, okY := o.compute(f.right)
-	if !okX || !okY {
-		return worth{}, false
-	}
-	if (f.sign == "*" || f.sign == "/") && y.quantity && (x.quantity || f.sign == "/") {
-		return o.fault(expression.Kind)
-	}
-	return o.combine(f.sign, x, y)
+	return o.combine(f.sign, o.compute(f.left), o.compute(f.right))
 }
 
-func (o *oracle) combine(sign string, x, y worth) (worth, bool) {
-	isQuantity := x.quantity || y.quantity
-	if isQuantity && sign != "*" && sign != "/" {
-		var okX, okY bool
-		x, okX = o.cut(x.of)
-		y, okY = o.cut(y.of)
-		if !okX || !okY {
-			return worth{}, false
-		}
+func (o *oracle) combine(sign string, x, y worth) worth {
+	isQuantity, scales := x.quantity || y.quantity, sign == "*" || sign == "/"
+	switch {
+	case scales && y.quantity && (x.quantity || sign == "/"):
+		return o.fault(expression.Kind, true)
+	case sign == "/" && y.of.Sign() == 0:
+		return o.fault(expression.DivisionByZero, isQuantity)
+	case isQuantity && !scales:
+		x, y = o.cut(x.of), o.cut(y.of)
 	}
 	n := new(big.Rat)
 	switch sign {
@@ -200,9 +189,6 @@ func (o *oracle) combine(sign string, x, y worth) (worth, bool) {
 	case "*":
 		n.Mul(x.of, y.of)
 	case "/":
-		if y.of.Sign() == 0 {
-			return o.fault(expression.DivisionByZero)
-		}
 		n.Quo(x.of, y.of)
 	default:
 		n = x.of
@@ -214,21 +200,18 @@ func (o *oracle) combine(sign string, x, y worth) (worth, bool) {
 		return o.cut(n)
 	}
 	if n.Num().BitLen() > 512 || n.Denom().BitLen() > 512 {
-		return o.fault(expression.Overflow)
+		return o.fault(expression.Overflow, false)
 	}
-	return worth{of: n}, true
+	return worth{of: n}
 }
 
-// judge computes the whole, and names the faults where there are any.
+// judge computes the whole, or names the faults where there are any.
 func (o *oracle) judge(f *formula) (*big.Rat, map[expression.Reason]bool) {
-	result, ok := o.compute(f)
-	if ok {
-		result, ok = o.cut(result.of)
+	result := o.cut(o.compute(f).of)
+	if result.of.Sign() < 0 {
+		o.faults[expression.Negative] = true
 	}
-	if ok && result.of.Sign() < 0 {
-		_, ok = o.fault(expression.Negative)
-	}
-	if !ok {
+	if len(o.faults) > 0 {
 		return nil, o.faults
 	}
 	return result.of, nil
