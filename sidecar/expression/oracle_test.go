@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/big"
 	"math/rand"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,13 +57,7 @@ func leaves() []formula {
 		all = append(all, formula{text: text, worth: worth{of: fraction(n), quantity: true}})
 	}
 	// Maps give no order, and a seed is to give the same case each time.
-	for i := range all {
-		for j := range i {
-			if all[i].text < all[j].text {
-				all[i], all[j] = all[j], all[i]
-			}
-		}
-	}
+	slices.SortFunc(all, func(a, b formula) int { return strings.Compare(a.text, b.text) })
 	return all
 }
 
