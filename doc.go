@@ -19,6 +19,8 @@
 //   - [github.com/kruisekit/kruisekit/inplace]: changes made in running pods.
 //   - [github.com/kruisekit/kruisekit/imagepull]: which images are pulled ahead, where, and how.
 //   - [github.com/kruisekit/kruisekit/containerrestart]: which containers of running pods are started anew, and how.
+//   - [github.com/kruisekit/kruisekit/sidecar/sizing]: cpu and memory of an injected container, by those of the others.
+//   - [github.com/kruisekit/kruisekit/sidecar/expression]: the formulas of that.
 //
 // # Reconciling
 //

@@ -1,0 +1,50 @@
+package expression
+
+import "fmt"
+
+// Reason says what kind of fault an expression has.
+type Reason string
+
+const (
+	// Syntax: the text is not of the language.
+	Syntax Reason = "Syntax"
+	// Limit: the text is too long or nested too deeply.
+	Limit Reason = "Limit"
+	// Kind: a quantity stands where only a number can, as in cpu*cpu or 1/memory.
+	Kind Reason = "Kind"
+	// DivisionByZero: what is divided by is 0.
+	DivisionByZero Reason = "DivisionByZero"
+	// Overflow: a value is larger, or a number finer, than can be held.
+	Overflow Reason = "Overflow"
+	// Undefined: a name has no value.
+	Undefined Reason = "Undefined"
+	// Negative: the result is below 0.
+	Negative Reason = "Negative"
+)
+
+// Error says where an expression fails, and why. Parse and Evaluate return no other.
+type Error struct {
+	// Reason for callers that tell faults apart.
+	Reason Reason
+	// At is the byte of the text where it fails, from 0; the length of the text where that ends too early.
+	At int
+	// Expected there, in words.
+	Expected string
+	// Found there instead, in words or quoted.
+	Found string
+}
+
+// Error tells it in one line. It quotes a piece of the text, not all of it.
+func (e *Error) Error() string {
+	return fmt.Sprintf("at %d: expected %s, found %s", e.At, e.Expected, e.Found)
+}
+
+// piece is how much of the text an error quotes.
+const piece = 20
+
+func quote(text string) string {
+	if len(text) > piece {
+		return fmt.Sprintf("%q...", text[:piece])
+	}
+	return fmt.Sprintf("%q", text)
+}

@@ -1,0 +1,99 @@
+package expression
+
+import (
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Options of Parse. The zero value reads what stored objects may hold.
+type Options struct {
+	// Strict refuses numbers that are none, as 1e or 100Mx. Without it they count as 0.
+	Strict bool
+}
+
+// Expression is a formula that was parsed, to be evaluated as often as needed. It does not change, and may be used by
+// several goroutines. The zero value is no formula, and fails as an empty text does.
+type Expression struct {
+	text string
+	root *node
+	uses []corev1.ResourceName
+}
+
+// Parse reads an expression. What it accepts fails later only because of the values that are given: units and numbers
+// are told apart here, all that is made of numbers is computed here, divisors included, and what uses no variable is
+// refused here if its result is negative.
+func Parse(text string, o Options) (Expression, error) {
+	if len(text) > maxLength {
+		return Expression{}, &Error{Reason: Limit, At: maxLength, Expected: "at most " + strconv.Itoa(maxLength) + " bytes", Found: strconv.Itoa(len(text))}
+	}
+	p := &parser{text: text, options: o, uses: map[corev1.ResourceName]bool{}}
+	result, err := p.whole()
+	if err != nil {
+		return Expression{}, err
+	}
+	root, err := result.quantity(0)
+	if err != nil {
+		return Expression{}, err
+	}
+	e := Expression{text: text, root: root}
+	for variableName := range p.uses {
+		e.uses = append(e.uses, variableName)
+	}
+	slices.Sort(e.uses)
+	if len(e.uses) == 0 {
+		_, err = e.Evaluate(nil)
+	}
+	if err != nil {
+		return Expression{}, err
+	}
+	return e, nil
+}
+
+// String is the text as it was parsed.
+func (e Expression) String() string { return e.text }
+
+// Uses tells the variables that need a value, by name. The caller may keep and change what it gets.
+func (e Expression) Uses() []corev1.ResourceName { return slices.Clone(e.uses) }
+
+// Evaluate computes the expression with the values that are given, of which only cpu and memory are looked at. Values
+// finer than a thousandth count as the next one. The result is written in the units of its operands, and never
+// negative.
+func (e Expression) Evaluate(given corev1.ResourceList) (resource.Quantity, error) {
+	if e.root == nil {
+		return resource.Quantity{}, &Error{Reason: Syntax, Expected: "an expression", Found: "none"}
+	}
+	result, err := e.root.evaluate(given)
+	if err != nil {
+		return resource.Quantity{}, err
+	}
+	result = result.like(amount{format: resource.DecimalSI})
+	q := resource.NewMilliQuantity(result.milli, result.format)
+	if result.milli < 0 {
+		return resource.Quantity{}, &Error{Reason: Negative, At: e.root.at, Expected: "a result of at least 0", Found: q.String()}
+	}
+	return *q, nil
+}
+
+// Check tells whether an expression can compute one resource from itself, for whoever admits it: the error is of a
+// variable other than this one, or of a result that is negative or too large whatever the value is. It tries 0, one
+// unit, and all powers of two of thousandths.
+func (e Expression) Check(of corev1.ResourceName) error {
+	candidates := []int64{1000, 0}
+	for power := range 63 {
+		candidates = append(candidates, 1<<power)
+	}
+	var first error
+	for _, milli := range candidates {
+		_, err := e.Evaluate(corev1.ResourceList{of: *resource.NewMilliQuantity(milli, resource.DecimalSI)})
+		if err == nil {
+			return nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return first
+}

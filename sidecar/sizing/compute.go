@@ -1,0 +1,135 @@
+package sizing
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Codes of notes.
+const (
+	// NoteUnlimited is a limit that is left out because a target has none.
+	NoteUnlimited = "Unlimited"
+	// NoteAboveLimit is a request above its limit: the API server will refuse the pod.
+	NoteAboveLimit = "AboveLimit"
+	// NoteFraction is an amount of memory with a fraction of a byte: the API server will warn of it.
+	NoteFraction = "Fraction"
+)
+
+// Note says why a result is not what one may expect.
+type Note struct {
+	// Code is one of the constants, and does not change.
+	Code string
+	// Object is the limit or request, as limits.cpu.
+	Object string
+	// Text is a sentence for people.
+	Text string
+}
+
+// Sized is what a policy makes of a pod's containers.
+type Sized struct {
+	// Resources of the injected container: what it is to have instead of its own, as a whole.
+	Resources corev1.ResourceRequirements
+	// Notes by the order of limits.cpu, limits.memory, requests.cpu, requests.memory.
+	Notes []Note
+}
+
+// Targets are the containers whose resources count: native sidecars of the pod and its containers, whose name matches,
+// and which no set brings. declared are the names of all containers and init containers, whether native or not, of all
+// sets that match the pod. The pod is not changed; the result shares what it refers to.
+func (p Policy) Targets(pod *corev1.Pod, declared []string) []corev1.Container {
+	if pod == nil {
+		return nil
+	}
+	counts := func(c *corev1.Container) bool {
+		return (p.names == nil || p.names.MatchString(c.Name)) && !slices.Contains(declared, c.Name)
+	}
+	var targets []corev1.Container
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways && counts(c) {
+			targets = append(targets, *c)
+		}
+	}
+	for i := range pod.Spec.Containers {
+		if c := &pod.Spec.Containers[i]; counts(c) {
+			targets = append(targets, *c)
+		}
+	}
+	return targets
+}
+
+// Compute sizes a container by those that count. Without any, the error is ErrNoTarget; else it is of a formula that
+// is broken or fails for these values, an *expression.Error.
+func (p Policy) Compute(targets []corev1.Container) (Sized, error) {
+	if len(targets) == 0 {
+		return Sized{}, ErrNoTarget
+	}
+	sized := Sized{}
+	for _, w := range p.wants {
+		if err := p.size(&sized, w, targets); err != nil {
+			return Sized{}, fmt.Errorf("compute %s: %w", w.path(), err)
+		}
+	}
+	return sized, nil
+}
+
+// size computes one limit or request into the result.
+func (p Policy) size(sized *Sized, w want, targets []corev1.Container) error {
+	total, without := p.total(w, targets)
+	if w.list == limits && without != "" {
+		sized.note(NoteUnlimited, w, fmt.Sprintf("left out, as container %q has no such limit", without))
+		return nil
+	}
+	if w.fault != nil {
+		return w.fault
+	}
+	q, err := w.formula.Evaluate(corev1.ResourceList{w.of: total})
+	if err != nil {
+		return err
+	}
+	list := &sized.Resources.Limits
+	if w.list == requests {
+		list = &sized.Resources.Requests
+	}
+	if *list == nil {
+		*list = corev1.ResourceList{}
+	}
+	(*list)[w.of] = q
+	if whole := q; w.of == corev1.ResourceMemory && !whole.RoundUp(0) {
+		sized.note(NoteFraction, w, q.String()+" is no whole number of bytes")
+	}
+	limit, limited := sized.Resources.Limits[w.of]
+	if w.list == requests && limited && q.Cmp(limit) > 0 {
+		sized.note(NoteAboveLimit, w, fmt.Sprintf("%s is above the limit of %s", q.String(), limit.String()))
+	}
+	return nil
+}
+
+// total adds up what the targets have, or takes the largest. It names the first target that has none.
+func (p Policy) total(w want, targets []corev1.Container) (total resource.Quantity, without string) {
+	total.Format = resource.DecimalSI
+	for i := range targets {
+		list := targets[i].Resources.Limits
+		if w.list == requests {
+			list = targets[i].Resources.Requests
+		}
+		q, has := list[w.of]
+		switch {
+		case !has && without == "":
+			without = targets[i].Name
+		case !has:
+		case !p.largest:
+			total.Add(q)
+		case q.Cmp(total) > 0:
+			total = q.DeepCopy()
+		}
+	}
+	return total, without
+}
+
+func (s *Sized) note(code string, w want, text string) {
+	s.Notes = append(s.Notes, Note{Code: code, Object: w.path(), Text: text})
+}
