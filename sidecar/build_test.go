@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -105,10 +106,14 @@ func container(name string, changes ...containerChange) v1beta1.SidecarContainer
 	return c
 }
 
-func before(c *v1beta1.SidecarContainer)   { c.PodInjectPolicy = v1beta1.BeforeAppContainerType }
-func behind(c *v1beta1.SidecarContainer)   { c.PodInjectPolicy = v1beta1.AfterAppContainerType }
-func native(c *v1beta1.SidecarContainer)   { c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways) }
-func sharing(c *v1beta1.SidecarContainer)  { c.ShareVolumePolicy.Type = v1beta1.ShareVolumePolicyEnabled }
+func before(c *v1beta1.SidecarContainer) { c.PodInjectPolicy = v1beta1.BeforeAppContainerType }
+func behind(c *v1beta1.SidecarContainer) { c.PodInjectPolicy = v1beta1.AfterAppContainerType }
+func native(c *v1beta1.SidecarContainer) {
+	c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
+}
+func sharing(c *v1beta1.SidecarContainer) {
+	c.ShareVolumePolicy.Type = v1beta1.ShareVolumePolicyEnabled
+}
 func wholeEnv(c *v1beta1.SidecarContainer) { transfers("main", "POD_NAME", "OD_NAME", "PROXY_IP")(c) }
 
 func sharingDevices(c *v1beta1.SidecarContainer) {
@@ -245,4 +250,11 @@ func codes(notes []sidecar.Note) []string {
 		all = append(all, n.Code+" "+n.Object)
 	}
 	return all
+}
+
+func sameAs(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
 }

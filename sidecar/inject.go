@@ -20,8 +20,10 @@ type Options struct {
 	// SortContainers puts injected containers in the order of their names. Without it they are in that of the sets, and
 	// within a set as they are written. Init containers are always sorted.
 	SortContainers bool
-	// Evaluate computes the expressions of a resourcesPolicy. Without it a set that has one is ErrNoEvaluate.
-	Evaluate func(Expression) (resource.Quantity, error)
+	// Evaluate computes an expression of a resourcesPolicy. It is given the one variable that is known: memory if the
+	// expression has that word in lower case, else cpu. Its value is what the pod's own containers have of the resource
+	// that is computed. Without Evaluate a set that has a resourcesPolicy is ErrNoEvaluate.
+	Evaluate func(text string, given corev1.ResourceList) (resource.Quantity, error)
 }
 
 // Injection is what a pod becomes.

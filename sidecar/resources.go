@@ -10,16 +10,6 @@ import (
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
-// Expression is one expression of a resourcesPolicy, ready to be computed.
-type Expression struct {
-	// Text is the expression as the user wrote it.
-	Text string
-	// Variable is the name of the only variable that is known: memory if the text has that word in lower case, else cpu.
-	Variable string
-	// Value is what the variable stands for: the limits or the requests of the pod's own containers, summed up.
-	Value resource.Quantity
-}
-
 // resources computes those of a container from those of the pod's own.
 func (in *injector) resources(p *appsv1beta1.ResourcesPolicy) (corev1.ResourceRequirements, error) {
 	var got corev1.ResourceRequirements
@@ -121,11 +111,11 @@ func (in *injector) evaluate(list *appsv1beta1.ResourceExprList, total func(core
 		if !limited {
 			continue
 		}
-		x := Expression{Text: e.text, Variable: string(corev1.ResourceCPU), Value: value}
+		variable := corev1.ResourceCPU
 		if namesMemory(e.text) {
-			x.Variable = string(corev1.ResourceMemory)
+			variable = corev1.ResourceMemory
 		}
-		result, err := in.o.Evaluate(x)
+		result, err := in.o.Evaluate(e.text, corev1.ResourceList{variable: value})
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", e.name, err)
 		}
