@@ -1,0 +1,183 @@
+package sidecar
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/pub"
+)
+
+// container makes of a container of the set what comes into the pod. What it has of its own goes before what it gets of the
+// pod's containers.
+func (in *injector) container(set *appsv1beta1.SidecarSet, sc *appsv1beta1.SidecarContainer) (*corev1.Container, error) {
+	c := sc.Container.DeepCopy()
+	if sc.ResourcesPolicy != nil {
+		resources, err := in.resources(sc.ResourcesPolicy)
+		if err != nil {
+			return nil, err
+		}
+		c.Resources = resources
+	}
+	in.collectVolumes(set, c)
+	env := in.transferred(set, sc)
+	if sc.ShareVolumePolicy.Type == appsv1beta1.ShareVolumePolicyEnabled {
+		in.addMounts(set, c)
+		env = append(env, in.shared.env...)
+	}
+	c.Env = append(c.Env, corev1.EnvVar{Name: pub.SidecarInjectedEnvName, Value: "true"})
+	for i := range env {
+		if indexOfEnv(c.Env, env[i].Name) < 0 {
+			c.Env = append(c.Env, *env[i].DeepCopy())
+		}
+	}
+	if p := sc.ShareVolumeDevicePolicy; p != nil && p.Type == appsv1beta1.ShareVolumePolicyEnabled {
+		in.addDevices(set, c)
+	}
+	return c, nil
+}
+
+func indexOfEnv(env []corev1.EnvVar, name string) int {
+	return slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == name })
+}
+
+// collectVolumes takes the volumes of the set that a container mounts itself.
+func (in *injector) collectVolumes(set *appsv1beta1.SidecarSet, c *corev1.Container) {
+	names := make([]string, 0, len(c.VolumeMounts)+len(c.VolumeDevices))
+	for i := range c.VolumeMounts {
+		names = append(names, c.VolumeMounts[i].Name)
+	}
+	for i := range c.VolumeDevices {
+		names = append(names, c.VolumeDevices[i].Name)
+	}
+	for _, name := range names {
+		there := findVolume(in.pod.Spec.Volumes, name)
+		if there == nil {
+			there = findVolume(in.volumes, name)
+		}
+		volume := findVolume(set.Spec.Volumes, name)
+		switch {
+		case volume == nil && there == nil:
+			in.note(NoteVolumeMissing, set, "container %s mounts volume %s, which neither the set nor the pod has", c.Name, name)
+		case volume == nil:
+		case there == nil:
+			in.volumes = append(in.volumes, *volume.DeepCopy())
+		case !equality.Semantic.DeepEqual(volume, there):
+			in.note(NoteVolumeKept, set, "volume %s for container %s is there already, and is another", name, c.Name)
+		}
+	}
+}
+
+func findVolume(volumes []corev1.Volume, name string) *corev1.Volume {
+	for i := range volumes {
+		if volumes[i].Name == name {
+			return &volumes[i]
+		}
+	}
+	return nil
+}
+
+// addMounts adds the mounts of the pod's own containers.
+func (in *injector) addMounts(set *appsv1beta1.SidecarSet, c *corev1.Container) {
+	for _, m := range in.shared.mounts {
+		if other, taken := at(c, m.MountPath); taken {
+			if other != m.Name {
+				in.note(NoteNotShared, set, "container %s has another volume than %s at %s", c.Name, m.Name, m.MountPath)
+			}
+			continue
+		}
+		c.VolumeMounts = append(c.VolumeMounts, *m.DeepCopy())
+	}
+}
+
+// addDevices adds the devices of the pod's own containers.
+func (in *injector) addDevices(set *appsv1beta1.SidecarSet, c *corev1.Container) {
+	for _, d := range in.shared.devices {
+		if other, taken := at(c, d.DevicePath); taken {
+			if other != d.Name {
+				in.note(NoteNotShared, set, "container %s has another volume than %s at %s", c.Name, d.Name, d.DevicePath)
+			}
+			continue
+		}
+		c.VolumeDevices = append(c.VolumeDevices, d)
+	}
+}
+
+// at is the volume that a container has at a path.
+func at(c *corev1.Container, path string) (volume string, taken bool) {
+	for i := range c.VolumeMounts {
+		if c.VolumeMounts[i].MountPath == path {
+			return c.VolumeMounts[i].Name, true
+		}
+	}
+	for i := range c.VolumeDevices {
+		if c.VolumeDevices[i].DevicePath == path {
+			return c.VolumeDevices[i].Name, true
+		}
+	}
+	return "", false
+}
+
+// shared is what a container can get of the pod's own, in their order.
+type shared struct {
+	mounts  []corev1.VolumeMount
+	devices []corev1.VolumeDevice
+	// env are the variables that the mounts name in their sub-paths.
+	env []corev1.EnvVar
+}
+
+func share(own []*corev1.Container) shared {
+	var s shared
+	for _, c := range own {
+		s.devices = append(s.devices, c.VolumeDevices...)
+		for i := range c.VolumeMounts {
+			s.mounts = append(s.mounts, c.VolumeMounts[i])
+			for _, name := range variables(c.VolumeMounts[i].SubPathExpr) {
+				if e := lastEnv(c.Env, name); e != nil {
+					s.env = append(s.env, *e)
+				}
+			}
+		}
+	}
+	return s
+}
+
+// lastEnv finds the variable that counts, if it is there twice.
+func lastEnv(env []corev1.EnvVar, name string) *corev1.EnvVar {
+	for i := len(env) - 1; i >= 0; i-- {
+		if env[i].Name == name {
+			return &env[i]
+		}
+	}
+	return nil
+}
+
+// variables are the names in the references $(NAME) of a text.
+func variables(text string) []string {
+	var names []string
+	for {
+		_, after, found := strings.Cut(text, "$(")
+		if !found {
+			return names
+		}
+		text = after
+		name, _, closed := strings.Cut(after, ")")
+		if closed && isVariable(name) {
+			names = append(names, name)
+		}
+	}
+}
+
+// isVariable says whether an environment variable can have the name.
+func isVariable(name string) bool {
+	for i, r := range name {
+		letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || strings.ContainsRune("-._", r)
+		if !letter && (i == 0 || r < '0' || r > '9') {
+			return false
+		}
+	}
+	return name != ""
+}

@@ -1,0 +1,140 @@
+package sidecar_test
+
+import (
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/sidecar"
+)
+
+// logAgent is a set for all pods with app=shop.
+func logAgent() *v1beta1.SidecarSet {
+	return &v1beta1.SidecarSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "log-agent"},
+		Spec: v1beta1.SidecarSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}},
+			Containers: []v1beta1.SidecarContainer{{
+				Container:         corev1.Container{Name: "agent", Image: "agent:2"},
+				PodInjectPolicy:   v1beta1.BeforeAppContainerType,
+				ShareVolumePolicy: v1beta1.ShareVolumePolicy{Type: v1beta1.ShareVolumePolicyEnabled},
+			}},
+		},
+	}
+}
+
+func shopPod() *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "shop"}},
+		Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "main", Image: "shop:1", VolumeMounts: []corev1.VolumeMount{{Name: "logs", MountPath: "/logs"}}}},
+			Volumes:    []corev1.Volume{{Name: "logs"}},
+		},
+	}
+}
+
+func ExampleInject() {
+	injection, err := sidecar.Inject(shopPod(), []*v1beta1.SidecarSet{logAgent()}, sidecar.Options{Now: time.Now()})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, c := range injection.Pod.Spec.Containers {
+		fmt.Println(c.Name, c.VolumeMounts[0].MountPath)
+	}
+	fmt.Println(injection.Pod.Annotations["kruise.io/sidecarset-injected-list"])
+	// Output:
+	// agent /logs
+	// main /logs
+	// log-agent
+}
+
+func ExampleSelect() {
+	other, paused := logAgent(), logAgent()
+	other.Name, other.Spec.Selector.MatchLabels["app"] = "mesh", "bank"
+	paused.Name, paused.Spec.InjectionStrategy.Paused = "probe", true
+
+	selection, err := sidecar.Select(shopPod(), &corev1.Namespace{}, []*v1beta1.SidecarSet{other, paused, logAgent()})
+	for _, set := range selection.Sets {
+		fmt.Println(set.Name)
+	}
+	for _, note := range selection.Notes {
+		fmt.Println(note.Object, note.Text)
+	}
+	fmt.Println(err)
+	// Output:
+	// log-agent
+	// probe injection is paused
+	// <nil>
+}
+
+func ExampleMatchesPod() {
+	fmt.Println(sidecar.MatchesPod(logAgent(), shopPod()))
+	// Output: true <nil>
+}
+
+func ExampleMatchesNamespace() {
+	set := logAgent()
+	set.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "blue"}}
+	fmt.Println(sidecar.MatchesNamespace(set, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"team": "red"}}}))
+	// Output: false <nil>
+}
+
+func ExampleNamespaces() {
+	set := logAgent()
+	fmt.Println(sidecar.Namespaces(set) == nil)
+	set.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": "shop"}}
+	fmt.Println(sidecar.Namespaces(set))
+	// Output:
+	// true
+	// [shop]
+}
+
+func ExampleResolve() {
+	set := logAgent()
+	set.Spec.InjectionStrategy.Revision = &v1beta1.SidecarSetInjectRevision{CustomVersion: ptr.To("stable")}
+	former := &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Name: "log-agent-1", Labels: map[string]string{
+			v1beta1.SidecarSetNameLabel: "log-agent", v1beta1.SidecarSetCustomVersionLabel: "stable",
+		}},
+		Revision: 1,
+		Data:     runtime.RawExtension{Raw: []byte(`{"spec":{"$patch":"replace","containers":[{"name":"agent","image":"agent:1"}]}}`)},
+	}
+	resolved, err := sidecar.Resolve(set, shopPod(), []*appsv1.ControllerRevision{former}, 0)
+	fmt.Println(resolved.Spec.Containers[0].Image, resolved.Status.LatestRevision, err)
+	// Output: agent:1 log-agent-1 <nil>
+}
+
+func ExamplePinned() {
+	fmt.Println(sidecar.Pinned(logAgent()))
+	// Output: false
+}
+
+func ExampleHash() {
+	now, next := logAgent(), logAgent()
+	next.Spec.Containers[0].Image = "agent:3"
+	a, _ := sidecar.Hash(now)
+	b, _ := sidecar.Hash(next)
+	fmt.Println(a == b)
+	// Output: false
+}
+
+func ExampleHashWithoutImage() {
+	now, next := logAgent(), logAgent()
+	next.Spec.Containers[0].Image = "agent:3"
+	a, _ := sidecar.HashWithoutImage(now)
+	b, _ := sidecar.HashWithoutImage(next)
+	fmt.Println(a == b)
+	// Output: true
+}
+
+func ExampleHotUpgradeNames() {
+	fmt.Println(sidecar.HotUpgradeNames("mesh"))
+	// Output: mesh-1 mesh-2
+}

@@ -1,0 +1,53 @@
+package sidecar
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/pub"
+)
+
+// HotUpgradeNames are the names in the pod of the two containers that a container of a set becomes for hot upgrades. The
+// first is at work when the pod begins.
+func HotUpgradeNames(name string) (first, second string) { return name + "-1", name + "-2" }
+
+// isHot says whether there are two containers in the pod for this one. A plain init container has no life to upgrade.
+func isHot(sc *appsv1beta1.SidecarContainer, init bool) bool {
+	return sc.UpgradeStrategy.UpgradeType == appsv1beta1.SidecarContainerHotUpgrade && (!init || isNative(*sc))
+}
+
+// podNames are the names that a container of a set has in the pod.
+func podNames(sc *appsv1beta1.SidecarContainer, init bool) []string {
+	if !isHot(sc, init) {
+		return []string{sc.Name}
+	}
+	first, second := HotUpgradeNames(sc.Name)
+	return []string{first, second}
+}
+
+// pair makes the two containers of a hot upgrade: the first at work, the second empty.
+func (in *injector) pair(sc *appsv1beta1.SidecarContainer, c *corev1.Container) ([]corev1.Container, error) {
+	if sc.UpgradeStrategy.HotUpgradeEmptyImage == "" {
+		return nil, ErrNoEmptyImage
+	}
+	first, second := c, c.DeepCopy()
+	first.Name, second.Name = HotUpgradeNames(c.Name)
+	second.Image = sc.UpgradeStrategy.HotUpgradeEmptyImage
+	in.version(first, "1", "0")
+	in.version(second, "0", "1")
+	in.working[sc.Name] = first.Name
+	return []corev1.Container{*first, *second}, nil
+}
+
+// version lets a container of a pair read its version and that of the other.
+func (in *injector) version(c *corev1.Container, own, other string) {
+	for _, v := range []struct{ env, key, value string }{
+		{pub.SidecarSetVersionEnvName, pub.SidecarSetVersionKeyPrefix + c.Name, own},
+		{pub.SidecarSetVersionAltEnvName, pub.SidecarSetVersionAltKeyPrefix + c.Name, other},
+	} {
+		annotate(&in.pod.ObjectMeta, v.key, v.value)
+		c.Env = append(c.Env, corev1.EnvVar{Name: v.env, ValueFrom: &corev1.EnvVarSource{
+			FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + v.key + "']"},
+		}})
+	}
+}

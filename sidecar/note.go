@@ -1,0 +1,53 @@
+package sidecar
+
+import "errors"
+
+// Note says what is out of the ordinary: what a pod does not get, or what of its own is replaced, and why.
+type Note struct {
+	// Code is the reason in one word, for events and logs.
+	Code string
+	// Object is the name of the set.
+	Object string
+	// Text is a sentence.
+	Text string
+}
+
+// The codes of notes.
+const (
+	// NotePodInactive is a pod that is over or being deleted, so that it gets nothing. It is of no set.
+	NotePodInactive = "PodInactive"
+	// NotePaused is a set whose injection is paused.
+	NotePaused = "InjectionPaused"
+	// NoteNamespaceUnknown is a set that selects namespaces, while that of the pod is not known.
+	NoteNamespaceUnknown = "NamespaceUnknown"
+	// NoteHidden is a set whose canary the pod gets in its place.
+	NoteHidden = "HiddenByCanary"
+	// NoteReplaced is a container of the pod that a container of the set takes the place of.
+	NoteReplaced = "ContainerReplaced"
+	// NoteVolumeKept is a volume of the set that the pod, or another set, has already and otherwise.
+	NoteVolumeKept = "VolumeKept"
+	// NoteVolumeMissing is a mount whose volume the set does not have, nor the pod.
+	NoteVolumeMissing = "VolumeMissing"
+	// NoteNotShared is a mount or a device that a container does not get, because it has another at that path.
+	NoteNotShared = "PathTaken"
+	// NoteNotTransferred is a variable that a container does not get.
+	NoteNotTransferred = "EnvNotTransferred"
+	// NoteAnnotationKept is an annotation that the pod has already and otherwise.
+	NoteAnnotationKept = "AnnotationKept"
+	// NoteAnnotationReplaced is an annotation of the pod that is overwritten.
+	NoteAnnotationReplaced = "AnnotationReplaced"
+)
+
+// What makes the creation of a pod fail. Each comes wrapped, with the set and the container.
+var (
+	// ErrNoRevision is a revision to inject that is not there.
+	ErrNoRevision = errors.New("no such revision of the set")
+	// ErrNoTarget is a resourcesPolicy that no container of the pod matches.
+	ErrNoTarget = errors.New("no container of the pod matches targetContainersNameRegex")
+	// ErrNoEvaluate is a resourcesPolicy where Options have nothing to compute it with.
+	ErrNoEvaluate = errors.New("resourcesPolicy cannot be computed without Options.Evaluate")
+	// ErrClash is a name of a container that would be twice in the pod.
+	ErrClash = errors.New("the name is in the pod already")
+	// ErrNoEmptyImage is a hot upgrade that lacks the image of the container that is not at work.
+	ErrNoEmptyImage = errors.New("hotUpgradeEmptyImage is empty")
+)

@@ -1,0 +1,133 @@
+package sidecar
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/pub"
+)
+
+// record writes on the pod what it got of the sets.
+func (in *injector) record(sets []*appsv1beta1.SidecarSet) error {
+	for _, r := range []struct {
+		key      string
+		hash     func(*appsv1beta1.SidecarSet) (string, error)
+		revision bool
+	}{
+		{pub.SidecarSetHashKey, Hash, true},
+		{pub.SidecarSetHashWithoutImageKey, HashWithoutImage, false},
+	} {
+		entries, err := readInjected(in.pod.Annotations[r.key])
+		if err != nil {
+			return fmt.Errorf("read annotation %s: %w", r.key, err)
+		}
+		for _, set := range sets {
+			entry := pub.SidecarSetInjected{
+				UpdateTimestamp: metav1.NewTime(in.o.Now),
+				Hash:            set.Annotations[r.key],
+				SidecarSetName:  set.Name,
+				SidecarList:     sidecarNames(set),
+			}
+			if entry.Hash == "" {
+				if entry.Hash, err = r.hash(set); err != nil {
+					return fmt.Errorf("hash sidecarset %s: %w", set.Name, err)
+				}
+			}
+			if r.revision {
+				entry.ControllerRevision = set.Status.LatestRevision
+			}
+			if was, ok := entries[set.Name]; ok && sameInjected(was, entry) {
+				entry.UpdateTimestamp = was.UpdateTimestamp
+			}
+			entries[set.Name] = entry
+		}
+		if err := in.annotateJSON(r.key, entries); err != nil {
+			return err
+		}
+	}
+	names := strings.Split(in.pod.Annotations[pub.SidecarSetInjectedListKey], ",")
+	for _, set := range sets {
+		names = append(names, set.Name)
+	}
+	slices.Sort(names)
+	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
+	annotate(&in.pod.ObjectMeta, pub.SidecarSetInjectedListKey, strings.Join(names, ","))
+	return nil
+}
+
+// recordWorking writes which container of each hot upgrade is at work. Entries of others stay.
+func (in *injector) recordWorking() error {
+	if len(in.working) == 0 {
+		return nil
+	}
+	const key = pub.SidecarSetWorkingHotUpgradeContainerKey
+	working := map[string]string{}
+	if text := in.pod.Annotations[key]; text != "" {
+		if err := json.Unmarshal([]byte(text), &working); err != nil {
+			return fmt.Errorf("read annotation %s: %w", key, err)
+		}
+	}
+	if working == nil { // it was written as null
+		working = map[string]string{}
+	}
+	maps.Copy(working, in.working)
+	return in.annotateJSON(key, working)
+}
+
+func (in *injector) annotateJSON(key string, value any) error {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("encode annotation %s: %w", key, err)
+	}
+	annotate(&in.pod.ObjectMeta, key, string(data))
+	return nil
+}
+
+// readInjected reads what a pod has of each set. An entry of an old release is just the hash.
+func readInjected(text string) (map[string]pub.SidecarSetInjected, error) {
+	entries := map[string]pub.SidecarSetInjected{}
+	if text == "" {
+		return entries, nil
+	}
+	raw := map[string]json.RawMessage{}
+	if err := json.Unmarshal([]byte(text), &raw); err != nil {
+		return nil, err
+	}
+	for name, data := range raw {
+		entry := pub.SidecarSetInjected{}
+		if json.Unmarshal(data, &entry.Hash) == nil {
+			entry.SidecarSetName = name
+		} else if err := json.Unmarshal(data, &entry); err != nil {
+			return nil, fmt.Errorf("entry %s: %w", name, err)
+		}
+		entries[name] = entry
+	}
+	return entries, nil
+}
+
+// sameInjected compares all but the time.
+func sameInjected(a, b pub.SidecarSetInjected) bool {
+	return a.Hash == b.Hash && a.SidecarSetName == b.SidecarSetName && a.ControllerRevision == b.ControllerRevision &&
+		slices.Equal(a.SidecarList, b.SidecarList) && !a.UpdateTimestamp.IsZero()
+}
+
+// sidecarNames are the names that the set gives to what keeps running, sorted.
+func sidecarNames(set *appsv1beta1.SidecarSet) []string {
+	names := []string{}
+	for i := range set.Spec.InitContainers {
+		if c := &set.Spec.InitContainers[i]; isNative(*c) {
+			names = append(names, c.Name)
+		}
+	}
+	for i := range set.Spec.Containers {
+		names = append(names, set.Spec.Containers[i].Name)
+	}
+	slices.Sort(names)
+	return names
+}
