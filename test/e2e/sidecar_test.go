@@ -1,0 +1,289 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/test/cluster"
+	"github.com/kruisekit/kruisekit/test/cluster/image"
+)
+
+// What comes into pods at their creation, and becomes of it while they run.
+func TestSidecars(t *testing.T) {
+	c := cluster.Start(t, cluster.Options{Level: cluster.Real, Scheme: newScheme(t)})
+	m := deploy(t, c, overlay(t, []string{"--feature-gates=SidecarTerminator=true"}, "", nil,
+		push(t, c, "kruise-manager"), push(t, c, "kruise-daemon")), theManager, theDaemon)
+
+	t.Run("at the same time", func(t *testing.T) {
+		for name, test := range map[string]func(*testing.T){
+			"in place": m.testSidecarInPlace, "hot": m.testSidecarHot, "canary": m.testSidecarCanary,
+			"launch/in order": m.testLaunchInOrder, "launch/by priority": m.testLaunchByPriority, "launch/again": m.testLaunchAgain,
+			"job": m.testJobSidecar, "job/native": m.testJobNativeSidecar, "readiness gate": m.testReadinessGate,
+		} {
+			t.Run(name, func(t *testing.T) { t.Parallel(); test(t) })
+		}
+	})
+	t.Run("outage", m.testPodOutage)
+	t.Run("nothing refused", m.testNothingRefused)
+}
+
+// meshed is a Deployment with pods that a SidecarSet selects.
+type meshed struct {
+	*deployed
+	namespace string
+	set       *v1beta1.SidecarSet
+	was       map[string]*corev1.Pod
+}
+
+// page is the image of an application that serves its name.
+func (m *deployed) page(t *testing.T, name string) image.Image {
+	t.Helper()
+	return m.Push(t, image.Spec{Name: "sidecars/nginx:" + name, Files: map[string][]byte{"/usr/share/nginx/html/index.html": []byte(name)}})
+}
+
+// newMeshed makes a set, waits until new pods get it, and makes them.
+func (m *deployed) newMeshed(t *testing.T, replicas int32, change func(*v1beta1.SidecarSet)) *meshed {
+	t.Helper()
+	s := &meshed{deployed: m, namespace: m.Namespace(t)}
+	labels := map[string]string{"mesh": s.namespace}
+	s.set = &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
+	s.set.Spec = v1beta1.SidecarSetSpec{
+		Selector:          &metav1.LabelSelector{MatchLabels: labels},
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: s.namespace}},
+	}
+	change(s.set)
+	m.install(t, s.set)
+	main := m.page(t, "application")
+	plain := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web"}}
+	plain.Spec = appsv1.DeploymentSpec{
+		Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
+		Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(labels)},
+			Spec: corev1.PodSpec{
+				TerminationGracePeriodSeconds: ptr.To(int64(30)),
+				Containers:                    []corev1.Container{{Name: "main", Image: main.Name}},
+			},
+		},
+	}
+	if err := m.Client.Create(t.Context(), plain); err != nil {
+		t.Fatal(err)
+	}
+	s.waitFor(t, "ready pods", func(pods map[string]*corev1.Pod) error { return s.status(t, replicas, replicas, replicas) })
+	s.was = s.pods(t)
+	return s
+}
+
+// install creates a set, removes it with the test, and waits until pods that it selects get it.
+func (m *deployed) install(t *testing.T, set *v1beta1.SidecarSet) {
+	t.Helper()
+	begin := time.Now()
+	if err := m.Client.Create(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Client.Delete(context.Background(), set); client.IgnoreNotFound(err) != nil {
+			t.Errorf("delete set %s: %v", set.Name, err)
+		}
+	})
+	namespace := set.Spec.NamespaceSelector.MatchLabels[corev1.LabelMetadataName]
+	eventually(t, func(ctx context.Context) error {
+		pod := held(namespace, "probe", set.Spec.Selector.MatchLabels)
+		if err := m.Client.Create(ctx, pod, client.DryRunAll); err != nil {
+			return err
+		}
+		if list := pod.Annotations[pub.SidecarSetInjectedListKey]; list != set.Name {
+			return fmt.Errorf("a pod gets %q", list)
+		}
+		return nil
+	})
+	t.Logf("pods get the set %s after its creation", time.Since(begin).Round(time.Millisecond))
+}
+
+// held is a pod that is not scheduled.
+func held(namespace, name string, labels map[string]string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: maps.Clone(labels)},
+		Spec: corev1.PodSpec{
+			SchedulingGates: []corev1.PodSchedulingGate{{Name: "tests.kruisekit.dev/held"}},
+			Containers:      []corev1.Container{{Name: "main", Image: "none"}},
+		},
+	}
+}
+
+// pods are those that are not being deleted, by name.
+func (s *meshed) pods(t *testing.T) map[string]*corev1.Pod {
+	t.Helper()
+	var list corev1.PodList
+	if err := s.Client.List(t.Context(), &list, client.InNamespace(s.namespace), client.MatchingLabels{"mesh": s.namespace}); err != nil {
+		t.Fatal(err)
+	}
+	pods := map[string]*corev1.Pod{}
+	for i := range list.Items {
+		if list.Items[i].DeletionTimestamp == nil {
+			pods[list.Items[i].Name] = &list.Items[i]
+		}
+	}
+	return pods
+}
+
+func (s *meshed) waitFor(t *testing.T, what string, check func(map[string]*corev1.Pod) error) {
+	t.Helper()
+	t.Log("waiting for", what)
+	eventually(t, func(context.Context) error { return check(s.pods(t)) })
+}
+
+// change writes what it changes in the live set, and nothing else.
+func (s *meshed) change(t *testing.T, change func(*v1beta1.SidecarSetSpec)) {
+	t.Helper()
+	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(s.set), s.set); err != nil {
+		t.Fatal(err)
+	}
+	before := client.MergeFrom(s.set.DeepCopy())
+	change(&s.set.Spec)
+	if err := s.Client.Patch(t.Context(), s.set, before); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// status says what keeps the set from telling so many pods.
+func (s *meshed) status(t *testing.T, matched, updated, ready int32) error {
+	t.Helper()
+	var set v1beta1.SidecarSet
+	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(s.set), &set); err != nil {
+		return err
+	}
+	now := set.Status
+	if now.ObservedGeneration != set.Generation || now.MatchedPods != matched || now.UpdatedPods != updated || now.ReadyPods != ready {
+		return fmt.Errorf("status of generation %d is %+v, want %d matched, %d updated, %d ready", set.Generation, now, matched, updated, ready)
+	}
+	return nil
+}
+
+// kept compares pods with those of before: the same, with so many restarts of each container.
+func (s *meshed) kept(t *testing.T, restarts map[string]int32) {
+	t.Helper()
+	now := s.pods(t)
+	if len(now) != len(s.was) {
+		t.Errorf("there are %d pods, there were %d", len(now), len(s.was))
+	}
+	for name, was := range s.was {
+		is := now[name]
+		if is == nil || is.UID != was.UID || is.Status.PodIP != was.Status.PodIP {
+			t.Errorf("%s is another pod, or gone", name)
+			continue
+		}
+		for container, status := range statuses(is) {
+			if status.RestartCount != restarts[container] {
+				t.Errorf("%s: %s restarted %d times, want %d", name, container, status.RestartCount, restarts[container])
+			}
+		}
+	}
+}
+
+// New images of a sidecar come to running pods, and their application does not notice.
+func (m *deployed) testSidecarInPlace(t *testing.T) {
+	first, second := m.page(t, "log1"), m.page(t, "log2")
+	s := m.newMeshed(t, 4, func(set *v1beta1.SidecarSet) {
+		log := v1beta1.SidecarContainer{Container: corev1.Container{Name: "log", Image: first.Name, Command: []string{"sleep", "100000"}}}
+		log.VolumeMounts = []corev1.VolumeMount{{Name: "logs", MountPath: "/logs"}}
+		set.Spec.Containers = []v1beta1.SidecarContainer{log}
+		set.Spec.Volumes = []corev1.Volume{{Name: "logs", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+		set.Spec.UpdateStrategy.MaxUnavailable = ptr.To(intstr.FromInt32(2))
+	})
+	for name, pod := range s.was {
+		if got := containerNames(pod); got != "log main" {
+			t.Errorf("%s has %q", name, got)
+		}
+	}
+	s.change(t, func(spec *v1beta1.SidecarSetSpec) {
+		spec.Containers[0].Image, spec.UpdateStrategy.Partition = second.Name, ptr.To(intstr.FromString("50%"))
+	})
+	s.waitFor(t, "half of the pods", func(map[string]*corev1.Pod) error { return s.status(t, 4, 2, 4) })
+	s.change(t, func(spec *v1beta1.SidecarSetSpec) { spec.UpdateStrategy.Partition = nil })
+	s.waitFor(t, "all pods", func(pods map[string]*corev1.Pod) error {
+		for name, pod := range pods {
+			if !runs(statuses(pod)["log"], second) || !ready(pod) {
+				return fmt.Errorf("%s runs %s", name, statuses(pod)["log"].ImageID)
+			}
+		}
+		return s.status(t, 4, 4, 4)
+	})
+	s.kept(t, map[string]int32{"log": 1})
+	said, err := m.Kubectl(t.Context(), "get", "sidecarset", s.set.Name)
+	if fields := strings.Fields(said); err != nil || len(fields) != 10 || strings.Join(fields[:9], " ") != "NAME MATCHED UPDATED READY AGE "+s.set.Name+" 4 4 4" {
+		t.Errorf("kubectl prints %q, %v", said, err)
+	}
+}
+
+func containerNames(pod *corev1.Pod) string {
+	var names []string
+	for i := range pod.Spec.Containers {
+		names = append(names, pod.Spec.Containers[i].Name)
+	}
+	return strings.Join(names, " ")
+}
+
+// A canary set takes the place of its base where it selects.
+func (m *deployed) testSidecarCanary(t *testing.T) {
+	stable, canary := m.page(t, "stable"), m.page(t, "canary")
+	s := m.newMeshed(t, 1, func(set *v1beta1.SidecarSet) {
+		set.Spec.Containers = []v1beta1.SidecarContainer{{Container: corev1.Container{Name: "log", Image: stable.Name, Command: []string{"sleep", "100000"}}}}
+		set.Spec.UpdateStrategy.Type = v1beta1.NotUpdateSidecarSetStrategyType
+	})
+	other := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-canary", Annotations: map[string]string{
+		v1beta1.SidecarSetCanaryAnnotation: "true", v1beta1.SidecarSetBaseAnnotation: s.set.Name,
+	}}}
+	other.Spec = *s.set.Spec.DeepCopy()
+	other.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"mesh": s.namespace, "version": "canary"}}
+	other.Spec.Containers[0].Image = canary.Name
+	m.install(t, other)
+	pod := held(s.namespace, "one", map[string]string{"mesh": s.namespace})
+	if err := m.Client.Create(t.Context(), pod, client.DryRunAll); err != nil {
+		t.Fatal(err)
+	}
+	if list := pod.Annotations[pub.SidecarSetInjectedListKey]; list != s.set.Name {
+		t.Errorf("a pod that the canary does not select gets %q", list)
+	}
+}
+
+// Pods that a workload of ours owns have the readiness gate, and it opens.
+func (m *deployed) testReadinessGate(t *testing.T) {
+	s := m.newSet(t, "gated")
+	s.create(t, 1, nil)
+	for name, pod := range s.pods(t) {
+		gates := fmt.Sprint(pod.Spec.ReadinessGates)
+		if !strings.Contains(gates, string(pub.KruisePodReadyConditionType)) {
+			t.Errorf("%s has the gates %s", name, gates)
+		}
+	}
+	pod := held(s.namespace, "plain", nil)
+	if err := m.Client.Create(t.Context(), pod, client.DryRunAll); err != nil || len(pod.Spec.ReadinessGates) > 0 {
+		t.Errorf("a pod of nobody has the gates %v, %v", pod.Spec.ReadinessGates, err)
+	}
+}
+
+// get reads a pod.
+func (m *deployed) get(t *testing.T, namespace, name string) *corev1.Pod {
+	t.Helper()
+	pod := &corev1.Pod{}
+	if err := m.Client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, pod); err != nil {
+		t.Fatal(err)
+	}
+	return pod
+}
