@@ -39,6 +39,7 @@ func TestSidecars(t *testing.T) {
 			t.Run(name, func(t *testing.T) { t.Parallel(); test(t) })
 		}
 	})
+	t.Run("document", m.testSidecarDocument)
 	t.Run("outage", m.testPodOutage)
 	t.Run("nothing refused", m.testNothingRefused)
 }
@@ -286,4 +287,44 @@ func (m *deployed) get(t *testing.T, namespace, name string) *corev1.Pod {
 		t.Fatal(err)
 	}
 	return pod
+}
+
+// What docs/sidecar.md tells to type does what it says there.
+func (m *deployed) testSidecarDocument(t *testing.T) {
+	for _, tag := range []string{"1.27", "1.28"} {
+		m.Push(t, image.Spec{Name: "nginx:" + tag, Files: map[string][]byte{"/usr/share/nginx/html/index.html": []byte(tag)}})
+	}
+	namespace := m.Namespace(t)
+	var said []string
+	for _, words := range typed(t, "../../docs/sidecar.md") {
+		line := strings.Join(words, " ")
+		if words[0] == "wait" {
+			words = append(words, "--timeout="+timeout.String())
+		}
+		if words[0] == "delete" {
+			words = append(words, "--wait=false")
+		}
+		if strings.Contains(line, "deployment.yaml") {
+			// People type slower than that.
+			eventually(t, func(ctx context.Context) error {
+				pod := held(namespace, "probe", map[string]string{"app": "shop"})
+				if err := m.Client.Create(ctx, pod, client.DryRunAll); err != nil || pod.Annotations[pub.SidecarSetInjectedListKey] == "" {
+					return fmt.Errorf("a pod gets no sidecar: %w", err)
+				}
+				return nil
+			})
+		}
+		got, err := m.Kubectl(t.Context(), append(words, "-n", namespace)...)
+		if err != nil {
+			t.Fatalf("kubectl %s: %v\n%s", line, err, got)
+		}
+		said = append(said, "$ kubectl "+line+"\n"+got)
+	}
+	all := strings.Join(said, "")
+	t.Log(all)
+	for what, n := range map[string]int{"log,nginx": 8, "1,0 ": 4} {
+		if got := strings.Count(all, what); got != n {
+			t.Errorf("%q is said %d times, want %d", what, got, n)
+		}
+	}
 }
