@@ -4,8 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"io"
-	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -99,7 +98,7 @@ func TestReadyWhileTheCertificateChanges(t *testing.T) {
 		return serving(hello)
 	}
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
-	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	server.Config.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	server.TLS = config
 	server.StartTLS()
