@@ -86,6 +86,16 @@ func (s *kept) Start(ctx context.Context) error {
 // process answers to whoever trusts that CA. It is a healthz.Checker.
 func (k *Keeper) Ready(r *http.Request) error {
 	m := k.serving.Load()
+	err := k.answers(r.Context(), m)
+	// A certificate that came into use meanwhile is for those who trust its own CA.
+	if now := k.serving.Load(); err != nil && now != m {
+		err = k.answers(r.Context(), now)
+	}
+	return err
+}
+
+// answers says why whoever trusts the CA of a certificate cannot call.
+func (k *Keeper) answers(ctx context.Context, m *material) error {
 	if m == nil {
 		return errors.New("there is no certificate yet")
 	}
@@ -95,7 +105,7 @@ func (k *Keeper) Ready(r *http.Request) error {
 	if err := verify(m.chain, m.authorities, k.names[0], k.options.Clock.Now()); err != nil {
 		return fmt.Errorf("the certificate is not valid: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), answer)
+	ctx, cancel := context.WithTimeout(ctx, answer)
 	defer cancel()
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(k.options.Port))
 	transport := &http.Transport{

@@ -2,11 +2,15 @@ package certificates
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
@@ -70,5 +74,41 @@ func TestServerEndsWithItsKeeper(t *testing.T) {
 	s := &kept{Server: server, keep: func(context.Context) error { return broken }}
 	if err := s.Start(t.Context()); !errors.Is(err, broken) {
 		t.Errorf("%v, want what the keeper says", err)
+	}
+}
+
+// A replica must not say that it is not ready because its certificate changed while it asked itself.
+func TestReadyWhileTheCertificateChanges(t *testing.T) {
+	read := func() *material {
+		m, err := parse(filled(t, epoch()), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	k := &Keeper{names: at(epoch(), nil).names, options: Options{Clock: clocktesting.NewFakeClock(epoch())}}
+	before, after := read(), read()
+	k.serving.Store(before)
+	k.settled.Store(true)
+	config := &tls.Config{}
+	k.TLS(config)
+	serving := config.GetCertificate
+	config.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		k.serving.Store(after)
+		return serving(hello)
+	}
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	server.Config.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	server.TLS = config
+	server.StartTLS()
+	defer server.Close()
+	k.options.Port = server.Listener.Addr().(*net.TCPAddr).Port
+	if err := k.Ready(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", http.NoBody)); err != nil {
+		t.Error(err)
+	}
+	k.serving.Store(before)
+	if err := k.answers(t.Context(), before); err == nil {
+		t.Error("a certificate of another CA is taken for ours")
 	}
 }
