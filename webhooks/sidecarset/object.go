@@ -1,6 +1,7 @@
 package sidecarset
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -29,7 +30,14 @@ func readTyped(version review.Version, raw []byte) (typed, error) {
 	if version == review.Old {
 		set = &appsv1alpha1.SidecarSet{}
 	}
-	return set, review.Unmarshal(raw, set)
+	err := review.Unmarshal(raw, set)
+	var wrong *review.TypeError
+	if errors.As(err, &wrong) {
+		// The decoder names the struct that is embedded.
+		wrong.Path = strings.Replace(wrong.Path, ".Container.", ".", 1)
+		err = fmt.Errorf("decode object: %w", wrong)
+	}
+	return set, err
 }
 
 // hubOf gives a set as v1beta1. What it gives may share with the set.

@@ -94,7 +94,7 @@ func (w *Webhooks) faults(ctx context.Context, r change) (faults, borne field.Er
 
 // partFaults asks the API server about containers and volumes that are new or have changed.
 func (w *Webhooks) partFaults(ctx context.Context, r change) (field.ErrorList, error) {
-	if r.before != nil && sameParts(r.now.content, r.before.content) || len(r.now.set.Spec.Containers)+len(r.now.set.Spec.InitContainers) == 0 {
+	if r.before != nil && sameParts(r.now.content, r.before.content) {
 		return nil, nil
 	}
 	verdict, err := w.judgeParts(ctx, r.now.content)
