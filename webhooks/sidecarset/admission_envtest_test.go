@@ -180,7 +180,7 @@ func testRefusals(t *testing.T, g *reviewtest.Ground) {
 
 // testUpdates: acceptance 38, and what may be changed.
 func testUpdates(t *testing.T, g *reviewtest.Ground) {
-	set := create(t, g, plain(t, "v1beta1", "updated", `{"selector":{"matchLabels":{"updated":"on"}}}`))
+	set := create(t, g, plain(t, "v1beta1", "updated", `{"selector":{"matchLabels":{"app":"updated"}}}`))
 	cases := map[string]struct {
 		patch string
 		paths []string
@@ -213,7 +213,7 @@ func testUpdates(t *testing.T, g *reviewtest.Ground) {
 
 // testHashes: acceptance 15 and 48.
 func testHashes(t *testing.T, g *reviewtest.Ground) {
-	set := create(t, g, plain(t, "v1beta1", "hashed", `{"selector":{"matchLabels":{"hashed":"on"}},"initContainers":[{"name":"setup","image":"s:1"}]}`))
+	set := create(t, g, plain(t, "v1beta1", "hashed", `{"selector":{"matchLabels":{"app":"hashed"}},"initContainers":[{"name":"setup","image":"s:1"}]}`))
 	key, bare := pub.SidecarSetHashKey, pub.SidecarSetHashWithoutImageKey
 	was := set.GetAnnotations()
 	if was[key] == "" || was[bare] == "" {
@@ -279,23 +279,23 @@ func testConflicts(t *testing.T, g *reviewtest.Ground) {
 
 // testCanary: a canary and its base have the same containers, and both can be changed.
 func testCanary(t *testing.T, g *reviewtest.Ground) {
-	base := create(t, g, plain(t, "v1beta1", "base", `{"selector":{"matchLabels":{"canaried":"on"}}}`))
+	base := create(t, g, plain(t, "v1beta1", "base", `{"selector":{"matchLabels":{"app":"canaried"}}}`))
 	annotated := func(name, of, spec string) *unstructured.Unstructured {
 		set := plain(t, "v1beta1", name, spec)
 		set.SetAnnotations(map[string]string{v1beta1.SidecarSetCanaryAnnotation: "true", v1beta1.SidecarSetBaseAnnotation: of})
 		return set
 	}
 	const at = "metadata.annotations[apps.kruise.io/sidecarset-base]"
-	const notUpdate = `{"selector":{"matchLabels":{"canaried":"on"}},"updateStrategy":{"type":"NotUpdate"}}`
+	const notUpdate = `{"selector":{"matchLabels":{"app":"canaried"}},"updateStrategy":{"type":"NotUpdate"}}`
 	_, err := dry(t, g, annotated("c", "nobody", notUpdate))
 	reviewtest.Refused(t, err, 422, at)
 	_, err = dry(t, g, annotated("c", "c", notUpdate))
 	reviewtest.Refused(t, err, 422, at)
-	_, err = dry(t, g, annotated("c", "base", `{"selector":{"matchLabels":{"canaried":"on"}}}`))
+	_, err = dry(t, g, annotated("c", "base", `{"selector":{"matchLabels":{"app":"canaried"}}}`))
 	reviewtest.Refused(t, err, 422, "spec.updateStrategy.type")
 
 	canary := create(t, g, annotated("canary", "base", notUpdate))
-	_, err = dry(t, g, annotated("c", "canary", `{"selector":{"matchLabels":{"other":"on"}},"updateStrategy":{"type":"NotUpdate"}}`))
+	_, err = dry(t, g, annotated("c", "canary", `{"selector":{"matchLabels":{"app":"other"}},"updateStrategy":{"type":"NotUpdate"}}`))
 	reviewtest.Refused(t, err, 422, at)
 	patch := func(set *unstructured.Unstructured, patch string) error {
 		return g.Client.Patch(t.Context(), set.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(patch)), client.DryRunAll)
