@@ -10,6 +10,7 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest"
 	"github.com/kruisekit/kruisekit/webhooks/conversion"
 	"github.com/kruisekit/kruisekit/webhooks/imagepull"
+	"github.com/kruisekit/kruisekit/webhooks/sidecarset"
 )
 
 // Options of AddToManager. The zero value adds all webhooks as the reference has them.
@@ -20,6 +21,8 @@ type Options struct {
 	ImagePull imagepull.Options
 	// ContainerRecreateRequest is for that of ContainerRecreateRequests.
 	ContainerRecreateRequest containerrecreaterequest.Options
+	// SidecarSet is for those of SidecarSets.
+	SidecarSet sidecarset.Options
 }
 
 // The names of the generated configurations:
@@ -34,6 +37,7 @@ func list() []entry {
 		{"cloneset", addCloneSet},
 		{"imagepull", addImagePull},
 		{"containerrecreaterequest", addContainerRecreateRequest},
+		{"sidecarset", addSidecarSet},
 	}
 }
 
@@ -80,6 +84,18 @@ func addContainerRecreateRequest(mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	w, err := containerrecreaterequest.New(c, o.ContainerRecreateRequest)
+	if err != nil {
+		return err
+	}
+	return w.SetupWithManager(mgr)
+}
+
+func addSidecarSet(mgr ctrl.Manager, o Options) error {
+	c, err := live(mgr)
+	if err != nil {
+		return err
+	}
+	w, err := sidecarset.New(c, mgr.GetCache(), o.SidecarSet)
 	if err != nil {
 		return err
 	}

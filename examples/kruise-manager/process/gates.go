@@ -14,6 +14,7 @@ import (
 	webhook "github.com/kruisekit/kruisekit/webhooks/cloneset"
 	"github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest"
 	"github.com/kruisekit/kruisekit/webhooks/imagepull"
+	"github.com/kruisekit/kruisekit/webhooks/sidecarset"
 )
 
 // read are the gates that something reads, or from which others follow.
@@ -34,6 +35,7 @@ func read() []gates.Gate {
 		gates.PreparingUpdateAsUpdate,
 		gates.RecreatePodWhenChangeVCTInCloneSetGate,
 		gates.ResourcesDeletionProtection,
+		gates.SidecarSetPatchPodMetadataDefaultsAllowed,
 		gates.TemplateNoDefaults,
 	}
 }
@@ -96,6 +98,7 @@ func admission(g gates.Gates) webhooks.Options {
 		},
 		ImagePull:                imagepull.Options{Jobs: g.On(gates.ImagePullJobGate), NoDaemon: !g.On(gates.KruiseDaemon)},
 		ContainerRecreateRequest: containerrecreaterequest.Options{NoDaemon: !g.On(gates.KruiseDaemon)},
+		SidecarSet:               sidecarset.Options{AnyPodMetadata: g.On(gates.SidecarSetPatchPodMetadataDefaultsAllowed)},
 	}
 }
 
