@@ -251,7 +251,7 @@ func TestPatches(t *testing.T) {
 	pod := newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), imageEnv), sidecar("s2", running(), imageEnv))
 	plan := finish.Decide(finish.Input{Pod: pod, Node: virtualNode(), Now: at(1)})
 	images, err := finish.ImagesPatch(pod, plan.Images)
-	if want := `{"metadata":{"uid":"u1"},"spec":{"containers":[{"image":"exit:1","name":"s1"},{"image":"exit:1","name":"s2"}]}}`; string(images) != want || err != nil {
+	if want := `{"metadata":{"resourceVersion":"5","uid":"u1"},"spec":{"containers":[{"image":"exit:1","name":"s1"},{"image":"exit:1","name":"s2"}]}}`; string(images) != want || err != nil {
 		t.Errorf("%s, %v", images, err)
 	}
 	if want := "The main containers have finished: sidecars s1, s2 get the image that ends them"; plan.Event != want {

@@ -33,7 +33,7 @@ func ExampleImagesPatch() {
 	pod := newPod(never, sidecar("proxy", running(), imageEnv))
 	patch, err := finish.ImagesPatch(pod, map[string]string{"proxy": "exit:1"})
 	fmt.Println(string(patch), err)
-	// Output: {"metadata":{"uid":"u1"},"spec":{"containers":[{"image":"exit:1","name":"proxy"}]}} <nil>
+	// Output: {"metadata":{"resourceVersion":"5","uid":"u1"},"spec":{"containers":[{"image":"exit:1","name":"proxy"}]}} <nil>
 }
 
 func ExampleStatusPatch() {

@@ -11,7 +11,7 @@ import (
 const PatchType = types.StrategicMergePatchType
 
 // ImagesPatch is the body, of PatchType, that gives containers of a pod other images. The API server refuses it, as a conflict,
-// when another pod has taken the name meanwhile.
+// when anything of the pod has been written meanwhile: the images may be there already.
 func ImagesPatch(pod *corev1.Pod, images map[string]string) ([]byte, error) {
 	var containers []map[string]string
 	for i := range pod.Spec.Containers {
@@ -20,7 +20,10 @@ func ImagesPatch(pod *corev1.Pod, images map[string]string) ([]byte, error) {
 			containers = append(containers, map[string]string{"name": name, "image": image})
 		}
 	}
-	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "spec": map[string]any{"containers": containers}})
+	return json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion},
+		"spec":     map[string]any{"containers": containers},
+	})
 }
 
 // StatusPatch is the body, of PatchType, for the status of a pod. The API server refuses it, as a conflict, when anything of the
