@@ -235,6 +235,25 @@ func TestConcerns(t *testing.T) {
 	}
 }
 
+func TestUnmarked(t *testing.T) {
+	for name, c := range map[string]struct {
+		pod  *corev1.Pod
+		want bool
+	}{
+		"waits":       {five(), true},
+		"is up":       {with(five(), ready, "a", "b", "c", "e", "f"), true},
+		"complete":    {done(five()), false},
+		"no barrier":  {newPod("a", "b"), false},
+		"terminating": {terminating(five()), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := launch.Unmarked(c.pod); got != c.want {
+				t.Errorf("%t, want %t", got, c.want)
+			}
+		})
+	}
+}
+
 func TestDoubts(t *testing.T) {
 	for name, c := range map[string]struct {
 		why     string

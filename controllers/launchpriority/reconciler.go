@@ -80,7 +80,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Res
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if pod == nil || !launch.Concerns(pod, r.options.Rules) {
+	if pod == nil || !launch.Concerns(pod, r.options.Rules) && !launch.Unmarked(pod) {
 		r.memory.forget(name.NamespacedName)
 		return ctrl.Result{}, nil
 	}
