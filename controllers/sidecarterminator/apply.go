@@ -78,13 +78,16 @@ func (a *act) request(ctx context.Context) error {
 			return fmt.Errorf("delete request: %w", err)
 		}
 	}
-	err := a.client.Create(ctx, a.plan.Create.DeepCopy())
+	made := a.plan.Create.DeepCopy()
+	err := a.client.Create(ctx, made)
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return nil
 	case err != nil:
 		return fmt.Errorf("create request: %w", err)
 	}
+	a.memory.keep(a.pod.UID, made, a.options.Now())
+	a.plan.RequeueAfter = patience // by then nothing stands between the plan and the cache
 	a.tell()
 	return nil
 }

@@ -30,6 +30,12 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*f
 		return nil, err
 	}
 	in.Request, err = r.request(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: finish.RequestName(pod.UID)})
+	if in.Request != nil {
+		r.memory.seen(pod.UID, in.Request.UID)
+	}
+	if newer := r.memory.newer(pod.UID, in.Now); newer != nil {
+		in.Request = newer
+	}
 	return in, err
 }
 

@@ -27,6 +27,7 @@ type Reconciler struct {
 	// requests is where requests are read from, as untyped objects.
 	requests client.Reader
 	options  Options
+	memory   memory
 }
 
 // New makes a Reconciler. The client may read from a cache.
@@ -59,7 +60,7 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o con
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).
 		For(&corev1.Pod{}, builder.WithPredicates(podEvents())).
-		Watches(stored.Untyped(gvk()), owned.By("", "Pod"), builder.WithPredicates(requestEvents())).
+		Watches(stored.Untyped(gvk()), owned.By("", "Pod"), builder.WithPredicates(r.requestEvents())).
 		WithOptions(o).
 		Complete(r)
 }
@@ -76,6 +77,8 @@ const (
 	mostPause  = time.Minute
 	// soon is when to look again at what has changed in the moment of a write.
 	soon = time.Second
+	// patience is how long the cache may take to show a request that was made.
+	patience = time.Minute
 )
 
 // Reconcile does what there is to do about one pod now.

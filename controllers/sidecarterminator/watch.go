@@ -26,14 +26,23 @@ func podEvents() predicate.Predicate {
 	}
 }
 
-// requestEvents are those after which a request of ours may have to be made again: it has ended, or it is gone.
-func requestEvents() predicate.Predicate {
+// requestEvents are those after which a request of ours may have to be made again: it has ended, or it is gone. A new one is
+// no event; it shows that the cache has it.
+func (r *Reconciler) requestEvents() predicate.Predicate {
+	// ours tells also that the cache has seen the request.
 	ours := func(o client.Object) bool {
 		owner := metav1.GetControllerOf(o)
-		return owner != nil && owner.Kind == "Pod" && o.GetName() == finish.RequestName(owner.UID)
+		if owner == nil || owner.Kind != "Pod" || o.GetName() != finish.RequestName(owner.UID) {
+			return false
+		}
+		r.memory.seen(owner.UID, o.GetUID())
+		return true
 	}
 	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
+		CreateFunc: func(e event.CreateEvent) bool {
+			ours(e.Object)
+			return false
+		},
 		GenericFunc: func(event.GenericEvent) bool { return false },
 		DeleteFunc:  func(e event.DeleteEvent) bool { return ours(e.Object) },
 		UpdateFunc: func(e event.UpdateEvent) bool {
