@@ -34,6 +34,7 @@ func read() []gates.Gate {
 		gates.PreparingUpdateAsUpdate,
 		gates.RecreatePodWhenChangeVCTInCloneSetGate,
 		gates.ResourcesDeletionProtection,
+		gates.SidecarTerminator,
 		gates.TemplateNoDefaults,
 	}
 }
@@ -45,6 +46,7 @@ func needs() map[string][]gates.Gate {
 		"imagelistpulljob":         {gates.KruiseDaemon, gates.ImagePullJobGate},
 		"imagepulljob":             {gates.KruiseDaemon, gates.ImagePullJobGate},
 		"nodeimage":                {gates.KruiseDaemon},
+		"sidecarterminator":        {gates.KruiseDaemon, gates.SidecarTerminator},
 	}
 }
 
