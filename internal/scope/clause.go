@@ -1,7 +1,6 @@
 package scope
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -35,45 +34,59 @@ func (c clause) key(except string) string {
 
 // merged are fewer clauses that select the same together: those that differ in the values of one label alone become one.
 func merged(all []clause) []clause {
-	keys := map[string]bool{corev1.LabelMetadataName: true}
-	for _, c := range all {
-		for k := range c.labels {
-			keys[k] = true
+	all = slices.Clone(all)
+	with := map[string][]int{}
+	for i, c := range all {
+		for k, t := range c.labels {
+			if t.in != nil {
+				with[k] = append(with[k], i)
+			}
+		}
+		if c.namespace.in != nil {
+			with[corev1.LabelMetadataName] = append(with[corev1.LabelMetadataName], i)
 		}
 	}
-	for _, k := range slices.Sorted(maps.Keys(keys)) {
-		all = mergedBy(k, all)
+	gone := make([]bool, len(all))
+	for _, k := range slices.Sorted(maps.Keys(with)) {
+		mergeBy(k, all, with[k], gone)
 	}
-	slices.SortFunc(all, func(a, b clause) int { return cmp.Compare(a.key(""), b.key("")) })
-	return slices.CompactFunc(all, func(a, b clause) bool { return a.key("") == b.key("") })
+	left := all[:0]
+	for i, c := range all {
+		if !gone[i] {
+			left = append(left, c)
+		}
+	}
+	keys := make(map[string]clause, len(left))
+	for _, c := range left {
+		keys[c.key("")] = c
+	}
+	left = left[:0]
+	for _, k := range slices.Sorted(maps.Keys(keys)) {
+		left = append(left, keys[k])
+	}
+	return left
 }
 
-// mergedBy joins the values that clauses ask of one label, or of the namespace's name.
-func mergedBy(key string, all []clause) []clause {
-	var out []clause
-	at := map[string]int{}
-	for _, c := range all {
-		t := c.term(key)
-		if t.in == nil {
-			out = append(out, c)
+// mergeBy joins the values that some of the clauses ask of one label, or of the namespace's name, where they ask the same
+// otherwise. The first of them gets all; the others are gone.
+func mergeBy(key string, all []clause, some []int, gone []bool) {
+	first := map[string]int{}
+	values := map[int][]string{}
+	for _, i := range some {
+		if gone[i] {
 			continue
 		}
-		rest := c.key(key)
-		i, known := at[rest]
+		rest := all[i].key(key)
+		at, known := first[rest]
 		if !known {
-			at[rest] = len(out)
-			out = append(out, c.with(key, term{in: slices.Clone(t.in)}))
+			first[rest], values[i] = i, slices.Clone(all[i].term(key).in)
 			continue
 		}
-		joined := out[i].term(key)
-		joined.in = append(joined.in, t.in...)
-		out[i] = out[i].with(key, joined)
+		values[at], gone[i] = append(values[at], all[i].term(key).in...), true
 	}
-	for _, i := range at {
-		t := out[i].term(key)
-		out[i] = out[i].with(key, term{in: sorted(t.in)})
+	for i, joined := range values {
+		all[i] = all[i].with(key, term{in: sorted(joined)})
 	}
-	return out
 }
 
 func (c clause) term(key string) term {
