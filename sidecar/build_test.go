@@ -223,10 +223,20 @@ func references(names ...string) []corev1.LocalObjectReference {
 	return all
 }
 
+// parse reads sets, also those of which a part cannot be read.
+func parse(sets ...*v1beta1.SidecarSet) []*sidecar.Set {
+	var all []*sidecar.Set
+	for _, set := range sets {
+		read, _ := sidecar.Parse(set)
+		all = append(all, read)
+	}
+	return all
+}
+
 // inject is what becomes of a pod, which is the pod itself where nothing is to be done.
 func inject(t *testing.T, pod *corev1.Pod, o sidecar.Options, sets ...*v1beta1.SidecarSet) (*corev1.Pod, []sidecar.Note) {
 	t.Helper()
-	got, err := sidecar.Inject(pod, sets, o)
+	got, err := sidecar.Inject(pod, parse(sets...), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,10 +13,10 @@ import (
 
 // container makes of a container of the set what comes into the pod. What it has of its own goes before what it gets of the
 // pod's containers.
-func (in *injector) container(set *appsv1beta1.SidecarSet, sc *appsv1beta1.SidecarContainer) (*corev1.Container, error) {
+func (in *injector) container(set *Set, sc *part) (*corev1.Container, error) {
 	c := sc.Container.DeepCopy()
 	if sc.ResourcesPolicy != nil {
-		resources, err := in.resources(sc.ResourcesPolicy)
+		resources, err := in.resources(set, sc)
 		if err != nil {
 			return nil, err
 		}
@@ -45,7 +45,7 @@ func indexOfEnv(env []corev1.EnvVar, name string) int {
 }
 
 // collectVolumes takes the volumes of the set that a container mounts itself.
-func (in *injector) collectVolumes(set *appsv1beta1.SidecarSet, c *corev1.Container) {
+func (in *injector) collectVolumes(set *Set, c *corev1.Container) {
 	names := make([]string, 0, len(c.VolumeMounts)+len(c.VolumeDevices))
 	for i := range c.VolumeMounts {
 		names = append(names, c.VolumeMounts[i].Name)
@@ -58,7 +58,7 @@ func (in *injector) collectVolumes(set *appsv1beta1.SidecarSet, c *corev1.Contai
 		if there == nil {
 			there = findVolume(in.volumes, name)
 		}
-		volume := findVolume(set.Spec.Volumes, name)
+		volume := findVolume(set.object.Spec.Volumes, name)
 		switch {
 		case volume == nil && there == nil:
 			in.note(NoteVolumeMissing, set, "container %s mounts volume %s, which neither the set nor the pod has", c.Name, name)
@@ -81,7 +81,7 @@ func findVolume(volumes []corev1.Volume, name string) *corev1.Volume {
 }
 
 // addMounts adds the mounts of the pod's own containers.
-func (in *injector) addMounts(set *appsv1beta1.SidecarSet, c *corev1.Container) {
+func (in *injector) addMounts(set *Set, c *corev1.Container) {
 	for _, m := range in.shared.mounts {
 		if other, taken := at(c, m.MountPath); taken {
 			if other != m.Name {
@@ -94,7 +94,7 @@ func (in *injector) addMounts(set *appsv1beta1.SidecarSet, c *corev1.Container) 
 }
 
 // addDevices adds the devices of the pod's own containers.
-func (in *injector) addDevices(set *appsv1beta1.SidecarSet, c *corev1.Container) {
+func (in *injector) addDevices(set *Set, c *corev1.Container) {
 	for _, d := range in.shared.devices {
 		if other, taken := at(c, d.DevicePath); taken {
 			if other != d.Name {

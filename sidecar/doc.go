@@ -1,17 +1,21 @@
 // Package sidecar decides what SidecarSets add to a new pod. It takes sets, revisions and pods as values, and returns the pod
 // as it is to be created.
 //
+//   - [Parse] reads a set once, for all pods to come.
 //   - [Select] says which sets a pod gets, and [Namespaces] which ones need to be asked at all.
-//   - [Resolve] gives a set as the pod gets it: as it is, or as a former revision has it.
+//   - [Resolve] gives a set as the pod gets it: as it is, or as a former revision has it. [Former], [Set.HoldsBack] and
+//     [Restore] are its parts, for those who keep what was restored.
 //   - [Inject] adds containers, volumes, pull secrets and annotations.
 //   - [Hash] and [HashWithoutImage] tell whether a pod has what a set wants now, and whether new images are all that it
 //     lacks.
 //
 // A webhook for pods is little more than this:
 //
-//	selection, err := sidecar.Select(pod, namespace, candidates)
+//	set, err := sidecar.Parse(object) // once, when the object comes or changes; a set that is broken in parts is kept
+//
+//	selection, err := sidecar.Select(pod, namespace, sets)
 //	for i, set := range selection.Sets {
-//		if sidecar.Pinned(set) {
+//		if set.Pinned() {
 //			revisions = ... // of the label kruise.io/sidecarset-name
 //		}
 //		selection.Sets[i], err = sidecar.Resolve(set, pod, revisions, rand.Uint32())
@@ -29,7 +33,8 @@
 //   - The pod's own containers stay as they are and in their order, unless a set has one of the same name, which a note
 //     tells. Volumes and mounts that are there already are not changed.
 //   - What is added can be told from the rest: containers have IS_INJECTED, and the pod names its sets.
-//   - Whatever the API server stores gives a pod, or an error that names the set and the container.
+//   - Whatever the API server stores gives a pod, or an error that names the set and the field, a
+//     [FieldError]. A set that is broken harms no pod that it surely does not select.
 //
 // Where the reference is left on purpose: sets have an order also without [Options].SortContainers. The base of a canary is
 // not resolved, so its revisions cannot fail the pod. A pinned revision has to be one of the set. Names that would be in the pod

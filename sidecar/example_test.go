@@ -39,8 +39,21 @@ func shopPod() *corev1.Pod {
 	}
 }
 
+// read is what a program does once for each set, and not for each pod.
+func read(sets ...*v1beta1.SidecarSet) []*sidecar.Set {
+	var all []*sidecar.Set
+	for _, set := range sets {
+		s, err := sidecar.Parse(set)
+		if err != nil {
+			fmt.Println(err)
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
 func ExampleInject() {
-	injection, err := sidecar.Inject(shopPod(), []*v1beta1.SidecarSet{logAgent()}, sidecar.Options{Now: time.Now()})
+	injection, err := sidecar.Inject(shopPod(), read(logAgent()), sidecar.Options{Now: time.Now()})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -60,9 +73,9 @@ func ExampleSelect() {
 	other.Name, other.Spec.Selector.MatchLabels["app"] = "mesh", "bank"
 	paused.Name, paused.Spec.InjectionStrategy.Paused = "probe", true
 
-	selection, err := sidecar.Select(shopPod(), &corev1.Namespace{}, []*v1beta1.SidecarSet{other, paused, logAgent()})
+	selection, err := sidecar.Select(shopPod(), &corev1.Namespace{}, read(other, paused, logAgent()))
 	for _, set := range selection.Sets {
-		fmt.Println(set.Name)
+		fmt.Println(set.Name())
 	}
 	for _, note := range selection.Notes {
 		fmt.Println(note.Object, note.Text)
@@ -106,14 +119,40 @@ func ExampleResolve() {
 		Revision: 1,
 		Data:     runtime.RawExtension{Raw: []byte(`{"spec":{"$patch":"replace","containers":[{"name":"agent","image":"agent:1"}]}}`)},
 	}
-	resolved, err := sidecar.Resolve(set, shopPod(), []*appsv1.ControllerRevision{former}, 0)
-	fmt.Println(resolved.Spec.Containers[0].Image, resolved.Status.LatestRevision, err)
+	resolved, err := sidecar.Resolve(read(set)[0], shopPod(), []*appsv1.ControllerRevision{former}, 0)
+	fmt.Println(resolved.Object().Spec.Containers[0].Image, resolved.Object().Status.LatestRevision, err)
 	// Output: agent:1 log-agent-1 <nil>
 }
 
-func ExamplePinned() {
-	fmt.Println(sidecar.Pinned(logAgent()))
-	// Output: false
+func ExampleParse() {
+	set := logAgent()
+	set.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "tier", Operator: "Like"}}
+	read, err := sidecar.Parse(set)
+	fmt.Println(err)
+
+	// It does no harm to the pods of others.
+	other := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "bank"}}}
+	selection, err := sidecar.Select(other, nil, []*sidecar.Set{read})
+	fmt.Println(len(selection.Sets), err)
+	// Output:
+	// sidecarset log-agent: spec.selector: "Like" is not a valid label selector operator
+	// 0 <nil>
+}
+
+func ExampleFormer() {
+	former, err := sidecar.Former(read(logAgent())[0], nil)
+	fmt.Println(former == nil, err)
+	// Output: true <nil>
+}
+
+func ExampleRestore() {
+	former := &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Name: "log-agent-1"},
+		Data:       runtime.RawExtension{Raw: []byte(`{"spec":{"$patch":"replace","containers":[{"name":"agent","image":"agent:1"}]}}`)},
+	}
+	restored, err := sidecar.Restore(read(logAgent())[0], former)
+	fmt.Println(restored.Object().Spec.Containers[0].Image, err)
+	// Output: agent:1 <nil>
 }
 
 func ExampleHash() {

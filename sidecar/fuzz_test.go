@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/sidecar"
 )
@@ -20,7 +19,7 @@ func FuzzAnnotations(f *testing.F) {
 	f.Fuzz(func(t *testing.T, was, patch, hashes, working string) {
 		pod := podOf(own("main"))
 		pod.Annotations = pairs("k", was, pub.SidecarSetHashKey, hashes, pub.SidecarSetWorkingHotUpgradeContainerKey, working)
-		sets := []*v1beta1.SidecarSet{sidecarSet("s", of(container("x", hot("empty"))), patches(mergeJSON, "k", patch))}
+		sets := parse(sidecarSet("s", of(container("x", hot("empty"))), patches(mergeJSON, "k", patch)))
 		got, err := sidecar.Inject(pod, sets, at())
 		if err != nil {
 			if was == "" && (hashes == "" || json.Valid([]byte(hashes))) && working == "" && !strings.Contains(err.Error(), "sidecarset-hash") {

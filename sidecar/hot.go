@@ -26,7 +26,7 @@ func podNames(sc *appsv1beta1.SidecarContainer, init bool) []string {
 }
 
 // pair makes the two containers of a hot upgrade: the first at work, the second empty.
-func (in *injector) pair(sc *appsv1beta1.SidecarContainer, c *corev1.Container) ([]corev1.Container, error) {
+func (in *injector) pair(sc *part, c *corev1.Container) ([]corev1.Container, error) {
 	if sc.UpgradeStrategy.HotUpgradeEmptyImage == "" {
 		return nil, ErrNoEmptyImage
 	}

@@ -2,12 +2,12 @@ package sidecar
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
@@ -20,10 +20,6 @@ type Options struct {
 	// SortContainers puts injected containers in the order of their names. Without it they are in that of the sets, and
 	// within a set as they are written. Init containers are always sorted.
 	SortContainers bool
-	// Evaluate computes an expression of a resourcesPolicy. It is given the one variable that is known: memory if the
-	// expression has that word in lower case, else cpu. Its value is what the pod's own containers have of the resource
-	// that is computed. Without Evaluate a set that has a resourcesPolicy is ErrNoEvaluate.
-	Evaluate func(text string, given corev1.ResourceList) (resource.Quantity, error)
 }
 
 // Injection is what a pod becomes.
@@ -35,8 +31,8 @@ type Injection struct {
 }
 
 // Inject adds to a pod what sets want, after Select and Resolve. An error means that the pod cannot be created as the sets
-// want it.
-func Inject(pod *corev1.Pod, sets []*appsv1beta1.SidecarSet, o Options) (Injection, error) {
+// want it: a *FieldError where it is for what one of them says, else for the annotations of the pod.
+func Inject(pod *corev1.Pod, sets []*Set, o Options) (Injection, error) {
 	if len(sets) == 0 {
 		return Injection{}, nil
 	}
@@ -46,7 +42,8 @@ func Inject(pod *corev1.Pod, sets []*appsv1beta1.SidecarSet, o Options) (Injecti
 			return Injection{}, err
 		}
 	}
-	if equality.Semantic.DeepEqual(pod, in.pod) {
+	// Annotations come with every injection, so that the long comparison is for pods that were injected before.
+	if maps.Equal(pod.Annotations, in.pod.Annotations) && equality.Semantic.DeepEqual(pod, in.pod) {
 		return Injection{Notes: in.notes}, nil
 	}
 	return Injection{Pod: in.pod, Notes: in.notes}, nil
@@ -56,12 +53,12 @@ func Inject(pod *corev1.Pod, sets []*appsv1beta1.SidecarSet, o Options) (Injecti
 type injector struct {
 	o    Options
 	pod  *corev1.Pod
-	sets []*appsv1beta1.SidecarSet
+	sets []*Set
 
 	// taken are the sets by the names that their containers have in the pod; declared are those names, and the ones that
 	// are written in the sets.
 	taken    map[string]string
-	declared map[string]bool
+	declared []string
 	// own are the containers of the pod that no set brought or will replace.
 	own    []*corev1.Container
 	shared shared
@@ -76,18 +73,18 @@ type injector struct {
 // added is a container on its way into the pod.
 type added struct {
 	corev1.Container
-	set    *appsv1beta1.SidecarSet
+	set    *Set
 	before bool
 }
 
-func (in *injector) note(code string, set *appsv1beta1.SidecarSet, format string, args ...any) {
-	in.notes = append(in.notes, Note{Code: code, Object: set.Name, Text: fmt.Sprintf(format, args...)})
+func (in *injector) note(code string, set *Set, format string, args ...any) {
+	in.notes = append(in.notes, Note{Code: code, Object: set.Name(), Text: fmt.Sprintf(format, args...)})
 }
 
 func (in *injector) metadata() error {
 	for _, set := range in.sets {
 		if err := in.patchMetadata(set); err != nil {
-			return fmt.Errorf("inject sidecarset %s: %w", set.Name, err)
+			return err
 		}
 	}
 	return nil
@@ -95,35 +92,52 @@ func (in *injector) metadata() error {
 
 // claim finds out which names the sets take, and so which containers are the pod's own.
 func (in *injector) claim() error {
-	in.taken, in.declared = map[string]string{}, map[string]bool{}
+	in.taken = map[string]string{}
 	for _, set := range in.sets {
-		for list, containers := range [][]appsv1beta1.SidecarContainer{set.Spec.InitContainers, set.Spec.Containers} {
-			others := in.pod.Spec.Containers
-			if list == 1 {
-				others = in.pod.Spec.InitContainers
-			}
-			for i := range containers {
-				in.declared[containers[i].Name] = true
-				for _, name := range podNames(&containers[i], list == 0) {
-					other, twice := in.taken[name]
-					if twice {
-						return fmt.Errorf("inject container %s of sidecarsets %s and %s: %w", name, other, set.Name, ErrClash)
-					}
-					if indexOf(others, name) >= 0 {
-						return fmt.Errorf("inject container %s of sidecarset %s beside one of another kind: %w", name, set.Name, ErrClash)
-					}
-					in.taken[name], in.declared[name] = set.Name, true
-				}
-			}
+		if err := in.claimNames(set, set.inits, in.pod.Spec.Containers); err != nil {
+			return err
+		}
+		if err := in.claimNames(set, set.containers, in.pod.Spec.InitContainers); err != nil {
+			return err
+		}
+	}
+	for i := range in.pod.Spec.InitContainers {
+		if c := &in.pod.Spec.InitContainers[i]; !in.isOwn(c) {
+			in.declared = append(in.declared, c.Name)
 		}
 	}
 	for i := range in.pod.Spec.Containers {
 		if c := &in.pod.Spec.Containers[i]; in.isOwn(c) {
 			in.own = append(in.own, c)
+		} else {
+			in.declared = append(in.declared, c.Name)
 		}
 	}
 	in.shared = share(in.own)
 	return nil
+}
+
+// claimNames takes the names of the set's containers; others are those of the pod that are of the other kind.
+func (in *injector) claimNames(set *Set, parts []part, others []corev1.Container) error {
+	for i := range parts {
+		p := &parts[i]
+		in.declared = append(in.declared, p.Name)
+		for _, name := range p.names {
+			if other, twice := in.taken[name]; twice {
+				return set.refuse(p, fmt.Errorf("container %s is of sidecarset %s too: %w", name, other, ErrClash))
+			}
+			if indexOf(others, name) >= 0 {
+				return set.refuse(p, fmt.Errorf("container %s is beside one of another kind: %w", name, ErrClash))
+			}
+			in.taken[name] = set.Name()
+		}
+	}
+	return nil
+}
+
+// refuse says that a pod cannot get a container of the set.
+func (s *Set) refuse(p *part, err error) error {
+	return &FieldError{Set: s.Name(), Field: p.field, Err: err}
 }
 
 func (in *injector) isOwn(c *corev1.Container) bool {
@@ -145,34 +159,34 @@ func indexOf(containers []corev1.Container, name string) int {
 // build makes the containers, and collects what they need.
 func (in *injector) build() error {
 	for _, set := range in.sets {
-		for i := range set.Spec.InitContainers {
-			if err := in.add(set, &set.Spec.InitContainers[i], &in.inits); err != nil {
+		for i := range set.inits {
+			if err := in.add(set, &set.inits[i], &in.inits); err != nil {
 				return err
 			}
 		}
-		for i := range set.Spec.Containers {
-			if err := in.add(set, &set.Spec.Containers[i], &in.containers); err != nil {
+		for i := range set.containers {
+			if err := in.add(set, &set.containers[i], &in.containers); err != nil {
 				return err
 			}
 		}
-		in.secrets = append(in.secrets, set.Spec.ImagePullSecrets...)
+		in.secrets = append(in.secrets, set.object.Spec.ImagePullSecrets...)
 	}
 	return nil
 }
 
-func (in *injector) add(set *appsv1beta1.SidecarSet, sc *appsv1beta1.SidecarContainer, to *[]added) error {
-	c, err := in.container(set, sc)
+func (in *injector) add(set *Set, p *part, to *[]added) error {
+	c, err := in.container(set, p)
 	if err != nil {
-		return fmt.Errorf("inject container %s of sidecarset %s: %w", sc.Name, set.Name, err)
+		return set.refuse(p, fmt.Errorf("container %s: %w", p.Name, err))
 	}
 	all := []corev1.Container{*c}
-	if isHot(sc, to == &in.inits) {
-		if all, err = in.pair(sc, c); err != nil {
-			return fmt.Errorf("inject container %s of sidecarset %s: %w", sc.Name, set.Name, err)
+	if len(p.names) > 1 {
+		if all, err = in.pair(p, c); err != nil {
+			return set.refuse(p, fmt.Errorf("container %s: %w", p.Name, err))
 		}
 	}
 	for i := range all {
-		*to = append(*to, added{Container: all[i], set: set, before: sc.PodInjectPolicy == appsv1beta1.BeforeAppContainerType})
+		*to = append(*to, added{Container: all[i], set: set, before: p.PodInjectPolicy == appsv1beta1.BeforeAppContainerType})
 	}
 	return nil
 }

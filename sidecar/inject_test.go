@@ -211,7 +211,6 @@ func TestInjectRefuses(t *testing.T) {
 		p.Annotations = pairs(key, value)
 		return p
 	}
-	policy := func(c *v1beta1.SidecarContainer) { c.ResourcesPolicy = &v1beta1.ResourcesPolicy{} }
 	cases := map[string]struct {
 		why  string
 		pod  *corev1.Pod
@@ -222,37 +221,32 @@ func TestInjectRefuses(t *testing.T) {
 		"twice in sets": {
 			why: "the API server would refuse the pod", is: sidecar.ErrClash,
 			sets: []*v1beta1.SidecarSet{sidecarSet("b", of(container("c"))), sidecarSet("a", of(container("c")))},
-			want: "inject container c of sidecarsets a and b: the name is in the pod already",
+			want: "sidecarset b: spec.containers[0]: container c is of sidecarset a too: the name is in the pod already",
 		},
 		"twice over kinds": {
 			why: "init containers and containers share their names", is: sidecar.ErrClash,
 			sets: []*v1beta1.SidecarSet{sidecarSet("a", ofInit(container("c"))), sidecarSet("b", of(container("c")))},
-			want: "inject container c of sidecarsets a and b: the name is in the pod already",
+			want: "sidecarset b: spec.containers[0]: container c is of sidecarset a too: the name is in the pod already",
 		},
 		"an init container of the pod": {
 			why: "it is not replaced by what is none", is: sidecar.ErrClash,
 			sets: []*v1beta1.SidecarSet{sidecarSet("a", of(container("init")))},
-			want: "inject container init of sidecarset a beside one of another kind: the name is in the pod already",
+			want: "sidecarset a: spec.containers[0]: container init is beside one of another kind: the name is in the pod already",
 		},
 		"a container of the pod": {
 			why: "the same", is: sidecar.ErrClash,
 			sets: []*v1beta1.SidecarSet{sidecarSet("a", ofInit(container("main")))},
-			want: "inject container main of sidecarset a beside one of another kind: the name is in the pod already",
+			want: "sidecarset a: spec.initContainers[0]: container main is beside one of another kind: the name is in the pod already",
 		},
 		"one of a pair": {
 			why: "the names that are taken are those in the pod", is: sidecar.ErrClash,
 			sets: []*v1beta1.SidecarSet{sidecarSet("a", of(container("c", hot("empty")))), sidecarSet("b", of(container("c-2")))},
-			want: "inject container c-2 of sidecarsets a and b: the name is in the pod already",
+			want: "sidecarset b: spec.containers[0]: container c-2 is of sidecarset a too: the name is in the pod already",
 		},
 		"no empty image": {
 			why: "there is nothing to run in the second container", is: sidecar.ErrNoEmptyImage,
 			sets: []*v1beta1.SidecarSet{sidecarSet("a", of(container("c", hot(""))))},
-			want: "inject container c of sidecarset a: hotUpgradeEmptyImage is empty",
-		},
-		"no evaluation": {
-			why: "nothing is computed silently", is: sidecar.ErrNoEvaluate,
-			sets: []*v1beta1.SidecarSet{sidecarSet("a", of(container("c", policy)))},
-			want: "inject container c of sidecarset a: resourcesPolicy cannot be computed without Options.Evaluate",
+			want: "sidecarset a: spec.containers[0]: container c: hotUpgradeEmptyImage is empty",
 		},
 		"unreadable hashes": {
 			why: "they may be those of other sets", pod: broken(pub.SidecarSetHashKey, "[]"), sets: []*v1beta1.SidecarSet{sidecarSet("a", of(container("c")))},
@@ -268,11 +262,11 @@ func TestInjectRefuses(t *testing.T) {
 		},
 		"a bad patch": {
 			why: "it cannot be merged", pod: broken("k", "{}"), sets: []*v1beta1.SidecarSet{sidecarSet("a", patches(v1beta1.SidecarSetMergePatchJsonPatchPolicy, "k", "{} {}"))},
-			want: "inject sidecarset a: patch annotation k: decode the patch: there is more than one JSON value",
+			want: "sidecarset a: spec.patchPodMetadata[0]: annotation k: decode the patch: there is more than one JSON value",
 		},
 		"a bad value": {
 			why: "nor can it be merged into", pod: broken("k", "x"), sets: []*v1beta1.SidecarSet{sidecarSet("a", patches(v1beta1.SidecarSetMergePatchJsonPatchPolicy, "k", "{}"))},
-			want: "inject sidecarset a: patch annotation k: decode the value of the pod: invalid character 'x' looking for beginning of value",
+			want: "sidecarset a: spec.patchPodMetadata[0]: annotation k: decode the value of the pod: invalid character 'x' looking for beginning of value",
 		},
 	}
 	for name, c := range cases {
@@ -280,7 +274,7 @@ func TestInjectRefuses(t *testing.T) {
 			if c.pod == nil {
 				c.pod = pod
 			}
-			got, err := sidecar.Inject(c.pod, c.sets, at())
+			got, err := sidecar.Inject(c.pod, parse(c.sets...), at())
 			if err == nil || err.Error() != c.want || c.is != nil && !errors.Is(err, c.is) {
 				t.Errorf("%s: want %s, got %v", c.why, c.want, err)
 			}

@@ -13,14 +13,14 @@ import (
 )
 
 // patchMetadata writes the annotations of a set on the pod.
-func (in *injector) patchMetadata(set *appsv1beta1.SidecarSet) error {
-	for _, p := range set.Spec.PatchPodMetadata {
+func (in *injector) patchMetadata(set *Set) error {
+	for i, p := range set.object.Spec.PatchPodMetadata {
 		for _, key := range slices.Sorted(maps.Keys(p.Annotations)) {
 			was, had := in.pod.Annotations[key]
 			is, write, err := patchAnnotation(p.PatchPolicy, was, p.Annotations[key])
 			switch {
 			case err != nil:
-				return fmt.Errorf("patch annotation %s: %w", key, err)
+				return &FieldError{Set: set.Name(), Field: fmt.Sprintf("spec.patchPodMetadata[%d]", i), Err: fmt.Errorf("annotation %s: %w", key, err)}
 			case write || !had && isRetain(p.PatchPolicy):
 				if had && was != is {
 					in.note(NoteAnnotationReplaced, set, "annotation %s of the pod is overwritten", key)

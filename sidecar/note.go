@@ -1,6 +1,10 @@
 package sidecar
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/kruisekit/kruisekit/sidecar/sizing"
+)
 
 // Note says what is out of the ordinary: what a pod does not get, or what of its own is replaced, and why.
 type Note struct {
@@ -36,16 +40,20 @@ const (
 	NoteAnnotationKept = "AnnotationKept"
 	// NoteAnnotationReplaced is an annotation of the pod that is overwritten.
 	NoteAnnotationReplaced = "AnnotationReplaced"
+	// NoteUnlimited is a limit that a container does not get, because one of those that count has none.
+	NoteUnlimited = sizing.NoteUnlimited
+	// NoteAboveLimit is a computed request above the limit, so that the API server will refuse the pod.
+	NoteAboveLimit = sizing.NoteAboveLimit
+	// NoteFraction is a computed amount of memory with a fraction of a byte.
+	NoteFraction = sizing.NoteFraction
 )
 
-// What makes the creation of a pod fail. Each comes wrapped, with the set and the container.
+// What makes the creation of a pod fail. Each comes wrapped in a *FieldError.
 var (
 	// ErrNoRevision is a revision to inject that is not there.
 	ErrNoRevision = errors.New("no such revision of the set")
 	// ErrNoTarget is a resourcesPolicy that no container of the pod matches.
-	ErrNoTarget = errors.New("no container of the pod matches targetContainersNameRegex")
-	// ErrNoEvaluate is a resourcesPolicy where Options have nothing to compute it with.
-	ErrNoEvaluate = errors.New("resourcesPolicy cannot be computed without Options.Evaluate")
+	ErrNoTarget = sizing.ErrNoTarget
 	// ErrClash is a name of a container that would be twice in the pod.
 	ErrClash = errors.New("the name is in the pod already")
 	// ErrNoEmptyImage is a hot upgrade that lacks the image of the container that is not at work.

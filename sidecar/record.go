@@ -14,14 +14,14 @@ import (
 )
 
 // record writes on the pod what it got of the sets.
-func (in *injector) record(sets []*appsv1beta1.SidecarSet) error {
+func (in *injector) record(sets []*Set) error {
 	for _, r := range []struct {
 		key      string
-		hash     func(*appsv1beta1.SidecarSet) (string, error)
+		hash     func(*Set) string
 		revision bool
 	}{
-		{pub.SidecarSetHashKey, Hash, true},
-		{pub.SidecarSetHashWithoutImageKey, HashWithoutImage, false},
+		{pub.SidecarSetHashKey, func(s *Set) string { return s.hash }, true},
+		{pub.SidecarSetHashWithoutImageKey, func(s *Set) string { return s.bare }, false},
 	} {
 		entries, err := readInjected(in.pod.Annotations[r.key])
 		if err != nil {
@@ -30,22 +30,17 @@ func (in *injector) record(sets []*appsv1beta1.SidecarSet) error {
 		for _, set := range sets {
 			entry := pub.SidecarSetInjected{
 				UpdateTimestamp: metav1.NewTime(in.o.Now),
-				Hash:            set.Annotations[r.key],
-				SidecarSetName:  set.Name,
-				SidecarList:     sidecarNames(set),
-			}
-			if entry.Hash == "" {
-				if entry.Hash, err = r.hash(set); err != nil {
-					return fmt.Errorf("hash sidecarset %s: %w", set.Name, err)
-				}
+				Hash:            r.hash(set),
+				SidecarSetName:  set.Name(),
+				SidecarList:     set.sidecars,
 			}
 			if r.revision {
-				entry.ControllerRevision = set.Status.LatestRevision
+				entry.ControllerRevision = set.object.Status.LatestRevision
 			}
-			if was, ok := entries[set.Name]; ok && sameInjected(was, entry) {
+			if was, ok := entries[set.Name()]; ok && sameInjected(was, entry) {
 				entry.UpdateTimestamp = was.UpdateTimestamp
 			}
-			entries[set.Name] = entry
+			entries[set.Name()] = entry
 		}
 		if err := in.annotateJSON(r.key, entries); err != nil {
 			return err
@@ -53,7 +48,7 @@ func (in *injector) record(sets []*appsv1beta1.SidecarSet) error {
 	}
 	names := strings.Split(in.pod.Annotations[pub.SidecarSetInjectedListKey], ",")
 	for _, set := range sets {
-		names = append(names, set.Name)
+		names = append(names, set.Name())
 	}
 	slices.Sort(names)
 	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })

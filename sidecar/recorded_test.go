@@ -49,13 +49,13 @@ func TestRecordedRevisions(t *testing.T) {
 	for i := range list.Items {
 		r := &list.Items[i]
 		set := sidecarSet(r.Labels[v1beta1.SidecarSetNameLabel], of(container("now")), pins(&r.Name, nil, ""))
-		got, err := sidecar.Resolve(set, podOf(), []*appsv1.ControllerRevision{r}, 0)
+		got, err := sidecar.Resolve(parse(set)[0], podOf(), []*appsv1.ControllerRevision{r}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		full, bare := hashes(t, got)
+		full, bare := hashes(t, got.Object())
 		want := []string{r.Annotations[pub.SidecarSetHashKey], r.Annotations[pub.SidecarSetHashWithoutImageKey], r.Name}
-		if diff := cmp.Diff(want, []string{full, bare, got.Status.LatestRevision}); diff != "" {
+		if diff := cmp.Diff(want, []string{full, bare, got.Object().Status.LatestRevision}); diff != "" {
 			t.Errorf("%s (-recorded +ours):\n%s", r.Name, diff)
 		}
 	}
@@ -73,14 +73,14 @@ func TestRecordedPods(t *testing.T) {
 			namespace := &corev1.Namespace{}
 			namespace.Labels = pairs(corev1.LabelMetadataName, want.Namespace)
 			bare := stripped(want, sets)
-			selection, err := sidecar.Select(bare, namespace, sets)
+			selection, err := sidecar.Select(bare, namespace, parse(sets...))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if len(selection.Sets) != 1 || len(bare.Spec.Containers) != 1 {
 				t.Fatalf("%d sets for %v", len(selection.Sets), names(bare.Spec.Containers))
 			}
-			got, notes := inject(t, bare, sidecar.Options{Now: injectedAt(t, want), SortContainers: true}, selection.Sets...)
+			got, notes := inject(t, bare, sidecar.Options{Now: injectedAt(t, want), SortContainers: true}, objects(selection.Sets)...)
 			if diff := cmp.Diff(withoutTokens(want), withoutTokens(got)); diff != "" || notes != nil {
 				t.Errorf("%v (-recorded +ours):\n%s", notes, diff)
 			}
@@ -93,6 +93,14 @@ func TestRecordedPods(t *testing.T) {
 			}
 		})
 	}
+}
+
+func objects(sets []*sidecar.Set) []*v1beta1.SidecarSet {
+	var all []*v1beta1.SidecarSet
+	for _, set := range sets {
+		all = append(all, set.Object())
+	}
+	return all
 }
 
 func recordedPod(t *testing.T, name string) *corev1.Pod {

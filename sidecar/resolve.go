@@ -7,52 +7,51 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
 )
 
-// Pinned says whether Resolve needs the revisions of a set, because new pods get a former one of it.
-func Pinned(set *appsv1beta1.SidecarSet) bool {
-	pin := set.Spec.InjectionStrategy.Revision
-	return pin != nil && (pin.RevisionName != nil || pin.CustomVersion != nil)
-}
-
 // Resolve gives the set as a new pod gets it: as it is, or as a former revision has it. Of the revisions those of other
 // sets do not count. Random is drawn anew for each pod; it decides where a share of the pods gets the former revision. It is
 // ErrNoRevision where that is not there, whether or not this pod would have got it: a set whose pin is wrong shows it at
 // the first pod.
-func Resolve(set *appsv1beta1.SidecarSet, pod *corev1.Pod, revisions []*appsv1.ControllerRevision, random uint32) (*appsv1beta1.SidecarSet, error) {
-	if !Pinned(set) {
+//
+// It restores the revision for each pod. Whoever has many pods calls its parts, Former, HoldsBack and Restore, and keeps what
+// was restored.
+func Resolve(set *Set, pod *corev1.Pod, revisions []*appsv1.ControllerRevision, random uint32) (*Set, error) {
+	former, err := Former(set, revisions)
+	if err != nil {
+		return nil, err
+	}
+	held, err := set.HoldsBack(pod, random)
+	if err != nil {
+		return nil, err
+	}
+	if !held {
 		return set, nil
 	}
-	former, err := pinned(set, revisions)
-	if err != nil {
-		return nil, fmt.Errorf("resolve sidecarset %s: %w", set.Name, err)
-	}
-	getsFormer, err := heldBack(set, pod, random)
-	if err != nil {
-		return nil, fmt.Errorf("resolve sidecarset %s: %w", set.Name, err)
-	}
-	if !getsFormer {
-		return set, nil
-	}
-	restored, err := restore(set, former)
-	if err != nil {
-		return nil, fmt.Errorf("restore revision %s of sidecarset %s: %w", former.Name, set.Name, err)
-	}
-	return restored, nil
+	return Restore(set, former)
 }
 
-// pinned is the revision that the set names. Of one custom version it is the newest.
-func pinned(set *appsv1beta1.SidecarSet, revisions []*appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
-	pin := set.Spec.InjectionStrategy.Revision
+// Pinned says whether new pods may get a former revision of the set, so that Resolve needs its revisions.
+func (s *Set) Pinned() bool {
+	pin := s.object.Spec.InjectionStrategy.Revision
+	return pin != nil && (pin.RevisionName != nil || pin.CustomVersion != nil)
+}
+
+// Former is the revision that the set is pinned to, nil if it is not. Of one custom version it is the newest. If it is not
+// among the revisions, it is ErrNoRevision.
+func Former(set *Set, revisions []*appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
+	if !set.Pinned() {
+		return nil, nil //nolint:nilnil // nothing to find is no error
+	}
+	pin := set.object.Spec.InjectionStrategy.Revision
 	var found *appsv1.ControllerRevision
 	for _, r := range revisions {
 		switch {
-		case r.Labels[appsv1beta1.SidecarSetNameLabel] != set.Name:
+		case r.Labels[appsv1beta1.SidecarSetNameLabel] != set.Name():
 		case pin.RevisionName != nil:
 			if r.Name == *pin.RevisionName {
 				found = r
@@ -62,51 +61,76 @@ func pinned(set *appsv1beta1.SidecarSet, revisions []*appsv1.ControllerRevision)
 			found = r
 		}
 	}
+	var err error
 	switch {
 	case found != nil:
-		return found, nil
 	case pin.RevisionName != nil:
-		return nil, fmt.Errorf("revision %q: %w", *pin.RevisionName, ErrNoRevision)
+		err = fieldError(set.object, fieldRevision+".revisionName", fmt.Errorf("%q: %w", *pin.RevisionName, ErrNoRevision))
 	default:
-		return nil, fmt.Errorf("custom version %q: %w", *pin.CustomVersion, ErrNoRevision)
+		err = fieldError(set.object, fieldRevision+".customVersion", fmt.Errorf("%q: %w", *pin.CustomVersion, ErrNoRevision))
 	}
+	return found, err
 }
 
-// heldBack says whether a pod gets the pinned revision rather than the current one.
-func heldBack(set *appsv1beta1.SidecarSet, pod *corev1.Pod, random uint32) (bool, error) {
+// holdback says which pods get the former revision.
+type holdback struct {
+	all      bool
+	selected bool
+	selector query
+	// percent of the others.
+	percent uint64
+	fault   error // of the percentage
+}
+
+func readHoldback(set *appsv1beta1.SidecarSet) holdback {
 	update := set.Spec.UpdateStrategy
 	if update.Paused || set.Spec.InjectionStrategy.Revision.Policy != appsv1beta1.PartialSidecarSetInjectRevisionPolicy {
-		return true, nil
+		return holdback{all: true}
 	}
+	var b holdback
 	if update.Selector != nil {
-		selector, err := metav1.LabelSelectorAsSelector(update.Selector)
+		b.selected, b.selector = true, readQuery(update.Selector)
+	}
+	if update.Partition == nil || update.Partition.Type == intstr.Int {
+		return b
+	}
+	percent, err := intstr.GetScaledValueFromIntOrPercent(update.Partition, 100, true)
+	b.percent, b.fault = uint64(min(max(percent, 0), 100)), err //nolint:gosec // within 0 and 100
+	return b
+}
+
+// HoldsBack says whether a new pod gets the former revision of the set, rather than the current one.
+func (s *Set) HoldsBack(pod *corev1.Pod, random uint32) (bool, error) {
+	b := s.back
+	if !s.Pinned() || b.all {
+		return s.Pinned(), nil
+	}
+	if b.selected {
+		ok, err := b.selector.matches(pod.Labels)
 		if err != nil {
-			return false, fmt.Errorf("parse updateStrategy.selector: %w", err)
+			return false, fieldError(s.object, fieldUpdateSelector, err)
 		}
-		if !selector.Matches(labels.Set(pod.Labels)) {
+		if !ok {
 			return true, nil
 		}
 	}
-	if update.Partition == nil || update.Partition.Type == intstr.Int {
-		return false, nil
+	if b.fault != nil {
+		return false, fieldError(s.object, fieldPartition, b.fault)
 	}
-	percent, err := intstr.GetScaledValueFromIntOrPercent(update.Partition, 100, true)
-	if err != nil {
-		return false, fmt.Errorf("parse updateStrategy.partition: %w", err)
-	}
-	percent = min(max(percent, 0), 100)
-	return uint64(random)*100 < uint64(percent)<<32, nil
+	return uint64(random)*100 < b.percent<<32, nil
 }
 
-// restore gives the set as the revision has it, under the hashes and the name of the revision.
-func restore(set *appsv1beta1.SidecarSet, r *appsv1.ControllerRevision) (*appsv1beta1.SidecarSet, error) {
+// Restore gives the set as the revision has it, under the hashes and the name of the revision. It depends on no pod, so that
+// what it gives can be kept as long as the set and the revision stay as they are.
+func Restore(set *Set, r *appsv1.ControllerRevision) (*Set, error) {
 	var former struct {
 		Spec appsv1beta1.SidecarSetSpec `json:"spec"`
 	}
 	if err := json.Unmarshal(r.Data.Raw, &former); err != nil {
-		return nil, fmt.Errorf("decode data: %w", err)
+		return nil, fieldError(set.object, fieldRevision, fmt.Errorf("decode revision %s: %w", r.Name, err))
 	}
-	restored := &appsv1beta1.SidecarSet{TypeMeta: set.TypeMeta, ObjectMeta: *set.ObjectMeta.DeepCopy(), Status: *set.Status.DeepCopy()}
+	now := set.object
+	restored := &appsv1beta1.SidecarSet{TypeMeta: now.TypeMeta, ObjectMeta: *now.ObjectMeta.DeepCopy(), Status: *now.Status.DeepCopy()}
 	restored.Spec = appsv1beta1.SidecarSetSpec{ // what a revision records
 		Volumes:          former.Spec.Volumes,
 		Containers:       former.Spec.Containers,
@@ -123,7 +147,11 @@ func restore(set *appsv1beta1.SidecarSet, r *appsv1.ControllerRevision) (*appsv1
 			annotate(&restored.ObjectMeta, key, value)
 		}
 	}
-	return restored, nil
+	s, err := Parse(restored)
+	if err != nil {
+		return nil, fmt.Errorf("restore revision %s: %w", r.Name, err)
+	}
+	return s, nil
 }
 
 func annotate(m *metav1.ObjectMeta, key, value string) {

@@ -86,11 +86,11 @@ func TestResolve(t *testing.T) {
 			set := sidecarSet("a", append(c.changes, of(now))...)
 			was, revisions := set.DeepCopy(), history()
 			for range 2 {
-				got, err := sidecar.Resolve(set, podOf(), revisions, c.random)
+				got, err := sidecar.Resolve(parse(set)[0], podOf(), revisions, c.random)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if image := got.Spec.Containers[0].Image; image != c.want {
+				if image := got.Object().Spec.Containers[0].Image; image != c.want {
 					t.Errorf("%s: want %s, got %s", c.why, c.want, image)
 				}
 				slices.Reverse(revisions)
@@ -106,7 +106,7 @@ func TestRestored(t *testing.T) {
 		annotated("k", "v", pub.SidecarSetHashKey, "now", pub.SidecarSetHashWithoutImageKey, "now"))
 	set.Status.LatestRevision = "a-5"
 	revisions := history()
-	got, err := sidecar.Resolve(set, podOf(), revisions, 0)
+	got, err := sidecar.Resolve(parse(set)[0], podOf(), revisions, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,14 +114,14 @@ func TestRestored(t *testing.T) {
 	want.Name, want.Annotations = "a", pairs("k", "v")
 	want.Spec.Containers, want.Spec.ImagePullSecrets = []v1beta1.SidecarContainer{container("c")}, references("s")
 	want.Status.LatestRevision = "a-1"
-	sameAs(t, "what the revision records", want, got)
+	sameAs(t, "what the revision records", want, got.Object())
 
 	revisions[0].Annotations = pairs(pub.SidecarSetHashKey, "then", pub.SidecarSetHashWithoutImageKey, "bare")
-	if got, err = sidecar.Resolve(set, podOf(), revisions, 0); err != nil {
+	if got, err = sidecar.Resolve(parse(set)[0], podOf(), revisions, 0); err != nil {
 		t.Fatal(err)
 	}
 	want.Annotations = pairs("k", "v", pub.SidecarSetHashKey, "then", pub.SidecarSetHashWithoutImageKey, "bare")
-	sameAs(t, "the hashes that the revision has", want, got)
+	sameAs(t, "the hashes that the revision has", want, got.Object())
 }
 
 func TestResolveRefuses(t *testing.T) {
@@ -130,22 +130,22 @@ func TestResolveRefuses(t *testing.T) {
 		want    string
 		is      error
 	}{
-		"no such name":       {changes: []setChange{pins(ptr.To("a-9"), nil, always)}, want: `resolve sidecarset a: revision "a-9"`, is: sidecar.ErrNoRevision},
-		"another's name":     {changes: []setChange{pins(ptr.To("b-9"), nil, always)}, want: `resolve sidecarset a: revision "b-9"`, is: sidecar.ErrNoRevision},
-		"no such version":    {changes: []setChange{pins(nil, ptr.To("v9"), always)}, want: `resolve sidecarset a: custom version "v9"`, is: sidecar.ErrNoRevision},
-		"missing if partial": {changes: []setChange{pins(nil, ptr.To("v9"), partial)}, want: `custom version "v9"`, is: sidecar.ErrNoRevision},
-		"a bad percentage":   {changes: []setChange{pins(nil, ptr.To("v2"), partial), partition("abc%")}, want: "resolve sidecarset a: parse updateStrategy.partition: "},
-		"a text":             {changes: []setChange{pins(nil, ptr.To("v2"), partial), partition("5")}, want: "parse updateStrategy.partition: "},
+		"no such name":       {changes: []setChange{pins(ptr.To("a-9"), nil, always)}, want: `sidecarset a: spec.injectionStrategy.revision.revisionName: "a-9": `, is: sidecar.ErrNoRevision},
+		"another's name":     {changes: []setChange{pins(ptr.To("b-9"), nil, always)}, want: `sidecarset a: spec.injectionStrategy.revision.revisionName: "b-9": `, is: sidecar.ErrNoRevision},
+		"no such version":    {changes: []setChange{pins(nil, ptr.To("v9"), always)}, want: `sidecarset a: spec.injectionStrategy.revision.customVersion: "v9": `, is: sidecar.ErrNoRevision},
+		"missing if partial": {changes: []setChange{pins(nil, ptr.To("v9"), partial)}, want: `customVersion: "v9"`, is: sidecar.ErrNoRevision},
+		"a bad percentage":   {changes: []setChange{pins(nil, ptr.To("v2"), partial), partition("abc%")}, want: "sidecarset a: spec.updateStrategy.partition: "},
+		"a text":             {changes: []setChange{pins(nil, ptr.To("v2"), partial), partition("5")}, want: "spec.updateStrategy.partition: "},
 		"a bad selector": {
 			changes: []setChange{pins(nil, ptr.To("v2"), partial), func(s *v1beta1.SidecarSet) { s.Spec.UpdateStrategy.Selector = withExpression("a", "Odd") }},
-			want:    "resolve sidecarset a: parse updateStrategy.selector: ",
+			want:    "sidecarset a: spec.updateStrategy.selector: ",
 		},
-		"bad data": {changes: []setChange{pins(ptr.To("a-0"), nil, always)}, want: "restore revision a-0 of sidecarset a: decode data: "},
+		"bad data": {changes: []setChange{pins(ptr.To("a-0"), nil, always)}, want: "sidecarset a: spec.injectionStrategy.revision: decode revision a-0: "},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			revisions := append(history(), revisionOf("a", "a-0", 0, "", `{"spec":[]}`))
-			_, err := sidecar.Resolve(sidecarSet("a", c.changes...), podOf(), revisions, 0)
+			_, err := sidecar.Resolve(parse(sidecarSet("a", c.changes...))[0], podOf(), revisions, 0)
 			if err == nil || !strings.Contains(err.Error(), c.want) || c.is != nil && !errors.Is(err, c.is) {
 				t.Errorf("want %s, got %v", c.want, err)
 			}

@@ -2,7 +2,6 @@ package sidecar_test
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -53,61 +52,46 @@ const (
 	largest = v1beta1.TargetContainersModeMax
 )
 
-// echo evaluates by giving back the value, and writes down what it was asked.
-func echo(asked *[]string) func(string, corev1.ResourceList) (resource.Quantity, error) {
-	return func(text string, given corev1.ResourceList) (resource.Quantity, error) {
-		var result resource.Quantity
-		for name, value := range given {
-			*asked = append(*asked, fmt.Sprintf("%s with %s=%s", text, name, value.String()))
-			result = value
-		}
-		return result, nil
-	}
-}
-
 func TestInjectResources(t *testing.T) {
 	twins := []corev1.Container{
 		own("a", limits("200m", "400Mi"), requests("100m", "200Mi")), own("b", limits("400m", "600Mi"), requests("200m", "300Mi")),
 	}
-	all := []string{"cpu", "memory", "cpu", "memory"}
+	all := []string{"cpu*50% + 100m", "max(memory*20% + 100Mi, 200Mi)", "cpu*30% + 50m", "memory*15% + 50Mi"}
 	cases := map[string]struct {
 		why   string
 		own   []corev1.Container
 		inits []corev1.Container
 		with  containerChange
 		more  []v1beta1.SidecarContainer
-		asked []string
 		want  corev1.ResourceRequirements
+		notes []string
 	}{
 		"sum": {
 			why: "all are added", own: twins, with: computes(sum, ".*", all...),
-			asked: []string{"cpu with cpu=600m", "memory with memory=1000Mi", "cpu with cpu=300m", "memory with memory=500Mi"},
-			want:  corev1.ResourceRequirements{Limits: amounts("600m", "1000Mi"), Requests: amounts("300m", "500Mi")},
+			want: corev1.ResourceRequirements{Limits: amounts("400m", "300Mi"), Requests: amounts("140m", "125Mi")},
 		},
 		"max": {
 			why: "the largest counts", own: twins, with: computes(largest, "", all...),
-			asked: []string{"cpu with cpu=400m", "memory with memory=600Mi", "cpu with cpu=200m", "memory with memory=300Mi"},
-			want:  corev1.ResourceRequirements{Limits: amounts("400m", "600Mi"), Requests: amounts("200m", "300Mi")},
+			want: corev1.ResourceRequirements{Limits: amounts("300m", "220Mi"), Requests: amounts("110m", "95Mi")},
 		},
 		"without limit": {
-			why: "where one has none there is none, even for a constant; a missing request is 0",
+			why: "where one has none there is none, even for a constant, and that is told; a missing request is 0",
 			own: append([]corev1.Container{own("c", limits("", "100Mi"))}, twins...), with: computes(sum, ".*", "1", "200Mi", "cpu", ""),
-			asked: []string{"200Mi with cpu=1100Mi", "cpu with cpu=300m"},
-			want:  corev1.ResourceRequirements{Limits: amounts("", "1100Mi"), Requests: amounts("300m", "")},
+			want:  corev1.ResourceRequirements{Limits: amounts("", "200Mi"), Requests: amounts("300m", "")},
+			notes: []string{"Unlimited s"},
+		},
+		"above the limit": {
+			why: "the API server will refuse the pod, which the note explains", own: twins, with: computes(sum, ".*", "100m", "", "cpu", ""),
+			want:  corev1.ResourceRequirements{Limits: amounts("100m", ""), Requests: amounts("300m", "")},
+			notes: []string{"AboveLimit s"},
 		},
 		"nothing is requested": {
-			why: "0 is written as 0", own: []corev1.Container{own("a")}, with: computes(sum, ".*", all...),
-			asked: []string{"cpu with cpu=0", "memory with memory=0"}, want: corev1.ResourceRequirements{Requests: amounts("0", "0")},
-		},
-		"the variable": {
-			why: "it is memory only as a lower-case word of its own", own: twins, with: computes(sum, ".*", "max(memory,1)", "MEMORY", "memory2", "my_memory"),
-			asked: []string{"max(memory,1) with memory=600m", "MEMORY with cpu=1000Mi", "memory2 with cpu=300m", "my_memory with cpu=500Mi"},
-			want:  corev1.ResourceRequirements{Limits: amounts("600m", "1000Mi"), Requests: amounts("300m", "500Mi")},
+			why: "0 is written as 0", own: []corev1.Container{own("a")}, with: computes(sum, ".*", "", "", "cpu", "memory"),
+			want: corev1.ResourceRequirements{Requests: amounts("0", "0")},
 		},
 		"by name": {
-			why: "a part of the name is enough", own: append([]corev1.Container{own("large-b")}, twins...), with: computes(sum, "^b", all...),
-			asked: []string{"cpu with cpu=400m", "memory with memory=600Mi", "cpu with cpu=200m", "memory with memory=300Mi"},
-			want:  corev1.ResourceRequirements{Limits: amounts("400m", "600Mi"), Requests: amounts("200m", "300Mi")},
+			why: "a part of the name is enough", own: append([]corev1.Container{own("large-b")}, twins...), with: computes(sum, "^b", "cpu", "memory", "", ""),
+			want: corev1.ResourceRequirements{Limits: amounts("400m", "600Mi")},
 		},
 		"what counts": {
 			why: "the pod's own that keep running: no plain init container, nothing that sets declare or brought",
@@ -118,9 +102,10 @@ func TestInjectResources(t *testing.T) {
 			inits: []corev1.Container{
 				own("plain", limits("10", "10")),
 				own("mesh", limits("2", "2"), func(c *corev1.Container) { c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways) }),
+				own("old", limits("10", "10"), env(pub.SidecarInjectedEnvName, "true"), func(c *corev1.Container) { c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways) }),
 			},
 			with: computes(sum, ".*", "cpu", "", "", ""), more: []v1beta1.SidecarContainer{container("declared"), container("pair", hot("empty"))},
-			asked: []string{"cpu with cpu=3"}, want: corev1.ResourceRequirements{Limits: amounts("3", "")},
+			want: corev1.ResourceRequirements{Limits: amounts("3", "")}, notes: []string{"ContainerReplaced z"},
 		},
 		"no expressions": {why: "what was there is gone all the same", own: twins, with: computes(sum, ".*")},
 	}
@@ -128,33 +113,38 @@ func TestInjectResources(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := podOf(c.own...)
 			pod.Spec.InitContainers = c.inits
-			var asked []string
-			got, _ := inject(t, pod, sidecar.Options{Now: noon(), Evaluate: echo(&asked)}, sidecarSet("s", of(container("sidecar", c.with))), sidecarSet("z", of(c.more...)))
-			sameAs(t, "asked", c.asked, asked)
+			got, notes := inject(t, pod, at(), sidecarSet("s", of(container("sidecar", c.with))), sidecarSet("z", of(c.more...)))
 			sameAs(t, c.why, c.want, got.Spec.Containers[0].Resources)
+			sameAs(t, "notes", c.notes, codes(notes))
 		})
 	}
 }
 
+// TestInjectResourcesOfNative: a native sidecar is sized as the others are.
+func TestInjectResourcesOfNative(t *testing.T) {
+	pod := podOf(own("a", limits("400m", "800Mi")), own("b", limits("600m", "1200Mi")))
+	mesh := container("mesh", native, computes(sum, ".*", "max(cpu*30%, 50m)", "max(memory*25%, 100Mi)", "", ""))
+	got, _ := inject(t, pod, at(), sidecarSet("s", ofInit(mesh)))
+	sameAs(t, "limits", amounts("300m", "500Mi"), got.Spec.InitContainers[0].Resources.Limits)
+}
+
 func TestInjectResourcesRefuses(t *testing.T) {
-	broken := errors.New("broken")
 	cases := map[string]struct {
 		with containerChange
 		want string
 		is   error
 	}{
-		"no target":    {with: computes(sum, "^x$", "cpu", "", "", ""), want: `targetContainersNameRegex "^x$": no container of the pod matches`, is: sidecar.ErrNoTarget},
-		"a bad regex":  {with: computes(sum, "(", "cpu", "", "", ""), want: "parse targetContainersNameRegex: error parsing regexp"},
-		"a bad mode":   {with: computes("avg", ".*", "cpu", "", "", ""), want: `targetContainersMode "avg" is neither sum nor max`},
-		"a bad limit":  {with: computes(sum, ".*", "", "x", "", ""), want: "compute limits: memory: broken", is: broken},
-		"bad requests": {with: computes(sum, ".*", "", "", "x", ""), want: "compute requests: cpu: broken", is: broken},
+		"no target":    {with: computes(sum, "^x$", "cpu", "", "", ""), want: `container c: resourcesPolicy.targetContainersNameRegex "^x$": no container of the pod matches`, is: sidecar.ErrNoTarget},
+		"a bad regex":  {with: computes(sum, "(", "cpu", "", "", ""), want: "container c: resourcesPolicy: targetContainersNameRegex: error parsing regexp"},
+		"a bad mode":   {with: computes("avg", ".*", "cpu", "", "", ""), want: `container c: resourcesPolicy: targetContainersMode: "avg" is neither sum nor max`},
+		"a bad limit":  {with: computes(sum, ".*", "", "x", "", ""), want: "container c: resourcesPolicy: compute limits.memory: at 0: "},
+		"bad requests": {with: computes(sum, ".*", "", "", "cpu-2", ""), want: "container c: resourcesPolicy: compute requests.cpu: at 3: "},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			o := sidecar.Options{Evaluate: func(string, corev1.ResourceList) (resource.Quantity, error) { return resource.Quantity{}, broken }}
 			pod := podOf(own("main", limits("1", "1")))
-			_, err := sidecar.Inject(pod, []*v1beta1.SidecarSet{sidecarSet("s", of(container("c", c.with)))}, o)
-			if err == nil || !strings.HasPrefix(err.Error(), "inject container c of sidecarset s: "+c.want) || c.is != nil && !errors.Is(err, c.is) {
+			_, err := sidecar.Inject(pod, parse(sidecarSet("s", of(container("c", c.with)))), at())
+			if err == nil || !strings.HasPrefix(err.Error(), "sidecarset s: spec.containers[0]: "+c.want) || c.is != nil && !errors.Is(err, c.is) {
 				t.Errorf("want %s, got %v", c.want, err)
 			}
 		})

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
@@ -15,63 +14,90 @@ import (
 // Selection is which sets a new pod gets.
 type Selection struct {
 	// Sets by name.
-	Sets []*appsv1beta1.SidecarSet
+	Sets []*Set
 	// Notes say which sets would match, and why the pod does not get them.
 	Notes []Note
 }
 
 // Select says which of the sets a new pod gets. Without a namespace (nil) those that select namespaces are left out, with a
-// note. A set whose injection is paused is left out, and hides no base then. A selector that cannot be parsed is an
-// error, since it might have meant the pod.
-func Select(pod *corev1.Pod, namespace *corev1.Namespace, sets []*appsv1beta1.SidecarSet) (Selection, error) {
+// note. A set whose injection is paused is left out, and hides no base then. A selector that could not be parsed is an
+// error, a *FieldError, if it might mean the pod.
+func Select(pod *corev1.Pod, namespace *corev1.Namespace, sets []*Set) (Selection, error) {
 	var s Selection
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		s.Notes = append(s.Notes, Note{Code: NotePodInactive, Text: "the pod is over or being deleted, and gets nothing"})
 		return s, nil
 	}
-	var matched []*appsv1beta1.SidecarSet
-	for _, set := range byName(sets) {
-		ok, err := MatchesPod(set, pod)
-		if ok && err == nil && set.Spec.NamespaceSelector != nil && namespace == nil {
-			s.Notes = append(s.Notes, Note{NoteNamespaceUnknown, set.Name, "the namespace of the pod is not known, so the set is left out"})
-			continue
-		}
-		if ok && err == nil {
-			ok, err = MatchesNamespace(set, namespace)
-		}
-		switch paused := set.Spec.InjectionStrategy.Paused; {
+	var matched []*Set
+	var wrong *FieldError
+	for _, set := range sets {
+		ok, err := set.matches(pod, namespace, &s.Notes)
+		switch paused := set.object.Spec.InjectionStrategy.Paused; {
 		case paused && ok:
-			s.Notes = append(s.Notes, Note{NotePaused, set.Name, "injection is paused"})
+			s.Notes = append(s.Notes, Note{NotePaused, set.Name(), "injection is paused"})
 		case paused:
-		case err != nil:
-			return Selection{}, fmt.Errorf("select by sidecarset %s: %w", set.Name, err)
+		case err != nil && (wrong == nil || err.Set < wrong.Set):
+			wrong = err
 		case ok:
 			matched = append(matched, set)
 		}
 	}
-	bases := map[string]string{}
-	for _, set := range matched {
-		if base := baseOf(set); base != "" {
-			bases[base] = set.Name
-		}
+	if wrong != nil {
+		return Selection{}, wrong
 	}
-	for _, set := range matched {
-		if canary, hidden := bases[set.Name]; hidden {
-			s.Notes = append(s.Notes, Note{NoteHidden, set.Name, fmt.Sprintf("the pod gets its canary %s", canary)})
-			continue
-		}
-		s.Sets = append(s.Sets, set)
-	}
+	s.Sets = unhidden(byName(matched), &s.Notes)
+	slices.SortStableFunc(s.Notes, func(a, b Note) int { return cmp.Compare(a.Object, b.Object) })
 	return s, nil
+}
+
+// matches looks at the pod first: few sets need the namespace.
+func (s *Set) matches(pod *corev1.Pod, namespace *corev1.Namespace, notes *[]Note) (bool, *FieldError) {
+	ok, inPod := s.selector.matches(pod.Labels)
+	if !ok && inPod == nil {
+		return false, nil
+	}
+	if s.namespaces != nil {
+		if namespace == nil {
+			*notes = append(*notes, Note{NoteNamespaceUnknown, s.Name(), "the namespace of the pod is not known, so the set is left out"})
+			return false, nil
+		}
+		switch ok, err := s.namespaces.matches(namespace.Labels); {
+		case err != nil:
+			return false, &FieldError{Set: s.Name(), Field: fieldNamespaceSelector, Err: err}
+		case !ok:
+			return false, nil
+		}
+	}
+	if inPod != nil {
+		return false, &FieldError{Set: s.Name(), Field: fieldSelector, Err: inPod}
+	}
+	return true, nil
+}
+
+// unhidden leaves out the bases of canaries.
+func unhidden(sets []*Set, notes *[]Note) []*Set {
+	bases := map[string]string{}
+	for _, set := range sets {
+		if base := baseOf(set.object); base != "" {
+			bases[base] = set.Name()
+		}
+	}
+	if len(bases) == 0 {
+		return sets
+	}
+	return slices.DeleteFunc(sets, func(set *Set) bool {
+		canary, hidden := bases[set.Name()]
+		if hidden {
+			*notes = append(*notes, Note{NoteHidden, set.Name(), fmt.Sprintf("the pod gets its canary %s", canary)})
+		}
+		return hidden
+	})
 }
 
 // MatchesPod says whether the set selects the labels of a pod. An empty selector selects nothing.
 func MatchesPod(set *appsv1beta1.SidecarSet, pod *corev1.Pod) (bool, error) {
-	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
-	if err != nil {
-		return false, fmt.Errorf("parse selector: %w", err)
-	}
-	return !selector.Empty() && selector.Matches(labels.Set(pod.Labels)), nil
+	ok, err := podQuery(set).matches(pod.Labels)
+	return ok, fieldError(set, fieldSelector, err)
 }
 
 // MatchesNamespace says whether the set selects a namespace; without a selector it selects all. A namespace that is not
@@ -80,11 +106,11 @@ func MatchesNamespace(set *appsv1beta1.SidecarSet, namespace *corev1.Namespace) 
 	if set.Spec.NamespaceSelector == nil {
 		return true, nil
 	}
-	selector, err := metav1.LabelSelectorAsSelector(set.Spec.NamespaceSelector)
-	if err != nil {
-		return false, fmt.Errorf("parse namespaceSelector: %w", err)
+	if namespace == nil {
+		return false, nil
 	}
-	return namespace != nil && selector.Matches(labels.Set(namespace.Labels)), nil
+	ok, err := readQuery(set.Spec.NamespaceSelector).matches(namespace.Labels)
+	return ok, fieldError(set, fieldNamespaceSelector, err)
 }
 
 // Namespaces are the names of the only namespaces where the set can match, for an index: a pod needs to be shown no other
@@ -115,6 +141,6 @@ func baseOf(set *appsv1beta1.SidecarSet) string {
 	return base
 }
 
-func byName(sets []*appsv1beta1.SidecarSet) []*appsv1beta1.SidecarSet {
-	return slices.SortedFunc(slices.Values(sets), func(a, b *appsv1beta1.SidecarSet) int { return cmp.Compare(a.Name, b.Name) })
+func byName(sets []*Set) []*Set {
+	return slices.SortedFunc(slices.Values(sets), func(a, b *Set) int { return cmp.Compare(a.Name(), b.Name()) })
 }

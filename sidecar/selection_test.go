@@ -112,13 +112,13 @@ func TestSelect(t *testing.T) {
 				c.pod(pod)
 			}
 			for range 2 {
-				got, err := sidecar.Select(pod, c.namespace, c.sets)
+				got, err := sidecar.Select(pod, c.namespace, parse(c.sets...))
 				if err != nil {
 					t.Fatal(err)
 				}
 				var have []string
 				for _, set := range got.Sets {
-					have = append(have, set.Name)
+					have = append(have, set.Name())
 				}
 				if !slices.Equal(c.want, have) || !slices.Equal(c.notes, codes(got.Notes)) {
 					t.Errorf("%s: want %v and %v, got %v and %v", c.why, c.want, c.notes, have, got.Notes)
@@ -136,16 +136,16 @@ func TestSelectRefuses(t *testing.T) {
 	}{
 		"selector": {
 			set:  sidecarSet("a", selects(withExpression("k", "Odd"))),
-			want: `select by sidecarset a: parse selector: "Odd" is not a valid label selector operator`,
+			want: `sidecarset a: spec.selector: "Odd" is not a valid label selector operator`,
 		},
 		"namespaceSelector": {
 			set:  sidecarSet("a", inNamespace(withExpression("k", "Odd"))),
-			want: `select by sidecarset a: parse namespaceSelector: "Odd" is not a valid label selector operator`,
+			want: `sidecarset a: spec.namespaceSelector: "Odd" is not a valid label selector operator`,
 		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := sidecar.Select(podOf(), &corev1.Namespace{}, []*v1beta1.SidecarSet{sidecarSet("b"), c.set})
+			_, err := sidecar.Select(podOf(), &corev1.Namespace{}, parse(sidecarSet("b"), c.set))
 			if err == nil || err.Error() != c.want {
 				t.Errorf("want %s, got %v", c.want, err)
 			}

@@ -10,7 +10,7 @@ import (
 )
 
 // transferred are the variables of the pod's own containers that a container asks for. What is not there is left out.
-func (in *injector) transferred(set *appsv1beta1.SidecarSet, sc *appsv1beta1.SidecarContainer) []corev1.EnvVar {
+func (in *injector) transferred(set *Set, sc *part) []corev1.EnvVar {
 	var env []corev1.EnvVar
 	for _, t := range sc.TransferEnv {
 		source := t.SourceContainerName

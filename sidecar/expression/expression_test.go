@@ -77,7 +77,7 @@ func TestEvaluate(t *testing.T) {
 		"a tie takes the left of min":             {"min(2Ki, 2048)", nil, "2Ki"},
 		"functions of numbers":                    {"cpu * max(2, min(3, 4))", given("cpu", "1"), "3"},
 		"units":                                   {"1k+1M+1G+1T+1P", nil, "1001001001001k"},
-		"binary units":                            {"1Ki+1Mi+1Gi+1Ti+1Pi", nil, "1074791425Ki"},
+		"binary units":                            {"1Ki+1Mi+1Gi+1Ti+1Pi", nil, "1100586419201Ki"},
 		"finer than a thousandth":                 {"0.1m", nil, "1m"},
 		"a value finer than a thousandth":         {"cpu", given("cpu", "100u"), "1m"},
 		"a fraction of a unit":                    {"1.5Mi", nil, "1536Ki"},

@@ -74,7 +74,15 @@ func amountOf(q resource.Quantity) (amount, bool) {
 		q.Cmp(*resource.NewMilliQuantity(math.MinInt64, resource.DecimalSI)) < 0 {
 		return amount{}, false
 	}
-	return amount{milli: q.MilliValue(), format: q.Format}, true
+	if q.Sign() >= 0 {
+		return amount{milli: q.MilliValue(), format: q.Format}, true
+	}
+	// MilliValue is wrong for what is far below 0.
+	d := q.AsDec()
+	exact := new(big.Rat).SetInt(d.UnscaledBig())
+	exact.Mul(exact, decimal("1", -int(d.Scale())))
+	milli, ok := thousandths(exact, true)
+	return amount{milli: milli, format: q.Format}, ok
 }
 
 // like gives an amount that was a plain number the format of what it meets.
