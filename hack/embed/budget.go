@@ -24,12 +24,14 @@ func budgets() []budget {
 		{path: "api/pub", allowed: kube(), most: 70},
 		{path: "api/apps/v1beta1", allowed: kube(), most: 70},
 		{path: "inplace", allowed: kube(), most: 72},
+		{path: "launch", allowed: kube(), most: 70},
 		{path: "lifecycle", allowed: kube(), most: 70},
 		{path: "revision", allowed: kube(), most: 70},
 		{path: "scale", allowed: kube(), most: 70},
 		{path: "imagepull", allowed: append(kube(), images()...), most: 74},
 		{path: "containerrestart", allowed: kube(), most: 74},
 		{path: "sidecar/expression", allowed: kube(), most: 70},
+		{path: "sidecar/finish", allowed: kube(), most: 74},
 		{path: "sidecar/sizing", allowed: kube(), most: 74},
 	}
 }

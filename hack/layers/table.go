@@ -33,6 +33,7 @@ func below() map[string][]string {
 		"revision":         nil,
 		"lifecycle":        nil,
 		"inplace":          base,
+		"launch":           base,
 		"scale":            base,
 		"sidecar":          base,
 		"spread":           base,
@@ -45,7 +46,7 @@ func below() map[string][]string {
 
 // podOnly are the primitives that any controller of pods can use: of the kinds they may know api/pub, the keys of pods.
 func podOnly() []string {
-	return []string{"revision", "lifecycle", "inplace", "scale"}
+	return []string{"revision", "lifecycle", "inplace", "launch", "scale"}
 }
 
 // restricted are foreign packages, by prefix, with the only places that may import them, tests included.

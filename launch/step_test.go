@@ -1,0 +1,292 @@
+package launch_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kruisekit/kruisekit/launch"
+)
+
+// five has a=3, b=5, c=0, e=-1 and f=3, as acceptance 8 to 12 do.
+func five() *corev1.Pod {
+	p := waiting("p_3", "p_5", "p_0", "p_-1", "p_3")
+	p.Spec.Containers[3].Name, p.Spec.Containers[4].Name = "e", "f"
+	return p
+}
+
+// outcome is a plan in short.
+type outcome struct {
+	Remove   string
+	Create   []string
+	Add      []string
+	Complete bool
+	After    time.Duration
+}
+
+func inShort(p launch.Plan) outcome {
+	o := outcome{Remove: string(p.Remove), Add: p.Add, Complete: p.Complete, After: p.RequeueAfter}
+	if p.Create != nil {
+		o.Create = []string{}
+		for k := range p.Create.Data {
+			o.Create = append(o.Create, k)
+		}
+		slices.Sort(o.Create)
+	}
+	return o
+}
+
+func TestStep(t *testing.T) {
+	const later = 2 * time.Minute
+	is := func(k ...string) []string { return k }
+	for name, c := range map[string]struct {
+		why     string
+		pod     *corev1.Pod
+		barrier *corev1.ConfigMap
+		want    outcome
+	}{
+		"first":          {"acceptance 8", five(), nil, outcome{Create: is("p_5")}},
+		"first, empty":   {"acceptance 8, as the reference leaves it", five(), barrier("u1"), outcome{Add: is("p_5")}},
+		"again":          {"acceptance 8: a second time adds nothing", five(), barrier("u1", "p_5"), outcome{}},
+		"one is missing": {"acceptance 9", with(five(), ready, "b", "f"), barrier("u1", "p_5", "p_3"), outcome{}},
+		"the third":      {"acceptance 10", with(five(), ready, "a", "b", "f"), barrier("u1", "p_5", "p_3"), outcome{Add: is("p_0")}},
+		"the last":       {"acceptance 11", with(five(), ready, "a", "b", "c", "f"), barrier("u1", "p_5", "p_3", "p_0"), outcome{Add: is("p_-1"), Complete: true}},
+		"all are up":     {"by somebody else's help", with(five(), ready, "a", "b", "c", "e", "f"), barrier("u1", "p_5", "p_3", "p_0", "p_-1"), outcome{Complete: true}},
+		"lowest open":    {"acceptance 17", with(five(), ready, "b"), barrier("u1", "p_5", "p_3", "p_0", "p_-1"), outcome{Complete: true}},
+		"only the lowest": {
+			"what is missing is written before the mark, or those containers never start",
+			with(five(), ready, "b"), barrier("u1", "p_-1"), outcome{Add: is("p_0", "p_3", "p_5"), Complete: true},
+		},
+		"one priority": {"as whoever writes barriers by hand has it", waiting("p_1", "p_1"), nil, outcome{Create: is("p_1"), Complete: true}},
+		"down again":   {"what has started may start again, the rest waits", with(five(), ready, "a", "f"), barrier("u1", "p_5", "p_3"), outcome{}},
+		"down again, lost": {
+			"what has started may start again, the rest waits", with(five(), ready, "a", "f"), nil, outcome{Create: is("p_3", "p_5")},
+		},
+		"reference's value": {"the key counts, not its value", five(), func() *corev1.ConfigMap {
+			b := barrier("u1")
+			b.Data["p_5"] = "no"
+			return b
+		}(), outcome{}},
+		"complete":           {"acceptance 13", done(with(five(), ready, "a")), barrier("u1", "p_5", "p_3", "p_0", "p_-1"), outcome{}},
+		"complete, lost":     {"a restart would wait for ever", done(with(five(), blocked, "a")), nil, outcome{Create: is("p_-1", "p_0", "p_3", "p_5"), After: later}},
+		"complete, key lost": {"a restart would wait for ever", done(with(five(), blocked, "a")), barrier("u1", "p_5"), outcome{Add: is("p_-1", "p_0", "p_3"), After: later}},
+		"complete, elsewhere": {
+			"the kubelet misses something else", done(with(five(), blocked, "a")), barrier("u1", "p_5", "p_3", "p_0", "p_-1"), outcome{After: later},
+		},
+		"former":       {"the pod of a StatefulSet is back", five(), barrier("u0", "p_5", "p_3", "p_0", "p_-1"), outcome{Remove: "b1", Create: is("p_5")}},
+		"former, done": {"its containers have started by the former barrier, which goes", done(with(five(), blocked, "a")), barrier("u0", "p_5"), outcome{Remove: "b1", Create: is("p_-1", "p_0", "p_3", "p_5"), After: later}},
+		"shared": {"ours is enough", five(), func() *corev1.ConfigMap {
+			b := barrier("u0", "p_5")
+			b.OwnerReferences = append(b.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "web", UID: "u1"})
+			return b
+		}(), outcome{}},
+		"stranger": {"what a user made is not deleted", five(), barrier(""), outcome{Add: is("p_5")}},
+		"of another": {"neither is what something else owns", five(), func() *corev1.ConfigMap {
+			b := barrier("u0")
+			b.OwnerReferences[0].Kind = "Deployment"
+			return b
+		}(), outcome{Add: is("p_5")}},
+		"binary": {"a key is a key", five(), func() *corev1.ConfigMap {
+			b := barrier("u1")
+			b.Data, b.BinaryData = nil, map[string][]byte{"p_5": nil}
+			return b
+		}(), outcome{}},
+		"going":         {"no other can be made before", five(), going(barrier("u1", "p_5")), outcome{After: time.Second}},
+		"former, going": {"it goes already", five(), going(barrier("u0", "p_5")), outcome{After: time.Second}},
+		"released":      {"the kubelet will look again, and if not, we do", with(five(), blocked, "a", "b", "c", "e", "f"), barrier("u1", "p_5"), outcome{After: later}},
+		"releasing":     {"the same at once", with(five(), blocked, "a", "b", "c", "e", "f"), nil, outcome{Create: is("p_5"), After: later}},
+		"twice injected": {
+			"the reference appends a second barrier: both keys are needed, and it can start with the lower",
+			func() *corev1.Pod {
+				p := waiting("p_10", "p_5", "p_-1")
+				p.Spec.Containers[0].Env = append(p.Spec.Containers[0].Env, wait("web", "p_0"))
+				return p
+			}(), nil, outcome{Create: is("p_10", "p_5")},
+		},
+		"64 bits":       {"what the reference accepts", waiting("p_9223372036854775807", "p_-9223372036854775808"), nil, outcome{Create: is("p_9223372036854775807")}},
+		"odd spelling":  {"the key that is written is the one that is asked for", waiting("p_+07", "p_0"), nil, outcome{Create: is("p_+07")}},
+		"no barrier":    {"", newPod("a", "b"), nil, outcome{}},
+		"terminating":   {"nothing of it starts any more", terminating(five()), nil, outcome{}},
+		"failed":        {"nothing of it starts any more", phase(five(), corev1.PodFailed), nil, outcome{}},
+		"succeeded":     {"nothing of it starts any more", phase(five(), corev1.PodSucceeded), nil, outcome{}},
+		"one odd":       {"the others start all the same", func() *corev1.Pod { p := waiting("p_1", "p", "p_0"); return p }(), nil, outcome{Create: is("p_1")}},
+		"only odd ones": {"nothing is made for them", waiting("", "p", "p_", "p_x", "q_1", "p_99999999999999999999"), nil, outcome{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod, had := c.pod.DeepCopy(), c.barrier.DeepCopy()
+			got := launch.Step(launch.Input{Pod: c.pod, Barrier: c.barrier})
+			if diff := cmp.Diff(c.want, inShort(got)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s\n%v", c.why, diff, got.Notes)
+			}
+			if diff := cmp.Diff(pod, c.pod) + cmp.Diff(had, c.barrier); diff != "" {
+				t.Errorf("the input is changed: %s", diff)
+			}
+			if got.Empty() != (len(c.want.Create) == 0 && len(c.want.Add) == 0 && !c.want.Complete && c.want.Remove == "") {
+				t.Errorf("empty: %t", got.Empty())
+			}
+		})
+	}
+}
+
+func going(b *corev1.ConfigMap) *corev1.ConfigMap {
+	b.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	return b
+}
+
+func terminating(p *corev1.Pod) *corev1.Pod {
+	p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	return p
+}
+
+func phase(p *corev1.Pod, is corev1.PodPhase) *corev1.Pod {
+	p.Status.Phase = is
+	return p
+}
+
+// The barrier is as the reference makes it, but for its first keys.
+func TestNewBarrier(t *testing.T) {
+	got := launch.Step(launch.Input{Pod: five()}).Create
+	want := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "web-barrier",
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "web", UID: "u1"}},
+		},
+		Data: map[string]string{"p_5": "true"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A container that has started can be enough.
+func TestStarted(t *testing.T) {
+	started := func(is bool) func(*corev1.ContainerStatus) {
+		return func(s *corev1.ContainerStatus) { s.Started = &is }
+	}
+	for name, c := range map[string]struct {
+		pod   *corev1.Pod
+		rules launch.Rules
+		want  []int64
+	}{
+		"by default":  {with(waiting("p_1", "p_0"), started(true), "a"), launch.Rules{}, []int64{0, 1}},
+		"asked for":   {with(waiting("p_1", "p_0"), started(true), "a"), launch.Rules{Started: true}, []int64{0}},
+		"not started": {with(waiting("p_1", "p_0"), started(false), "a"), launch.Rules{Started: true}, []int64{0, 1}},
+		"ready":       {with(waiting("p_1", "p_0"), ready, "a"), launch.Rules{Started: true}, []int64{0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, launch.Pending(c.pod, c.rules)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPending(t *testing.T) {
+	for name, c := range map[string]struct {
+		pod  *corev1.Pod
+		want []int64
+	}{
+		"one is ready":   {with(waiting("p_3", "p_5", "p_0"), ready, "a"), []int64{0, 5}},
+		"none is known":  {waiting("p_3", "p_5", "p_3"), []int64{3, 3, 5}},
+		"all are ready":  {with(waiting("p_3", "p_5"), ready, "a", "b"), nil},
+		"no barrier":     {newPod("a"), nil},
+		"another's name": {env(newPod("a"), 0, wait("other", "p_1")), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, launch.Pending(c.pod, launch.Rules{})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestConcerns(t *testing.T) {
+	containersReady := func(p *corev1.Pod, is corev1.ConditionStatus) *corev1.Pod {
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.ContainersReady, Status: is}}
+		return p
+	}
+	for name, c := range map[string]struct {
+		why  string
+		pod  *corev1.Pod
+		want bool
+	}{
+		"new":                  {"acceptance 12, nothing is there", five(), true},
+		"all ready":            {"nobody waits", with(five(), ready, "a", "b", "c", "e", "f"), false},
+		"one is not":           {"", with(five(), ready, "a", "b", "c", "e"), true},
+		"containers ready":     {"the kubelet says so", containersReady(five(), corev1.ConditionTrue), false},
+		"containers not ready": {"", containersReady(five(), corev1.ConditionFalse), true},
+		"complete":             {"acceptance 13", done(five()), false},
+		"complete and blocked": {"something is missing that was there", done(with(five(), blocked, "a")), true},
+		"complete, no barrier": {"what is missing is no barrier", done(with(newPod("a"), blocked, "a")), false},
+		"not complete":         {"only true is", annotated(five(), completedKey, "false"), true},
+		"no barrier":           {"", newPod("a", "b"), false},
+		"terminating":          {"", terminating(five()), false},
+		"over":                 {"", phase(five(), corev1.PodFailed), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := launch.Concerns(c.pod, launch.Rules{}); got != c.want {
+				t.Errorf("%t, want %t: %s", got, c.want, c.why)
+			}
+		})
+	}
+}
+
+func TestDoubts(t *testing.T) {
+	for name, c := range map[string]struct {
+		why     string
+		pod     *corev1.Pod
+		barrier *corev1.ConfigMap
+		want    bool
+	}{
+		"no barrier":   {"that is no memory", with(five(), blocked, "b"), nil, false},
+		"its turn":     {"the kubelet should see the key", with(five(), blocked, "a", "b"), barrier("u1", "p_5"), true},
+		"not its turn": {"it waits, as it should", with(five(), blocked, "a"), barrier("u1", "p_5"), false},
+		"another reason": {"it crashes", with(five(), func(s *corev1.ContainerStatus) {
+			s.State.Waiting = &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}
+		}, "b"), barrier("u1", "p_5"), false},
+		"a former one": {"it is replaced anyway", with(five(), blocked, "b"), barrier("u0", "p_5"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := launch.Doubts(launch.Input{Pod: c.pod, Barrier: c.barrier}); got != c.want {
+				t.Errorf("%t, want %t: %s", got, c.want, c.why)
+			}
+		})
+	}
+}
+
+func TestNotes(t *testing.T) {
+	for name, c := range map[string]struct {
+		pod     *corev1.Pod
+		barrier *corev1.ConfigMap
+		want    []string
+	}{
+		"waits":    {with(waiting("p_1", "p_0", "x"), ready, "c"), nil, []string{"NoBarrier c", "NotUp a", "WaitsForTurn b"}},
+		"former":   {waiting("p_1", "p_0"), barrier("u0"), []string{"FormerBarrier web", "NotUp a", "WaitsForTurn b"}},
+		"stranger": {waiting("p_1", "p_0"), barrier(""), []string{"StrangeBarrier web", "NotUp a", "WaitsForTurn b"}},
+		"going":    {waiting("p_1", "p_0"), going(barrier("u1")), []string{"BarrierGoing web"}},
+		"lost":     {done(with(waiting("p_1", "p_0"), blocked, "b")), nil, []string{"BarrierLost web", "NotUp a", "NotUp b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := launch.Step(launch.Input{Pod: c.pod, Barrier: c.barrier})
+			if diff := cmp.Diff(c.want, codes(got.Notes)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPatches(t *testing.T) {
+	add, err := launch.AddPatch(barrier("u1"), []string{"p_1", "p_-1"})
+	if want := `{"data":{"p_-1":"true","p_1":"true"},"metadata":{"uid":"b1"}}`; string(add) != want || err != nil {
+		t.Errorf("%s, %v", add, err)
+	}
+	complete, err := launch.CompletePatch(five())
+	want := `{"metadata":{"annotations":{"apps.kruise.io/container-launch-priority-completed":"true"},"uid":"u1"}}`
+	if string(complete) != want || err != nil {
+		t.Errorf("%s, %v", complete, err)
+	}
+}
