@@ -1,7 +1,9 @@
 // Package pod serves the mutating admission webhook of new pods: one endpoint, an ordered list of steps, each of which is a
 // pure function of another package plus the lookups that it needs.
 //
-//	hook, err := pod.New(pod.Lookups{Sets: index, Namespaces: cache, Revisions: cache}, pod.Options{Namespace: "kruise-system"})
+//	lookups, err := pod.FromManager(mgr, pod.Options{})
+//	...
+//	hook, err := pod.New(lookups, pod.Options{})
 //	if err != nil {
 //		return err
 //	}
@@ -12,7 +14,7 @@
 //  1. readiness: the gate KruisePodReady, on pods of controllers of our own group, or on all.
 //  2. spread: the subset of a WorkloadSpread; before the sets, for it may change labels that they select by. To come.
 //  3. sidecars: what SidecarSets add.
-//  4. launch: the order in which containers start; after the sets, so that injected containers are ordered as well. To come.
+//  4. launch: the order in which containers start; after the sets, so that injected containers are ordered as well.
 //  5. budget: the PodUnavailableBudget that a pod belongs to. To come.
 //  6. place: the nodes that a PersistentPodState remembers. To come.
 //  7. liveness: liveness probes that are run elsewhere; after the sets, for it is about their containers too. To come.

@@ -56,6 +56,7 @@ func (e *StepError) late() bool {
 func (e *StepError) response() admission.Response {
 	status := metav1.Status{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: e.Error()}
 	var field *sidecar.FieldError
+	var pod *PodError
 	switch {
 	case e.late():
 		status.Code, status.Reason = http.StatusGatewayTimeout, metav1.StatusReasonTimeout
@@ -68,6 +69,11 @@ func (e *StepError) response() admission.Response {
 		status.Details = &metav1.StatusDetails{
 			Group: appsv1beta1.GroupVersion.Group, Kind: "SidecarSet", Name: field.Set,
 			Causes: []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Field: field.Field, Message: field.Err.Error()}},
+		}
+	case errors.As(e.Err, &pod):
+		status.Details = &metav1.StatusDetails{Kind: "Pod"}
+		for _, fault := range pod.Faults {
+			status.Details.Causes = append(status.Details.Causes, metav1.StatusCause{Type: metav1.CauseType(fault.Type), Field: fault.Field, Message: fault.ErrorBody()})
 		}
 	}
 	return review.Denied(status)

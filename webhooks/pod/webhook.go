@@ -89,6 +89,7 @@ func (w *Webhook) steps() []step {
 	return []step{
 		{"readiness", w.readiness},
 		{"sidecars", w.sidecars},
+		{"launch", w.launch},
 	}
 }
 
