@@ -107,10 +107,43 @@ func (c clause) with(key string, t term) clause {
 	return c
 }
 
+// narrow keeps of each clause one label that it needs, and the namespace, so that it fits into a list. It selects no less. A
+// clause that needs no label stays.
+func narrow(all []clause) []clause {
+	out := make([]clause, len(all))
+	for i, c := range all {
+		best, found := "", false
+		for _, k := range slices.Sorted(maps.Keys(c.labels)) {
+			t := c.labels[k]
+			if t.needs() && (!found || fewer(t, c.labels[best])) {
+				best, found = k, true
+			}
+		}
+		if !found {
+			out[i] = c
+			continue
+		}
+		t := c.labels[best]
+		out[i] = clause{labels: map[string]term{best: {in: t.in, exists: t.exists}}}
+		if t.in != nil {
+			out[i].namespace = term{in: c.namespace.in}
+		}
+	}
+	return merged(out)
+}
+
+// fewer says that a term leaves fewer values than another.
+func fewer(a, b term) bool {
+	if (a.in == nil) != (b.in == nil) {
+		return a.in != nil
+	}
+	return len(a.in) < len(b.in)
+}
+
 // wider are few clauses that select no less: they ask only which labels there are.
 func wider(all []clause) []clause {
 	out := make([]clause, 0, len(all))
-	for _, c := range all {
+	for _, c := range narrow(all) {
 		w := clause{labels: map[string]term{}}
 		for k, t := range c.labels {
 			if t.needs() {

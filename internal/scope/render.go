@@ -25,16 +25,94 @@ const (
 	launchAnnotation, launchOrdered, launchEnv = pub.ContainerLaunchPriorityKey, pub.ContainerLaunchOrdered, pub.ContainerLaunchPriorityEnvName
 )
 
-// expression is a condition in CEL that holds for the pods that any of the clauses selects.
-func expression(all []clause) string {
-	if len(all) == 0 {
-		return ""
-	}
-	parts := make([]string, len(all))
-	for i, c := range all {
-		if parts[i] = c.expression(); parts[i] == "" {
-			return "true"
+// condition is in CEL, and holds for the pods that any of the clauses selects. It is empty without clauses. Widened says that it
+// holds for more, because nothing that says it exactly is short enough.
+func condition(all []clause) (expression string, widened bool) {
+	exact, rest := listed(all)
+	shorter, left := listed(narrow(all))
+	keys, others := listed(wider(all))
+	for i, form := range []struct {
+		lists  lists
+		single []clause
+	}{{single: all}, {exact, rest}, {shorter, left}, {keys, others}} {
+		if len(form.single) > mostClauses {
+			continue
 		}
+		if e := form.lists.or(form.single); len(e) <= mostLetters {
+			return e, i > 1
+		}
+	}
+	return always, true
+}
+
+// always is a condition that holds for all.
+const always = "true"
+
+// lists select by one label each: whatever is in them costs API servers little to compile, while the time for clauses grows with
+// the square of their number.
+type lists struct {
+	// keys, key=value, and namespace/key=value.
+	keys, pairs, scoped []string
+}
+
+// listed moves clauses into lists, if that is all they say.
+func listed(all []clause) (lists, []clause) {
+	var l lists
+	var rest []clause
+	for _, c := range all {
+		if !l.take(c) {
+			rest = append(rest, c)
+		}
+	}
+	l.keys, l.pairs, l.scoped = sorted(l.keys), sorted(l.pairs), sorted(l.scoped)
+	return l, rest
+}
+
+func (l *lists) take(c clause) bool {
+	if len(c.labels) != 1 || c.namespace.out != nil {
+		return false
+	}
+	for k, t := range c.labels {
+		switch {
+		case t.in == nil && (!t.exists || t.out != nil || c.namespace.in != nil):
+			return false
+		case t.in == nil:
+			l.keys = append(l.keys, k)
+		case c.namespace.in == nil:
+			for _, v := range t.in {
+				l.pairs = append(l.pairs, k+"="+v)
+			}
+		default:
+			for _, n := range c.namespace.in {
+				for _, v := range t.in {
+					l.scoped = append(l.scoped, n+"/"+k+"="+v)
+				}
+			}
+		}
+	}
+	return true
+}
+
+// or is the condition for what is in the lists, or selected by one of the clauses.
+func (l lists) or(all []clause) string {
+	var parts []string
+	for _, list := range []struct {
+		value string
+		of    []string
+	}{{"k", l.keys}, {"k + '=' + l[k]", l.pairs}, {"request.namespace + '/' + k + '=' + l[k]", l.scoped}} {
+		if len(list.of) > 0 {
+			parts = append(parts, "l.exists(k, "+oneOf("("+list.value+")", list.of)+")")
+		}
+	}
+	for _, c := range all {
+		part := c.expression()
+		if part == "" {
+			return always
+		}
+		parts = append(parts, part)
+	}
+	if len(parts) == 0 {
+		return ""
 	}
 	// Labels may be missing as a whole. Their name is short because it comes often.
 	return "[has(object.metadata.labels) ? object.metadata.labels : {}].exists(l, " + strings.Join(parts, " || ") + ")"

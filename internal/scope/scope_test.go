@@ -127,6 +127,14 @@ func TestNotes(t *testing.T) {
 		"a thousand of one key and another": {
 			"one list", many(1000, `selector: {matchLabels: {app: web, zone: zone-%d}}`), nil, 14000, 1,
 		},
+		"a thousand keys": {"one list of keys with values", many(1000, `selector: {matchLabels: {key-%d: x}}`), nil, 13000, 1},
+		"tenants": {
+			"one list of names, keys and values", many(1000, `{selector: {matchLabels: {app: app-%[1]d}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: tenant-%[1]d}}}`), nil, 30000, 1,
+		},
+		"a thousand of two keys": {
+			"pods that have one of the two are sent", many(1000, `selector: {matchLabels: {app: app-%[1]d, zone: zone-%[1]d}}`), []string{scope.NoteWidened}, 14000, 1,
+		},
+		"fifty of two keys": {"it can be said exactly", many(50, `selector: {matchLabels: {app: app-%[1]d, zone: zone-%[1]d}}`), nil, 5000, 1},
 		"far too many of one key": {
 			"whoever has the label is sent", many(10000, `selector: {matchLabels: {app: app-%d}}`), []string{scope.NoteWidened}, 100, 1,
 		},
