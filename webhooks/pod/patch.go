@@ -3,6 +3,7 @@ package pod
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 
@@ -36,6 +37,9 @@ func difference(before, after *corev1.Pod) ([]podtemplate.Operation, error) {
 	})
 	return d.rest(before, after)
 }
+
+// equal compares by what values mean, and first by what they are, which is much faster where they are the same.
+func equal(a, b any) bool { return reflect.DeepEqual(a, b) || equality.Semantic.DeepEqual(a, b) }
 
 type differ struct{ patch []podtemplate.Operation }
 
@@ -78,7 +82,7 @@ func (d *differ) containers(at string, before, after []corev1.Container) {
 func (d *differ) variables(at string, before, after *corev1.Container) bool {
 	b, a := *before, *after
 	b.Env, a.Env = nil, nil
-	if !equality.Semantic.DeepEqual(&b, &a) {
+	if !equal(&b, &a) {
 		return false
 	}
 	list(d, at+"/env", pair[corev1.EnvVar]{before.Env, after.Env, func(e *corev1.EnvVar) string { return e.Name }, nil})
@@ -95,7 +99,7 @@ type pair[T any] struct {
 
 // list compares lists with names. It goes from the front, so that what is before an element is already as it will be.
 func list[T any](d *differ, at string, p pair[T]) {
-	if len(p.before) == len(p.after) && equality.Semantic.DeepEqual(p.before, p.after) {
+	if len(p.before) == len(p.after) && equal(p.before, p.after) {
 		return
 	}
 	if len(p.before) == 0 || !grown(p) {
@@ -111,7 +115,7 @@ func list[T any](d *differ, at string, p pair[T]) {
 		}
 		was := &p.before[i]
 		i++
-		if equality.Semantic.DeepEqual(was, now) {
+		if equal(was, now) {
 			continue
 		}
 		if p.inside == nil || !p.inside(path, was, now) {
@@ -134,7 +138,7 @@ func grown[T any](p pair[T]) bool {
 // rest compares what the others have not.
 func (d *differ) rest(before, after *corev1.Pod) ([]podtemplate.Operation, error) {
 	b, a := remainder(before), remainder(after)
-	if equality.Semantic.DeepEqual(b, a) {
+	if equal(b, a) {
 		return d.patch, nil
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(b)
