@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -17,6 +18,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/imagelistpulljob"
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob"
 	"github.com/kruisekit/kruisekit/controllers/nodeimage"
+	"github.com/kruisekit/kruisekit/controllers/podscope"
 )
 
 // Options of AddToManager. The zero value adds all reconcilers as the reference has them.
@@ -36,6 +38,8 @@ type Options struct {
 	ImagePullJob imagepulljob.Options
 	// NodeImage is for the reconciler of NodeImages.
 	NodeImage nodeimage.Options
+	// PodScope is for the reconciler of the pod webhook's entries.
+	PodScope podscope.Options
 }
 
 // list has all reconcilers. To add one, add its options to Options and a line here.
@@ -55,6 +59,9 @@ func list() []entry {
 		}},
 		{"nodeimage", v1beta1.GroupVersion.WithKind("NodeImage"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return nodeimage.New(mgr.GetClient(), o.NodeImage)
+		}},
+		{"podscope", admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
+			return podscope.New(mgr.GetClient(), o.PodScope)
 		}},
 	}
 }

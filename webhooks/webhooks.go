@@ -10,6 +10,7 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest"
 	"github.com/kruisekit/kruisekit/webhooks/conversion"
 	"github.com/kruisekit/kruisekit/webhooks/imagepull"
+	"github.com/kruisekit/kruisekit/webhooks/pod"
 )
 
 // Options of AddToManager. The zero value adds all webhooks as the reference has them.
@@ -20,6 +21,10 @@ type Options struct {
 	ImagePull imagepull.Options
 	// ContainerRecreateRequest is for that of ContainerRecreateRequests.
 	ContainerRecreateRequest containerrecreaterequest.Options
+	// Pod is for that of new pods.
+	Pod pod.Options
+	// NoPods leaves that of new pods out.
+	NoPods bool
 }
 
 // The names of the generated configurations:
@@ -34,6 +39,7 @@ func list() []entry {
 		{"cloneset", addCloneSet},
 		{"imagepull", addImagePull},
 		{"containerrecreaterequest", addContainerRecreateRequest},
+		{"pod", addPod},
 	}
 }
 
@@ -80,6 +86,21 @@ func addContainerRecreateRequest(mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	w, err := containerrecreaterequest.New(c, o.ContainerRecreateRequest)
+	if err != nil {
+		return err
+	}
+	return w.SetupWithManager(mgr)
+}
+
+func addPod(mgr ctrl.Manager, o Options) error {
+	if o.NoPods {
+		return nil
+	}
+	lookups, err := pod.FromManager(mgr, o.Pod)
+	if err != nil {
+		return err
+	}
+	w, err := pod.New(lookups, o.Pod)
 	if err != nil {
 		return err
 	}
