@@ -18,8 +18,7 @@
 //     What sets want anew is written at once all the same.
 //   - An entry has a CA from its first moment: that of the same service in the main configuration. Until there is one,
 //     nothing is written.
-//   - A write tests that the configuration is the one that was looked at. What changes in the same tenth of a second is written
-//     together.
+//   - A write tests that the configuration is the one that was looked at. What changes within moments is written together.
 //
 // When not to use it: without the webhook of webhooks/pod, for API servers would call nobody.
 package podscope

@@ -3,8 +3,8 @@ package podscope
 import "time"
 
 const (
-	// between is the least time between two writes.
-	between = 100 * time.Millisecond
+	// between is the least time between two writes: after each of them API servers compile the conditions anew.
+	between = 50 * time.Millisecond
 	// firstPause is before what somebody else undid is written again for the first time. The next ones double.
 	firstPause = time.Second
 )
