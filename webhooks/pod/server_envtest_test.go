@@ -229,7 +229,7 @@ func TestServer(t *testing.T) {
 		run  func(*testing.T, *ground)
 	}{
 		{"Injected", testInjected}, {"Unconcerned", testUnconcerned}, {"Launch", testLaunch}, {"Refused", testRefused}, {"Namespaces", testNamespaces},
-		{"Entries", testEntries}, {"Revisions", testRevisions}, {"Gates", testGates}, {"Down", testDown},
+		{"Entries", testEntries}, {"Revisions", testRevisions}, {"Gates", testGates}, {"Down", testDown}, {"Policy", testPolicy},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, g) })
 	}
