@@ -35,6 +35,7 @@
 //   - [github.com/kruisekit/kruisekit/controllers/launchpriority]: containers of pods started in their order.
 //   - [github.com/kruisekit/kruisekit/controllers/podreadiness]: the first word about pods that others take out of traffic.
 //   - [github.com/kruisekit/kruisekit/controllers/sidecarterminator]: sidecars of finished pods, stopped.
+//   - [github.com/kruisekit/kruisekit/controllers/podscope]: which pods API servers send to the webhook of pods.
 //
 // # Admission
 //
@@ -42,6 +43,7 @@
 //   - [github.com/kruisekit/kruisekit/webhooks/cloneset]: defaults of CloneSets, and what is wrong with them.
 //   - [github.com/kruisekit/kruisekit/webhooks/imagepull]: defaults of pull jobs and NodeImages, and what is wrong with them.
 //   - [github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest]: what a request to restart containers takes from its pod.
+//   - [github.com/kruisekit/kruisekit/webhooks/pod]: what new pods get: sidecars, readiness gates, an order of their containers.
 //   - [github.com/kruisekit/kruisekit/webhooks/conversion]: the webhook between the two versions of each kind.
 //   - [github.com/kruisekit/kruisekit/webhooks/certificates]: serving certificates that several replicas make and renew.
 //

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,6 +21,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/launchpriority"
 	"github.com/kruisekit/kruisekit/controllers/nodeimage"
 	"github.com/kruisekit/kruisekit/controllers/podreadiness"
+	"github.com/kruisekit/kruisekit/controllers/podscope"
 	"github.com/kruisekit/kruisekit/controllers/sidecarterminator"
 )
 
@@ -46,6 +48,8 @@ type Options struct {
 	PodReadiness podreadiness.Options
 	// SidecarTerminator is for the reconciler that stops sidecars of finished pods.
 	SidecarTerminator sidecarterminator.Options
+	// PodScope is for the reconciler of the pod webhook's entries.
+	PodScope podscope.Options
 }
 
 // list has all reconcilers. To add one, add its options to Options and a line here.
@@ -71,6 +75,9 @@ func list() []entry {
 		}},
 		{"podreadiness", pods(), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return podreadiness.New(mgr.GetClient(), o.PodReadiness)
+		}},
+		{"podscope", admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
+			return podscope.New(mgr.GetClient(), o.PodScope)
 		}},
 		{"sidecarterminator", v1beta1.GroupVersion.WithKind("ContainerRecreateRequest"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return sidecarterminator.New(mgr.GetClient(), o.SidecarTerminator)

@@ -10,6 +10,7 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest"
 	"github.com/kruisekit/kruisekit/webhooks/conversion"
 	"github.com/kruisekit/kruisekit/webhooks/imagepull"
+	"github.com/kruisekit/kruisekit/webhooks/pod"
 	"github.com/kruisekit/kruisekit/webhooks/sidecarset"
 )
 
@@ -23,6 +24,10 @@ type Options struct {
 	ContainerRecreateRequest containerrecreaterequest.Options
 	// SidecarSet is for those of SidecarSets.
 	SidecarSet sidecarset.Options
+	// Pod is for that of new pods.
+	Pod pod.Options
+	// NoPods leaves that of new pods out.
+	NoPods bool
 }
 
 // The names of the generated configurations:
@@ -38,6 +43,7 @@ func list() []entry {
 		{"imagepull", addImagePull},
 		{"containerrecreaterequest", addContainerRecreateRequest},
 		{"sidecarset", addSidecarSet},
+		{"pod", addPod},
 	}
 }
 
@@ -96,6 +102,21 @@ func addSidecarSet(mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	w, err := sidecarset.New(c, mgr.GetCache(), o.SidecarSet)
+	if err != nil {
+		return err
+	}
+	return w.SetupWithManager(mgr)
+}
+
+func addPod(mgr ctrl.Manager, o Options) error {
+	if o.NoPods {
+		return nil
+	}
+	lookups, err := pod.FromManager(mgr, o.Pod)
+	if err != nil {
+		return err
+	}
+	w, err := pod.New(lookups, o.Pod)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,9 @@ const (
 	SidecarSetCanaryAnnotation = "apps.kruise.io/sidecarset-canary"
 	// SidecarSetBaseAnnotation holds the name of the base of a canary.
 	SidecarSetBaseAnnotation = "apps.kruise.io/sidecarset-base"
+	// SidecarSetInjectionFailurePolicyAnnotation says, with the value "Ignore", that pods are created without the set where
+	// it cannot be injected. With any other, and without it, they are refused.
+	SidecarSetInjectionFailurePolicyAnnotation = "kruisekit.dev/injection-failure-policy"
 	// SidecarSetNameLabel is the label of a ControllerRevision with the name of its set.
 	SidecarSetNameLabel = "kruise.io/sidecarset-name"
 	// SidecarSetCustomVersionLabel is the label of a ControllerRevision with its custom version, and in v1alpha1 of

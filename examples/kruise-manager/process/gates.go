@@ -5,15 +5,19 @@ import (
 	"maps"
 	"slices"
 
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob"
 	"github.com/kruisekit/kruisekit/controllers/nodeimage"
+	"github.com/kruisekit/kruisekit/controllers/podscope"
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
 	"github.com/kruisekit/kruisekit/examples/reference/gates"
 	"github.com/kruisekit/kruisekit/webhooks"
 	webhook "github.com/kruisekit/kruisekit/webhooks/cloneset"
 	"github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest"
 	"github.com/kruisekit/kruisekit/webhooks/imagepull"
+	"github.com/kruisekit/kruisekit/webhooks/pod"
 	"github.com/kruisekit/kruisekit/webhooks/sidecarset"
 )
 
@@ -25,10 +29,12 @@ func read() []gates.Gate {
 		gates.CloneSetShortHash,
 		gates.DefaultHostNetworkHostPortsInPodTemplates,
 		gates.EnableExternalCerts,
+		gates.EnableSortSidecarContainerByName,
 		gates.ImagePullJobGate,
 		gates.InPlaceUpdateEnvFromMetadata,
 		gates.InPlaceWorkloadVerticalScaling,
 		gates.KruiseDaemon,
+		gates.KruisePodReadinessGate,
 		gates.PodWebhook,
 		gates.PreDownloadImageForDaemonSetUpdate,
 		gates.PreDownloadImageForInPlaceUpdate,
@@ -90,9 +96,23 @@ func pullJobs(o options.Options) imagepulljob.Options {
 	return imagepulljob.Options{SecretNamespace: o.PullSecretNamespace, KeepSeconds: o.PullKeepSeconds}
 }
 
+// podScope are the options for what says which pods are sent to their webhook. Without the webhook it takes the entries away.
+func podScope(o options.Options) podscope.Options {
+	return podscope.Options{
+		Namespace: o.Webhook.Namespace, Service: o.Webhook.Service,
+		ReadinessGateForAll: o.Gates.On(gates.KruisePodReadinessGate), Off: !o.Gates.On(gates.PodWebhook),
+	}
+}
+
 // admission are the gates that the webhooks mind.
-func admission(g gates.Gates) webhooks.Options {
+func admission(o options.Options) webhooks.Options {
+	g := o.Gates
 	return webhooks.Options{
+		Pod: pod.Options{
+			Namespace: o.Webhook.Namespace, ReadinessGateForAll: g.On(gates.KruisePodReadinessGate),
+			SortContainers: g.On(gates.EnableSortSidecarContainerByName), Registerer: metrics.Registry,
+		},
+		NoPods: !g.On(gates.PodWebhook),
 		CloneSet: webhook.Options{
 			TemplateNoDefaults:   g.On(gates.TemplateNoDefaults),
 			HostNetworkHostPorts: g.On(gates.DefaultHostNetworkHostPortsInPodTemplates),
@@ -100,7 +120,9 @@ func admission(g gates.Gates) webhooks.Options {
 		},
 		ImagePull:                imagepull.Options{Jobs: g.On(gates.ImagePullJobGate), NoDaemon: !g.On(gates.KruiseDaemon)},
 		ContainerRecreateRequest: containerrecreaterequest.Options{NoDaemon: !g.On(gates.KruiseDaemon)},
-		SidecarSet:               sidecarset.Options{AnyPodMetadata: g.On(gates.SidecarSetPatchPodMetadataDefaultsAllowed)},
+		SidecarSet: sidecarset.Options{
+			Namespace: o.Webhook.Namespace, AnyPodMetadata: g.On(gates.SidecarSetPatchPodMetadataDefaultsAllowed),
+		},
 	}
 }
 

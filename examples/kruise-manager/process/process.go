@@ -35,6 +35,7 @@ const (
 
 	mutatingConfiguration   = "kruise-mutating-webhook-configuration"
 	validatingConfiguration = "kruise-validating-webhook-configuration"
+	podsConfiguration       = "kruise-pods-webhook-configuration"
 )
 
 // New makes a manager that is ready to start, with the same context.
@@ -72,9 +73,7 @@ func New(ctx context.Context, rc *rest.Config, o options.Options) (ctrl.Manager,
 	if err := mgr.Add(&leadership{elected: mgr.Elected()}); err != nil {
 		return nil, fmt.Errorf("add metrics: %w", err)
 	}
-	admitted := admission(o.Gates)
-	admitted.SidecarSet.Namespace = o.Webhook.Namespace
-	if err := webhooks.AddToManager(mgr, admitted); err != nil {
+	if err := webhooks.AddToManager(mgr, admission(o)); err != nil {
 		return nil, err
 	}
 	return mgr, addControllers(ctx, mgr, o)
@@ -90,7 +89,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o options.Options) er
 	if idle := withoutEffect(o.Gates); len(idle) > 0 {
 		logger.Info("Feature gates have no effect: what they are for is not here yet", "featureGates", idle)
 	}
-	co := controllers.Options{Names: chosen(o), Controller: controllerOptions(o), CloneSet: cloneSets(o.Gates), ImagePullJob: pullJobs(o), NodeImage: nodeImages(o)}
+	co := controllers.Options{Names: chosen(o), Controller: controllerOptions(o), CloneSet: cloneSets(o.Gates), ImagePullJob: pullJobs(o), NodeImage: nodeImages(o), PodScope: podScope(o)}
 	co.CloneSet.ResizeInSpec, co.CloneSet.ExcludePreparingDelete = inSpec, o.ExcludePreparingDelete
 	return controllers.AddToManager(ctx, mgr, co)
 }
@@ -130,7 +129,7 @@ func managerOptions(o options.Options) (ctrl.Options, error) {
 
 // targets are all that names the service of the webhooks.
 func targets() []certificates.Target {
-	all := []certificates.Target{certificates.Mutating(mutatingConfiguration), certificates.Validating(validatingConfiguration)}
+	all := []certificates.Target{certificates.Mutating(mutatingConfiguration), certificates.Validating(validatingConfiguration), certificates.Mutating(podsConfiguration)}
 	for _, crd := range webhooks.Conversions() {
 		all = append(all, certificates.Conversion(crd))
 	}

@@ -1,0 +1,71 @@
+package podscope
+
+import (
+	"cmp"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The names of the reference, and that of the configuration, which it does not have.
+const (
+	DefaultConfiguration     = "kruise-pods-webhook-configuration"
+	DefaultMainConfiguration = "kruise-mutating-webhook-configuration"
+	DefaultNamespace         = "kruise-system"
+	DefaultService           = "kruise-webhook-service"
+
+	path = "/mutate-pod"
+)
+
+// Options of a Reconciler. The zero value behaves as the reference does by default.
+type Options struct {
+	// Configuration is the name of the MutatingWebhookConfiguration that is kept.
+	Configuration string
+	// MainConfiguration is the one that the CA is taken from.
+	MainConfiguration string
+	// Namespace is the manager's own, whose pods are never sent.
+	Namespace string
+	// Service is the name of the webhook's, in that namespace.
+	Service string
+	// URL is where API servers reach the webhook without a service, and CABundle whom they trust there.
+	URL      string
+	CABundle []byte
+	// ReadinessGateForAll has all pods sent, for the gate KruisePodReady. Where nobody answers they go without.
+	ReadinessGateForAll bool
+	// Off takes all entries away.
+	Off bool
+
+	// Live reads the main configuration, past the cache. SetupWithManager takes the manager's API reader where it is nil.
+	Live client.Reader
+	// Recorder takes events. SetupWithManager takes the manager's where it is nil.
+	Recorder record.EventRecorder
+	// Now is the clock; nil for time.Now.
+	Now func() time.Time
+	// MostPause is the longest pause before what others undid is written again. Default 5 minutes.
+	MostPause time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	o.Configuration = cmp.Or(o.Configuration, DefaultConfiguration)
+	o.MainConfiguration = cmp.Or(o.MainConfiguration, DefaultMainConfiguration)
+	o.Namespace = cmp.Or(o.Namespace, DefaultNamespace)
+	o.Service = cmp.Or(o.Service, DefaultService)
+	o.MostPause = cmp.Or(o.MostPause, 5*time.Minute)
+	if o.Now == nil {
+		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
+	}
+	return o
+}
+
+// client is how API servers reach the webhook, as yet without a CA where there is a service.
+func (o Options) client() admissionregistrationv1.WebhookClientConfig {
+	if o.URL != "" {
+		return admissionregistrationv1.WebhookClientConfig{URL: ptr.To(o.URL + path), CABundle: o.CABundle}
+	}
+	return admissionregistrationv1.WebhookClientConfig{CABundle: o.CABundle, Service: &admissionregistrationv1.ServiceReference{
+		Namespace: o.Namespace, Name: o.Service, Path: ptr.To(path), Port: ptr.To[int32](443),
+	}}
+}

@@ -1,0 +1,185 @@
+package podscope
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/kruisekit/kruisekit/internal/scope"
+)
+
+// recordKey is the annotation of the configuration that has, by the names of entries, what was written last.
+const recordKey = "kruisekit.dev/pod-scope"
+
+type entry = admissionregistrationv1.MutatingWebhook
+
+// operation is one of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// plan is the one write that a configuration needs, if any.
+type plan struct {
+	patch []operation
+	// added are the new entries in it.
+	added []*entry
+	// recorded is what the annotation is to say, and wanted the same as one word.
+	recorded map[string]string
+	wanted   string
+}
+
+// makePlan compares what is there with what is wanted.
+func makePlan(have *admissionregistrationv1.MutatingWebhookConfiguration, want []entry) (plan, error) {
+	before := map[string]string{}
+	if json.Unmarshal([]byte(have.Annotations[recordKey]), &before) != nil {
+		before = map[string]string{} // whoever wrote it, it was not us
+	}
+	p := plan{recorded: map[string]string{}}
+	for i := range want {
+		w := &want[i]
+		now, err := fingerprint(w)
+		if err != nil {
+			return plan{}, err
+		}
+		p.recorded[w.Name] = now
+		at := slices.IndexFunc(have.Webhooks, func(h entry) bool { return h.Name == w.Name })
+		switch {
+		case at < 0:
+			p.added = append(p.added, w.DeepCopy())
+		case before[w.Name] != now:
+			p.revise(fmt.Sprintf("/webhooks/%d", at), &have.Webhooks[at], revision{want: w, all: !sameBase(before[w.Name], now)})
+		}
+	}
+	p.drop(have, before)
+	return p, p.finish(have)
+}
+
+// fingerprint is of what sets change, the match conditions, and of the rest.
+func fingerprint(w *entry) (string, error) {
+	rest := w.DeepCopy()
+	rest.MatchConditions, rest.ClientConfig.CABundle = nil, nil
+	base, err := hash(rest)
+	if err != nil {
+		return "", err
+	}
+	conditions, err := hash(w.MatchConditions)
+	return base + "." + conditions, err
+}
+
+func sameBase(a, b string) bool {
+	base, _, _ := strings.Cut(a, ".")
+	return strings.HasPrefix(b, base+".")
+}
+
+func hash(v any) (string, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return "", fmt.Errorf("encode entry: %w", err)
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:6]), nil
+}
+
+// revision is what becomes of an entry. Not all means the match conditions.
+type revision struct {
+	want *entry
+	all  bool
+}
+
+// revise brings an entry up to date, and leaves what others have made of it.
+func (p *plan) revise(at string, have *entry, r revision) {
+	conditions := slices.Clone(r.want.MatchConditions)
+	for _, c := range have.MatchConditions {
+		if c.Name != scope.Selected && c.Name != scope.NotTaken {
+			conditions = append(conditions, c)
+		}
+	}
+	p.set(at+"/matchConditions", have.MatchConditions, conditions)
+	if !r.all {
+		return
+	}
+	p.set(at+"/rules", have.Rules, r.want.Rules)
+	c := r.want.ClientConfig
+	c.CABundle = have.ClientConfig.CABundle
+	p.set(at+"/clientConfig", have.ClientConfig, c)
+	p.set(at+"/namespaceSelector", have.NamespaceSelector, both(have.NamespaceSelector, r.want.NamespaceSelector))
+}
+
+func (p *plan) set(at string, have, want any) {
+	if !equality.Semantic.DeepEqual(have, want) {
+		p.patch = append(p.patch, operation{"add", at, want})
+	}
+}
+
+// both is a selector with the requirements of two.
+func both(have, want *metav1.LabelSelector) *metav1.LabelSelector {
+	all := ptr.Deref(have, metav1.LabelSelector{})
+	all.MatchExpressions = slices.Clone(all.MatchExpressions)
+	for _, e := range want.MatchExpressions {
+		if !slices.ContainsFunc(all.MatchExpressions, func(h metav1.LabelSelectorRequirement) bool { return equality.Semantic.DeepEqual(h, e) }) {
+			all.MatchExpressions = append(all.MatchExpressions, e)
+		}
+	}
+	return &all
+}
+
+// drop removes the entries of ours that are wanted no more, the last one first, so that the others stay where they are.
+func (p *plan) drop(have *admissionregistrationv1.MutatingWebhookConfiguration, before map[string]string) {
+	for i, h := range slices.Backward(have.Webhooks) {
+		_, wanted := p.recorded[h.Name]
+		_, recorded := before[h.Name]
+		if !wanted && (recorded || scope.Ours(h.Name)) {
+			p.patch = append(p.patch, operation{Op: "remove", Path: fmt.Sprintf("/webhooks/%d", i)})
+		}
+	}
+}
+
+// finish adds the new entries, the record, and a test before all of it.
+func (p *plan) finish(have *admissionregistrationv1.MutatingWebhookConfiguration) error {
+	if len(p.added) > 0 && len(have.Webhooks) == 0 {
+		p.patch = append(p.patch, operation{"add", "/webhooks", []entry{}})
+	}
+	for _, a := range p.added {
+		p.patch = append(p.patch, operation{"add", "/webhooks/-", a})
+	}
+	record, err := json.Marshal(p.recorded)
+	if err != nil {
+		return fmt.Errorf("encode record: %w", err)
+	}
+	p.wanted = string(record)
+	switch {
+	case have.Annotations == nil:
+		p.patch = append(p.patch, operation{"add", "/metadata/annotations", map[string]string{recordKey: p.wanted}})
+	case have.Annotations[recordKey] != p.wanted:
+		p.patch = append(p.patch, operation{"add", "/metadata/annotations/" + strings.ReplaceAll(recordKey, "/", "~1"), p.wanted})
+	}
+	if len(p.patch) > 0 {
+		p.patch = append([]operation{{"test", "/metadata/resourceVersion", have.ResourceVersion}}, p.patch...)
+	}
+	return nil
+}
+
+// trust gives the new entries a CA.
+func (p *plan) trust(ca []byte) {
+	for _, a := range p.added {
+		a.ClientConfig.CABundle = ca
+	}
+}
+
+func (p *plan) encode() ([]byte, error) {
+	data, err := json.Marshal(p.patch)
+	if err != nil {
+		return nil, fmt.Errorf("encode patch: %w", err)
+	}
+	return data, nil
+}

@@ -1,0 +1,171 @@
+package scope
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// clause selects pods: all of its terms must hold. Without any it selects all.
+type clause struct {
+	// labels of the pod.
+	labels map[string]term
+	// namespace is about its name.
+	namespace term
+}
+
+// key tells clauses apart, but for the values of one label (or of the namespace, by its own key).
+func (c clause) key(except string) string {
+	var b strings.Builder
+	if except != corev1.LabelMetadataName {
+		b.WriteString(c.namespace.key())
+	}
+	for _, k := range slices.Sorted(maps.Keys(c.labels)) {
+		b.WriteString(";" + k + "=")
+		if k != except {
+			b.WriteString(c.labels[k].key())
+		}
+	}
+	return b.String()
+}
+
+// merged are fewer clauses that select the same together: those that differ in the values of one label alone become one.
+func merged(all []clause) []clause {
+	all = slices.Clone(all)
+	with := map[string][]int{}
+	for i, c := range all {
+		for k, t := range c.labels {
+			if t.in != nil {
+				with[k] = append(with[k], i)
+			}
+		}
+		if c.namespace.in != nil {
+			with[corev1.LabelMetadataName] = append(with[corev1.LabelMetadataName], i)
+		}
+	}
+	gone := make([]bool, len(all))
+	for _, k := range slices.Sorted(maps.Keys(with)) {
+		mergeBy(k, all, with[k], gone)
+	}
+	left := all[:0]
+	for i, c := range all {
+		if !gone[i] {
+			left = append(left, c)
+		}
+	}
+	keys := make(map[string]clause, len(left))
+	for _, c := range left {
+		keys[c.key("")] = c
+	}
+	left = left[:0]
+	for _, k := range slices.Sorted(maps.Keys(keys)) {
+		left = append(left, keys[k])
+	}
+	return left
+}
+
+// mergeBy joins the values that some of the clauses ask of one label, or of the namespace's name, where they ask the same
+// otherwise. The first of them gets all; the others are gone.
+func mergeBy(key string, all []clause, some []int, gone []bool) {
+	first := map[string]int{}
+	values := map[int][]string{}
+	for _, i := range some {
+		if gone[i] {
+			continue
+		}
+		rest := all[i].key(key)
+		at, known := first[rest]
+		if !known {
+			first[rest], values[i] = i, slices.Clone(all[i].term(key).in)
+			continue
+		}
+		values[at], gone[i] = append(values[at], all[i].term(key).in...), true
+	}
+	for i, joined := range values {
+		all[i] = all[i].with(key, term{in: sorted(joined)})
+	}
+}
+
+func (c clause) term(key string) term {
+	if key == corev1.LabelMetadataName {
+		return c.namespace
+	}
+	return c.labels[key]
+}
+
+// with is the clause with another term.
+func (c clause) with(key string, t term) clause {
+	if key == corev1.LabelMetadataName {
+		c.namespace = t
+		return c
+	}
+	c.labels = maps.Clone(c.labels)
+	c.labels[key] = t
+	return c
+}
+
+// narrow keeps of each clause one label that it needs, and the namespace, so that it fits into a list. It selects no less. A
+// clause that needs no label stays.
+func narrow(all []clause) []clause {
+	out := make([]clause, len(all))
+	for i, c := range all {
+		best, found := "", false
+		for _, k := range slices.Sorted(maps.Keys(c.labels)) {
+			t := c.labels[k]
+			if t.needs() && (!found || fewer(t, c.labels[best])) {
+				best, found = k, true
+			}
+		}
+		if !found {
+			out[i] = c
+			continue
+		}
+		t := c.labels[best]
+		out[i] = clause{labels: map[string]term{best: {in: t.in, exists: t.exists}}}
+		if t.in != nil {
+			out[i].namespace = term{in: c.namespace.in}
+		}
+	}
+	return merged(out)
+}
+
+// fewer says that a term leaves fewer values than another.
+func fewer(a, b term) bool {
+	if (a.in == nil) != (b.in == nil) {
+		return a.in != nil
+	}
+	return len(a.in) < len(b.in)
+}
+
+// wider are few clauses that select no less: they ask only which labels there are.
+func wider(all []clause) []clause {
+	out := make([]clause, 0, len(all))
+	for _, c := range narrow(all) {
+		w := clause{labels: map[string]term{}}
+		for k, t := range c.labels {
+			if t.needs() {
+				w.labels[k] = term{exists: true}
+			}
+		}
+		if len(w.labels) == 0 {
+			return []clause{{}}
+		}
+		out = append(out, w)
+	}
+	return merged(out)
+}
+
+// byName splits requirements on a namespace's labels: those on its name, and the others.
+func byName(all labels.Requirements) (name, others labels.Requirements) {
+	for i := range all {
+		if all[i].Key() == corev1.LabelMetadataName {
+			name = append(name, all[i])
+			continue
+		}
+		others = append(others, all[i])
+	}
+	return name, others
+}

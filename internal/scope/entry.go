@@ -1,0 +1,172 @@
+package scope
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	// Selected is the match condition by which an entry says which pods it is about.
+	Selected = "kruisekit.dev/selected"
+	// NotTaken is the one by which an entry leaves out what another one takes.
+	NotTaken = "kruisekit.dev/not-taken"
+
+	// closedSeconds is what the reference has by default: whoever creates a pod waits at most so long for a refusal.
+	closedSeconds = 10
+	// openSeconds is less, for nobody should wait long for what is not essential.
+	openSeconds = 3
+
+	// mostLetters of an expression: API servers read 100,000, and compile this many in a tenth of a second, for which the
+	// first pod after each change waits.
+	mostLetters = 48 << 10
+	// mostClauses beside those in lists. API servers compile so many in a few hundredths of a second, and twenty times as many in
+	// several.
+	mostClauses = 64
+	// mostGroups is how many kinds of namespaces have entries of their own. Each entry costs API servers a look at every
+	// new pod.
+	mostGroups = 24
+)
+
+// group are the sets that ask the same of the labels of namespaces.
+type group struct {
+	namespaces         []metav1.LabelSelectorRequirement
+	closed, open       []clause
+	owned, launch, all bool
+}
+
+// bounded has the groups that are too many be about all namespaces.
+func bounded(groups map[string]*group) []Note {
+	all := ids(groups)
+	if len(all) <= mostGroups+1 {
+		return nil
+	}
+	for _, id := range all[mostGroups+1:] {
+		groups[""].closed = append(groups[""].closed, groups[id].closed...)
+		groups[""].open = append(groups[""].open, groups[id].open...)
+		delete(groups, id)
+	}
+	return []Note{{NoteWidened, closedName(""), fmt.Sprintf(
+		"pods of all namespaces are sent for sets of %d different namespaceSelectors: at most %d have entries of their own", len(all)-1-mostGroups, mostGroups)}}
+}
+
+// ids of the groups, that of all namespaces first.
+func ids(groups map[string]*group) []string { return slices.Sorted(maps.Keys(groups)) }
+
+// entry is the group's for what must not be missed, or may be ignored; nil if there is no pod for it.
+func (g *group) entry(in Input, id string, ignore bool) (*admissionregistrationv1.MutatingWebhook, []Note) {
+	closed, widened := anyOf(g.closed, flag(g.launch, launch), flag(g.owned, owned))
+	name, policy, seconds := closedName(id), admissionregistrationv1.Fail, int32(closedSeconds)
+	conditions := []admissionregistrationv1.MatchCondition{{Name: Selected, Expression: closed}}
+	if ignore {
+		var open string
+		open, widened = anyOf(g.open, flag(g.all, "!"+gated))
+		name, policy, seconds = openName(id), admissionregistrationv1.Ignore, openSeconds
+		conditions[0].Expression = open
+		if closed != "" {
+			conditions = append(conditions, admissionregistrationv1.MatchCondition{Name: NotTaken, Expression: "!(" + closed + ")"})
+		}
+	}
+	if conditions[0].Expression == "" {
+		return nil, nil
+	}
+	var notes []Note
+	if widened {
+		notes = append(notes, Note{NoteWidened, name, "its sets ask for more than fits into one condition: pods are sent that have only some of the labels"})
+	}
+	return &admissionregistrationv1.MutatingWebhook{
+		Name:          name,
+		ClientConfig:  client(in.Client, ignore),
+		FailurePolicy: &policy,
+		MatchPolicy:   ptr.To(admissionregistrationv1.Equivalent),
+		// Webhooks that come later, and what they add, are no concern of the sets; the reference is not called again either.
+		ReinvocationPolicy:      ptr.To(admissionregistrationv1.NeverReinvocationPolicy),
+		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+		TimeoutSeconds:          &seconds,
+		AdmissionReviewVersions: []string{"v1", "v1beta1"},
+		NamespaceSelector:       &metav1.LabelSelector{MatchExpressions: append(spared(in.Namespace), g.namespaces...)},
+		ObjectSelector:          &metav1.LabelSelector{},
+		MatchConditions:         conditions,
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+			Rule: admissionregistrationv1.Rule{
+				APIGroups: []string{corev1.GroupName}, APIVersions: []string{"v1"}, Resources: []string{"pods"},
+				Scope: ptr.To(admissionregistrationv1.NamespacedScope),
+			},
+		}},
+	}, notes
+}
+
+// openSuffix makes of the path for pods that need an answer that of those that do not: a refusal would count there too.
+const openSuffix = "-open"
+
+func client(c admissionregistrationv1.WebhookClientConfig, open bool) admissionregistrationv1.WebhookClientConfig {
+	c = *c.DeepCopy()
+	switch {
+	case !open:
+	case c.Service != nil:
+		c.Service.Path = ptr.To(ptr.Deref(c.Service.Path, "") + openSuffix)
+	case c.URL != nil:
+		c.URL = ptr.To(*c.URL + openSuffix)
+	}
+	return c
+}
+
+// spared are the namespaces whose pods must never wait for the webhook.
+func spared(own string) []metav1.LabelSelectorRequirement {
+	return []metav1.LabelSelectorRequirement{
+		{Key: "control-plane", Operator: metav1.LabelSelectorOpDoesNotExist},
+		{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: sorted([]string{metav1.NamespaceSystem, own})},
+	}
+}
+
+// anyOf is a condition for pods that a clause selects, or for which one of the others holds. Where it would be too long it is
+// wider.
+func anyOf(clauses []clause, others ...string) (expression string, widened bool) {
+	sets, widened := condition(merged(clauses))
+	if sets == always {
+		return sets, widened
+	}
+	var parts []string
+	for _, p := range append([]string{sets}, others...) {
+		if p != "" {
+			parts = append(parts, p)
+		}
+	}
+	return strings.Join(parts, " || "), widened
+}
+
+// The names of entries. The first is that of the reference.
+func closedName(id string) string { return "mpod" + suffix(id) + ".kb.io" }
+
+func openName(id string) string { return "mpod-open" + suffix(id) + ".kb.io" }
+
+// suffix is short, for the names of entries are in metrics and errors.
+func suffix(id string) string {
+	if id == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(id))
+	return "-" + hex.EncodeToString(sum[:4])
+}
+
+// Ours says whether an entry has a name as Compute gives them.
+func Ours(name string) bool {
+	id, first := strings.CutPrefix(name, "mpod")
+	id, last := strings.CutSuffix(id, ".kb.io")
+	id = strings.TrimPrefix(id, "-open")
+	if !first || !last || id == "" {
+		return first && last
+	}
+	hash, dashed := strings.CutPrefix(id, "-")
+	raw, err := hex.DecodeString(hash)
+	return dashed && err == nil && len(raw) == 4
+}

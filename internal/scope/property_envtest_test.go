@@ -1,0 +1,297 @@
+//go:build envtest
+
+package scope_test
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/internal/scope"
+	"github.com/kruisekit/kruisekit/sidecar"
+	"github.com/kruisekit/kruisekit/test/cluster"
+)
+
+func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }
+
+// counter is a webhook that lets everything through, and counts what it is sent by path and pod.
+type counter struct {
+	*httptest.Server
+	mu    sync.Mutex
+	calls map[string]int
+}
+
+func newCounter(t *testing.T) *counter {
+	t.Helper()
+	c := &counter{calls: map[string]int{}}
+	c.Server = httptest.NewUnstartedServer(c)
+	c.Config.ErrorLog = log.New(io.Discard, "", 0)
+	c.StartTLS()
+	t.Cleanup(c.Close)
+	return c
+}
+
+func (c *counter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var review admissionv1.AdmissionReview
+	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	c.mu.Lock()
+	c.calls[r.URL.Path+" "+review.Request.Namespace+"/"+review.Request.Name]++
+	c.mu.Unlock()
+	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
+	review.Request = nil
+	_ = json.NewEncoder(w).Encode(review)
+}
+
+// of a pod.
+func (c *counter) of(pod *corev1.Pod) (closed, open int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := " " + pod.Namespace + "/" + pod.Name
+	return c.calls["/mutate-pod"+at], c.calls["/mutate-pod-open"+at]
+}
+
+func (c *counter) client() admissionregistrationv1.WebhookClientConfig {
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate().Raw})
+	return admissionregistrationv1.WebhookClientConfig{URL: ptr.To(c.URL + "/mutate-pod"), CABundle: ca}
+}
+
+const rounds, podsPerRound = 12, 60
+
+// Whatever the sets and pods: an API server sends a pod exactly if something concerns it, at the path for what must
+// not be missed exactly if something of that kind does, and never more than once for each kind of namespaces.
+func TestSent(t *testing.T) {
+	c := cluster.Start(t, cluster.Options{Private: true})
+	hook := newCounter(t)
+	for name, labels := range places() {
+		if err := c.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "pods"}}
+	if err := c.Client.Create(t.Context(), configuration); err != nil {
+		t.Fatal(err)
+	}
+	seed := uint64(time.Now().UnixNano())
+	sentPods, notSent := 0, 0
+	for round := range uint64(rounds) {
+		d := newDraw(seed + round)
+		sets := d.sets(1 + d.IntN(10))
+		if round >= rounds/2 { // more than clauses are made of, so that lists are
+			sets = append(sets, filling(t)...)
+		}
+		canary := newSet(t, "canary", fmt.Sprintf(`selector: {matchLabels: {round: "%d"}}`, round))
+		in := scope.Input{
+			Sets: append(sets, canary), Client: hook.client(), Namespace: "kruise-system",
+			Owned: d.IntN(2) == 0, All: d.IntN(3) == 0, Launch: d.IntN(2) == 0,
+		}
+		configuration.Webhooks = compute(t, in).Entries
+		if err := c.Client.Update(t.Context(), configuration); err != nil {
+			t.Fatalf("seed %d: the API server does not take the entries: %v", seed+round, err)
+		}
+		untilSent(t, c, hook, round)
+		for n := range podsPerRound {
+			pod := d.pod(int(round)*1000 + n)
+			if err := c.Client.Create(t.Context(), pod.DeepCopy(), client.DryRunAll); err != nil {
+				t.Fatalf("seed %d: %v", seed+round, err)
+			}
+			wantClosed, wantOpen := concerns(in, pod)
+			closed, open := hook.of(pod)
+			if (closed > 0) != wantClosed || !wantClosed && (open > 0) != wantOpen {
+				t.Errorf("seed %d: pod %s/%s %v: sent %d and %d times, want %t and %t\n%+v", seed+round, pod.Namespace, pod.Name, pod.Labels, closed, open, wantClosed, wantOpen, in)
+			}
+			if closed+open > 0 {
+				sentPods++
+			} else {
+				notSent++
+			}
+		}
+	}
+	t.Logf("%d pods were sent, %d were not", sentPods, notSent)
+	if sentPods == 0 || notSent == 0 {
+		t.Error("nothing was tried")
+	}
+}
+
+// filling are sets of which no pod of the world has the labels, in three forms.
+func filling(t *testing.T) []*appsv1beta1.SidecarSet {
+	var sets []*appsv1beta1.SidecarSet
+	for i := range 30 {
+		sets = append(sets,
+			newSet(t, fmt.Sprintf("key-%d", i), fmt.Sprintf(`selector: {matchExpressions: [{key: key-%d, operator: Exists}]}`, i)),
+			newSet(t, fmt.Sprintf("pair-%d", i), fmt.Sprintf(`selector: {matchLabels: {pair-%d: x}}`, i)),
+			newSet(t, fmt.Sprintf("scoped-%d", i), fmt.Sprintf(`{selector: {matchLabels: {app: app-%[1]d}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: tenant-%[1]d}}}`, i)),
+		)
+	}
+	return sets
+}
+
+// untilSent waits until the API server goes by the entries of a round.
+func untilSent(t *testing.T, c *cluster.Cluster, hook *counter, round uint64) {
+	t.Helper()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "three", Name: fmt.Sprintf("canary-%d", round), Labels: map[string]string{"round": fmt.Sprint(round)}}}
+	pod.Spec.Containers = []corev1.Container{{Name: "c", Image: "i"}}
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		if err := c.Client.Create(ctx, pod.DeepCopy(), client.DryRunAll); err != nil {
+			return false, err
+		}
+		closed, _ := hook.of(pod)
+		return closed > 0, nil
+	})
+	if err != nil {
+		t.Fatalf("the canary of round %d is not sent: %v", round, err)
+	}
+}
+
+// concerns is what a pod should be sent for, by the sets and by the words of the spec.
+func concerns(in scope.Input, pod *corev1.Pod) (closed, open bool) {
+	labels := places()[pod.Namespace]
+	if _, is := labels["control-plane"]; is || pod.Namespace == in.Namespace || pod.Namespace == metav1.NamespaceSystem {
+		return false, false
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: pod.Namespace, Labels: map[string]string{corev1.LabelMetadataName: pod.Namespace}}}
+	for k, v := range labels {
+		namespace.Labels[k] = v
+	}
+	var must, may []*sidecar.Set
+	for _, object := range in.Sets {
+		set, err := sidecar.Parse(object)
+		if err != nil {
+			panic(err)
+		}
+		if object.Annotations[appsv1beta1.SidecarSetInjectionFailurePolicyAnnotation] == "Ignore" {
+			may = append(may, set)
+		} else {
+			must = append(must, set)
+		}
+	}
+	picks := func(sets []*sidecar.Set) bool {
+		s, err := sidecar.Select(pod, namespace, sets)
+		return err == nil && len(s.Sets) > 0
+	}
+	gated := false
+	for _, g := range pod.Spec.ReadinessGates {
+		gated = gated || g.ConditionType == pub.KruisePodReadyConditionType
+	}
+	owner := metav1.GetControllerOf(pod)
+	closed = picks(must) || in.Owned && !gated && owner != nil && strings.HasPrefix(owner.APIVersion, "apps.kruise.io/")
+	if in.Launch && len(pod.Spec.Containers) > 1 {
+		closed = closed || pod.Annotations[pub.ContainerLaunchPriorityKey] == "Ordered"
+		for _, c := range pod.Spec.Containers {
+			for _, e := range c.Env {
+				closed = closed || e.Name == pub.ContainerLaunchPriorityEnvName
+			}
+		}
+	}
+	return closed, picks(may) || in.All && !gated
+}
+
+// The largest scope that is written is taken by an API server, and pods pass it in time; one that is not sent is created also
+// while nobody answers.
+func TestLarge(t *testing.T) {
+	c := cluster.Start(t, cluster.Options{Private: true})
+	hook := newCounter(t)
+	var sets []*appsv1beta1.SidecarSet
+	for i := range 2500 { // keys of their own, near the bound
+		sets = append(sets, newSet(t, fmt.Sprintf("k%d", i), fmt.Sprintf(`selector: {matchLabels: {k%d: x}}`, i)))
+	}
+	for _, n := range []int{0, 1000, 2500} {
+		in := input(append(sets[:n:n], newSet(t, "canary", fmt.Sprintf(`selector: {matchLabels: {canary: c%d}}`, n)))...)
+		in.Client = hook.client()
+		for i := range 23 {
+			in.Sets = append(in.Sets, newSet(t, fmt.Sprintf("n%d", i), fmt.Sprintf(`{selector: {matchLabels: {app: other}}, namespaceSelector: {matchLabels: {env: e%d}}}`, i)))
+		}
+		computed := compute(t, in)
+		configuration := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "pods"}, Webhooks: computed.Entries}
+		if err := c.Client.Create(t.Context(), configuration); err != nil {
+			t.Fatal(err)
+		}
+		created := time.Now()
+		namespace := c.Namespace(t)
+		pod := func(labels map[string]string) *corev1.Pod {
+			return &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "p", Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+			}
+		}
+		canary := pod(map[string]string{"canary": fmt.Sprintf("c%d", n)})
+		if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+			err := c.Client.Create(ctx, canary.DeepCopy(), client.DryRunAll)
+			closed, _ := hook.of(canary)
+			return closed > 0, err
+		}); err != nil {
+			t.Fatalf("%d sets: %v", n, err)
+		}
+		inForce := time.Since(created)
+		before, _ := hook.of(canary)
+		began := time.Now()
+		const tries = 50
+		for range tries {
+			if err := c.Client.Create(t.Context(), pod(map[string]string{"app": "web"}), client.DryRunAll); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Logf("%d sets of a key each: condition of %d letters, %s for the dry run of a pod that is not sent, in force after %s, notes %v",
+			n, len(computed.Entries[0].MatchConditions[0].Expression), time.Since(began)/tries, inForce, computed.Notes)
+		if after, _ := hook.of(canary); computed.Entries[0].MatchConditions[0].Expression != "true" && after != before {
+			t.Errorf("%d sets: it was sent", n)
+		}
+		if err := c.Client.Delete(t.Context(), configuration); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testDown(t, c, hook)
+}
+
+// testDown stops the webhook.
+func testDown(t *testing.T, c *cluster.Cluster, hook *counter) {
+	t.Helper()
+	in := input(newSet(t, "a", `selector: {matchLabels: {app: web}}`), open(newSet(t, "b", `selector: {matchLabels: {app: nice}}`)))
+	in.Client, in.Owned, in.Launch = hook.client(), true, true
+	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "pods"}, Webhooks: compute(t, in).Entries}
+	if err := c.Client.Create(t.Context(), configuration); err != nil {
+		t.Fatal(err)
+	}
+	hook.Close()
+	namespace := c.Namespace(t)
+	create := func(ctx context.Context, app string) error {
+		return c.Client.Create(ctx, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "p-", Labels: map[string]string{"app": app}},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+		})
+	}
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		return create(ctx, "web") != nil, nil
+	})
+	if err != nil {
+		t.Fatal(errors.New("a pod that a set selects is created though nobody answers"))
+	}
+	for _, app := range []string{"other", "nice"} {
+		if err := create(t.Context(), app); err != nil {
+			t.Errorf("app %s: %v", app, err)
+		}
+	}
+}

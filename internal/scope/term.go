@@ -1,0 +1,114 @@
+package scope
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+)
+
+// term is all that a selector asks of one label.
+type term struct {
+	// in are the values that it may have, sorted; nil for any.
+	in []string
+	// out are those that it must not have, sorted. Only without in.
+	out []string
+	// exists and absent ask for the label, or that there is none. Not both, and only without in.
+	exists, absent bool
+}
+
+// requirements are those of a selector that can be read. Whole is false where some cannot.
+func requirements(s *metav1.LabelSelector) (all labels.Requirements, whole bool) {
+	whole = true
+	for key, value := range s.MatchLabels {
+		r, err := labels.NewRequirement(key, selection.In, []string{value})
+		if err != nil {
+			whole = false
+			continue
+		}
+		all = append(all, *r)
+	}
+	for i := range s.MatchExpressions {
+		one := &metav1.LabelSelector{MatchExpressions: s.MatchExpressions[i : i+1]}
+		selector, err := metav1.LabelSelectorAsSelector(one)
+		if err != nil {
+			whole = false
+			continue
+		}
+		read, _ := selector.Requirements()
+		all = append(all, read...)
+	}
+	return all, whole
+}
+
+// terms are the requirements label by label; false if no labels meet all of them.
+func terms(all labels.Requirements) (map[string]term, bool) {
+	by := map[string]term{}
+	for i := range all {
+		r := &all[i]
+		t := by[r.Key()]
+		switch values := sorted(r.Values().UnsortedList()); r.Operator() { //nolint:exhaustive // a LabelSelector has no others
+		case selection.In, selection.Equals, selection.DoubleEquals:
+			if t.in == nil {
+				t.in = values
+			} else {
+				t.in = slices.DeleteFunc(slices.Clone(t.in), func(v string) bool { return !slices.Contains(values, v) })
+			}
+			if len(t.in) == 0 {
+				return nil, false
+			}
+		case selection.NotIn, selection.NotEquals:
+			t.out = sorted(append(slices.Clone(t.out), values...))
+		case selection.Exists:
+			t.exists = true
+		case selection.DoesNotExist:
+			t.absent = true
+		default:
+		}
+		by[r.Key()] = t
+	}
+	for key, t := range by {
+		simple, possible := t.simplify()
+		if !possible {
+			return nil, false
+		}
+		by[key] = simple
+	}
+	return by, true
+}
+
+// simplify leaves out what follows from the rest; false if no value will do.
+func (t term) simplify() (term, bool) {
+	switch {
+	case t.absent && (t.exists || t.in != nil):
+		return term{}, false
+	case t.absent:
+		return term{absent: true}, true
+	case t.in != nil:
+		in := slices.DeleteFunc(slices.Clone(t.in), func(v string) bool { return slices.Contains(t.out, v) })
+		return term{in: in}, len(in) > 0
+	}
+	return term{out: t.out, exists: t.exists}, true
+}
+
+// key tells terms apart.
+func (t term) key() string {
+	return strings.Join(t.in, ",") + "|" + strings.Join(t.out, ",") + flag(t.exists, "|exists") + flag(t.absent, "|absent")
+}
+
+// needs says whether only an object with that label meets the term.
+func (t term) needs() bool { return t.in != nil || t.exists }
+
+func flag(on bool, word string) string {
+	if on {
+		return word
+	}
+	return ""
+}
+
+func sorted(values []string) []string {
+	slices.Sort(values)
+	return slices.Compact(values)
+}

@@ -1,0 +1,130 @@
+package pod
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/scope"
+	"github.com/kruisekit/kruisekit/internal/stored"
+)
+
+// FromManager gives lookups in the caches of a manager, on all replicas. Of revisions it keeps only those of sets, in one
+// namespace, and only once a set is pinned to one; so it does of namespaces, once a set asks for their labels. It must come
+// before the manager starts.
+func FromManager(mgr ctrl.Manager, o Options) (Lookups, error) {
+	o = o.withDefaults()
+	ofSets, err := labels.NewRequirement(appsv1beta1.SidecarSetNameLabel, selection.Exists, nil)
+	if err != nil {
+		return Lookups{}, fmt.Errorf("select revisions of sets: %w", err)
+	}
+	revisions, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{&appsv1.ControllerRevision{}: {
+			Namespaces: map[string]cache.Config{o.Namespace: {}}, Label: labels.NewSelector().Add(*ofSets),
+		}},
+	})
+	if err != nil {
+		return Lookups{}, fmt.Errorf("make a cache of revisions: %w", err)
+	}
+	f := &filler{index: NewIndex(), cache: mgr.GetCache(), mapper: mgr.GetRESTMapper(), filled: make(chan struct{})}
+	if err := mgr.Add(revisions); err != nil {
+		return Lookups{}, fmt.Errorf("add the cache of revisions: %w", err)
+	}
+	if err := mgr.Add(f); err != nil {
+		return Lookups{}, fmt.Errorf("add the index of sets: %w", err)
+	}
+	return Lookups{Sets: f.index, Namespaces: mgr.GetCache(), Revisions: revisions, Live: mgr.GetAPIReader(), Filled: f.wait}, nil
+}
+
+// filler keeps an index as the cache has it. It is started once.
+type filler struct {
+	index  *Index
+	cache  cache.Cache
+	mapper meta.RESTMapper
+	filled chan struct{}
+}
+
+// NeedLeaderElection is false: all replicas answer.
+func (*filler) NeedLeaderElection() bool { return false }
+
+// Start follows the sets until the context ends.
+func (f *filler) Start(ctx context.Context) error {
+	kind := scope.Kind()
+	if _, err := f.mapper.RESTMapping(kind.GroupKind(), kind.Version); meta.IsNoMatchError(err) {
+		log.FromContext(ctx).Info("Pods get no sidecars: SidecarSets are not installed")
+		close(f.filled)
+		return nil
+	}
+	// Untyped, for one set that cannot be decoded must not hide the others.
+	informer, err := f.cache.GetInformer(ctx, stored.Untyped(kind))
+	if err != nil {
+		return fmt.Errorf("follow sidecarsets: %w", err)
+	}
+	put := func(object any) {
+		if raw, is := object.(*unstructured.Unstructured); is {
+			f.put(log.FromContext(ctx), raw)
+		}
+	}
+	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    put,
+		UpdateFunc: func(_, now any) { put(now) },
+		DeleteFunc: func(object any) {
+			if last, is := object.(toolscache.DeletedFinalStateUnknown); is {
+				object = last.Obj
+			}
+			if set, is := object.(*unstructured.Unstructured); is {
+				f.index.Delete(set.GetName())
+			}
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("follow sidecarsets: %w", err)
+	}
+	if toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+		close(f.filled)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+func (f *filler) put(logger logr.Logger, raw *unstructured.Unstructured) {
+	set, malformed, err := scope.Decode(raw)
+	if err == nil && malformed != nil {
+		f.index.PutMalformed(set, malformed)
+		err = malformed
+	} else if err == nil {
+		err = f.index.Put(set)
+	}
+	if err != nil {
+		logger.Error(err, "A sidecarset cannot be read in full, and pods that it may mean are refused", "sidecarset", raw.GetName())
+	}
+}
+
+// wait until the index has what is there.
+func (f *filler) wait(ctx context.Context) error {
+	select {
+	case <-f.filled:
+		return nil
+	default:
+	}
+	select {
+	case <-f.filled:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,225 @@
+package pod
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/scope"
+	"github.com/kruisekit/kruisekit/sidecar"
+)
+
+// Index has the SidecarSets of the cluster, filed under what they ask for: a pod is shown those of its namespace and of its
+// labels, and never all. It may be used by several goroutines.
+type Index struct {
+	mu     sync.RWMutex
+	filed  map[string]*filed
+	places map[string]*place
+}
+
+// filed is a set, and where it is.
+type filed struct {
+	set *sidecar.Set
+	// fault is what of it cannot be read, and malformed why there is nothing but its selectors.
+	fault, malformed error
+
+	places []string // namespaces, "" for all
+	anchor anchor
+}
+
+// anchor is a label without which the set selects no pod. Without a key there is none.
+type anchor struct {
+	key    string
+	values []string // nil for any
+}
+
+// place has the sets of one namespace, or those of all. A pod is shown a set at most once, because it is filed under one
+// label, of which a pod has one value.
+type place struct {
+	values map[label][]*filed
+	keys   map[string][]*filed
+	rest   []*filed
+}
+
+type label struct{ key, value string }
+
+// NewIndex makes an empty one.
+func NewIndex() *Index {
+	return &Index{filed: map[string]*filed{}, places: map[string]*place{}}
+}
+
+// Put files a set, in place of what was of this name. The set must not be changed any more. An error says what of it cannot be
+// read; it is filed all the same, for the pods that it might be about.
+func (x *Index) Put(object *appsv1beta1.SidecarSet) error { return x.put(object, nil) }
+
+// PutMalformed files a set of which nothing can be read but the selectors. Pods that it selects cannot be created.
+func (x *Index) PutMalformed(object *appsv1beta1.SidecarSet, why error) { _ = x.put(object, why) }
+
+func (x *Index) put(object *appsv1beta1.SidecarSet, malformed error) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if have := x.filed[object.Name]; have != nil && sameSet(have.set.Object(), object) {
+		return have.fault
+	}
+	x.remove(object.Name)
+	set, fault := sidecar.Parse(object)
+	reads := scope.Read(object)
+	f := &filed{set: set, fault: fault, malformed: malformed}
+	x.filed[object.Name] = f
+	if reads.Never || !reads.Whole && !reads.Bounded() {
+		return fault // about no pod, or else about all of the cluster: see the package scope
+	}
+	f.places, f.anchor = namespacesOf(reads.Namespace), anchorOf(reads.Pod)
+	for _, name := range f.places {
+		if x.places[name] == nil {
+			x.places[name] = &place{values: map[label][]*filed{}, keys: map[string][]*filed{}}
+		}
+		x.places[name].add(f)
+	}
+	return fault
+}
+
+// Delete takes a set out.
+func (x *Index) Delete(name string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.remove(name)
+}
+
+func (x *Index) remove(name string) {
+	f := x.filed[name]
+	if f == nil {
+		return
+	}
+	delete(x.filed, name)
+	for _, namespace := range f.places {
+		if p := x.places[namespace]; p.remove(f) {
+			delete(x.places, namespace)
+		}
+	}
+}
+
+// usable is an error for a set of which there are only the selectors.
+func (x *Index) usable(sets []*sidecar.Set) error {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for _, set := range sets {
+		if f := x.filed[set.Name()]; f != nil && f.set == set && f.malformed != nil {
+			return &sidecar.FieldError{Set: set.Name(), Field: "spec", Err: f.malformed}
+		}
+	}
+	return nil
+}
+
+// Candidates are the sets that might select a pod, in no order.
+func (x *Index) Candidates(namespace string, podLabels map[string]string) []*sidecar.Set {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	var found []*sidecar.Set
+	for _, name := range [...]string{"", namespace} {
+		p := x.places[name]
+		if p == nil {
+			continue
+		}
+		for key, value := range podLabels {
+			found = appendSets(found, p.values[label{key, value}])
+			found = appendSets(found, p.keys[key])
+		}
+		found = appendSets(found, p.rest)
+		if namespace == "" {
+			break
+		}
+	}
+	return found
+}
+
+func appendSets(to []*sidecar.Set, more []*filed) []*sidecar.Set {
+	for _, f := range more {
+		to = append(to, f.set)
+	}
+	return to
+}
+
+// change puts a set into the lists of its anchor, or takes it out.
+func (p *place) change(f *filed, change func([]*filed) []*filed) {
+	switch a := f.anchor; {
+	case a.key == "":
+		p.rest = change(p.rest)
+	case a.values == nil:
+		setOrDelete(p.keys, a.key, change(p.keys[a.key]))
+	default:
+		for _, value := range a.values {
+			at := label{a.key, value}
+			setOrDelete(p.values, at, change(p.values[at]))
+		}
+	}
+}
+
+func (p *place) add(f *filed) {
+	p.change(f, func(have []*filed) []*filed { return append(have, f) })
+}
+
+// remove says whether nothing is left.
+func (p *place) remove(f *filed) bool {
+	p.change(f, func(have []*filed) []*filed {
+		return slices.DeleteFunc(have, func(other *filed) bool { return other == f })
+	})
+	return len(p.rest)+len(p.keys)+len(p.values) == 0
+}
+
+func setOrDelete[K comparable](m map[K][]*filed, key K, list []*filed) {
+	if len(list) == 0 {
+		delete(m, key)
+		return
+	}
+	m[key] = list
+}
+
+// anchorOf chooses the label with the fewest values that are wanted.
+func anchorOf(all labels.Requirements) anchor {
+	var best anchor
+	for i := range all {
+		var a anchor
+		switch all[i].Operator() { //nolint:exhaustive // the others need no label
+		case selection.In, selection.Equals, selection.DoubleEquals:
+			a = anchor{key: all[i].Key(), values: slices.Sorted(maps.Keys(all[i].Values()))}
+		case selection.Exists:
+			a = anchor{key: all[i].Key()}
+		default:
+			continue
+		}
+		if best.key == "" || better(a, best) {
+			best = a
+		}
+	}
+	return best
+}
+
+func better(a, b anchor) bool {
+	if (a.values == nil) != (b.values == nil) {
+		return a.values != nil
+	}
+	return cmp.Or(cmp.Compare(len(a.values), len(b.values)), cmp.Compare(a.key, b.key)) < 0
+}
+
+// namespacesOf are the names of the only namespaces where requirements can be met; one empty name for all.
+func namespacesOf(all labels.Requirements) []string {
+	for i := range all {
+		if r := &all[i]; r.Key() == corev1.LabelMetadataName && (r.Operator() == selection.In || r.Operator() == selection.Equals) {
+			return slices.Sorted(maps.Keys(r.Values()))
+		}
+	}
+	return []string{""}
+}
+
+// sameSet says whether two states of a set are the same to pods: its status changes with every pod.
+func sameSet(a, b *appsv1beta1.SidecarSet) bool {
+	return a.UID == b.UID && a.Generation == b.Generation && a.Generation != 0 && a.Status.LatestRevision == b.Status.LatestRevision &&
+		maps.Equal(a.Annotations, b.Annotations) && maps.Equal(a.Labels, b.Labels)
+}

@@ -1,0 +1,110 @@
+package pod
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/sidecar"
+)
+
+// Lookups are where the steps find what they need to know. FromManager makes them of a manager's caches.
+type Lookups struct {
+	// Sets of the cluster.
+	Sets *Index
+	// Namespaces gives metadata of namespaces, from a cache.
+	Namespaces client.Reader
+	// Revisions gives ControllerRevisions of the manager's namespace, from a cache. They must not be changed.
+	Revisions client.Reader
+	// Live gives metadata of a namespace that the cache does not have yet; nil takes it for one that does not exist.
+	Live client.Reader
+	// Filled waits until Sets has what is there; nil if it has.
+	Filled func(context.Context) error
+}
+
+func (l Lookups) ready(ctx context.Context) error {
+	if l.Filled == nil {
+		return nil
+	}
+	return l.Filled(ctx)
+}
+
+// namespace is one with its metadata. One that does not exist is nil: no pod can be created there anyway.
+func (l Lookups) namespace(ctx context.Context, name string) (*corev1.Namespace, error) {
+	found := &metav1.PartialObjectMetadata{}
+	found.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	err := l.Namespaces.Get(ctx, types.NamespacedName{Name: name}, found)
+	if apierrors.IsNotFound(err) && l.Live != nil {
+		err = l.Live.Get(ctx, types.NamespacedName{Name: name}, found)
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &corev1.Namespace{ObjectMeta: found.ObjectMeta}, nil
+}
+
+// revisions are those among which the one is that a set is pinned to: by its name one, by a custom version those of the
+// set.
+func (l Lookups) revisions(ctx context.Context, namespace string, set *sidecar.Set) ([]*appsv1.ControllerRevision, error) {
+	if name := set.Object().Spec.InjectionStrategy.Revision.RevisionName; name != nil {
+		found := &appsv1.ControllerRevision{}
+		err := l.Revisions.Get(ctx, types.NamespacedName{Namespace: namespace, Name: *name}, found)
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return []*appsv1.ControllerRevision{found}, err
+	}
+	list := &appsv1.ControllerRevisionList{}
+	err := l.Revisions.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy,
+		client.MatchingLabels{appsv1beta1.SidecarSetNameLabel: set.Name()})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]*appsv1.ControllerRevision, len(list.Items))
+	for i := range list.Items {
+		all[i] = &list.Items[i]
+	}
+	return all, nil
+}
+
+// restorations are the sets as former revisions have them, one for each set: it is pinned to one at a time.
+type restorations struct {
+	mu  sync.Mutex
+	all map[string]restoration
+}
+
+type restoration struct {
+	of       *sidecar.Set
+	revision types.UID
+	version  string
+	set      *sidecar.Set
+}
+
+// restore gives a set as a revision has it, of which the second pod costs nothing.
+func (k *restorations) restore(set *sidecar.Set, r *appsv1.ControllerRevision) (*sidecar.Set, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if have, ok := k.all[set.Name()]; ok && have.of == set && have.revision == r.UID && have.version == r.ResourceVersion {
+		return have.set, nil
+	}
+	restored, err := sidecar.Restore(set, r)
+	if err != nil {
+		return nil, fmt.Errorf("restore: %w", err)
+	}
+	if k.all == nil {
+		k.all = map[string]restoration{}
+	}
+	k.all[set.Name()] = restoration{of: set, revision: r.UID, version: r.ResourceVersion, set: restored}
+	return restored, nil
+}

@@ -1,0 +1,162 @@
+package pod
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kruisekit/kruisekit/internal/podtemplate"
+	"github.com/kruisekit/kruisekit/internal/review"
+)
+
+// difference is the JSON patch that makes of a pod what became of it. What steps usually change is compared part by part,
+// without encoding the rest: of an old container only its variables, of the lists what came in. All else is found by comparing
+// the whole.
+func difference(before, after *corev1.Pod) ([]podtemplate.Operation, error) {
+	var d differ
+	if before.Name != after.Name {
+		d.add("/metadata/name", after.Name)
+	}
+	d.strings("/metadata/labels", before.Labels, after.Labels)
+	d.strings("/metadata/annotations", before.Annotations, after.Annotations)
+	b, a := &before.Spec, &after.Spec
+	d.containers("/spec/initContainers", b.InitContainers, a.InitContainers)
+	d.containers("/spec/containers", b.Containers, a.Containers)
+	list(&d, "/spec/volumes", pair[corev1.Volume]{b.Volumes, a.Volumes, func(v *corev1.Volume) string { return v.Name }, nil})
+	list(&d, "/spec/imagePullSecrets", pair[corev1.LocalObjectReference]{
+		b.ImagePullSecrets, a.ImagePullSecrets, func(s *corev1.LocalObjectReference) string { return s.Name }, nil,
+	})
+	list(&d, "/spec/readinessGates", pair[corev1.PodReadinessGate]{
+		b.ReadinessGates, a.ReadinessGates, func(g *corev1.PodReadinessGate) string { return string(g.ConditionType) }, nil,
+	})
+	return d.rest(before, after)
+}
+
+// equal compares by what values mean, and first by what they are, which is much faster where they are the same.
+func equal(a, b any) bool { return reflect.DeepEqual(a, b) || equality.Semantic.DeepEqual(a, b) }
+
+type differ struct{ patch []podtemplate.Operation }
+
+// add sets a key, whatever it was before, or puts an element where it belongs in a list.
+func (d *differ) add(path string, value any) {
+	d.patch = append(d.patch, podtemplate.Operation{Op: "add", Path: path, Value: value})
+}
+
+func (d *differ) replace(path string, value any) {
+	d.patch = append(d.patch, podtemplate.Operation{Op: "replace", Path: path, Value: value})
+}
+
+// strings compares labels or annotations. What was removed takes the whole.
+func (d *differ) strings(at string, before, after map[string]string) {
+	if maps.Equal(before, after) {
+		return
+	}
+	for key := range before {
+		if _, stays := after[key]; !stays {
+			d.add(at, after)
+			return
+		}
+	}
+	if len(before) == 0 {
+		d.add(at, after)
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(after)) {
+		if was, there := before[key]; !there || was != after[key] {
+			d.add(at+"/"+review.Pointer(key), after[key])
+		}
+	}
+}
+
+func (d *differ) containers(at string, before, after []corev1.Container) {
+	list(d, at, pair[corev1.Container]{before, after, func(c *corev1.Container) string { return c.Name }, d.variables})
+}
+
+// variables compares two containers that should differ in their variables alone. False if there is more.
+func (d *differ) variables(at string, before, after *corev1.Container) bool {
+	b, a := *before, *after
+	b.Env, a.Env = nil, nil
+	if !equal(&b, &a) {
+		return false
+	}
+	list(d, at+"/env", pair[corev1.EnvVar]{before.Env, after.Env, func(e *corev1.EnvVar) string { return e.Name }, nil})
+	return true
+}
+
+// pair is a list as it was and as it is.
+type pair[T any] struct {
+	before, after []T
+	name          func(*T) string
+	// inside compares two elements of the same name part by part; false, or nil, has the element exchanged.
+	inside func(at string, before, after *T) bool
+}
+
+// list compares lists with names. It goes from the front, so that what is before an element is already as it will be.
+func list[T any](d *differ, at string, p pair[T]) {
+	if len(p.before) == len(p.after) && equal(p.before, p.after) {
+		return
+	}
+	if len(p.before) == 0 || !grown(p) {
+		d.add(at, p.after)
+		return
+	}
+	i := 0
+	for j := range p.after {
+		path, now := at+"/"+strconv.Itoa(j), &p.after[j]
+		if i == len(p.before) || p.name(now) != p.name(&p.before[i]) {
+			d.add(path, now)
+			continue
+		}
+		was := &p.before[i]
+		i++
+		if equal(was, now) {
+			continue
+		}
+		if p.inside == nil || !p.inside(path, was, now) {
+			d.replace(path, now)
+		}
+	}
+}
+
+// grown says whether all that was there is there, in its order.
+func grown[T any](p pair[T]) bool {
+	i := 0
+	for j := range p.after {
+		if i < len(p.before) && p.name(&p.after[j]) == p.name(&p.before[i]) {
+			i++
+		}
+	}
+	return i == len(p.before)
+}
+
+// rest compares what the others have not.
+func (d *differ) rest(before, after *corev1.Pod) ([]podtemplate.Operation, error) {
+	b, a := remainder(before), remainder(after)
+	if equal(b, a) {
+		return d.patch, nil
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(b)
+	if err != nil {
+		return nil, fmt.Errorf("encode pod: %w", err)
+	}
+	more, err := review.Changes(content, b, a)
+	if err != nil {
+		return nil, err
+	}
+	return append(d.patch, more...), nil
+}
+
+// remainder is a pod without what is compared part by part.
+func remainder(pod *corev1.Pod) *corev1.Pod {
+	r := *pod
+	r.Name, r.Labels, r.Annotations = "", nil, nil
+	r.Spec.InitContainers, r.Spec.Containers, r.Spec.Volumes = nil, nil, nil
+	r.Spec.ImagePullSecrets, r.Spec.ReadinessGates = nil, nil
+	return &r
+}

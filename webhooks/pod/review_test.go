@@ -1,0 +1,242 @@
+package pod_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/webhooks/pod"
+)
+
+const (
+	plain = `{metadata: {name: p, labels: {app: web}}, spec: {containers: [{name: main, image: m}]}}`
+	two   = `{metadata: {generateName: p-, labels: {app: web}}, spec: {containers: [{name: main, image: m}, {name: side, image: s, env: [{name: KRUISE_CONTAINER_PRIORITY, value: "10"}]}]}}`
+	owned = `{metadata: {name: p, ownerReferences: [{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, name: c, uid: u, controller: true}]}, spec: {containers: [{name: main, image: m}]}}`
+	gated = `{metadata: {name: p}, spec: {readinessGates: [{conditionType: KruisePodReady}], containers: [{name: main, image: m}]}}`
+
+	logs = `{selector: {matchLabels: {app: web}}, containers: [{name: log, image: log:1}]}`
+	// first comes before what the pod has.
+	first = `{selector: {matchLabels: {app: web}}, containers: [{name: first, image: f, podInjectPolicy: BeforeAppContainer}]}`
+)
+
+// What becomes of a pod, in a few words: its containers with their images, its gates.
+func TestPods(t *testing.T) {
+	cases := map[string]struct {
+		why     string
+		pod     string
+		options pod.Options
+		sets    []*appsv1beta1.SidecarSet
+		want    []string
+	}{
+		"nothing":         {"no step concerns it", plain, pod.Options{}, nil, []string{"main=m"}},
+		"another's set":   {"it is not selected", plain, pod.Options{}, []*appsv1beta1.SidecarSet{newSet(t, "a", strings.ReplaceAll(logs, "web", "db"))}, []string{"main=m"}},
+		"owned":           {"pods of our own controllers can be taken out of service", owned, pod.Options{}, nil, []string{"main=m", "gate KruisePodReady"}},
+		"not owned":       {"others cannot, by default", plain, pod.Options{}, nil, []string{"main=m"}},
+		"all gated":       {"unless it is asked for", plain, pod.Options{ReadinessGateForAll: true}, nil, []string{"main=m", "gate KruisePodReady"}},
+		"gated before":    {"a gate is there once", gated, pod.Options{ReadinessGateForAll: true}, nil, []string{"main=m", "gate KruisePodReady"}},
+		"a set":           {"its containers come after those of the pod", plain, pod.Options{}, []*appsv1beta1.SidecarSet{newSet(t, "a", logs)}, []string{"main=m", "log=log:1"}},
+		"sets":            {"in the order of their names, or before the pod's", plain, pod.Options{}, []*appsv1beta1.SidecarSet{newSet(t, "b", logs), newSet(t, "a", first)}, []string{"first=f", "main=m", "log=log:1"}},
+		"a paused set":    {"it is as if it were not there", plain, pod.Options{}, []*appsv1beta1.SidecarSet{newSet(t, "a", logs[:len(logs)-1]+`, injectionStrategy: {paused: true}}`)}, []string{"main=m"}},
+		"in an order":     {"all containers wait, injected ones too", two, pod.Options{}, []*appsv1beta1.SidecarSet{newSet(t, "a", logs)}, []string{"main=m wait 0", "side=s wait 10", "log=log:1 wait 0"}},
+		"a canary":        {"it takes the place of its base", plain, pod.Options{}, []*appsv1beta1.SidecarSet{newSet(t, "a", logs), canary(newSet(t, "b", strings.ReplaceAll(logs, "log:1", "log:2")), "a")}, []string{"main=m", "log=log:2"}},
+		"a set elsewhere": {"its namespace is another", plain, pod.Options{}, []*appsv1beta1.SidecarSet{newSet(t, "a", logs[:len(logs)-1]+`, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: two}}}`)}, []string{"main=m"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := hook(t, &shelf{namespaces: map[string]map[string]string{"one": nil}}, c.options, c.sets...)
+			req := request(t, "u", c.pod)
+			answer := w.Review(t.Context(), req)
+			after := patched(t, req, answer)
+			same(t, c.why, c.want, describe(t, after))
+			// Once more, by another entry and so another request.
+			again := request(t, "v", string(after))
+			if second := w.Review(t.Context(), again); !second.Allowed || len(second.Patch) > 0 {
+				t.Errorf("it is changed once more: %s %v", second.Patch, second.Result)
+			}
+		})
+	}
+}
+
+func canary(set *appsv1beta1.SidecarSet, base string) *appsv1beta1.SidecarSet {
+	set.Annotations = map[string]string{appsv1beta1.SidecarSetCanaryAnnotation: "true", appsv1beta1.SidecarSetBaseAnnotation: base}
+	return set
+}
+
+func describe(t *testing.T, raw []byte) []string {
+	t.Helper()
+	p := decode(t, raw)
+	var all []string
+	for _, c := range p.Spec.Containers {
+		text := c.Name + "=" + c.Image
+		for _, e := range c.Env {
+			if e.Name == "KRUISE_CONTAINER_BARRIER" {
+				if want := p.Name + "-barrier"; e.ValueFrom.ConfigMapKeyRef.Name != want {
+					t.Errorf("the barrier is %q, want %q", e.ValueFrom.ConfigMapKeyRef.Name, want)
+				}
+				text += " wait " + strings.TrimPrefix(e.ValueFrom.ConfigMapKeyRef.Key, "p_")
+			}
+		}
+		all = append(all, text)
+	}
+	for _, g := range p.Spec.ReadinessGates {
+		all = append(all, "gate "+string(g.ConditionType))
+	}
+	return all
+}
+
+// What is refused, how, and what is let through with a warning instead.
+func TestRefusals(t *testing.T) {
+	unreadable := `{selector: {matchLabels: {app: web}, matchExpressions: [{key: x, operator: Near}]}, containers: [{name: log, image: l}]}`
+	pinned := `{selector: {matchLabels: {app: web}}, containers: [{name: log, image: l}], injectionStrategy: {revision: {revisionName: gone}}}`
+	byLabels := `{selector: {matchLabels: {app: web}}, containers: [{name: log, image: l}], namespaceSelector: {matchLabels: {env: prod}}}`
+	down := &shelf{fault: errors.New("the cache is down")}
+	cases := map[string]struct {
+		why   string
+		pod   string
+		shelf *shelf
+		sets  []*appsv1beta1.SidecarSet
+		// code of the refusal, or 0; what it says, or a warning; the field.
+		code  int32
+		says  []string
+		field string
+	}{
+		"bad pod":         {"nobody could say what it is", `{spec: {containers: 5}}`, nil, nil, 400, []string{"spec.containers"}, "spec.containers"},
+		"bad priority":    {"the field is named", strings.Replace(two, `"10"`, `abc`, 1), nil, nil, 422, []string{"step launch", "spec.containers[1].env[0].value"}, "spec.containers[1].env[0].value"},
+		"unreadable":      {"it might mean the pod", plain, nil, []*appsv1beta1.SidecarSet{newSet(t, "a", unreadable)}, 422, []string{"step sidecars", "sidecarset a", "spec.selector"}, "spec.selector"},
+		"unreadable else": {"it does not mean the pod, whatever it says", strings.Replace(plain, "web", "db", 1), nil, []*appsv1beta1.SidecarSet{newSet(t, "a", unreadable)}, 0, nil, ""},
+		"unreadable open": {"its owner would rather have pods", plain, nil, []*appsv1beta1.SidecarSet{open(newSet(t, "a", unreadable))}, 0, []string{"sidecarset a is left out"}, ""},
+		"all unreadable":  {"it would stop every pod", plain, nil, []*appsv1beta1.SidecarSet{newSet(t, "a", `{selector: {matchExpressions: [{key: x, operator: Near}]}}`)}, 0, nil, ""},
+		"no revision":     {"the set asks for it", plain, nil, []*appsv1beta1.SidecarSet{newSet(t, "a", pinned)}, 422, []string{"sidecarset a", "gone"}, "spec.injectionStrategy.revision.revisionName"},
+		"no revision open": {
+			"the others are injected all the same", plain, nil, []*appsv1beta1.SidecarSet{open(newSet(t, "a", pinned)), newSet(t, "b", first)}, 0, []string{"sidecarset a is left out"}, "",
+		},
+		"lookup": {"the next attempt may succeed", plain, down, []*appsv1beta1.SidecarSet{newSet(t, "a", byLabels)}, 503, []string{"step sidecars", "look up namespace one", "the cache is down"}, ""},
+		"lookup else": {
+			"nothing has to be looked up for a pod that is not selected", strings.Replace(plain, "web", "db", 1), down, []*appsv1beta1.SidecarSet{newSet(t, "a", byLabels)}, 0, nil, "",
+		},
+		"lookup open": {"its owner would rather have pods", plain, down, []*appsv1beta1.SidecarSet{open(newSet(t, "a", byLabels))}, 0, []string{"sidecarset a is left out"}, ""},
+		"clash": {
+			"two sets cannot have one name", plain, nil, []*appsv1beta1.SidecarSet{newSet(t, "a", logs), newSet(t, "b", logs)}, 422, []string{"sidecarset b", "log"}, "spec.containers[0]",
+		},
+		"clash open": {"the one that may be missing is", plain, nil, []*appsv1beta1.SidecarSet{open(newSet(t, "a", logs)), newSet(t, "b", logs)}, 0, []string{"sidecarset a is left out"}, ""},
+		"replaced":   {"the pod's owner should know", strings.Replace(plain, "name: main", "name: log", 1), nil, []*appsv1beta1.SidecarSet{newSet(t, "a", logs)}, 0, []string{"sidecarset a: ", "log"}, ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			answer := hook(t, c.shelf, pod.Options{}, c.sets...).Review(t.Context(), request(t, "u", c.pod))
+			said := strings.Join(answer.Warnings, "\n")
+			if c.code != 0 {
+				refusedWith(t, answer, c.code, c.field)
+				said = answer.Result.Message
+			} else if !answer.Allowed {
+				t.Fatalf("%s: refused: %+v", c.why, answer.Result)
+			}
+			if c.says == nil && said != "" {
+				t.Errorf("%s: it says %q", c.why, said)
+			}
+			for _, want := range c.says {
+				if !strings.Contains(said, want) {
+					t.Errorf("%s: %q does not say %q", c.why, said, want)
+				}
+			}
+		})
+	}
+}
+
+func refusedWith(t *testing.T, answer admission.Response, code int32, field string) {
+	t.Helper()
+	if answer.Allowed || answer.Result == nil || answer.Result.Code != code {
+		t.Fatalf("want a refusal with %d, got %+v", code, answer)
+	}
+	details := answer.Result.Details
+	if field != "" && (details == nil || !slices.ContainsFunc(details.Causes, func(c metav1.StatusCause) bool { return c.Field == field })) {
+		t.Errorf("no cause at %s: %+v", field, details)
+	}
+	if code > 500 && (details == nil || details.RetryAfterSeconds == 0) {
+		t.Errorf("no hint when to try again: %+v", details)
+	}
+}
+
+// A set that cannot be decoded is known by its selectors.
+func TestMalformed(t *testing.T) {
+	for name, c := range map[string]struct {
+		set  *appsv1beta1.SidecarSet
+		code int32
+	}{
+		"fails": {newSet(t, "a", logs), 422}, "may be missing": {open(newSet(t, "a", logs)), 0}, "another's": {newSet(t, "a", strings.ReplaceAll(logs, "web", "db")), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.set.Spec.Containers = nil
+			index := pod.NewIndex()
+			index.PutMalformed(c.set, errors.New("spec.containers: a number"))
+			w, err := pod.New(pod.Lookups{Sets: index, Namespaces: &shelf{}, Revisions: &shelf{}}, pod.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer := w.Review(t.Context(), request(t, "u", plain))
+			if c.code == 0 != answer.Allowed {
+				t.Errorf("%+v", answer.Result)
+			}
+			if c.code != 0 {
+				refusedWith(t, answer, c.code, "spec")
+			}
+		})
+	}
+}
+
+// Where sets are not known in time, a pod that needs an answer is refused in the time that the API server waits, and the
+// others get a warning.
+func TestTimeout(t *testing.T) {
+	l := pod.Lookups{Sets: pod.NewIndex(), Namespaces: &shelf{}, Revisions: &shelf{}, Filled: func(ctx context.Context) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}}
+	w, err := pod.New(l, pod.Options{Timeout: 10 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := request(t, "u", plain)
+	closed := w.Handler(false).Handler.Handle(t.Context(), req)
+	refusedWith(t, closed, 504, "")
+	if !strings.Contains(closed.Result.Message, "step sidecars") {
+		t.Errorf("the step is not named: %s", closed.Result.Message)
+	}
+	answer := w.Handler(true).Handler.Handle(t.Context(), req)
+	if !answer.Allowed || len(answer.Warnings) != 1 || !strings.Contains(answer.Warnings[0], "step sidecars") {
+		t.Errorf("where it may go without: %+v", answer)
+	}
+}
+
+// What is not the creation of a pod is let through.
+func TestConcerns(t *testing.T) {
+	w := hook(t, nil, pod.Options{ReadinessGateForAll: true})
+	for name, change := range map[string]func(*admission.Request){
+		"an update":     func(r *admission.Request) { r.Operation = admissionv1.Update },
+		"a subresource": func(r *admission.Request) { r.SubResource = "eviction" },
+		"another kind":  func(r *admission.Request) { r.Resource.Resource = "nodes" },
+	} {
+		req := request(t, "u", plain)
+		change(&req)
+		if answer := w.Review(t.Context(), req); !answer.Allowed || answer.Patch != nil {
+			t.Errorf("%s: %+v", name, answer)
+		}
+	}
+}
+
+// What cannot work is said at once.
+func TestNew(t *testing.T) {
+	if _, err := pod.New(pod.Lookups{}, pod.Options{}); err == nil {
+		t.Error("nothing to look up anything in")
+	}
+	if _, err := pod.New(pod.Lookups{Sets: pod.NewIndex(), Namespaces: &shelf{}, Revisions: &shelf{}}, pod.Options{Timeout: -1}); err == nil {
+		t.Error("a timeout below nothing")
+	}
+}

@@ -1,0 +1,179 @@
+package pod
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/internal/scope"
+	"github.com/kruisekit/kruisekit/sidecar"
+)
+
+// sidecars adds what sets want. A set that may be missing is left out where it stands in the way.
+func (w *Webhook) sidecars(ctx context.Context, r *round) (*corev1.Pod, error) {
+	if err := w.lookups.ready(ctx); err != nil {
+		return nil, &LookupError{What: "sidecarsets", Err: err}
+	}
+	candidates := w.lookups.Sets.Candidates(r.namespace, r.pod.Labels)
+	if len(candidates) == 0 {
+		return nil, nil //nolint:nilnil // nothing to do
+	}
+	slices.SortFunc(candidates, func(a, b *sidecar.Set) int { return strings.Compare(a.Name(), b.Name()) })
+	for {
+		injection, err := w.inject(ctx, r, candidates)
+		if err == nil {
+			r.warn(injection.Notes)
+			return injection.Pod, nil
+		}
+		out := expendable(candidates, err)
+		if out < 0 || ctx.Err() != nil {
+			return nil, err
+		}
+		r.lost++
+		r.warnings = append(r.warnings, fmt.Sprintf("sidecarset %s is left out: %v", candidates[out].Name(), err))
+		candidates = slices.Delete(candidates, out, out+1)
+	}
+}
+
+// expendable is the set to try without: the one that the error is about, if it may be missing, or else the last that may
+// be, which the other may clash with. It is -1 if there is none.
+func expendable(sets []*sidecar.Set, err error) int {
+	var field *sidecar.FieldError
+	var lookup *setLookupError
+	name := ""
+	switch {
+	case errors.As(err, &lookup):
+		name = lookup.set
+	case errors.As(err, &field):
+		name = field.Set
+	}
+	last := -1
+	for i, set := range sets {
+		if scope.Ignores(set.Object()) {
+			if last = i; set.Name() == name {
+				return i
+			}
+		}
+	}
+	return last
+}
+
+func (w *Webhook) inject(ctx context.Context, r *round, candidates []*sidecar.Set) (sidecar.Injection, error) {
+	namespace, err := w.namespace(ctx, r, candidates)
+	if err != nil {
+		return sidecar.Injection{}, err
+	}
+	selection, err := sidecar.Select(r.pod, namespace, candidates)
+	if err != nil {
+		return sidecar.Injection{}, err
+	}
+	if err := w.lookups.Sets.usable(selection.Sets); err != nil {
+		return sidecar.Injection{}, err
+	}
+	for i, set := range selection.Sets {
+		if set.Pinned() {
+			if selection.Sets[i], err = w.resolve(ctx, r, set); err != nil {
+				return sidecar.Injection{}, err
+			}
+		}
+	}
+	return sidecar.Inject(r.pod, selection.Sets, sidecar.Options{Now: w.options.Now(), SortContainers: w.options.SortContainers})
+}
+
+// namespace is that of the pod, if a set asks for it.
+func (w *Webhook) namespace(ctx context.Context, r *round, sets []*sidecar.Set) (*corev1.Namespace, error) {
+	for _, set := range sets {
+		if set.Object().Spec.NamespaceSelector == nil {
+			continue
+		}
+		if selects, err := sidecar.MatchesPod(set.Object(), r.pod); err == nil && !selects {
+			continue
+		}
+		namespace, err := w.lookups.namespace(ctx, r.namespace)
+		if err != nil {
+			return nil, &setLookupError{set.Name(), &LookupError{What: "namespace " + r.namespace, Err: err}}
+		}
+		return namespace, nil
+	}
+	return nil, nil //nolint:nilnil // nobody asks
+}
+
+// resolve is the set as this pod gets it. What was restored of a revision is kept.
+func (w *Webhook) resolve(ctx context.Context, r *round, set *sidecar.Set) (*sidecar.Set, error) {
+	revisions, err := w.lookups.revisions(ctx, w.options.Namespace, set)
+	if err != nil {
+		return nil, &setLookupError{set.Name(), &LookupError{What: "revisions of sidecarset " + set.Name(), Err: err}}
+	}
+	former, err := sidecar.Former(set, revisions)
+	if err != nil {
+		return nil, err
+	}
+	held, err := set.HoldsBack(r.pod, r.draw(set, former.Name))
+	if err != nil || !held {
+		return set, err
+	}
+	return w.restored.restore(set, former)
+}
+
+// draw is the chance of a set at this pod. A pod that was here before keeps what it got then: the API server calls once for
+// each entry of the configuration that is about the pod, and each call is a request of its own.
+func (r *round) draw(set *sidecar.Set, former string) uint32 {
+	if got, before := gotBefore(r.pod, set.Name()); before {
+		if got == former {
+			return 0
+		}
+		return math.MaxUint32
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(string(r.request.UID) + "/" + set.Name()))
+	return uint32(h.Sum64() >> 32)
+}
+
+// gotBefore is the revision of a set that is recorded on a pod that has injected containers.
+func gotBefore(pod *corev1.Pod, set string) (revision string, is bool) {
+	text := pod.Annotations[pub.SidecarSetHashKey]
+	if text == "" || !strings.Contains(text, set) || !injected(pod.Spec.Containers) && !injected(pod.Spec.InitContainers) {
+		return "", false
+	}
+	recorded := map[string]struct {
+		ControllerRevision string `json:"controllerRevision"`
+	}{}
+	if json.Unmarshal([]byte(text), &recorded) != nil {
+		return "", false
+	}
+	entry, is := recorded[set]
+	return entry.ControllerRevision, is
+}
+
+func injected(containers []corev1.Container) bool {
+	return slices.ContainsFunc(containers, func(c corev1.Container) bool {
+		return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == pub.SidecarInjectedEnvName && e.Value == "true" })
+	})
+}
+
+// warn tells whoever creates the pod what of it was replaced, and what is missing.
+func (r *round) warn(notes []sidecar.Note) {
+	for _, n := range notes {
+		switch n.Code {
+		case sidecar.NoteReplaced, sidecar.NoteAnnotationReplaced, sidecar.NoteVolumeMissing:
+			r.warnings = append(r.warnings, fmt.Sprintf("sidecarset %s: %s", n.Object, n.Text))
+		}
+	}
+}
+
+// setLookupError is a lookup for the sake of one set.
+type setLookupError struct {
+	set string
+	*LookupError
+}
+
+// Unwrap gives the lookup.
+func (e *setLookupError) Unwrap() error { return e.LookupError }

@@ -1,0 +1,182 @@
+package pod
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/kruisekit/kruisekit/internal/review"
+)
+
+// Webhook answers admission requests for new pods.
+type Webhook struct {
+	lookups  Lookups
+	options  Options
+	metrics  *meters
+	restored restorations
+}
+
+// New makes the webhook.
+func New(l Lookups, o Options) (*Webhook, error) {
+	o = o.withDefaults()
+	if err := o.validate(l); err != nil {
+		return nil, fmt.Errorf("pod webhook: %w", err)
+	}
+	w := &Webhook{lookups: l, options: o}
+	var err error
+	if w.metrics, err = newMeters(o.Registerer, w.steps()); err != nil {
+		return nil, fmt.Errorf("pod webhook: %w", err)
+	}
+	return w, nil
+}
+
+// SetupWithManager serves the webhook on the manager's webhook server.
+func (w *Webhook) SetupWithManager(mgr ctrl.Manager) error {
+	server := mgr.GetWebhookServer()
+	if server == nil {
+		return errors.New("the manager has no webhook server")
+	}
+	for path, open := range map[string]bool{Path: false, OpenPath: true} {
+		server.Register(path, w.Handler(open))
+	}
+	return nil
+}
+
+// Handler gives what is served at Path, or at OpenPath.
+func (w *Webhook) Handler(open bool) *admission.Webhook {
+	return &admission.Webhook{
+		WithContextFunc: patience,
+		Handler: admission.HandlerFunc(func(ctx context.Context, req admission.Request) admission.Response {
+			return w.review(ctx, req, open)
+		}),
+	}
+}
+
+// patienceKey is for how long the API server waits, in the context of a request.
+type patienceKey struct{}
+
+// patience is what API servers say in the query.
+func patience(ctx context.Context, r *http.Request) context.Context {
+	if d, err := time.ParseDuration(r.URL.Query().Get("timeout")); err == nil && d > 0 {
+		return context.WithValue(ctx, patienceKey{}, d)
+	}
+	return ctx
+}
+
+// budget leaves time to say why there is no better answer.
+func (w *Webhook) budget(ctx context.Context) time.Duration {
+	if d, ok := ctx.Value(patienceKey{}).(time.Duration); ok {
+		return max(d-reserve, d/2)
+	}
+	return w.options.Timeout
+}
+
+// step is a part of the pipeline. It gives the pod as it is to be, or nil if that is right as it is.
+type step struct {
+	name  string
+	apply func(ctx context.Context, r *round) (*corev1.Pod, error)
+}
+
+// steps in the order that the package comment explains.
+func (w *Webhook) steps() []step {
+	return []step{
+		{"readiness", w.readiness},
+		{"sidecars", w.sidecars},
+		{"launch", w.launch},
+	}
+}
+
+// round is one pod on its way.
+type round struct {
+	request *admission.Request
+	// namespace of the pod, which it may not have itself.
+	namespace string
+	// pod as the steps before have left it. It is not changed, but replaced.
+	pod *corev1.Pod
+	// warnings for whoever creates the pod.
+	warnings []string
+	// lost are the sets that the pod goes without, because they allow it.
+	lost int
+}
+
+// Review answers a request as at Path.
+func (w *Webhook) Review(ctx context.Context, req admission.Request) admission.Response {
+	return w.review(ctx, req, false)
+}
+
+func (w *Webhook) review(ctx context.Context, req admission.Request, open bool) admission.Response {
+	if req.Operation != admissionv1.Create || req.Resource.Group != corev1.GroupName || req.Resource.Resource != "pods" || req.SubResource != "" {
+		return admission.Allowed("")
+	}
+	pod := &corev1.Pod{}
+	if err := review.Unmarshal(req.Object.Raw, pod); err != nil {
+		return review.BadRequest(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, w.budget(ctx))
+	defer cancel()
+	r := &round{request: &req, namespace: pod.Namespace, pod: pod}
+	if r.namespace == "" {
+		r.namespace = req.Namespace
+	}
+	if fault := w.run(ctx, r); fault != nil {
+		if !open || !fault.passing() {
+			return fault.response()
+		}
+		answer := admission.Allowed("")
+		answer.Warnings = shortened(append(r.warnings, "created without what kruise would add: "+fault.Error()))
+		return answer
+	}
+	answer := admission.Allowed("")
+	if r.pod != pod {
+		patch, err := difference(pod, r.pod)
+		if err != nil {
+			return (&StepError{Step: "patch", Err: err}).response()
+		}
+		answer = review.Patched(patch)
+	}
+	answer.Warnings = shortened(r.warnings)
+	return answer
+}
+
+// run takes a pod through the steps.
+func (w *Webhook) run(ctx context.Context, r *round) *StepError {
+	for i, s := range w.steps() {
+		began := w.options.Now()
+		lost := r.lost
+		next, err := s.apply(ctx, r)
+		if err == nil {
+			err = ctx.Err()
+		}
+		w.metrics.note(i, w.options.Now().Sub(began), outcomeOf(next, r.lost > lost, err))
+		if err != nil {
+			return &StepError{Step: s.name, Err: err}
+		}
+		if next != nil {
+			r.pod = next
+		}
+	}
+	return nil
+}
+
+// The bounds that API servers set to warnings.
+const (
+	mostWarning  = 256
+	mostWarnings = 16
+)
+
+// shortened are warnings that an API server passes on whole.
+func shortened(all []string) []string {
+	for i, text := range all {
+		if runes := []rune(text); len(runes) > mostWarning {
+			all[i] = string(runes[:mostWarning-3]) + "..."
+		}
+	}
+	return all[:min(len(all), mostWarnings)]
+}
