@@ -34,7 +34,7 @@ func below() map[string][]string {
 		"lifecycle":        nil,
 		"inplace":          base,
 		"scale":            base,
-		"sidecar":          base,
+		"sidecar":          {"revision", "lifecycle", "inplace", "scale"}, // sidecar/rollout orders pods and tells images apart
 		"spread":           base,
 		"pub":              base,
 		"protection":       base,
