@@ -24,7 +24,7 @@ func (p *planner) choose() {
 	}
 	if n := p.old(); len(waiting) > 0 && n > 0 {
 		kept := len(waiting) - min(len(waiting), max(0, n-partition))
-		p.noteWaiting(NotePartition, kept, "at what it has, as the partition says")
+		p.noteWaiting(NotePartition, kept, "to be updated: the partition keeps as many")
 		waiting = waiting[:len(waiting)-kept]
 	}
 	p.walk(waiting, budget)
@@ -90,7 +90,7 @@ func (p *planner) waiting() []*member {
 			waiting = append(waiting, m)
 		}
 	}
-	p.noteWaiting(NoteNotSelected, unselected, "for updateStrategy.selector to select it")
+	p.noteWaiting(NoteNotSelected, unselected, "to be selected by updateStrategy.selector")
 	return waiting
 }
 
