@@ -188,8 +188,9 @@ func restart(pod *corev1.Pod, name string) {
 }
 
 func imageID(image string) string {
-	if _, digest, ok := strings.Cut(image, "@"); ok {
-		return "docker.io/library/" + strings.SplitN(image, ":", 2)[0] + "@" + digest
+	if name, digest, ok := strings.Cut(image, "@"); ok {
+		name, _, _ = strings.Cut(name, ":")
+		return "docker.io/library/" + name + "@" + digest
 	}
 	return "sha256:" + image
 }

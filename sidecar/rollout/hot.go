@@ -55,14 +55,19 @@ func (p *planner) flip() {
 	}
 }
 
-// canFlip says whether the pod does without the containers that do not work.
+// canFlip says whether the pod does without the containers that do not work. It does not where the record of what works is
+// wrong, so that the other one is all that there is.
 func (p *planner) canFlip(m *member) bool {
 	others := map[string]bool{}
 	for _, s := range p.sidecars {
-		if s.hot {
-			_, other := m.parts(s)
-			others[m.nameAt(other)] = true
+		if !s.hot {
+			continue
 		}
+		working, other := m.parts(s)
+		if m.pod.Spec.Containers[working].Image == s.empty {
+			return false
+		}
+		others[m.nameAt(other)] = true
 	}
 	if !m.isConsistent(func(name string) bool { return p.names[name] && !others[name] }) {
 		return false
