@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,10 +37,9 @@ type snapshot struct {
 
 // observe makes the snapshot; nil when there is nothing to do.
 func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot, error) {
-	set, malformed, err := stored.Read[v1beta1.SidecarSet](ctx, r.sets, gvk(), types.NamespacedName{Name: name})
+	set, malformed, err := r.observeSet(ctx, types.NamespacedName{Name: name})
 	if apierrors.IsNotFound(err) {
-		r.memory.forget(name)
-		r.revisionWrites.Forget(types.NamespacedName{Name: name})
+		r.forget(name)
 		return nil, nil
 	}
 	if err != nil {
@@ -59,6 +59,27 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot, error
 		return nil, err
 	}
 	return s, r.observeRevisions(ctx, s)
+}
+
+// observeSet reads the set as the last write of its status left it. Else a status that goes back to what the cache still shows
+// would not be written.
+func (r *Reconciler) observeSet(ctx context.Context, name types.NamespacedName) (set *v1beta1.SidecarSet, malformed, err error) {
+	raw := stored.Untyped(gvk())
+	if err := r.sets.Get(ctx, name, raw); err != nil {
+		return nil, nil, err
+	}
+	latest, err := r.setWrites.Overlay(ctx, name, []*unstructured.Unstructured{raw})
+	if err != nil {
+		return nil, nil, err
+	}
+	return stored.Decode[v1beta1.SidecarSet](append(latest, raw)[0])
+}
+
+// forget drops the writes of a set that is gone.
+func (r *Reconciler) forget(name string) {
+	r.memory.forget(name)
+	r.setWrites.Forget(types.NamespacedName{Name: name})
+	r.revisionWrites.Forget(types.NamespacedName{Name: name})
 }
 
 func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {

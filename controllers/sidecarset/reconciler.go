@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
@@ -29,6 +30,7 @@ type Reconciler struct {
 	sets    client.Reader
 	options Options
 
+	setWrites      *ledger.Ledger[*unstructured.Unstructured]
 	revisionWrites *ledger.Ledger[*appsv1.ControllerRevision]
 	memory         memory
 }
@@ -39,8 +41,13 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 		return nil, errors.New("sidecarset: a client is needed")
 	}
 	r := &Reconciler{client: c, sets: c, options: o.withDefaults()}
-	r.revisionWrites = ledger.New[*appsv1.ControllerRevision](r.live(), r.options.Now)
+	r.keepLedgers()
 	return r, nil
+}
+
+func (r *Reconciler) keepLedgers() {
+	r.setWrites = ledger.New[*unstructured.Unstructured](r.live(), r.options.Now)
+	r.revisionWrites = ledger.New[*appsv1.ControllerRevision](r.live(), r.options.Now)
 }
 
 // live reads past the cache.
@@ -65,7 +72,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	r.sets = mgr.GetCache()
 	if r.options.Live == nil {
 		r.options.Live = mgr.GetAPIReader()
-		r.revisionWrites = ledger.New[*appsv1.ControllerRevision](r.live(), r.options.Now)
+		r.keepLedgers()
 	}
 	if r.options.Recorder == nil {
 		r.options.Recorder = mgr.GetEventRecorderFor(controllerName) //nolint:staticcheck // the newer API does not tell the source

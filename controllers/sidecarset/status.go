@@ -37,10 +37,14 @@ func (a *act) writeStatus(ctx context.Context, status *v1beta1.SidecarSetStatus)
 	if err != nil {
 		return err
 	}
-	object := stored.Untyped(gvk()) // nobody decodes the answer, which may be what no SidecarSet can be
+	object := stored.Untyped(gvk()) // the answer may be what no SidecarSet can be
 	object.SetName(a.set.Name)
-	if err := a.client.Status().Patch(ctx, object, patch); client.IgnoreNotFound(err) != nil {
+	err = a.client.Status().Patch(ctx, object, patch)
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write status: %w", err)
+	}
+	if err == nil {
+		a.setWrites.Patched(a.key(), object)
 	}
 	return nil
 }
