@@ -87,6 +87,21 @@ func same(c client.WithWatch) client.Client { return c }
 // newBench has no reconciler yet.
 func newBench(t *testing.T) *bench {
 	t.Helper()
+	b := newGround(t)
+	b.run(b.config, func(mgr ctrl.Manager) error {
+		kubelet := &standin.Kubelet{
+			Client: mgr.GetClient(), Namespace: b.namespace, Node: "node-1",
+			Broken:  func(image string) bool { return strings.HasSuffix(image, ":broken") },
+			Unready: func(pod *corev1.Pod) bool { _, is := pod.Annotations[unready]; return is },
+		}
+		return kubelet.SetupWithManager(mgr)
+	})
+	return b
+}
+
+// newGround has nothing that runs pods, either.
+func newGround(t *testing.T) *bench {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1beta1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -97,14 +112,6 @@ func newBench(t *testing.T) *bench {
 	defer installing.Unlock()
 	c := cluster.Start(t, cluster.Options{Scheme: scheme, CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_sidecarsets.yaml"}})
 	b := &bench{T: t, client: c.Client, config: c.Config, scheme: scheme, namespace: c.Namespace(t), requests: &requests{}}
-	b.run(c.Config, func(mgr ctrl.Manager) error {
-		kubelet := &standin.Kubelet{
-			Client: mgr.GetClient(), Namespace: b.namespace, Node: "node-1",
-			Broken:  func(image string) bool { return strings.HasSuffix(image, ":broken") },
-			Unready: func(pod *corev1.Pod) bool { _, is := pod.Annotations[unready]; return is },
-		}
-		return kubelet.SetupWithManager(mgr)
-	})
 	b.Cleanup(func() { // the test's context is over
 		set := &v1beta1.SidecarSet{}
 		if err := c.Client.DeleteAllOf(context.WithoutCancel(t.Context()), set, client.MatchingLabels{owner: b.namespace}); err != nil {
@@ -241,7 +248,9 @@ func (b *bench) pod(name string, sets []*v1beta1.SidecarSet, change ...func(*cor
 		c(pod)
 	}
 	for _, set := range sets {
-		b.get(set)
+		if set.ResourceVersion != "" { // one that was restored has none
+			b.get(set)
+		}
 	}
 	injection, err := sidecar.Inject(pod, sets, sidecar.Options{Now: time.Now()})
 	if err != nil {
