@@ -19,6 +19,7 @@
 //   - [github.com/kruisekit/kruisekit/inplace]: changes made in running pods.
 //   - [github.com/kruisekit/kruisekit/imagepull]: which images are pulled ahead, where, and how.
 //   - [github.com/kruisekit/kruisekit/containerrestart]: which containers of running pods are started anew, and how.
+//   - [github.com/kruisekit/kruisekit/sidecar/rollout]: which running pods get a sidecar's new image, and when.
 //   - [github.com/kruisekit/kruisekit/sidecar/sizing]: cpu and memory of an injected container, by those of the others.
 //   - [github.com/kruisekit/kruisekit/sidecar/expression]: the formulas of that.
 //
@@ -30,6 +31,7 @@
 //   - [github.com/kruisekit/kruisekit/controllers/imagepulljob]: images pulled ahead of need, node by node.
 //   - [github.com/kruisekit/kruisekit/controllers/imagelistpulljob]: a pull job for each image of a list.
 //   - [github.com/kruisekit/kruisekit/controllers/nodeimage]: what each node pulls ahead, kept in line with nodes and jobs.
+//   - [github.com/kruisekit/kruisekit/controllers/sidecarset]: new images for the sidecars of running pods, and their history.
 //
 // # Admission
 //

@@ -17,6 +17,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/imagelistpulljob"
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob"
 	"github.com/kruisekit/kruisekit/controllers/nodeimage"
+	"github.com/kruisekit/kruisekit/controllers/sidecarset"
 )
 
 // Options of AddToManager. The zero value adds all reconcilers as the reference has them.
@@ -36,6 +37,8 @@ type Options struct {
 	ImagePullJob imagepulljob.Options
 	// NodeImage is for the reconciler of NodeImages.
 	NodeImage nodeimage.Options
+	// SidecarSet is for the reconciler of SidecarSets.
+	SidecarSet sidecarset.Options
 }
 
 // list has all reconcilers. To add one, add its options to Options and a line here.
@@ -55,6 +58,9 @@ func list() []entry {
 		}},
 		{"nodeimage", v1beta1.GroupVersion.WithKind("NodeImage"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return nodeimage.New(mgr.GetClient(), o.NodeImage)
+		}},
+		{"sidecarset", v1beta1.GroupVersion.WithKind("SidecarSet"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
+			return sidecarset.New(mgr.GetClient(), o.SidecarSet)
 		}},
 	}
 }

@@ -30,6 +30,7 @@ func budgets() []budget {
 		{path: "imagepull", allowed: append(kube(), images()...), most: 74},
 		{path: "containerrestart", allowed: kube(), most: 74},
 		{path: "sidecar/expression", allowed: kube(), most: 70},
+		{path: "sidecar/rollout", allowed: kube(), most: 74},
 		{path: "sidecar/sizing", allowed: kube(), most: 74},
 	}
 }

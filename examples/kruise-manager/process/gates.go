@@ -8,6 +8,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob"
 	"github.com/kruisekit/kruisekit/controllers/nodeimage"
+	"github.com/kruisekit/kruisekit/controllers/sidecarset"
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
 	"github.com/kruisekit/kruisekit/examples/reference/gates"
 	"github.com/kruisekit/kruisekit/webhooks"
@@ -79,6 +80,11 @@ func cloneSets(g gates.Gates) cloneset.Options {
 // nodeImages are the options for the reconciler of NodeImages, to which no delay is another thing than none given.
 func nodeImages(o options.Options) nodeimage.Options {
 	return nodeimage.Options{CreationDelay: cmp.Or(o.NodeImageCreationDelay, -1), SecretNamespace: o.PullSecretNamespace}
+}
+
+// sidecarSets are the options for the reconciler of SidecarSets, whose history is in the namespace of the manager.
+func sidecarSets(o options.Options) sidecarset.Options {
+	return sidecarset.Options{Namespace: o.Webhook.Namespace}
 }
 
 // pullJobs are the options for the reconciler of ImagePullJobs.
