@@ -22,6 +22,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/nodeimage"
 	"github.com/kruisekit/kruisekit/controllers/podreadiness"
 	"github.com/kruisekit/kruisekit/controllers/podscope"
+	"github.com/kruisekit/kruisekit/controllers/sidecarset"
 	"github.com/kruisekit/kruisekit/controllers/sidecarterminator"
 )
 
@@ -50,6 +51,8 @@ type Options struct {
 	SidecarTerminator sidecarterminator.Options
 	// PodScope is for the reconciler of the pod webhook's entries.
 	PodScope podscope.Options
+	// SidecarSet is for the reconciler of SidecarSets.
+	SidecarSet sidecarset.Options
 }
 
 // list has all reconcilers. To add one, add its options to Options and a line here.
@@ -78,6 +81,9 @@ func list() []entry {
 		}},
 		{"podscope", admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return podscope.New(mgr.GetClient(), o.PodScope)
+		}},
+		{"sidecarset", v1beta1.GroupVersion.WithKind("SidecarSet"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
+			return sidecarset.New(mgr.GetClient(), o.SidecarSet)
 		}},
 		{"sidecarterminator", v1beta1.GroupVersion.WithKind("ContainerRecreateRequest"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return sidecarterminator.New(mgr.GetClient(), o.SidecarTerminator)

@@ -32,6 +32,7 @@ func budgets() []budget {
 		{path: "containerrestart", allowed: kube(), most: 74},
 		{path: "sidecar/expression", allowed: kube(), most: 70},
 		{path: "sidecar/finish", allowed: kube(), most: 74},
+		{path: "sidecar/rollout", allowed: kube(), most: 74},
 		{path: "sidecar/sizing", allowed: kube(), most: 74},
 	}
 }

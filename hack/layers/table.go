@@ -35,7 +35,7 @@ func below() map[string][]string {
 		"inplace":          base,
 		"launch":           base,
 		"scale":            base,
-		"sidecar":          base,
+		"sidecar":          {"revision", "lifecycle", "inplace", "scale"}, // sidecar/rollout orders pods and tells images apart
 		"spread":           base,
 		"pub":              base,
 		"protection":       base,

@@ -11,6 +11,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob"
 	"github.com/kruisekit/kruisekit/controllers/nodeimage"
 	"github.com/kruisekit/kruisekit/controllers/podscope"
+	"github.com/kruisekit/kruisekit/controllers/sidecarset"
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
 	"github.com/kruisekit/kruisekit/examples/reference/gates"
 	"github.com/kruisekit/kruisekit/webhooks"
@@ -18,7 +19,7 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest"
 	"github.com/kruisekit/kruisekit/webhooks/imagepull"
 	"github.com/kruisekit/kruisekit/webhooks/pod"
-	"github.com/kruisekit/kruisekit/webhooks/sidecarset"
+	sets "github.com/kruisekit/kruisekit/webhooks/sidecarset"
 )
 
 // read are the gates that something reads, or from which others follow.
@@ -91,6 +92,11 @@ func nodeImages(o options.Options) nodeimage.Options {
 	return nodeimage.Options{CreationDelay: cmp.Or(o.NodeImageCreationDelay, -1), SecretNamespace: o.PullSecretNamespace}
 }
 
+// sidecarSets are the options for the reconciler of SidecarSets, whose history is in the namespace of the manager.
+func sidecarSets(o options.Options) sidecarset.Options {
+	return sidecarset.Options{Namespace: o.Webhook.Namespace}
+}
+
 // pullJobs are the options for the reconciler of ImagePullJobs.
 func pullJobs(o options.Options) imagepulljob.Options {
 	return imagepulljob.Options{SecretNamespace: o.PullSecretNamespace, KeepSeconds: o.PullKeepSeconds}
@@ -120,7 +126,7 @@ func admission(o options.Options) webhooks.Options {
 		},
 		ImagePull:                imagepull.Options{Jobs: g.On(gates.ImagePullJobGate), NoDaemon: !g.On(gates.KruiseDaemon)},
 		ContainerRecreateRequest: containerrecreaterequest.Options{NoDaemon: !g.On(gates.KruiseDaemon)},
-		SidecarSet: sidecarset.Options{
+		SidecarSet: sets.Options{
 			Namespace: o.Webhook.Namespace, AnyPodMetadata: g.On(gates.SidecarSetPatchPodMetadataDefaultsAllowed),
 		},
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -89,7 +90,10 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o options.Options) er
 	if idle := withoutEffect(o.Gates); len(idle) > 0 {
 		logger.Info("Feature gates have no effect: what they are for is not here yet", "featureGates", idle)
 	}
-	co := controllers.Options{Names: chosen(o), Controller: controllerOptions(o), CloneSet: cloneSets(o.Gates), ImagePullJob: pullJobs(o), NodeImage: nodeImages(o), PodScope: podScope(o)}
+	co := controllers.Options{
+		Names: chosen(o), Controller: controllerOptions(o), CloneSet: cloneSets(o.Gates),
+		ImagePullJob: pullJobs(o), NodeImage: nodeImages(o), PodScope: podScope(o), SidecarSet: sidecarSets(o),
+	}
 	co.CloneSet.ResizeInSpec, co.CloneSet.ExcludePreparingDelete = inSpec, o.ExcludePreparingDelete
 	return controllers.AddToManager(ctx, mgr, co)
 }
@@ -113,6 +117,10 @@ func managerOptions(o options.Options) (ctrl.Options, error) {
 	mo.Cache.SyncPeriod = o.Cache.Resync
 	if o.Cache.Namespace != "" {
 		mo.Cache.DefaultNamespaces = map[string]cache.Config{o.Cache.Namespace: {}}
+		// Wherever pods are, the history of SidecarSets is where the manager is.
+		mo.Cache.ByObject[&appsv1.ControllerRevision{}] = cache.ByObject{Namespaces: map[string]cache.Config{
+			o.Cache.Namespace: {}, o.Webhook.Namespace: {},
+		}}
 	}
 	mo.Metrics = metricsserver.Options{BindAddress: o.MetricsAddress}
 	mo.HealthProbeBindAddress = o.ProbeAddress

@@ -1,0 +1,204 @@
+package sidecarset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/internal/batches"
+	"github.com/kruisekit/kruisekit/internal/ledger"
+	"github.com/kruisekit/kruisekit/revision"
+	"github.com/kruisekit/kruisekit/sidecar/rollout"
+)
+
+// act is one pass: what was seen, what follows from it, and what became of it.
+type act struct {
+	*Reconciler
+	*snapshot
+
+	revision revision.Resolution
+	plan     rollout.Plan
+	writes   *ledger.Ledger[*corev1.Pod]
+
+	mu sync.Mutex // held where several pods are written at the same time
+	// fresh are the pods that this pass has written.
+	fresh map[types.UID]*corev1.Pod
+	after time.Duration
+}
+
+// rounds are the most plans of a pass: refused updates make room for others.
+const rounds = 3
+
+// lead plans and writes until nothing is refused.
+func (a *act) lead(ctx context.Context) error {
+	var errs []error
+	for range rounds {
+		var err error
+		a.after = 0
+		a.plan, err = rollout.Compute(a.input(ctx))
+		if err != nil && len(errs) == 0 {
+			errs = append(errs, err)
+		}
+		refused, err := a.carryOut(ctx)
+		errs = append(errs, err)
+		if !refused {
+			break
+		}
+	}
+	if a.options.Explain != nil {
+		a.options.Explain(ctx, a.set.Name, a.plan.Notes)
+	}
+	return errors.Join(errs...)
+}
+
+// carryOut makes the writes of the plan, and says whether an update was refused.
+func (a *act) carryOut(ctx context.Context) (refused bool, err error) {
+	_, marked := each(a.plan.Mark, func(m *rollout.Mark) error { return a.mark(ctx, m) })
+	if n := newlyStuck(a.plan.Mark); n > 0 && marked == nil {
+		a.tell(a.set, corev1.EventTypeNormal, reasonNotUpgradable, "%d pods cannot be updated in place, since more than images has changed", n)
+	}
+	_, flipped := each(a.plan.Flip, func(w *rollout.Write) error { return a.flip(ctx, w) })
+	refused, updated := each(a.plan.Update, func(w *rollout.Write) error { return a.update(ctx, w) })
+	return refused, errors.Join(marked, flipped, updated)
+}
+
+// each makes writes in growing batches. What is refused does not keep the others from being made; an API server that fails
+// does.
+func each[T any](all []T, do func(*T) error) (refused bool, err error) {
+	var mu sync.Mutex
+	var refusals []error
+	places := make([]*T, len(all))
+	for i := range all {
+		places[i] = &all[i]
+	}
+	_, err = batches.Run(places, func(item *T) error {
+		err := do(item)
+		if !isRefusal(err) {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		refusals = append(refusals, err)
+		return nil
+	})
+	return len(refusals) > 0, errors.Join(append(refusals, err)...)
+}
+
+// isRefusal says whether an error is about the one request alone.
+func isRefusal(err error) bool {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return false
+	}
+	switch code := answer.Status().Code; code {
+	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return false
+	default:
+		return code >= http.StatusBadRequest && code < http.StatusInternalServerError || apierrors.IsInternalError(err) // as a webhook that fails
+	}
+}
+
+func (a *act) update(ctx context.Context, w *rollout.Write) error {
+	fresh, err := a.write(ctx, w)
+	if err != nil {
+		if isRefusal(err) && !isRace(err) {
+			a.memory.refuse(a.set.Name, a.Reconciler, w.Pod.UID)
+		}
+		return fmt.Errorf("update pod %s/%s: %w", w.Pod.Namespace, w.Pod.Name, err)
+	}
+	if fresh != nil && w.Mark != nil {
+		return a.mark(ctx, w.Mark)
+	}
+	return nil
+}
+
+// isRace says whether a patch was refused because the pod was changed meanwhile, or may have been.
+func isRace(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsConflict(err) }
+
+func (a *act) flip(ctx context.Context, w *rollout.Write) error {
+	fresh, err := a.write(ctx, w)
+	switch {
+	case err != nil:
+		if !isRace(err) {
+			a.tell(w.Pod, corev1.EventTypeWarning, reasonFailedReset, "failed to reset a sidecar container to the empty image: %v", err)
+		}
+		return fmt.Errorf("reset containers of pod %s/%s: %w", w.Pod.Namespace, w.Pod.Name, err)
+	case fresh != nil:
+		a.tell(w.Pod, corev1.EventTypeNormal, reasonReset, "reset sidecar container image empty successfully")
+	}
+	return nil
+}
+
+// write makes one write of a pod, and gives what it became; nil for one that is gone.
+func (a *act) write(ctx context.Context, w *rollout.Write) (*corev1.Pod, error) {
+	patch, err := w.Patch()
+	if err != nil {
+		return nil, err
+	}
+	fresh := answer(w.Pod)
+	if err := a.client.Patch(ctx, fresh, client.RawPatch(types.JSONPatchType, patch)); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	a.note(fresh)
+	return fresh, nil
+}
+
+// answer is what the answer to a patch of a pod is decoded into.
+func answer(pod *corev1.Pod) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+}
+
+// mark writes a condition.
+func (a *act) mark(ctx context.Context, m *rollout.Mark) error {
+	patch, err := m.Patch()
+	if err != nil {
+		return err
+	}
+	fresh := answer(m.Pod)
+	err = a.client.Status().Patch(ctx, fresh, client.RawPatch(types.StrategicMergePatchType, patch))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("write condition of pod %s/%s: %w", m.Pod.Namespace, m.Pod.Name, err)
+	}
+	if err == nil {
+		a.note(fresh)
+	}
+	return nil
+}
+
+// newlyStuck counts the pods that are told for the first time that they cannot be updated.
+func newlyStuck(marks []rollout.Mark) int {
+	n := 0
+	for i := range marks {
+		if !marks[i].Upgradable && marks[i].New {
+			n++
+		}
+	}
+	return n
+}
+
+// note takes up what a pod has become.
+func (a *act) note(fresh *corev1.Pod) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.writes.Patched(types.NamespacedName{Namespace: fresh.Namespace}, fresh)
+	if a.fresh == nil {
+		a.fresh = map[types.UID]*corev1.Pod{}
+	}
+	a.fresh[fresh.UID] = fresh
+}
+
+// wake asks for another pass after a while.
+func (a *act) wake(after time.Duration) {
+	if a.after <= 0 || after < a.after {
+		a.after = after
+	}
+}

@@ -1,0 +1,222 @@
+//go:build envtest
+
+package sidecarset_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/controllers/sidecarset"
+	"github.com/kruisekit/kruisekit/sidecar/rollout"
+)
+
+var (
+	runs = flag.Int("runs", 10, "how many sets are led through faults")
+	seed = flag.Int64("seed", 0, "repeats the faults of an earlier run; 0 for new ones")
+)
+
+// explain sends the name of each set that a pass was made for.
+func (b *bench) explain(to chan string) func(context.Context, string, []rollout.Note) {
+	return func(_ context.Context, set string, _ []rollout.Note) {
+		select {
+		case to <- set:
+		default: // nobody waits for it any more
+		}
+	}
+}
+
+// writing gives a client whose writes go through something.
+func writing(c client.WithWatch, through func(name string, write func() error) error) client.Client {
+	return interceptor.NewClient(c, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			return through("create/"+o.GetName(), func() error { return c.Create(ctx, o, opts...) })
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			return through("delete/"+o.GetName(), func() error { return c.Delete(ctx, o, opts...) })
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			return through("patch/"+o.GetName(), func() error { return c.Patch(ctx, o, p, opts...) })
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			return through(sub+"/"+o.GetName(), func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
+		},
+	})
+}
+
+// faults make every third write or so of an object fail, before it is applied or after. Which one is, depends on the seed and
+// the number of the write alone.
+type faults struct {
+	mu     sync.Mutex
+	writes map[string]int
+	made   map[string]int
+	seed   int64
+}
+
+var errFault = errors.New("the connection broke")
+
+func (f *faults) do(name string, write func() error) error {
+	f.mu.Lock()
+	f.writes[name]++
+	h := fnv.New32a()
+	fmt.Fprint(h, f.seed, name, f.writes[name])
+	what := ""
+	if kinds := []string{"before", "after"}; h.Sum32()%6 < 2 && f.writes[name] <= 6 {
+		what = kinds[h.Sum32()%6]
+		f.made[what]++
+	}
+	f.mu.Unlock()
+	switch what {
+	case "before":
+		return errFault
+	case "after":
+		if err := write(); err != nil {
+			return err
+		}
+		return errFault
+	}
+	return write()
+}
+
+// TestFaults: whatever write is lost, before it is applied or after, each container restarts once an update, and no revision is
+// made twice.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	f := &faults{writes: map[string]int{}, made: map[string]int{}, seed: *seed}
+	if f.seed == 0 {
+		f.seed = time.Now().UnixNano()
+	}
+	t.Logf("repeat with -seed %d", f.seed)
+	b := newBench(t)
+	b.reconcile(sidecarset.Options{}, func(c client.WithWatch) client.Client { return writing(c, f.do) })
+	var sets []*v1beta1.SidecarSet
+	for i := range *runs {
+		sets = append(sets, b.create(fmt.Sprint("s", i), maxUnavailable("2")))
+	}
+	for i, set := range sets { // two sets a pod
+		for k := range 3 {
+			b.pod(fmt.Sprintf("pod-%d-%d", i, k), []*v1beta1.SidecarSet{set, sets[(i+1)%len(sets)]})
+		}
+	}
+	for _, set := range sets {
+		b.counted(set, 6, 6, 6, 6)
+	}
+	before := uids(b.pods())
+	for round := 2; round <= 3; round++ {
+		for i, set := range sets {
+			b.change(set, image(fmt.Sprintf("s%d:%d", i, round)))
+		}
+		for _, set := range sets {
+			b.counted(set, 6, 6, 6, 6)
+		}
+	}
+	for _, pod := range b.pods() {
+		for _, s := range pod.Status.ContainerStatuses {
+			if s.Name != "main" && (s.RestartCount != 2 || !strings.HasSuffix(s.Image, ":3")) {
+				t.Errorf("%s/%s runs %s after %d restarts", pod.Name, s.Name, s.Image, s.RestartCount)
+			}
+		}
+	}
+	for _, set := range sets {
+		if n := len(b.revisions(set)); n != 3 {
+			t.Errorf("%s has %d revisions", set.Name, n)
+		}
+	}
+	if diff := cmp.Diff(before, uids(b.pods())); diff != "" {
+		t.Errorf("pods were replaced (-before +after):\n%s", diff)
+	}
+	t.Logf("faults: %v", f.made)
+}
+
+// TestRestart: the controller dies in the middle of an update, and another one, which remembers nothing, goes on.
+func TestRestart(t *testing.T) {
+	for _, writes := range []int{1, 2, 3, 5, 8} {
+		t.Run(fmt.Sprint(writes, " writes"), func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			stop := b.reconcile(sidecarset.Options{}, same)
+			set := b.create("mesh", maxUnavailable("2"))
+			b.fleet(5, set)
+			b.counted(set, 5, 5, 5, 5)
+			stop()
+			died, left := make(chan struct{}), atomic.Int64{}
+			left.Store(int64(writes))
+			die := sync.OnceFunc(func() { close(died) })
+			stop = b.reconcile(sidecarset.Options{}, func(c client.WithWatch) client.Client {
+				return writing(c, func(_ string, write func() error) error {
+					if left.Add(-1) < 0 {
+						die()
+						return errFault
+					}
+					return write()
+				})
+			})
+			b.change(set, image("mesh:2"))
+			<-died
+			stop()
+			b.reconcile(sidecarset.Options{}, same)
+			b.counted(set, 5, 5, 5, 5)
+			for _, pod := range b.pods() {
+				if n := pod.Status.ContainerStatuses[0].RestartCount; n != 1 {
+					t.Errorf("%s restarted %d times", pod.Name, n)
+				}
+			}
+			b.marked(corev1.ConditionTrue, "AllSidecarsetUpgradable")
+		})
+	}
+}
+
+// TestRefused: a pod whose update is refused keeps no other from its own.
+func TestRefused(t *testing.T) {
+	var refuse atomic.Bool
+	var ahead atomic.Int64 // how far the clock is ahead, in seconds
+	b := newBench(t)
+	refuse.Store(true)
+	b.reconcile(sidecarset.Options{Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load()) * time.Second) }},
+		func(c client.WithWatch) client.Client {
+			return writing(c, func(name string, write func() error) error {
+				if name == "patch/pod-0" && refuse.Load() {
+					return apierrors.NewForbidden(corev1.Resource("pods"), "pod-0", errors.New("a webhook says no"))
+				}
+				return write()
+			})
+		})
+	set := b.create("mesh")
+	b.fleet(3, set)
+	b.counted(set, 3, 3, 3, 3)
+	b.change(set, image("mesh:2"))
+	b.counted(set, 3, 2, 3, 2)
+	refuse.Store(false)
+	ahead.Store(3600)
+	b.change(set, image("mesh:3"))
+	b.counted(set, 3, 3, 3, 3)
+}
+
+// TestMayUpdate: what may not be updated is asked for again.
+func TestMayUpdate(t *testing.T) {
+	var allowed atomic.Bool
+	b := start(t, sidecarset.Options{MayUpdate: func(pod *corev1.Pod) (bool, string) {
+		return allowed.Load() || pod.Name != "pod-0", "a budget says no"
+	}})
+	set := b.create("mesh")
+	b.fleet(2, set)
+	b.counted(set, 2, 2, 2, 2)
+	b.change(set, image("mesh:2"))
+	b.counted(set, 2, 1, 2, 1)
+	allowed.Store(true)
+	b.counted(set, 2, 2, 2, 2)
+}

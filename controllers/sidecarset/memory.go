@@ -1,0 +1,74 @@
+package sidecarset
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kruisekit/kruisekit/internal/ledger"
+)
+
+// memory is what is known of sets beside what the API server stores. It may be lost at any time.
+type memory struct {
+	mu   sync.Mutex
+	sets map[string]*recollection
+}
+
+// recollection is what is known of one set.
+type recollection struct {
+	// pods are the writes of pods. The owner that they are under is the namespace.
+	pods *ledger.Ledger[*corev1.Pod]
+	// refused is until when a pod is left alone, because its update was refused.
+	refused map[types.UID]time.Time
+}
+
+func (m *memory) of(set string, r *Reconciler) *recollection {
+	if m.sets == nil {
+		m.sets = map[string]*recollection{}
+	}
+	if m.sets[set] == nil {
+		m.sets[set] = &recollection{pods: ledger.New[*corev1.Pod](r.live(), r.options.Now), refused: map[types.UID]time.Time{}}
+	}
+	return m.sets[set]
+}
+
+// writes are the own writes of pods of a set.
+func (m *memory) writes(set string, r *Reconciler) *ledger.Ledger[*corev1.Pod] {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.of(set, r).pods
+}
+
+// refuse leaves a pod alone for a while.
+func (m *memory) refuse(set string, r *Reconciler, pod types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.of(set, r).refused[pod] = r.options.Now().Add(refusalPause)
+}
+
+// refusals are the pods that are left alone, and for how long.
+func (m *memory) refusals(set string, r *Reconciler) map[types.UID]time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now, left := r.options.Now(), map[types.UID]time.Duration{}
+	refused := m.of(set, r).refused
+	for uid, until := range refused {
+		if !until.After(now) {
+			delete(refused, uid)
+			continue
+		}
+		left[uid] = until.Sub(now)
+	}
+	return left
+}
+
+func (m *memory) forget(set string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.sets, set)
+}
+
+// refusalPause is how long a pod whose update was refused lets others go first.
+const refusalPause = 10 * time.Second

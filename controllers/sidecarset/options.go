@@ -1,0 +1,45 @@
+package sidecarset
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/sidecar/rollout"
+)
+
+// Options of a Reconciler. The zero value behaves as the reference does with its default feature gates.
+type Options struct {
+	// Namespace of the ControllerRevisions, where injection looks for them; empty for kruise-system.
+	Namespace string
+	// Live reads past the cache: needed to tell whether a write whose answer was lost has happened. SetupWithManager
+	// takes the manager's API reader where it is nil.
+	Live client.Reader
+	// Recorder takes events. SetupWithManager takes the manager's where it is nil.
+	Recorder record.EventRecorder
+	// Now is the clock; nil for time.Now.
+	Now func() time.Time
+	// RefreshNotUpdate looks at sets of type NotUpdate also when their pods change or go. Without it, as in the reference, their
+	// readyPods and updatedReadyPods stay as they were when the last pod was created.
+	RefreshNotUpdate bool
+	// MayUpdate is asked before each update of a pod; nil allows all. A refusal comes with its reason, and is asked again
+	// after a second.
+	MayUpdate func(pod *corev1.Pod) (ok bool, why string)
+	// Explain is told at each pass, after its writes, why pods wait: for logs, traces and screens. The context is that of the
+	// pass. It holds up the pass as long as it takes. Nil is told nothing.
+	Explain func(ctx context.Context, set string, notes []rollout.Note)
+}
+
+func (o Options) withDefaults() Options {
+	if o.Now == nil {
+		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
+	}
+	o.Namespace = cmp.Or(o.Namespace, defaultNamespace)
+	return o
+}
+
+const defaultNamespace = "kruise-system"

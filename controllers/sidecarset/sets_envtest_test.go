@@ -1,0 +1,266 @@
+//go:build envtest
+
+package sidecarset_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/controllers/sidecarset"
+	"github.com/kruisekit/kruisekit/sidecar"
+)
+
+func version(v string) func(*v1beta1.SidecarSet) {
+	return func(s *v1beta1.SidecarSet) { s.Spec.CustomVersion = v }
+}
+
+// kept waits for the revisions of a set to have some numbers.
+func (b *bench) kept(set *v1beta1.SidecarSet, want ...int64) {
+	b.Helper()
+	b.until(func() error {
+		var got []int64
+		for _, rev := range b.revisions(set) {
+			got = append(got, rev.Revision)
+		}
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("want revisions %v, got %v", want, got)
+		}
+		return nil
+	})
+}
+
+// latest waits for the status to tell of the spec, and gives the revision of it.
+func (b *bench) latest(set *v1beta1.SidecarSet) string {
+	b.Helper()
+	b.until(func() error {
+		if b.get(set); set.Status.ObservedGeneration != set.Generation {
+			return fmt.Errorf("generation %d is not seen", set.Generation)
+		}
+		return nil
+	})
+	return set.Status.LatestRevision
+}
+
+// TestHistory is case 28.
+func TestHistory(t *testing.T) {
+	b := start(t, sidecarset.Options{})
+	set := b.create("mesh", version("v1"))
+	b.latest(set)
+	for i := 2; i <= 15; i++ {
+		b.change(set, image(fmt.Sprint("mesh:", i)), version(fmt.Sprint("v", i)))
+		b.latest(set)
+	}
+	b.kept(set, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+	twelve := b.revisions(set)[6]
+	b.change(set, image("mesh:12"), version("again"))
+	if got := b.latest(set); got != twelve.Name {
+		t.Errorf("want %s again, got %s", twelve.Name, got)
+	}
+	b.kept(set, 6, 7, 8, 9, 10, 11, 13, 14, 15, 16)
+	newest := b.revisions(set)[9]
+	want := map[string]string{
+		owner: b.namespace, v1beta1.SidecarSetNameLabel: set.Name, v1beta1.SidecarSetCustomVersionLabel: "again",
+		pub.RevisionHashLabelKey: newest.Labels[pub.RevisionHashLabelKey],
+	}
+	if diff := cmp.Diff(want, newest.Labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	if newest.Annotations[pub.SidecarSetHashKey] != set.Annotations[pub.SidecarSetHashKey] || !metav1.IsControlledBy(newest, set) {
+		t.Errorf("the revision does not tell what it is of: %+v", newest.ObjectMeta)
+	}
+	b.change(set, func(s *v1beta1.SidecarSet) { s.Spec.RevisionHistoryLimit = ptr.To(int32(0)) })
+	b.kept(set, 16)
+}
+
+// TestHistoryInUse: what a pod has, and what injection is pinned to, stays.
+func TestHistoryInUse(t *testing.T) {
+	b := start(t, sidecarset.Options{})
+	set := b.create("mesh", notUpdate, func(s *v1beta1.SidecarSet) { s.Spec.RevisionHistoryLimit = ptr.To(int32(1)) })
+	b.latest(set)
+	b.pod("pod-0", []*v1beta1.SidecarSet{set})
+	b.counted(set, 1, 1, 0, 0)
+	b.change(set, image("mesh:2"), version("pinned"))
+	b.latest(set)
+	b.change(set, image("mesh:3"), version(""), func(s *v1beta1.SidecarSet) {
+		s.Spec.InjectionStrategy.Revision = &v1beta1.SidecarSetInjectRevision{CustomVersion: ptr.To("pinned")}
+	})
+	b.latest(set)
+	b.kept(set, 1, 2, 3)
+	b.change(set, image("mesh:4"))
+	b.latest(set)
+	b.kept(set, 1, 2, 4)
+}
+
+// TestPinned is what case 29 says of a running pod: it is updated to what the set is, not to what is pinned.
+func TestPinned(t *testing.T) {
+	b := start(t, sidecarset.Options{})
+	set := b.create("mesh", version("0"))
+	b.latest(set)
+	for i := 1; i <= 5; i++ {
+		b.change(set, image(fmt.Sprint("mesh:", i+1)), version(fmt.Sprint(i)))
+		b.latest(set)
+	}
+	b.change(set, paused(true), func(s *v1beta1.SidecarSet) {
+		s.Spec.InjectionStrategy.Revision = &v1beta1.SidecarSetInjectRevision{CustomVersion: ptr.To("3")}
+	})
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "pod-0"}}
+	resolved, err := sidecar.Resolve(parsed(t, set)[0], pod, b.revisions(set), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	former := resolved.Object().DeepCopy()
+	former.ResourceVersion = ""
+	b.pod("pod-0", []*v1beta1.SidecarSet{former})
+	b.runs("mesh=mesh:4")
+	b.counted(set, 1, 0, 1, 0)
+	b.change(set, paused(false))
+	b.counted(set, 1, 1, 1, 1)
+	b.runs("mesh=mesh:6")
+}
+
+// TestCanary is case 31: sets that update nothing do not look at their pods any more, unless that is asked for.
+func TestCanary(t *testing.T) {
+	for name, c := range map[string]struct {
+		options sidecarset.Options
+		ready   int32
+	}{"as the reference": {sidecarset.Options{}, 0}, "refreshed": {sidecarset.Options{RefreshNotUpdate: true}, 2}} {
+		t.Run(name, func(t *testing.T) {
+			b := start(t, c.options)
+			base := b.create("base", notUpdate)
+			canary := b.create("canary", notUpdate, func(s *v1beta1.SidecarSet) {
+				s.Annotations = map[string]string{v1beta1.SidecarSetCanaryAnnotation: "true", v1beta1.SidecarSetBaseAnnotation: base.Name}
+			})
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: b.namespace}}
+			b.get(namespace)
+			template := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "shop"}}}
+			selection, err := sidecar.Select(template, namespace, parsed(t, base, canary))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var sets []*v1beta1.SidecarSet
+			for _, s := range selection.Sets {
+				sets = append(sets, s.Object().DeepCopy())
+			}
+			for i := range 2 {
+				b.pod(fmt.Sprint("pod-", i), sets, func(p *corev1.Pod) { p.Annotations = map[string]string{unready: ""} })
+			}
+			b.counted(canary, 2, 2, 0, 0)
+			b.still()
+			for _, pod := range b.pods() {
+				b.patch(&pod, `{"metadata":{"annotations":{"`+unready+`":null}}}`)
+			}
+			b.until(func() error {
+				for _, pod := range b.pods() {
+					if c := pod.Status.Conditions; !slices.ContainsFunc(c, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == "True" }) {
+						return fmt.Errorf("%s is not ready", pod.Name)
+					}
+				}
+				return nil
+			})
+			b.still()
+			b.counted(canary, 2, 2, c.ready, c.ready)
+			b.counted(base, 0, 0, 0, 0)
+			b.runs("canary=canary:1", "canary=canary:1")
+		})
+	}
+}
+
+func (b *bench) patch(o client.Object, patch string) {
+	b.Helper()
+	if err := b.client.Patch(b.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// TestCounts: pods that go, that change their labels, and whose namespace does.
+func TestCounts(t *testing.T) {
+	b := start(t, sidecarset.Options{})
+	set := b.create("mesh", func(s *v1beta1.SidecarSet) {
+		s.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": b.namespace}}
+	})
+	b.fleet(3, set)
+	b.counted(set, 0, 0, 0, 0)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: b.namespace}}
+	b.patch(namespace, `{"metadata":{"labels":{"team":"`+b.namespace+`"}}}`)
+	b.counted(set, 3, 3, 3, 3)
+	pods := b.pods()
+	b.patch(&pods[0], `{"metadata":{"labels":{"app":"other"}}}`)
+	b.counted(set, 2, 2, 2, 2)
+	if err := b.client.Delete(t.Context(), &pods[1]); err != nil {
+		t.Fatal(err)
+	}
+	b.counted(set, 1, 1, 1, 1)
+	b.patch(&pods[2], `{"metadata":{"annotations":{"`+unready+`":""}}}`)
+	b.counted(set, 1, 1, 0, 0)
+}
+
+// TestDeletedSet: what is deleted leaves its containers, and the next update by another set what it said.
+func TestDeletedSet(t *testing.T) {
+	b := start(t, sidecarset.Options{})
+	mesh, logs := b.create("mesh"), b.create("logs")
+	b.fleet(1, mesh, logs)
+	b.counted(mesh, 1, 1, 1, 1)
+	b.counted(logs, 1, 1, 1, 1)
+	b.change(mesh, environment("1"))
+	b.counted(mesh, 1, 0, 1, 0)
+	b.marked(corev1.ConditionFalse, pub.SidecarSetUpgradableReasonImmutableField)
+	if err := b.client.Delete(t.Context(), mesh); err != nil {
+		t.Fatal(err)
+	}
+	b.still()
+	b.change(logs, image("logs:2"))
+	b.counted(logs, 1, 1, 1, 1)
+	b.marked(corev1.ConditionTrue, pub.SidecarSetUpgradableReasonAll)
+	b.runs("logs=logs:2", "mesh=mesh:1")
+}
+
+// TestMalformed: a set that cannot be read is told of, and keeps no other from its work.
+func TestMalformed(t *testing.T) {
+	b := start(t, sidecarset.Options{})
+	odd := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"selector":   map[string]any{"matchLabels": map[string]any{"app": "shop"}},
+		"containers": []any{map[string]any{"name": "odd", "image": "odd:1", "env": "no list"}},
+	}}}
+	odd.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("SidecarSet"))
+	odd.SetName(b.namespace + "-odd")
+	odd.SetLabels(map[string]string{owner: b.namespace})
+	if err := b.client.Create(t.Context(), odd); err != nil {
+		t.Fatal(err)
+	}
+	set := b.create("mesh")
+	b.fleet(1, set)
+	b.counted(set, 1, 1, 1, 1)
+	b.until(func() error {
+		if n := b.events("InvalidSpec"); n != 1 {
+			return fmt.Errorf("%d events", n)
+		}
+		return nil
+	})
+	b.patch(odd, `{"spec":{"containers":[{"name":"odd","image":"odd:1","env":null}]}}`)
+	mended := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: odd.GetName()}}
+	if b.latest(mended); len(b.revisions(mended)) != 1 {
+		t.Error("after it is mended it has no revision")
+	}
+	// One that can be read and does not work.
+	b.change(set, func(s *v1beta1.SidecarSet) { s.Spec.UpdateStrategy.Partition = nil }, partition("many"), image("mesh:2"))
+	b.until(func() error {
+		if n := b.events("InvalidSpec"); n != 2 {
+			return fmt.Errorf("%d events", n)
+		}
+		return nil
+	})
+	b.counted(set, 1, 0, 1, 0)
+	b.change(set, partition("0"))
+	b.counted(set, 1, 1, 1, 1)
+}

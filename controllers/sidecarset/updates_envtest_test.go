@@ -1,0 +1,274 @@
+//go:build envtest
+
+package sidecarset_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/controllers/sidecarset"
+	"github.com/kruisekit/kruisekit/lifecycle"
+)
+
+func maxUnavailable(v string) func(*v1beta1.SidecarSet) {
+	return func(s *v1beta1.SidecarSet) { s.Spec.UpdateStrategy.MaxUnavailable = ptr.To(intstr.Parse(v)) }
+}
+
+func partition(v string) func(*v1beta1.SidecarSet) {
+	return func(s *v1beta1.SidecarSet) { s.Spec.UpdateStrategy.Partition = ptr.To(intstr.Parse(v)) }
+}
+
+func paused(is bool) func(*v1beta1.SidecarSet) {
+	return func(s *v1beta1.SidecarSet) { s.Spec.UpdateStrategy.Paused = is }
+}
+
+func environment(value string) func(*v1beta1.SidecarSet) {
+	return func(s *v1beta1.SidecarSet) { s.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "E", Value: value}} }
+}
+
+// uids of pods by name.
+func uids(pods []corev1.Pod) map[string]types.UID {
+	all := map[string]types.UID{}
+	for i := range pods {
+		all[pods[i].Name] = pods[i].UID
+	}
+	return all
+}
+
+// marked waits for the condition of all pods.
+func (b *bench) marked(status corev1.ConditionStatus, reason string) {
+	b.Helper()
+	b.until(func() error {
+		pods := b.pods()
+		for i := range pods {
+			c := lifecycle.ConditionOf(&pods[i], pub.SidecarSetUpgradable)
+			if c == nil || c.Status != status || c.Reason != reason {
+				return fmt.Errorf("%s: %+v", pods[i].Name, c)
+			}
+		}
+		return nil
+	})
+}
+
+func (b *bench) runs(want ...string) {
+	b.Helper()
+	slices.Sort(want)
+	if diff := cmp.Diff(want, images(b.pods())); diff != "" {
+		b.Errorf("images (-want +got):\n%s", diff)
+	}
+}
+
+// TestUpdate is case 16: a new image, in the pods that there are, at no more writes than it needs.
+func TestUpdate(t *testing.T) {
+	b := start(t, sidecarset.Options{})
+	set := b.create("mesh", maxUnavailable("2"))
+	b.fleet(2, set)
+	b.counted(set, 2, 2, 2, 2)
+	b.still()
+	before := uids(b.pods())
+	b.requests.take()
+	b.change(set, image("mesh:2"))
+	b.counted(set, 2, 2, 2, 2)
+	b.still()
+	asked := b.requests.take()
+	if n := len(about(asked, "PATCH", "/pods/pod-", " 200")); n != 4 || len(about(asked, "PATCH", "/pods/pod-", "/status 200")) != 2 {
+		t.Errorf("want a write of each pod and one of its status, got %v", about(asked, "/pods/"))
+	}
+	if n := len(about(asked, "/pods/")); n != 4 {
+		t.Errorf("pods are asked for %d times", n)
+	}
+	if n := len(about(asked, "/controllerrevisions")); n != 1 {
+		t.Errorf("want one new revision, got %v", about(asked, "/controllerrevisions"))
+	}
+	b.runs("mesh=mesh:2", "mesh=mesh:2")
+	b.marked(corev1.ConditionTrue, pub.SidecarSetUpgradableReasonAll)
+	if diff := cmp.Diff(before, uids(b.pods())); diff != "" {
+		t.Errorf("pods were replaced (-before +after):\n%s", diff)
+	}
+	// The second time the condition says already what it has to.
+	b.change(set, image("mesh:3"))
+	b.counted(set, 2, 2, 2, 2)
+	b.still()
+	if asked := b.requests.take(); len(about(asked, "/pods/")) != 2 {
+		t.Errorf("want one write of each pod, got %v", about(asked, "/pods/"))
+	}
+	b.still()
+	if asked := b.requests.take(); len(asked) != 0 {
+		t.Errorf("idle, and asks %v", asked)
+	}
+}
+
+// TestBadImage is cases 17 and 23.
+func TestBadImage(t *testing.T) {
+	for name, c := range map[string]struct {
+		pods    int
+		budget  string
+		updated int32
+	}{"one of two": {2, "1", 1}, "half of four": {4, "50%", 2}} {
+		t.Run(name, func(t *testing.T) {
+			b := start(t, sidecarset.Options{})
+			set := b.create("mesh", maxUnavailable(c.budget))
+			b.fleet(c.pods, set)
+			n := int32(c.pods)
+			b.counted(set, n, n, n, n)
+			b.change(set, image("mesh:broken"))
+			b.counted(set, n, c.updated, n-c.updated, 0)
+			b.still()
+			b.counted(set, n, c.updated, n-c.updated, 0)
+			b.change(set, image("mesh:2"))
+			b.counted(set, n, n, n, n)
+		})
+	}
+}
+
+// TestNotUpgradable is case 18.
+func TestNotUpgradable(t *testing.T) {
+	b := start(t, sidecarset.Options{})
+	set := b.create("mesh")
+	b.fleet(2, set)
+	b.counted(set, 2, 2, 2, 2)
+	b.change(set, environment("1"))
+	b.counted(set, 2, 0, 2, 0)
+	b.marked(corev1.ConditionFalse, pub.SidecarSetUpgradableReasonImmutableField)
+	b.until(func() error {
+		if n := b.events("NotUpgradablePods"); n != 1 {
+			return fmt.Errorf("%d events", n)
+		}
+		return nil
+	})
+	b.pod("fresh", []*v1beta1.SidecarSet{set})
+	b.counted(set, 3, 1, 3, 1)
+	b.change(set, image("mesh:2"))
+	b.counted(set, 3, 1, 3, 1)
+	b.until(func() error {
+		if got := images(b.pods()); !slices.Equal(got, []string{"mesh=mesh:1", "mesh=mesh:1", "mesh=mesh:2"}) {
+			return fmt.Errorf("%v", got)
+		}
+		return nil
+	})
+	b.still()
+	if n := b.events("NotUpgradablePods"); n != 1 {
+		t.Errorf("the same is told %d times", n)
+	}
+}
+
+// TestTwoSets is case 19.
+func TestTwoSets(t *testing.T) {
+	b := start(t, sidecarset.Options{})
+	mesh, logs := b.create("mesh", maxUnavailable("100%")), b.create("logs", maxUnavailable("100%"))
+	b.fleet(2, mesh, logs)
+	b.counted(mesh, 2, 2, 2, 2)
+	b.counted(logs, 2, 2, 2, 2)
+	b.change(mesh, environment("1"))
+	b.change(logs, image("logs:2"))
+	b.counted(logs, 2, 2, 2, 2)
+	b.counted(mesh, 2, 0, 2, 0)
+	b.still()
+	b.marked(corev1.ConditionFalse, pub.SidecarSetUpgradableReasonImmutableField)
+	b.change(mesh, func(s *v1beta1.SidecarSet) { s.Spec.Containers[0].Env = nil }, image("mesh:2"))
+	b.counted(mesh, 2, 2, 2, 2)
+	b.marked(corev1.ConditionTrue, pub.SidecarSetUpgradableReasonAll)
+	b.runs("logs=logs:2", "logs=logs:2", "mesh=mesh:2", "mesh=mesh:2")
+}
+
+// TestManySets: sets that write the same pods at the same time do not undo what the others wrote.
+func TestManySets(t *testing.T) {
+	b := start(t, sidecarset.Options{})
+	var sets []*v1beta1.SidecarSet
+	for i := range 5 {
+		sets = append(sets, b.create(fmt.Sprintf("s%d", i), maxUnavailable("100%")))
+	}
+	b.fleet(6, sets...)
+	for _, set := range sets {
+		b.counted(set, 6, 6, 6, 6)
+	}
+	for _, set := range sets {
+		b.change(set, func(s *v1beta1.SidecarSet) {
+			s.Spec.Containers[0].Image = strings.TrimSuffix(s.Spec.Containers[0].Image, "1") + "2"
+		})
+	}
+	for _, set := range sets {
+		b.counted(set, 6, 6, 6, 6)
+	}
+	b.until(func() error {
+		pods := b.pods()
+		for i := range pods {
+			if c := lifecycle.ConditionOf(&pods[i], pub.SidecarSetUpgradable); c == nil || strings.Count(c.Message, "true") != len(sets) {
+				return fmt.Errorf("%s: %+v", pods[i].Name, c)
+			}
+			if n := strings.Count(pods[i].Annotations[pub.SidecarSetInPlaceUpdateStateKey], "lastContainerStatuses"); n != len(sets) {
+				return fmt.Errorf("%s: %d updates recorded", pods[i].Name, n)
+			}
+		}
+		return nil
+	})
+	for _, pod := range b.pods() {
+		for _, s := range pod.Status.ContainerStatuses {
+			if s.Name != "main" && s.RestartCount != 1 {
+				t.Errorf("%s/%s restarted %d times", pod.Name, s.Name, s.RestartCount)
+			}
+		}
+	}
+}
+
+// TestPaused is case 20. The second pod is updated when the set goes on.
+func TestPaused(t *testing.T) {
+	b := start(t, sidecarset.Options{})
+	set := b.create("mesh", paused(true))
+	b.fleet(2, set)
+	b.counted(set, 2, 2, 2, 2)
+	b.change(set, image("mesh:2"), paused(false), partition("1"))
+	b.counted(set, 2, 1, 2, 1)
+	b.change(set, paused(true), partition("0"))
+	b.counted(set, 2, 1, 2, 1)
+	b.still()
+	b.counted(set, 2, 1, 2, 1)
+	b.change(set, paused(false))
+	b.counted(set, 2, 2, 2, 2)
+}
+
+// TestSelector is case 21.
+func TestSelector(t *testing.T) {
+	b := start(t, sidecarset.Options{})
+	set := b.create("mesh", func(s *v1beta1.SidecarSet) {
+		s.Spec.UpdateStrategy.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"canary": "yes"}}
+	})
+	sets := []*v1beta1.SidecarSet{set}
+	b.pod("plain", sets)
+	b.pod("canary", sets, func(p *corev1.Pod) { p.Labels["canary"] = "yes" })
+	b.counted(set, 2, 2, 2, 2)
+	b.change(set, image("mesh:2"))
+	b.counted(set, 2, 1, 2, 1)
+	b.still()
+	canary := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "canary"}}
+	if b.get(canary); canary.Spec.Containers[0].Image != "mesh:2" {
+		t.Errorf("the canary runs %s", canary.Spec.Containers[0].Image)
+	}
+	b.change(set, func(s *v1beta1.SidecarSet) { s.Spec.UpdateStrategy.Selector = nil })
+	b.counted(set, 2, 2, 2, 2)
+}
+
+// TestPartition is case 22.
+func TestPartition(t *testing.T) {
+	b := start(t, sidecarset.Options{})
+	set := b.create("mesh", partition("50%"), maxUnavailable("2"))
+	b.fleet(2, set)
+	b.counted(set, 2, 2, 2, 2)
+	b.change(set, image("mesh:2"))
+	b.counted(set, 2, 1, 2, 1)
+	b.still()
+	b.counted(set, 2, 1, 2, 1)
+	b.change(set, func(s *v1beta1.SidecarSet) { s.Spec.UpdateStrategy.Partition = nil })
+	b.counted(set, 2, 2, 2, 2)
+}

@@ -1,0 +1,170 @@
+package rollout
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/scale"
+)
+
+// choose plans the updates of the pods whose turn it is.
+func (p *planner) choose() {
+	waiting := p.waiting()
+	p.order(waiting)
+	partition, budget, err := p.limits()
+	if err != nil {
+		p.errs = append(p.errs, err)
+		p.note(NoteSpecUnread, nil, "no pod is updated: %v", err)
+		return
+	}
+	if n := p.old(); len(waiting) > 0 && n > 0 {
+		kept := len(waiting) - min(len(waiting), max(0, n-partition))
+		p.noteWaiting(NotePartition, kept, "to be updated: the partition keeps as many")
+		waiting = waiting[:len(waiting)-kept]
+	}
+	p.walk(waiting, budget)
+}
+
+// walk plans updates as far as the budget goes. A pod that is not ready costs nothing.
+func (p *planner) walk(waiting []*member, most int32) {
+	unready := int32(0)
+	for _, m := range p.members {
+		if m.updated && !(m.consistent && m.ready) {
+			unready++
+		}
+	}
+	for i, m := range waiting {
+		if m.ready && unready >= most {
+			p.noteWaiting(NoteUpdateLimited, len(waiting)-i, fmt.Sprintf("to be updated (updated and not ready: %d, at most: %d)", unready, max(0, most)))
+			return
+		}
+		if p.in.May != nil {
+			if ok, why := p.in.May(m.pod); !ok {
+				p.note(NoteRefused, m, "%s", why)
+				continue
+			}
+		}
+		w, err := p.update(m)
+		if err != nil {
+			p.fail(m, err)
+			continue
+		}
+		if m.ready {
+			unready++
+		}
+		p.plan.Update = append(p.plan.Update, w.Write)
+	}
+}
+
+// fail tells that a pod cannot be dealt with.
+func (p *planner) fail(m *member, err error) {
+	p.note(NoteUnreadable, m, "%v", err)
+	p.errs = append(p.errs, fmt.Errorf("pod %s/%s: %w", m.pod.Namespace, m.pod.Name, err))
+}
+
+// waiting are the pods that could be updated now.
+func (p *planner) waiting() []*member {
+	var waiting []*member
+	unselected := 0
+	for _, m := range p.members {
+		switch {
+		case m.updated:
+		case !p.selected(m):
+			unselected++
+		case m.bare != p.bare:
+			p.note(NoteNotUpgradable, m, "more than images has changed; a new pod will have it")
+		case m.unreadable != nil:
+			p.fail(m, m.unreadable)
+		case m.flipped:
+			p.note(NoteUnderWay, m, "a hot upgrade ends first")
+		default:
+			if name := p.restarting(m); name != "" {
+				p.note(NoteUnderWay, m, "container %s does not run the image of an earlier update yet", name)
+				continue
+			}
+			waiting = append(waiting, m)
+		}
+	}
+	p.noteWaiting(NoteNotSelected, unselected, "to be selected by updateStrategy.selector")
+	return waiting
+}
+
+// selected says whether the strategy lets a pod be updated. A selector that cannot be read selects none.
+func (p *planner) selected(m *member) bool {
+	if p.only == nil {
+		p.only = labels.Everything()
+		if s := p.in.Set.Spec.UpdateStrategy.Selector; s != nil {
+			selector, err := metav1.LabelSelectorAsSelector(s)
+			if err != nil {
+				selector = labels.Nothing()
+				p.errs = append(p.errs, &SpecError{Field: "spec.updateStrategy.selector", Err: err})
+			}
+			p.only = selector
+		}
+	}
+	return p.only.Matches(labels.Set(m.pod.Labels))
+}
+
+// limits are how many pods stay as they are, and how many updated ones may be unready.
+func (p *planner) limits() (partition int, budget int32, err error) {
+	u := &p.in.Set.Spec.UpdateStrategy
+	n, err := scale.Partition(u.Partition, int32(len(p.members)))
+	if err != nil {
+		return 0, 0, &SpecError{Field: "spec.updateStrategy.partition", Err: err}
+	}
+	budget, err = scale.AmountOr(u.MaxUnavailable, 1, int32(len(p.members)), scale.Up)
+	if err != nil {
+		return 0, 0, &SpecError{Field: "spec.updateStrategy.maxUnavailable", Err: err}
+	}
+	return int(n), budget, nil
+}
+
+// order puts those first that are missed least, then those that the strategy prefers, and scatters them.
+func (p *planner) order(waiting []*member) {
+	byStanding(waiting)
+	u := &p.in.Set.Spec.UpdateStrategy
+	if err := scale.Prioritise(waiting, (*member).labels, u.PriorityStrategy); err != nil {
+		p.note(NotePriorityIgnored, nil, "%v", err)
+	}
+	copy(waiting, scale.Scatter(waiting, p.members, (*member).labels, p.terms(u.ScatterStrategy)))
+}
+
+func (m *member) labels() map[string]string { return m.pod.Labels }
+
+// terms are those of the strategy, with one for each value found in place of *.
+func (p *planner) terms(s pub.UpdateScatterStrategy) pub.UpdateScatterStrategy {
+	var terms pub.UpdateScatterStrategy
+	add := func(term pub.UpdateScatterTerm) {
+		if !slices.Contains(terms, term) {
+			terms = append(terms, term)
+		}
+	}
+	for _, term := range s {
+		if term.Value != "*" {
+			add(term)
+			continue
+		}
+		for _, m := range p.members {
+			if value, ok := m.pod.Labels[term.Key]; ok {
+				add(pub.UpdateScatterTerm{Key: term.Key, Value: value})
+			}
+		}
+	}
+	return terms
+}
+
+// restarts is the largest number of restarts of some containers.
+func restarts(statuses []corev1.ContainerStatus, of func(name string) bool) int64 {
+	var most int64
+	for i := range statuses {
+		if of(statuses[i].Name) {
+			most = max(most, int64(statuses[i].RestartCount))
+		}
+	}
+	return most
+}

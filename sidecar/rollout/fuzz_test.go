@@ -1,0 +1,61 @@
+package rollout_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/sidecar/rollout"
+)
+
+// FuzzAnnotations: whatever stands in the annotations and the condition of a pod, there is a plan, and what it writes can be
+// read.
+func FuzzAnnotations(f *testing.F) {
+	f.Add(`{"s":{"hash":"x"}}`, `{"s":{"hash":"x"}}`, `s`, `{"s":{"lastContainerStatuses":{"x-1":{"imageID":"y"}}}}`, `{"x":"x-1"}`, `{"s":false}`)
+	f.Add(`{"s":"x","z":null}`, `{"s":"x"}`, `s,,z`, `{"s":null}`, `{"x":"x-2"}`, `{}`)
+	f.Add(`null`, `[]`, `,s`, `{"s":{"lastContainerStatuses":null}}`, `{"x":""}`, `null`)
+	f.Add(``, ``, ` s`, ``, ``, ``)
+	before := sidecarSet("s", hot("x", "x:1"), cold("mesh", "mesh:1"))
+	after := edited(before, image("x:2"))
+	f.Fuzz(func(t *testing.T, hash, bare, list, state, working, message string) {
+		pod := podOf("a", before)
+		for key, value := range map[string]string{
+			pub.SidecarSetHashKey: hash, pub.SidecarSetHashWithoutImageKey: bare, pub.SidecarSetInjectedListKey: list,
+			pub.SidecarSetInPlaceUpdateStateKey: state, pub.SidecarSetWorkingHotUpgradeContainerKey: working,
+		} {
+			if value != "keep" {
+				pod.Annotations[key] = value
+			}
+		}
+		setCondition(pod, corev1.PodCondition{Type: pub.SidecarSetUpgradable, Status: corev1.ConditionFalse, Message: message})
+		plan, _ := rollout.Compute(input(after, pod))
+		for _, w := range append(plan.Flip, plan.Update...) {
+			if _, err := w.Patch(); err != nil {
+				t.Fatal(err)
+			}
+			fresh := w.Apply()
+			for _, key := range []string{pub.SidecarSetHashKey, pub.SidecarSetInPlaceUpdateStateKey, pub.SidecarSetWorkingHotUpgradeContainerKey} {
+				if text := fresh.Annotations[key]; text != "" && json.Unmarshal([]byte(text), &map[string]any{}) != nil && w.Annotations[key] != "" {
+					t.Errorf("%s: %s", key, text)
+				}
+			}
+			if w.Mark != nil {
+				mark := *w.Mark
+				mark.Pod = fresh
+				fresh = mark.Apply()
+			}
+			again, err := rollout.Compute(input(after, fresh))
+			if err == nil && len(plan.Update) > 0 && len(again.Update) > 0 {
+				t.Errorf("what was updated is updated again: %v", again.Update[0].Annotations)
+			}
+		}
+		for _, m := range plan.Mark {
+			if _, err := m.Patch(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_ = rollout.Switching(after, pod)
+	})
+}

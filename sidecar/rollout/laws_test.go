@@ -1,0 +1,134 @@
+package rollout_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/scale"
+	"github.com/kruisekit/kruisekit/sidecar/rollout"
+)
+
+// strategy is any that admission lets through, and a few more.
+func (r *random) strategy(s *v1beta1.SidecarSet) {
+	u := &s.Spec.UpdateStrategy
+	u.Partition = amount(pick(r, "0", "0", "1", "5", "30%", "99%", "100%", "200%"))
+	u.MaxUnavailable = amount(pick(r, "1", "3", "20%", "100%", "0", "150%"))
+	switch r.Intn(4) {
+	case 0:
+		u.PriorityStrategy = &pub.UpdatePriorityStrategy{OrderPriority: []pub.UpdatePriorityOrderTerm{{OrderedKey: "k"}, {OrderedKey: "l"}}}
+	case 1:
+		weigh := func(weight int32, value string) pub.UpdatePriorityWeightTerm {
+			return pub.UpdatePriorityWeightTerm{Weight: weight, MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{"k": value}}}
+		}
+		u.PriorityStrategy = &pub.UpdatePriorityStrategy{WeightPriority: []pub.UpdatePriorityWeightTerm{weigh(10, "1"), weigh(20, "2"), weigh(10, "2")}}
+	}
+	if r.once(2) {
+		u.ScatterStrategy = pick(r,
+			pub.UpdateScatterStrategy{{Key: "k", Value: "1"}},
+			pub.UpdateScatterStrategy{{Key: "k", Value: "*"}},
+			pub.UpdateScatterStrategy{{Key: "k", Value: "1"}, {Key: "l", Value: "*"}},
+			pub.UpdateScatterStrategy{{Key: "none", Value: "*"}})
+	}
+	if r.once(4) {
+		u.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"l": "1"}}
+	}
+}
+
+// TestOracle compares the choice with that of the oracle, and tries the laws.
+func TestOracle(t *testing.T) {
+	chosen := 0
+	eachCase(t, 500, func(r *random) string {
+		before := sidecarSet("s", cold("mesh", "mesh:1"))
+		stale := edited(before, env)
+		set := edited(before, image("mesh:2"), r.strategy)
+		subjects := r.subjects(before, stale, set, r.Intn(25))
+		var pods, given []*corev1.Pod
+		for i := range subjects {
+			s := &subjects[i]
+			s.selected = set.Spec.UpdateStrategy.Selector == nil || s.pod.Labels["l"] == "1"
+			pods, given = append(pods, s.pod), append(given, s.pod.DeepCopy())
+		}
+		plan, err := rollout.Compute(input(set, pods...))
+		if err != nil {
+			return err.Error()
+		}
+		if diff := cmp.Diff(oracle(set, subjects), updated(plan)); diff != "" {
+			return "the oracle chooses otherwise (-oracle +plan):\n" + diff
+		}
+		if diff := cmp.Diff(given, pods); diff != "" {
+			return "the input was changed:\n" + diff
+		}
+		r.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
+		again, err := rollout.Compute(input(set, pods...))
+		if diff := cmp.Diff(plan, again); diff != "" || err != nil {
+			return fmt.Sprintf("the order of the pods matters: %v\n%s", err, diff)
+		}
+		chosen += len(plan.Update)
+		return continued(set, pods, plan, r)
+	})
+	if chosen == 0 {
+		t.Error("no pod was ever updated")
+	}
+}
+
+// continued carries out some of a plan, and asks whether the next one goes on from there.
+func continued(set *v1beta1.SidecarSet, pods []*corev1.Pod, plan rollout.Plan, r *random) string {
+	done := map[string]bool{}
+	for _, u := range plan.Update {
+		if r.once(2) {
+			continue
+		}
+		done[u.Pod.Name] = true
+		i := slices.Index(pods, u.Pod)
+		pods[i] = u.Apply()
+		if u.Mark != nil {
+			mark := *u.Mark
+			mark.Pod = pods[i]
+			pods[i] = mark.Apply()
+		}
+	}
+	for _, m := range plan.Mark {
+		pods[slices.Index(pods, m.Pod)] = m.Apply()
+	}
+	next, err := rollout.Compute(input(set, pods...))
+	if err != nil {
+		return err.Error()
+	}
+	if n := len(next.Mark); n != 0 {
+		return fmt.Sprintf("%d conditions are written again", n)
+	}
+	old := next.Status.MatchedPods - next.Status.UpdatedPods
+	kept, err := scale.Partition(set.Spec.UpdateStrategy.Partition, next.Status.MatchedPods)
+	if err != nil || len(next.Update) > 0 && old-int32(len(next.Update)) < kept {
+		return fmt.Sprintf("%d of %d old pods are updated, %d are to stay (%v)", len(next.Update), old, kept, err)
+	}
+	for _, name := range updated(next) {
+		if done[name] {
+			return fmt.Sprintf("%s is updated twice", name)
+		}
+	}
+	return ""
+}
+
+// TestConverged: pods that are as the set wants them are not written.
+func TestConverged(t *testing.T) {
+	eachCase(t, 50, func(r *random) string {
+		set := sidecarSet("s", cold("mesh", "mesh:1"), hot("agent", "agent:1"), r.strategy)
+		var pods []*corev1.Pod
+		for i := range r.Intn(10) {
+			pods = append(pods, podOf(fmt.Sprint("p", i), set))
+		}
+		plan, err := rollout.Compute(input(set, pods...))
+		if err != nil || len(plan.Update)+len(plan.Flip)+len(plan.Mark)+len(plan.Notes) != 0 {
+			return fmt.Sprintf("there is nothing to do, but: %+v (%v)", plan, err)
+		}
+		return ""
+	})
+}

@@ -1,0 +1,163 @@
+package rollout
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/lifecycle"
+)
+
+// Sets are the names of the sets that a pod was given, for an index of pods by them.
+func Sets(pod *corev1.Pod) []string {
+	text := pod.Annotations[pub.SidecarSetInjectedListKey]
+	if text == "" {
+		return nil
+	}
+	names := strings.Split(text, ",")
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
+}
+
+// member is a pod that has the set.
+type member struct {
+	pod *corev1.Pod
+	// hash and bare are what the pod records of the set, with and without images; revision is that of the set.
+	hash, bare, revision string
+	// unreadable says why the pod cannot be updated.
+	unreadable error
+	// state of the last update by the set, nil if there was none, and whether it cannot be read.
+	state    *pub.InPlaceUpdateState
+	badState bool
+	// working is the container in the pod that works for each hot one of the set.
+	working map[string]string
+
+	updated, consistent, ready bool
+	// flipped says that the plan ends a hot upgrade of it.
+	flipped bool
+}
+
+// member is the pod as the set sees it; nil if it lacks a container of the set.
+func (p *planner) member(pod *corev1.Pod) *member {
+	set := p.in.Set.Name
+	if !slices.Contains(Sets(pod), set) {
+		return nil
+	}
+	m := &member{pod: pod}
+	for _, s := range p.sidecars {
+		if s.hot && m.working == nil {
+			m.working = workingOf(pod)
+		}
+		if !m.has(s) {
+			return nil
+		}
+	}
+	m.hash, m.revision, m.unreadable = injectedOf(pod, pub.SidecarSetHashKey, set)
+	m.bare, _, _ = injectedOf(pod, pub.SidecarSetHashWithoutImageKey, set)
+	var err error
+	m.state, err = stateOf(pod, set)
+	m.badState = err != nil
+	m.updated = m.hash == p.hash
+	m.consistent = m.isConsistent(func(name string) bool { return p.names[name] })
+	m.ready = p.isReady(m)
+	return m
+}
+
+// has says whether the pod has what a container of the set becomes.
+func (m *member) has(s container) bool {
+	if !s.hot {
+		return indexOf(m.pod, s.name) >= 0
+	}
+	_, known := m.working[s.name]
+	return known && indexOf(m.pod, s.first) >= 0 && indexOf(m.pod, s.second) >= 0
+}
+
+// isReady says whether the pod serves, and no hot upgrade is in its middle.
+func (p *planner) isReady(m *member) bool {
+	for _, s := range p.sidecars {
+		if m.isSwitching(s) {
+			return false
+		}
+	}
+	return runs(m.pod) && m.pod.DeletionTimestamp == nil
+}
+
+// runs says whether the pod is running and ready.
+func runs(pod *corev1.Pod) bool {
+	ready := lifecycle.ConditionOf(pod, corev1.PodReady)
+	return pod.Status.Phase == corev1.PodRunning && ready != nil && ready.Status == corev1.ConditionTrue
+}
+
+func indexOf(pod *corev1.Pod, name string) int {
+	return slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == name })
+}
+
+func statusOf(pod *corev1.Pod, name string) *corev1.ContainerStatus {
+	for i := range pod.Status.ContainerStatuses {
+		if s := &pod.Status.ContainerStatuses[i]; s.Name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// workingOf reads which container works for each hot one.
+func workingOf(pod *corev1.Pod) map[string]string {
+	working := map[string]string{}
+	if json.Unmarshal([]byte(pod.Annotations[pub.SidecarSetWorkingHotUpgradeContainerKey]), &working) != nil {
+		return map[string]string{}
+	}
+	return working
+}
+
+// injectedOf reads what the pod records of one set. A record of an old release is just the hash.
+func injectedOf(pod *corev1.Pod, key, set string) (hash, revision string, err error) {
+	data, err := entryOf(pod.Annotations[key], set)
+	if err != nil || data == nil {
+		return "", "", err
+	}
+	if json.Unmarshal(data, &hash) == nil {
+		return hash, "", nil
+	}
+	var entry pub.SidecarSetInjected
+	if err := json.Unmarshal(data, &entry); err != nil {
+		return "", "", fmt.Errorf("read annotation %s: entry %s: %w", key, set, err)
+	}
+	return entry.Hash, entry.ControllerRevision, nil
+}
+
+// stateOf reads how far the last update by a set has come; nil if there was none.
+func stateOf(pod *corev1.Pod, set string) (*pub.InPlaceUpdateState, error) {
+	data, err := entryOf(pod.Annotations[pub.SidecarSetInPlaceUpdateStateKey], set)
+	if err != nil || data == nil {
+		return nil, err
+	}
+	var state *pub.InPlaceUpdateState
+	if err := json.Unmarshal(data, &state); err != nil {
+		return nil, fmt.Errorf("entry %s: %w", set, err)
+	}
+	return state, nil
+}
+
+// entryOf is the entry of a set in an annotation that is an object by the names of sets; nil if there is none.
+func entryOf(text, set string) (json.RawMessage, error) {
+	if text == "" {
+		return nil, nil
+	}
+	all := map[string]json.RawMessage{}
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
+		return nil, fmt.Errorf("read annotation: %w", err)
+	}
+	return all[set], nil
+}
+
+// Switching says whether a hot upgrade by the set is in its middle in a pod, so that both containers are at work.
+func Switching(set *appsv1beta1.SidecarSet, pod *corev1.Pod) bool {
+	m := &member{pod: pod, working: workingOf(pod)}
+	return slices.ContainsFunc(containersOf(set), func(s container) bool { return s.hot && m.has(s) && m.isSwitching(s) })
+}

@@ -1,0 +1,260 @@
+package rollout_test
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/sidecar/rollout"
+)
+
+// only one write comes out of these plans.
+func oneUpdate(t *testing.T, in rollout.Input) rollout.Write {
+	t.Helper()
+	plan := compute(t, in)
+	if len(plan.Update) != 1 {
+		t.Fatalf("want one update, got %d (%v)", len(plan.Update), plan.Notes)
+	}
+	return plan.Update[0]
+}
+
+func TestUpdateAnnotations(t *testing.T) {
+	before := sidecarSet("s", cold("mesh", "mesh:1"), cold("agent", "agent:1"))
+	newMesh := func(s *v1beta1.SidecarSet) { s.Spec.Containers[0].Image = "mesh:2" }
+	entry := func(hash string) string {
+		return `{"updateTimestamp":"2026-11-21T12:00:00Z","hash":"` + hash + `","sidecarSetName":"s","sidecarList":["agent","mesh"],"controllerRevision":"s-1"}`
+	}
+	state := func(hash, last string) string {
+		return `{"revision":"` + hash + `","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":{` + last + `}}`
+	}
+	last := func(name string) string {
+		return `"` + name + `":{"imageID":"sha256:` + name + `:1","containerID":"containerd://` + name + `-0"}`
+	}
+	const hashes, states = pub.SidecarSetHashKey, pub.SidecarSetInPlaceUpdateStateKey
+	cases := map[string]struct {
+		why    string
+		change []setChange
+		pod    func(*corev1.Pod)
+		gone   string
+		want   func(hash string) map[string]string
+		images map[string]string
+	}{
+		"one image": {why: "the other container is not told of", change: []setChange{newMesh}, images: map[string]string{"mesh": "mesh:2"},
+			want: func(h string) map[string]string {
+				return map[string]string{hashes: `{"s":` + entry(h) + `}`, states: `{"s":` + state(h, last("mesh")) + `}`}
+			}},
+		"right already": {why: "the pod only does not say so", change: []setChange{newMesh}, pod: func(p *corev1.Pod) { p.Spec.Containers[0].Image = "mesh:2" }, images: map[string]string{},
+			want: func(h string) map[string]string {
+				return map[string]string{hashes: `{"s":` + entry(h) + `}`, states: `{"s":` + state(h, "") + `}`}
+			}},
+		"not started yet": {why: "nothing ran in it", change: []setChange{newMesh}, pod: func(p *corev1.Pod) { p.Status.ContainerStatuses = nil; failed(p, "main"); readied(p) },
+			images: map[string]string{"mesh": "mesh:2"},
+			want: func(h string) map[string]string {
+				return map[string]string{hashes: `{"s":` + entry(h) + `}`, states: `{"s":` + state(h, `"mesh":{}`) + `}`}
+			}},
+		"others": {why: "old formats are read, other sets keep what they wrote", change: []setChange{newMesh}, images: map[string]string{"mesh": "mesh:2"},
+			pod: func(p *corev1.Pod) {
+				p.Annotations[hashes] = `{"s":"old","z":"legacy"}`
+				p.Annotations[states] = `{"s":{"revision":"old","updateTimestamp":"2020-01-01T00:00:00Z","lastContainerStatuses":{"agent":{"imageID":"x"}}},"z":{"odd":1}}`
+			},
+			want: func(h string) map[string]string {
+				return map[string]string{
+					hashes: `{"s":` + entry(h) + `,"z":{"updateTimestamp":null,"hash":"legacy","sidecarSetName":"z","sidecarList":null}}`,
+					states: `{"s":` + state(h, `"agent":{"imageID":"x"},`+last("mesh")) + `,"z":{"odd":1}}`,
+				}
+			}},
+		"gone ones": {why: "nobody waits for them any more", change: []setChange{newMesh}, images: map[string]string{"mesh": "mesh:2"}, gone: "z",
+			pod: func(p *corev1.Pod) { p.Annotations[states] = `{"z":{"revision":"x"}}` },
+			want: func(h string) map[string]string {
+				return map[string]string{hashes: `{"s":` + entry(h) + `}`, states: `{"s":` + state(h, last("mesh")) + `}`}
+			}},
+		"an unreadable state": {why: "it is no use to anybody", change: []setChange{newMesh}, images: map[string]string{"mesh": "mesh:2"},
+			pod: func(p *corev1.Pod) { p.Annotations[states] = `{`; failed(p, "mesh"); failed(p, "agent"); readied(p) },
+			want: func(h string) map[string]string {
+				return map[string]string{hashes: `{"s":` + entry(h) + `}`, states: `{"s":` + state(h, last("mesh")) + `}`}
+			}},
+		"metadata": {why: "as at an injection", images: map[string]string{"mesh": "mesh:2"},
+			change: []setChange{newMesh, patches(v1beta1.SidecarSetRetainPatchPolicy, "has", "set"), patches(v1beta1.SidecarSetRetainPatchPolicy, "lacks", "set"),
+				patches(v1beta1.SidecarSetOverwritePatchPolicy, "over", "set"), patches(v1beta1.SidecarSetMergePatchJsonPatchPolicy, "json", `{"a":1}`)},
+			pod: func(p *corev1.Pod) {
+				maps.Copy(p.Annotations, map[string]string{"has": "pod", "over": "pod", "json": `{"b":2}`})
+			},
+			want: func(h string) map[string]string {
+				return map[string]string{
+					hashes: `{"s":` + entry(h) + `}`, states: `{"s":` + state(h, last("mesh")) + `}`,
+					"lacks": "set", "over": "set", "json": `{"a":1,"b":2}`,
+				}
+			}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			set, pod := edited(before, c.change...), podOf("a", before)
+			if c.pod != nil {
+				c.pod(pod)
+			}
+			in := input(set, pod)
+			in.Gone = func(set string) bool { return set == c.gone }
+			got := oneUpdate(t, in)
+			if diff := cmp.Diff(c.want(set.Annotations[pub.SidecarSetHashKey]), got.Annotations); diff != "" {
+				t.Errorf("%s: annotations (-want +got):\n%s", c.why, diff)
+			}
+			if diff := cmp.Diff(c.images, got.Images); diff != "" {
+				t.Errorf("%s: images (-want +got):\n%s", c.why, diff)
+			}
+		})
+	}
+}
+
+// TestMetadataAlone: annotations reach no running pod by themselves.
+func TestMetadataAlone(t *testing.T) {
+	before := sidecarSet("s", cold("mesh", "mesh:1"))
+	set := edited(before, patches(v1beta1.SidecarSetOverwritePatchPolicy, "k", "set"))
+	if plan := compute(t, input(set, podOf("a", before))); len(plan.Update) != 0 || plan.Status.UpdatedPods != 1 {
+		t.Errorf("%d updates, status %+v", len(plan.Update), plan.Status)
+	}
+}
+
+// TestUnreadable: a pod that cannot be dealt with is told of, and keeps no other from its turn.
+func TestUnreadable(t *testing.T) {
+	before := sidecarSet("s", cold("mesh", "mesh:1"))
+	for name, change := range map[string]func(*corev1.Pod, *v1beta1.SidecarSet){
+		"hash":     func(p *corev1.Pod, _ *v1beta1.SidecarSet) { p.Annotations[pub.SidecarSetHashKey] = `{"s":` },
+		"an entry": func(p *corev1.Pod, _ *v1beta1.SidecarSet) { p.Annotations[pub.SidecarSetHashKey] = `{"s":[]}` },
+		"another's entry": func(p *corev1.Pod, _ *v1beta1.SidecarSet) {
+			p.Annotations[pub.SidecarSetHashKey] = `{"s":"old","z":[]}`
+		},
+		"metadata": func(p *corev1.Pod, s *v1beta1.SidecarSet) {
+			p.Annotations["k"] = "no JSON"
+			patches(v1beta1.SidecarSetMergePatchJsonPatchPolicy, "k", `{"a":1}`)(s)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first, second := podOf("a", before), podOf("b", before)
+			set := edited(before, image("mesh:2"))
+			change(first, set)
+			plan, err := rollout.Compute(input(set, first, second))
+			if got := updated(plan); !cmp.Equal(got, []string{"b"}) {
+				t.Errorf("want b updated, got %v", got)
+			}
+			if err == nil || !strings.Contains(err.Error(), "default/a") || !slices.Contains(codes(plan.Notes), rollout.NoteUnreadable) {
+				t.Errorf("want an error of pod a, got %v and notes %v", err, plan.Notes)
+			}
+		})
+	}
+}
+
+func TestPatch(t *testing.T) {
+	before := sidecarSet("s", cold("mesh", "mesh:1"))
+	pod := podOf("a", before)
+	pod.Annotations = map[string]string{"a/b~c": "old", pub.SidecarSetInjectedListKey: "s"}
+	w := rollout.Write{Pod: pod, Images: map[string]string{"mesh": "mesh:2"}, Annotations: map[string]string{"a/b~c": "new", "fresh": "x"}}
+	patch, err := w.Patch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []map[string]any
+	if err := json.Unmarshal(patch, &got); err != nil {
+		t.Fatal(err)
+	}
+	step := func(op, path string, value any) map[string]any {
+		return map[string]any{"op": op, "path": path, "value": value}
+	}
+	want := []map[string]any{
+		step("test", "/metadata/uid", "uid-a"),
+		step("test", "/metadata/annotations/a~1b~0c", "old"), step("add", "/metadata/annotations/a~1b~0c", "new"),
+		step("test", "/metadata/annotations/fresh", nil), step("add", "/metadata/annotations/fresh", "x"),
+		step("test", "/spec/containers/0/name", "mesh"), step("test", "/spec/containers/0/image", "mesh:1"), step("replace", "/spec/containers/0/image", "mesh:2"),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("each change is of what was seen (-want +got):\n%s", diff)
+	}
+	after := w.Apply()
+	if after.Spec.Containers[0].Image != "mesh:2" || after.Annotations["fresh"] != "x" || pod.Spec.Containers[0].Image != "mesh:1" || len(pod.Annotations) != 2 {
+		t.Errorf("applied: %v; as it was: %v", after, pod)
+	}
+}
+
+func TestMark(t *testing.T) {
+	before := sidecarSet("s", cold("mesh", "mesh:1"))
+	const yes, no = "True AllSidecarsetUpgradable ", "False UpdateImmutableField "
+	cases := map[string]struct {
+		why string
+		// status and message that the pod has; none if both are empty.
+		status  corev1.ConditionStatus
+		message string
+		change  setChange
+		gone    string
+		state   bool
+		want    string
+		isNew   bool
+	}{
+		"stuck":                {why: "nobody has said so", change: env, want: no + `{"s":false}`, isNew: true},
+		"stuck as before":      {why: "it is said", change: env, status: "False", message: `{"s":false}`},
+		"stuck now":            {why: "it was not before", change: env, status: "True", message: `{"s":true}`, want: no + `{"s":false}`, isNew: true},
+		"another is stuck":     {why: "both have to be upgradable", change: image("mesh:2"), status: "False", message: `{"z":false}`, want: no + `{"s":true,"z":false}`, isNew: true},
+		"updated":              {why: "it tells so", change: image("mesh:2"), want: yes + `{"s":true}`, isNew: true},
+		"updated again":        {why: "it is said", change: image("mesh:2"), status: "True", message: `{"s":true}`},
+		"changed back":         {why: "it has what the set wants again", change: func(*v1beta1.SidecarSet) {}, status: "False", message: `{"s":false}`, want: yes + `{"s":true}`, isNew: true},
+		"never updated":        {why: "there is nothing to tell", change: func(*v1beta1.SidecarSet) {}},
+		"not told":             {why: "it was updated, and whoever did died", change: func(*v1beta1.SidecarSet) {}, state: true, want: yes + `{"s":true}`, isNew: true},
+		"a gone set":           {why: "it says nothing any more", change: image("mesh:2"), status: "False", message: `{"s":true,"z":false}`, gone: "z", want: yes + `{"s":true}`},
+		"a message of no use":  {why: "it is written anew", change: env, status: "False", message: `?`, want: no + `{"s":false}`, isNew: true},
+		"a message of nothing": {why: "it is written anew", change: env, status: "False", message: `null`, want: no + `{"s":false}`, isNew: true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			pod := podOf("a", before)
+			if c.status != "" {
+				reason := pub.SidecarSetUpgradableReasonAll
+				if c.status == corev1.ConditionFalse {
+					reason = pub.SidecarSetUpgradableReasonImmutableField
+				}
+				setCondition(pod, corev1.PodCondition{Type: pub.SidecarSetUpgradable, Status: c.status, Reason: reason, Message: c.message})
+			}
+			if c.state {
+				pod.Annotations[pub.SidecarSetInPlaceUpdateStateKey] = `{"s":{"revision":"x","updateTimestamp":null,"lastContainerStatuses":{}}}`
+			}
+			in := input(edited(before, c.change), pod)
+			in.Gone = func(set string) bool { return set == c.gone }
+			plan := compute(t, in)
+			marks := plan.Mark
+			if len(plan.Update) == 1 && plan.Update[0].Mark != nil {
+				marks = append(marks, *plan.Update[0].Mark)
+			}
+			switch {
+			case len(marks) == 0 && c.want == "":
+			case len(marks) != 1:
+				t.Fatalf("%s: %d conditions", c.why, len(marks))
+			default:
+				if got := upgradable(marks[0].Apply()); got != c.want || marks[0].New != c.isNew {
+					t.Errorf("%s: want %s (new: %t), got %s (%t)", c.why, c.want, c.isNew, got, marks[0].New)
+				}
+				since := marks[0].Condition.LastTransitionTime.Time
+				if changed := marks[0].Condition.Status != c.status; changed != since.Equal(noon()) {
+					t.Errorf("the status changed: %t, since %s", changed, since)
+				}
+			}
+		})
+	}
+}
+
+func TestMarkPatch(t *testing.T) {
+	before := sidecarSet("s", cold("mesh", "mesh:1"))
+	plan := compute(t, input(edited(before, env), podOf("a", before)))
+	patch, err := plan.Mark[0].Patch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"metadata":{"uid":"uid-a"},"status":{"conditions":[{"type":"SidecarSetUpgradable","status":"False","lastProbeTime":null,` +
+		`"lastTransitionTime":"2026-11-21T12:00:00Z","reason":"UpdateImmutableField","message":"{\"s\":false}"}]}}`
+	if diff := cmp.Diff(want, string(patch)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
