@@ -59,7 +59,8 @@ func TestStep(t *testing.T) {
 		"lowest open":    {"acceptance 17", with(five(), ready, "b"), barrier("u1", "p_5", "p_3", "p_0", "p_-1"), outcome{Complete: true}},
 		"only the lowest": {
 			"what is missing is written before the mark, or those containers never start",
-			with(five(), ready, "b"), barrier("u1", "p_-1"), outcome{Add: is("p_0", "p_3", "p_5"), Complete: true},
+			with(five(), ready, "b"), barrier("u1", "p_-1"),
+			outcome{Add: is("p_0", "p_3", "p_5"), Complete: true},
 		},
 		"one priority": {"as whoever writes barriers by hand has it", waiting("p_1", "p_1"), nil, outcome{Create: is("p_1"), Complete: true}},
 		"down again":   {"what has started may start again, the rest waits", with(five(), ready, "a", "f"), barrier("u1", "p_5", "p_3"), outcome{}},
@@ -105,7 +106,8 @@ func TestStep(t *testing.T) {
 				p := waiting("p_10", "p_5", "p_-1")
 				p.Spec.Containers[0].Env = append(p.Spec.Containers[0].Env, wait("web", "p_0"))
 				return p
-			}(), nil, outcome{Create: is("p_10", "p_5")},
+			}(), nil,
+			outcome{Create: is("p_10", "p_5")},
 		},
 		"64 bits":       {"what the reference accepts", waiting("p_9223372036854775807", "p_-9223372036854775808"), nil, outcome{Create: is("p_9223372036854775807")}},
 		"odd spelling":  {"the key that is written is the one that is asked for", waiting("p_+07", "p_0"), nil, outcome{Create: is("p_+07")}},

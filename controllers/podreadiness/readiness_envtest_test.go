@@ -102,7 +102,7 @@ func TestFirstWord(t *testing.T) {
 	for _, pod := range pods {
 		b.isTrue(pod)
 		got := *b.condition(pod)
-		if got.LastTransitionTime.Time.Before(begin) || got.LastTransitionTime.Time.After(time.Now()) {
+		if got.LastTransitionTime.Time.Before(begin) || got.LastTransitionTime.After(time.Now()) {
 			t.Errorf("since %s", got.LastTransitionTime)
 		}
 		got.LastTransitionTime = metav1.Time{}

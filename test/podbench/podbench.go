@@ -98,8 +98,10 @@ func (b *Bench) Run(add func(ctrl.Manager, client.WithWatch) error) (stop func()
 	return stop
 }
 
+// roundTripper is a function in the place of a type.
 type roundTripper func(*http.Request) (*http.Response, error)
 
+// RoundTrip calls it.
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // record notes a request for an object: not those of informers, and not events.
