@@ -91,6 +91,12 @@ func TestStep(t *testing.T) {
 			b.OwnerReferences[0].Kind = "Deployment"
 			return b
 		}(), outcome{Add: is("p_5")}},
+		"of another pod": {"neither is what a pod of another name owns", five(), func() *corev1.ConfigMap {
+			b := barrier("u0", "p_5")
+			b.OwnerReferences[0].Name = "web-2"
+			return b
+		}(), outcome{}},
+		"waits in turn": {"what waits as it should needs no second look", with(five(), blocked, "a", "c"), barrier("u1", "p_5"), outcome{}},
 		"binary": {"a key is a key", five(), func() *corev1.ConfigMap {
 			b := barrier("u1")
 			b.Data, b.BinaryData = nil, map[string][]byte{"p_5": nil}
@@ -196,6 +202,11 @@ func TestPending(t *testing.T) {
 		"none is known":  {waiting("p_3", "p_5", "p_3"), []int64{3, 3, 5}},
 		"all are ready":  {with(waiting("p_3", "p_5"), ready, "a", "b"), nil},
 		"no barrier":     {newPod("a"), nil},
+		"another variable": {env(newPod("a"), 0, func() corev1.EnvVar {
+			v := wait("web", "p_1")
+			v.Name = "MINE"
+			return v
+		}()), nil},
 		"another's name": {env(newPod("a"), 0, wait("other", "p_1")), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
