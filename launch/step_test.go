@@ -198,10 +198,10 @@ func TestPending(t *testing.T) {
 		pod  *corev1.Pod
 		want []int64
 	}{
-		"one is ready":   {with(waiting("p_3", "p_5", "p_0"), ready, "a"), []int64{0, 5}},
-		"none is known":  {waiting("p_3", "p_5", "p_3"), []int64{3, 3, 5}},
-		"all are ready":  {with(waiting("p_3", "p_5"), ready, "a", "b"), nil},
-		"no barrier":     {newPod("a"), nil},
+		"one is ready":  {with(waiting("p_3", "p_5", "p_0"), ready, "a"), []int64{0, 5}},
+		"none is known": {waiting("p_3", "p_5", "p_3"), []int64{3, 3, 5}},
+		"all are ready": {with(waiting("p_3", "p_5"), ready, "a", "b"), nil},
+		"no barrier":    {newPod("a"), nil},
 		"another variable": {env(newPod("a"), 0, func() corev1.EnvVar {
 			v := wait("web", "p_1")
 			v.Name = "MINE"
