@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -120,6 +121,9 @@ func TestFirstWord(t *testing.T) {
 	asked := b.Asked()
 	if len(asked) != many {
 		t.Errorf("%d requests for %d pods: %q", len(asked), many, asked)
+	}
+	if watched := b.Watched(); !slices.Equal(watched, []string{"pods"}) {
+		t.Errorf("there are informers of %q", watched)
 	}
 	t.Logf("%d requests for %d pods", len(asked), many)
 	for _, pod := range pods[:5] {
