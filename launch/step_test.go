@@ -59,7 +59,8 @@ func TestStep(t *testing.T) {
 		"lowest open":    {"acceptance 17", with(five(), ready, "b"), barrier("u1", "p_5", "p_3", "p_0", "p_-1"), outcome{Complete: true}},
 		"only the lowest": {
 			"what is missing is written before the mark, or those containers never start",
-			with(five(), ready, "b"), barrier("u1", "p_-1"), outcome{Add: is("p_0", "p_3", "p_5"), Complete: true},
+			with(five(), ready, "b"), barrier("u1", "p_-1"),
+			outcome{Add: is("p_0", "p_3", "p_5"), Complete: true},
 		},
 		"one priority": {"as whoever writes barriers by hand has it", waiting("p_1", "p_1"), nil, outcome{Create: is("p_1"), Complete: true}},
 		"down again":   {"what has started may start again, the rest waits", with(five(), ready, "a", "f"), barrier("u1", "p_5", "p_3"), outcome{}},
@@ -90,6 +91,12 @@ func TestStep(t *testing.T) {
 			b.OwnerReferences[0].Kind = "Deployment"
 			return b
 		}(), outcome{Add: is("p_5")}},
+		"of another pod": {"neither is what a pod of another name owns", five(), func() *corev1.ConfigMap {
+			b := barrier("u0", "p_5")
+			b.OwnerReferences[0].Name = "web-2"
+			return b
+		}(), outcome{}},
+		"waits in turn": {"what waits as it should needs no second look", with(five(), blocked, "a", "c"), barrier("u1", "p_5"), outcome{}},
 		"binary": {"a key is a key", five(), func() *corev1.ConfigMap {
 			b := barrier("u1")
 			b.Data, b.BinaryData = nil, map[string][]byte{"p_5": nil}
@@ -105,7 +112,8 @@ func TestStep(t *testing.T) {
 				p := waiting("p_10", "p_5", "p_-1")
 				p.Spec.Containers[0].Env = append(p.Spec.Containers[0].Env, wait("web", "p_0"))
 				return p
-			}(), nil, outcome{Create: is("p_10", "p_5")},
+			}(), nil,
+			outcome{Create: is("p_10", "p_5")},
 		},
 		"64 bits":       {"what the reference accepts", waiting("p_9223372036854775807", "p_-9223372036854775808"), nil, outcome{Create: is("p_9223372036854775807")}},
 		"odd spelling":  {"the key that is written is the one that is asked for", waiting("p_+07", "p_0"), nil, outcome{Create: is("p_+07")}},
@@ -190,10 +198,15 @@ func TestPending(t *testing.T) {
 		pod  *corev1.Pod
 		want []int64
 	}{
-		"one is ready":   {with(waiting("p_3", "p_5", "p_0"), ready, "a"), []int64{0, 5}},
-		"none is known":  {waiting("p_3", "p_5", "p_3"), []int64{3, 3, 5}},
-		"all are ready":  {with(waiting("p_3", "p_5"), ready, "a", "b"), nil},
-		"no barrier":     {newPod("a"), nil},
+		"one is ready":  {with(waiting("p_3", "p_5", "p_0"), ready, "a"), []int64{0, 5}},
+		"none is known": {waiting("p_3", "p_5", "p_3"), []int64{3, 3, 5}},
+		"all are ready": {with(waiting("p_3", "p_5"), ready, "a", "b"), nil},
+		"no barrier":    {newPod("a"), nil},
+		"another variable": {env(newPod("a"), 0, func() corev1.EnvVar {
+			v := wait("web", "p_1")
+			v.Name = "MINE"
+			return v
+		}()), nil},
 		"another's name": {env(newPod("a"), 0, wait("other", "p_1")), nil},
 	} {
 		t.Run(name, func(t *testing.T) {

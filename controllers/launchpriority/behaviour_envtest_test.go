@@ -319,5 +319,8 @@ func TestMany(t *testing.T) {
 	if len(asked) != many*4 || count("GET") != many || count("POST") != many || count("PATCH") != 2*many {
 		t.Errorf("%d requests, %d reads, %d creates, %d patches", len(asked), count("GET"), count("POST"), count("PATCH"))
 	}
+	if watched := b.Watched(); !slices.Equal(watched, []string{"pods"}) {
+		t.Errorf("there are informers of %q", watched)
+	}
 	t.Logf("%d requests for %d pods of two priorities", len(asked), many)
 }

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -102,7 +103,7 @@ func TestFirstWord(t *testing.T) {
 	for _, pod := range pods {
 		b.isTrue(pod)
 		got := *b.condition(pod)
-		if got.LastTransitionTime.Time.Before(begin) || got.LastTransitionTime.Time.After(time.Now()) {
+		if got.LastTransitionTime.Time.Before(begin) || got.LastTransitionTime.After(time.Now()) {
 			t.Errorf("since %s", got.LastTransitionTime)
 		}
 		got.LastTransitionTime = metav1.Time{}
@@ -120,6 +121,9 @@ func TestFirstWord(t *testing.T) {
 	asked := b.Asked()
 	if len(asked) != many {
 		t.Errorf("%d requests for %d pods: %q", len(asked), many, asked)
+	}
+	if watched := b.Watched(); !slices.Equal(watched, []string{"pods"}) {
+		t.Errorf("there are informers of %q", watched)
 	}
 	t.Logf("%d requests for %d pods", len(asked), many)
 	for _, pod := range pods[:5] {

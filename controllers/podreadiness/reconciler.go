@@ -80,19 +80,17 @@ const (
 // Reconcile sets the condition of one pod, if it has none.
 func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Result, error) {
 	pod := &corev1.Pod{}
-	err := r.client.Get(ctx, name.NamespacedName, pod)
-	switch {
-	case client.IgnoreNotFound(err) != nil:
+	if err := r.client.Get(ctx, name.NamespacedName, pod); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("read pod: %w", err)
-	case err != nil || !waits(pod):
+	}
+	if !waits(pod) { // as one that is not there does not
 		r.said.forget(name.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	if left := patience - r.now().Sub(r.said.when(name.NamespacedName, pod.UID)); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
-	err = r.set(ctx, pod)
-	switch {
+	switch err := r.set(ctx, pod); {
 	case apierrors.IsNotFound(err):
 		return ctrl.Result{}, nil
 	case apierrors.IsConflict(err):

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/containerrestart"
 	"github.com/kruisekit/kruisekit/controllers/sidecarterminator"
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
@@ -148,6 +149,52 @@ func TestIgnored(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What is asked for passes admission, also that for the last sidecars, when the pod has ended as far as its phase goes. The webhook
+// itself is not here; it does what containerrestart.Admit says.
+func TestAdmitted(t *testing.T) {
+	b := newBench(t, nil)
+	b.reconcile(sidecarterminator.Options{}, func(c client.WithWatch) client.Client { return admission{c, b} })
+	pod := b.pod("job", corev1.RestartPolicyNever, []string{kill}, []string{kill, ignore})
+	b.end(pod, 1, "app")
+	b.asks(pod, "s1")
+	b.end(pod, 0, "s1")
+	r := b.asks(pod, "s2")
+	if r.Labels[v1beta1.ContainerRecreateRequestPodUIDKey] != string(pod.UID) || r.Spec.Containers[0].StatusContext == nil {
+		t.Errorf("it was not admitted: %+v", r)
+	}
+}
+
+// admission completes requests, or refuses them, from the pod as it is.
+type admission struct {
+	client.Client
+
+	b *bench
+}
+
+func (a admission) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
+	r, is := o.(*request)
+	if !is {
+		return a.Client.Create(ctx, o, opts...)
+	}
+	pod, node := &corev1.Pod{}, &corev1.Node{}
+	if err := a.b.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: r.Spec.PodName}, pod); err != nil {
+		return err
+	}
+	if err := a.b.Client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, node); err != nil {
+		return err
+	}
+	admitted, faults := containerrestart.Admit(r, pod, node)
+	if len(faults) > 0 {
+		a.b.Errorf("refused: %v", faults.ToAggregate())
+		return faults.ToAggregate()
+	}
+	if err := a.Client.Create(ctx, admitted, opts...); err != nil {
+		return err
+	}
+	*r = *admitted
+	return nil
 }
 
 // Without others to wait for, the phase is written at once: acceptance 12.

@@ -58,9 +58,9 @@ func containersOf(pod *corev1.Pod) []container {
 
 // value is the literal value of a variable, of which the last of a name counts.
 func value(c *corev1.Container, name string) string {
-	for i := len(c.Env) - 1; i >= 0; i-- {
-		if c.Env[i].Name == name {
-			return c.Env[i].Value
+	for _, e := range slices.Backward(c.Env) {
+		if e.Name == name {
+			return e.Value
 		}
 	}
 	return ""

@@ -67,7 +67,8 @@ func TestDecide(t *testing.T) {
 		"then the others":        {"acceptance 8", three(ended(0), ended(137), running()), nil, nil, outcome{Stop: is("s3"), Phase: corev1.PodSucceeded}},
 		"of a failure": {
 			"acceptance 8, where the main container failed", newPod(never, mainOf("m1", ended(0)), mainOf("main", ended(3)), sidecar("s3", running(), killEnv, ignoreEnv)),
-			nil, nil, outcome{Stop: is("s3"), Phase: corev1.PodFailed},
+			nil, nil,
+			outcome{Stop: is("s3"), Phase: corev1.PodFailed},
 		},
 		"always": {"acceptance 13", newPod(always, mainOf("main", ended(0)), sidecar("s1", running(), killEnv)), nil, nil, outcome{}},
 		"only an image": {
@@ -80,12 +81,14 @@ func TestDecide(t *testing.T) {
 
 		"virtual": {
 			"acceptance 9", newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), imageEnv), sidecar("s2", ended(0), imageEnv), sidecar("s3", running(), imageEnv, killEnv, ignoreEnv)),
-			virtualNode(), nil, outcome{Images: map[string]string{"s1": "exit:1", "s3": "exit:1"}},
+			virtualNode(), nil,
+			outcome{Images: map[string]string{"s1": "exit:1", "s3": "exit:1"}},
 		},
 		"virtual, main runs": {"acceptance 9", newPod(never, mainOf("main", running()), sidecar("s1", running(), imageEnv)), virtualNode(), nil, outcome{}},
 		"virtual, again": {
 			"the image is set; that it has not ended is for the node", newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), imageEnv).with(func(c *corev1.Container) { c.Image = "exit:1" })),
-			virtualNode(), nil, outcome{Notes: is("SidecarImageSet s1")},
+			virtualNode(), nil,
+			outcome{Notes: is("SidecarImageSet s1")},
 		},
 		"virtual, no image": {"nobody can stop it", newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv)), virtualNode(), nil, outcome{Notes: is("SidecarNoImage s1")}},
 		"no node":           {"it may be virtual", newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv)), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "none"}}, nil, outcome{After: time.Minute, Notes: is("NodeUnknown job")}},
@@ -125,11 +128,13 @@ func TestDecide(t *testing.T) {
 		"native sidecars": {"the kubelet stops them", initialised(newPod(never, mainOf("main", ended(0)))), nil, nil, outcome{}},
 		"its own policy": {
 			"a main container that starts again has not finished",
-			newPod(never, mainOf("main", ended(0)).with(func(c *corev1.Container) { c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways) }), sidecar("s1", running(), killEnv)), nil, nil, outcome{},
+			newPod(never, mainOf("main", ended(0)).with(func(c *corev1.Container) { c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways) }), sidecar("s1", running(), killEnv)), nil, nil,
+			outcome{},
 		},
 		"its own policy, no": {
 			"a main container that does not start again has",
-			newPod(onFailure, mainOf("main", ended(1)).with(func(c *corev1.Container) { c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyNever) }), sidecar("s1", running(), killEnv)), nil, nil, outcome{Stop: is("s1")},
+			newPod(onFailure, mainOf("main", ended(1)).with(func(c *corev1.Container) { c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyNever) }), sidecar("s1", running(), killEnv)), nil, nil,
+			outcome{Stop: is("s1")},
 		},
 		"its own rule":     {"42 starts again", newPod(never, ruled(42, "In", 42), sidecar("s1", running(), killEnv)), nil, nil, outcome{}},
 		"its own rule, no": {"41 does not", newPod(never, ruled(41, "In", 42), sidecar("s1", running(), killEnv)), nil, nil, outcome{Stop: is("s1")}},

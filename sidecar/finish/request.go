@@ -65,7 +65,7 @@ func (d *decider) replace(r *appsv1beta1.ContainerRecreateRequest, running []con
 	}
 	var wanted, again []container
 	for _, c := range running {
-		asked := over && requests(r, c.spec.Name)
+		asked := requests(r, c.spec.Name)
 		if asked && phaseIn(r, c.spec.Name) == appsv1beta1.ContainerRecreateRequestSucceeded {
 			d.note(NoteCameBack, c.spec.Name, "was stopped, and came back: it ended with an error, upon which the pod starts it again")
 			continue

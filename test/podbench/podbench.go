@@ -5,6 +5,7 @@ package podbench
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -47,6 +48,8 @@ type Bench struct {
 	scheme *runtime.Scheme
 	mu     sync.Mutex
 	asked  []string
+	// watched are the resources that informers have asked for.
+	watched map[string]bool
 }
 
 // New makes a namespace on an API server with these files of CRDs. The test runs beside others.
@@ -59,7 +62,7 @@ func New(t *testing.T, o cluster.Options) *Bench {
 		}
 	}
 	c := cluster.Start(t, o)
-	return &Bench{T: t, Client: c.Client, Namespace: c.Namespace(t), config: c.Config, scheme: o.Scheme}
+	return &Bench{T: t, Client: c.Client, Namespace: c.Namespace(t), config: c.Config, scheme: o.Scheme, watched: map[string]bool{}}
 }
 
 // Run starts a manager with what add adds to it, and gives what stops it. It stops with the test at the latest. The client
@@ -98,8 +101,10 @@ func (b *Bench) Run(add func(ctrl.Manager, client.WithWatch) error) (stop func()
 	return stop
 }
 
+// roundTripper is a function in the place of a type.
 type roundTripper func(*http.Request) (*http.Response, error)
 
+// RoundTrip calls it.
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // record notes a request for an object: not those of informers, and not events.
@@ -107,7 +112,13 @@ func (b *Bench) record(next http.RoundTripper, r *http.Request) (*http.Response,
 	response, err := next.RoundTrip(r)
 	query := r.URL.Query()
 	_, path, namespaced := strings.Cut(r.URL.Path, "/namespaces/"+b.Namespace+"/")
-	if query.Get("watch") != "" || query.Get("limit") != "" || !namespaced || path == "events" || strings.HasPrefix(path, "events/") {
+	if query.Get("watch") != "" || query.Get("limit") != "" {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.watched[r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]] = true
+		return response, err
+	}
+	if !namespaced || path == "events" || strings.HasPrefix(path, "events/") {
 		return response, err
 	}
 	code := 0
@@ -127,6 +138,13 @@ func (b *Bench) Asked() []string {
 	all := b.asked
 	b.asked = nil
 	return all
+}
+
+// Watched are the resources of which a manager has had an informer.
+func (b *Bench) Watched() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Sorted(maps.Keys(b.watched))
 }
 
 // Still waits until nothing is asked any more.
