@@ -3,6 +3,7 @@ package overlap_test
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand"
 	"slices"
 	"strings"
@@ -102,9 +103,7 @@ func TestOverlapIsExact(t *testing.T) {
 		for _, smaller := range slices.Clone(universe) {
 			for _, v := range values {
 				larger := map[string]string{n: v}
-				for k, was := range smaller {
-					larger[k] = was
-				}
+				maps.Copy(larger, smaller)
 				universe = append(universe, larger)
 			}
 		}
