@@ -177,3 +177,13 @@ func ExampleHotUpgradeNames() {
 	fmt.Println(sidecar.HotUpgradeNames("mesh"))
 	// Output: mesh-1 mesh-2
 }
+
+func ExampleContainerNames() {
+	c := logAgent().Spec.Containers[0]
+	fmt.Println(sidecar.ContainerNames(&c, false))
+	c.UpgradeStrategy.UpgradeType = v1beta1.SidecarContainerHotUpgrade
+	fmt.Println(sidecar.ContainerNames(&c, false))
+	// Output:
+	// [agent]
+	// [agent-1 agent-2]
+}

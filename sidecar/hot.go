@@ -16,8 +16,8 @@ func isHot(sc *appsv1beta1.SidecarContainer, init bool) bool {
 	return sc.UpgradeStrategy.UpgradeType == appsv1beta1.SidecarContainerHotUpgrade && (!init || isNative(*sc))
 }
 
-// podNames are the names that a container of a set has in the pod.
-func podNames(sc *appsv1beta1.SidecarContainer, init bool) []string {
+// ContainerNames are the names that a container of a set, or an init container, has in pods: one, or two for hot upgrades.
+func ContainerNames(sc *appsv1beta1.SidecarContainer, init bool) []string {
 	if !isHot(sc, init) {
 		return []string{sc.Name}
 	}

@@ -104,7 +104,7 @@ func readParts(containers []appsv1beta1.SidecarContainer, init bool) []part {
 	}
 	parts := make([]part, len(containers))
 	for i := range containers {
-		p := part{SidecarContainer: &containers[i], field: fmt.Sprintf("%s[%d]", list, i), names: podNames(&containers[i], init)}
+		p := part{SidecarContainer: &containers[i], field: fmt.Sprintf("%s[%d]", list, i), names: ContainerNames(&containers[i], init)}
 		p.policy, p.fault = sizing.Parse(containers[i].ResourcesPolicy)
 		parts[i] = p
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/conversion"
 	"github.com/kruisekit/kruisekit/webhooks/imagepull"
 	"github.com/kruisekit/kruisekit/webhooks/pod"
+	"github.com/kruisekit/kruisekit/webhooks/sidecarset"
 )
 
 // Options of AddToManager. The zero value adds all webhooks as the reference has them.
@@ -25,6 +26,8 @@ type Options struct {
 	Pod pod.Options
 	// NoPods leaves that of new pods out.
 	NoPods bool
+	// SidecarSet is for those of SidecarSets.
+	SidecarSet sidecarset.Options
 }
 
 // The names of the generated configurations:
@@ -40,6 +43,7 @@ func list() []entry {
 		{"imagepull", addImagePull},
 		{"containerrecreaterequest", addContainerRecreateRequest},
 		{"pod", addPod},
+		{"sidecarset", addSidecarSet},
 	}
 }
 
@@ -101,6 +105,18 @@ func addPod(mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	w, err := pod.New(lookups, o.Pod)
+	if err != nil {
+		return err
+	}
+	return w.SetupWithManager(mgr)
+}
+
+func addSidecarSet(mgr ctrl.Manager, o Options) error {
+	c, err := live(mgr)
+	if err != nil {
+		return err
+	}
+	w, err := sidecarset.New(c, mgr.GetCache(), o.SidecarSet)
 	if err != nil {
 		return err
 	}

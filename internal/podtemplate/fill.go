@@ -37,6 +37,14 @@ func Refill(at string, have, want, stored map[string]any) []Operation {
 	return f.done
 }
 
+// RefillParts is Refill for parts of a template that stand in an object of another kind. Of what is stored it must be given only
+// what has been defaulted in its time.
+func RefillParts(at string, have, want, stored map[string]any) []Operation {
+	f := filler{}
+	f.object(at, have, want, stored)
+	return f.done
+}
+
 // wasDefaulted tells whether a template has the defaults that every one has.
 func wasDefaulted(template map[string]any) bool {
 	spec, _ := template["spec"].(map[string]any)

@@ -40,7 +40,7 @@ func (w *Webhooks) Mutate(ctx context.Context, req admission.Request) admission.
 	patch := podtemplate.Fill("", object, defaults)
 	more, err := w.templateDefaults(ctx, req, object)
 	if err != nil {
-		return undecided(err)
+		return review.Undecided(err)
 	}
 	return review.Patched(append(patch, more...))
 }

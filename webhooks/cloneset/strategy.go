@@ -1,15 +1,14 @@
 package cloneset
 
 import (
-	"fmt"
 	"strconv"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/internal/review"
 )
 
 // checkStrategy judges the block of rolling updates whenever there is one: its budgets also hold for pods that are named
@@ -38,8 +37,8 @@ func checkStrategy(spec *appsv1beta1.CloneSetSpec, at *field.Path) field.ErrorLi
 		}))
 	}
 	faults = append(faults, checkBudgets(u, replicas(spec), at)...)
-	faults = append(faults, checkPriority(u.PriorityStrategy, at.Child("priorityStrategy"))...)
-	faults = append(faults, checkScatter(u.ScatterStrategy, at.Child("scatterStrategy"))...)
+	faults = append(faults, review.Priority(u.PriorityStrategy, at.Child("priorityStrategy"))...)
+	faults = append(faults, review.Scatter(u.ScatterStrategy, at.Child("scatterStrategy"))...)
 	return append(faults, checkInPlace(u.InPlaceUpdateStrategy, at.Child("inPlaceUpdateStrategy"))...)
 }
 
@@ -57,50 +56,6 @@ func checkBudgets(u *appsv1beta1.RollingUpdateCloneSetStrategy, total int32, at 
 	if len(wrong)+len(more) == 0 && total > 0 && unavailable < 1 && surge < 1 {
 		faults = append(faults, field.Invalid(at.Child("maxUnavailable"), u.MaxUnavailable.String(),
 			"with neither an unavailable pod nor a surge, no pod can be updated"))
-	}
-	return faults
-}
-
-// checkPriority reports all faults as missing values, as clients of the reference know them.
-func checkPriority(s *pub.UpdatePriorityStrategy, at *field.Path) field.ErrorList {
-	if s == nil {
-		return nil
-	}
-	var faults field.ErrorList
-	if len(s.WeightPriority) > 0 && len(s.OrderPriority) > 0 {
-		faults = append(faults, field.Required(at, "one of weightPriority and orderPriority, not both"))
-	}
-	for i := range s.WeightPriority {
-		term, here := &s.WeightPriority[i], at.Child("weightPriority").Index(i)
-		if term.Weight < 0 || term.Weight > 100 {
-			faults = append(faults, field.Required(here.Child("weight"), fmt.Sprintf("a number from 0 to 100, not %d", term.Weight)))
-		}
-		if len(term.MatchSelector.MatchLabels)+len(term.MatchSelector.MatchExpressions) == 0 {
-			faults = append(faults, field.Required(here.Child("matchSelector"), "an empty selector gives all pods the same weight"))
-		} else if _, err := metav1.LabelSelectorAsSelector(&term.MatchSelector); err != nil {
-			faults = append(faults, field.Required(here.Child("matchSelector"), "a valid selector: "+err.Error()))
-		}
-	}
-	for i, term := range s.OrderPriority {
-		if term.OrderedKey == "" {
-			faults = append(faults, field.Required(at.Child("orderPriority").Index(i).Child("orderedKey"), "the key of a label"))
-		}
-	}
-	return faults
-}
-
-// checkScatter reports faults as checkPriority does.
-func checkScatter(s pub.UpdateScatterStrategy, at *field.Path) field.ErrorList {
-	var faults field.ErrorList
-	seen := map[pub.UpdateScatterTerm]bool{}
-	for i, term := range s {
-		if term.Key == "" {
-			faults = append(faults, field.Required(at.Index(i).Child("key"), "the key of a label"))
-		}
-		if seen[term] {
-			faults = append(faults, field.Required(at.Index(i), fmt.Sprintf("another label than %s=%s, which is named before", term.Key, term.Value)))
-		}
-		seen[term] = true
 	}
 	return faults
 }

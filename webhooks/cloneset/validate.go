@@ -77,17 +77,17 @@ func (w *Webhooks) judge(ctx context.Context, r change) admission.Response {
 	faults, tolerated := r.faults()
 	pods, err := w.podFaults(ctx, r)
 	if err != nil {
-		return undecided(err)
+		return review.Undecided(err)
 	}
 	faults = append(faults, r.version.told(pods)...)
 	template, err := w.templateFaults(ctx, r)
 	if err != nil && len(faults) == 0 {
-		return undecided(err)
+		return review.Undecided(err)
 	}
 	faults = append(faults, without(template, faults)...)
 	answer := admission.Allowed("")
 	if len(faults) > 0 {
-		answer = refused(r.now.set.Name, faults)
+		answer = review.Invalid(appsv1beta1.GroupVersion.WithKind("CloneSet").GroupKind(), r.now.set.Name, faults)
 	}
 	for _, fault := range tolerated {
 		answer.Warnings = append(answer.Warnings, fault.Error())

@@ -18,6 +18,7 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest"
 	"github.com/kruisekit/kruisekit/webhooks/imagepull"
 	"github.com/kruisekit/kruisekit/webhooks/pod"
+	"github.com/kruisekit/kruisekit/webhooks/sidecarset"
 )
 
 // read are the gates that something reads, or from which others follow.
@@ -40,6 +41,7 @@ func read() []gates.Gate {
 		gates.PreparingUpdateAsUpdate,
 		gates.RecreatePodWhenChangeVCTInCloneSetGate,
 		gates.ResourcesDeletionProtection,
+		gates.SidecarSetPatchPodMetadataDefaultsAllowed,
 		gates.TemplateNoDefaults,
 	}
 }
@@ -101,12 +103,11 @@ func podScope(o options.Options) podscope.Options {
 }
 
 // admission are the gates that the webhooks mind.
-func admission(o options.Options) webhooks.Options {
-	g := o.Gates
+func admission(g gates.Gates) webhooks.Options {
 	return webhooks.Options{
 		Pod: pod.Options{
-			Namespace: o.Webhook.Namespace, ReadinessGateForAll: g.On(gates.KruisePodReadinessGate),
-			SortContainers: g.On(gates.EnableSortSidecarContainerByName), Registerer: metrics.Registry,
+			ReadinessGateForAll: g.On(gates.KruisePodReadinessGate),
+			SortContainers:      g.On(gates.EnableSortSidecarContainerByName), Registerer: metrics.Registry,
 		},
 		NoPods: !g.On(gates.PodWebhook),
 		CloneSet: webhook.Options{
@@ -116,6 +117,7 @@ func admission(o options.Options) webhooks.Options {
 		},
 		ImagePull:                imagepull.Options{Jobs: g.On(gates.ImagePullJobGate), NoDaemon: !g.On(gates.KruiseDaemon)},
 		ContainerRecreateRequest: containerrecreaterequest.Options{NoDaemon: !g.On(gates.KruiseDaemon)},
+		SidecarSet:               sidecarset.Options{AnyPodMetadata: g.On(gates.SidecarSetPatchPodMetadataDefaultsAllowed)},
 	}
 }
 

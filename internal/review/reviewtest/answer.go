@@ -38,8 +38,11 @@ func Refused(t *testing.T, err error, code int32, paths ...string) {
 }
 
 func reasonOf(code int32) metav1.StatusReason {
-	if code == 403 {
+	switch code {
+	case 403:
 		return metav1.StatusReasonForbidden
+	case 422:
+		return metav1.StatusReasonInvalid
 	}
 	return metav1.StatusReasonBadRequest
 }

@@ -43,7 +43,7 @@ type Input struct {
 	// Resources whose CRDs and webhooks are installed.
 	Resources []string
 	Setup     Setup
-	// Bad is an object that the webhooks refuse with 400 or 403, and nobody else does.
+	// Bad is an object that the webhooks refuse with 400, 403 or 422, and nobody else does.
 	Bad *unstructured.Unstructured
 }
 
@@ -76,7 +76,7 @@ func (g *Ground) untilAsked(t *testing.T) {
 	Until(t, "the API server does not ask the webhooks", func(ctx context.Context) error {
 		err := g.Client.Create(ctx, g.bad.DeepCopy(), client.DryRunAll)
 		switch {
-		case apierrors.IsBadRequest(err), apierrors.IsForbidden(err):
+		case apierrors.IsBadRequest(err), apierrors.IsForbidden(err), apierrors.IsInvalid(err):
 			return nil
 		case err == nil:
 			return errors.New("the bad object is accepted")

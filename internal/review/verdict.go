@@ -1,4 +1,4 @@
-package cloneset
+package review
 
 import (
 	"context"
@@ -7,29 +7,27 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/podtemplate"
-	"github.com/kruisekit/kruisekit/internal/review"
 )
 
-// refused is 422 with a cause for each fault, as API servers answer.
-func refused(name string, faults field.ErrorList) admission.Response {
-	status := apierrors.NewInvalid(appsv1beta1.GroupVersion.WithKind("CloneSet").GroupKind(), name, faults).Status()
-	return review.Denied(status)
+// Invalid is 422 with a cause for each fault, as API servers answer.
+func Invalid(kind schema.GroupKind, name string, faults field.ErrorList) admission.Response {
+	return Denied(apierrors.NewInvalid(kind, name, faults).Status())
 }
 
-// undecided says why nobody judged the object.
-func undecided(err error) admission.Response {
+// Undecided says why nobody judged the object.
+func Undecided(err error) admission.Response {
 	status := metav1.Status{Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: err.Error()}
 	var unavailable *podtemplate.UnavailableError
 	if !errors.As(err, &unavailable) {
 		if errors.Is(err, context.DeadlineExceeded) {
 			status.Code, status.Reason = http.StatusGatewayTimeout, metav1.StatusReasonTimeout
 		}
-		return review.Denied(status)
+		return Denied(status)
 	}
 	switch unavailable.Reason {
 	case podtemplate.NamespaceTerminating, podtemplate.Refused:
@@ -40,5 +38,5 @@ func undecided(err error) admission.Response {
 		status.Code, status.Reason = http.StatusGatewayTimeout, metav1.StatusReasonTimeout
 	case podtemplate.NotPermitted, podtemplate.Failed:
 	}
-	return review.Denied(status)
+	return Denied(status)
 }

@@ -1,0 +1,172 @@
+package sidecarset_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/kruisekit/kruisekit/webhooks/sidecarset"
+)
+
+// spec is that of a set of one container for app=x, in either version, changed by a merge patch.
+func spec(t testing.TB, patch string) string {
+	t.Helper()
+	spec, change := map[string]any{}, map[string]any{}
+	decode(t, `{"selector":{"matchLabels":{"app":"x"}},"containers":[{"name":"agent","image":"a:1"}]}`, &spec)
+	decode(t, patch, &change)
+	merge(spec, change)
+	return encode(t, spec)
+}
+
+// merge applies a merge patch.
+func merge(object, patch map[string]any) {
+	for key, value := range patch {
+		below, isObject := value.(map[string]any)
+		have, wasObject := object[key].(map[string]any)
+		switch {
+		case value == nil:
+			delete(object, key)
+		case isObject && wasObject:
+			merge(have, below)
+		default:
+			object[key] = value
+		}
+	}
+}
+
+func decode(t testing.TB, text string, into any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+}
+
+func encode(t testing.TB, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// told are faults without their words.
+func told(faults field.ErrorList) []string {
+	var all []string
+	for _, f := range faults {
+		all = append(all, f.Field+": "+f.Type.String())
+	}
+	return all
+}
+
+// plainServer is an API server that knows three defaults of containers, and nothing else.
+type plainServer struct {
+	// fail is the error of all calls.
+	fail error
+	// others are the sets that are there.
+	others []string
+	calls  int
+}
+
+func (s *plainServer) client() client.WithWatch {
+	return interceptor.NewClient(nil, interceptor.Funcs{
+		Create: func(_ context.Context, _ client.WithWatch, obj client.Object, _ ...client.CreateOption) error {
+			s.calls++
+			template, _ := obj.(*unstructured.Unstructured).Object["template"].(map[string]any)
+			pod, _ := template["spec"].(map[string]any)
+			for _, list := range []string{"containers", "initContainers"} {
+				containers, _ := pod[list].([]any)
+				for _, c := range containers {
+					fill(c)
+				}
+			}
+			return s.fail
+		},
+		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+			s.calls++
+			if s.fail != nil {
+				return s.fail
+			}
+			return apierrors.NewNotFound(schema.GroupResource{Resource: "things"}, key.Name)
+		},
+		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
+			s.calls++
+			for _, other := range s.others {
+				set := unstructured.Unstructured{}
+				if err := set.UnmarshalJSON([]byte(other)); err != nil {
+					return err
+				}
+				if sets, ok := list.(*unstructured.UnstructuredList); ok {
+					sets.Items = append(sets.Items, set)
+				}
+			}
+			return s.fail
+		},
+	})
+}
+
+func fill(container any) {
+	c, ok := container.(map[string]any)
+	if !ok {
+		return
+	}
+	for key, value := range map[string]any{"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File", "resources": map[string]any{}} {
+		if c[key] == nil {
+			c[key] = value
+		}
+	}
+	if probe, ok := c["startupProbe"].(map[string]any); ok && probe["periodSeconds"] == nil {
+		probe["periodSeconds"] = int64(10)
+	}
+}
+
+func newWebhooks(t testing.TB, s *plainServer, o sidecarset.Options) *sidecarset.Webhooks {
+	t.Helper()
+	w, err := sidecarset.New(s.client(), s.client(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// newRequest is an update when something is stored.
+func newRequest(version, now, stored string) admission.Request {
+	r := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		Operation: admissionv1.Create, Name: "a",
+		Resource: metav1.GroupVersionResource{Group: "apps.kruise.io", Version: version, Resource: "sidecarsets"},
+		Object:   runtime.RawExtension{Raw: []byte(now)},
+	}}
+	if stored != "" {
+		r.Operation, r.OldObject = admissionv1.Update, runtime.RawExtension{Raw: []byte(stored)}
+	}
+	return r
+}
+
+// object is a set with a spec of this patch.
+func object(t testing.TB, version, patch string) string {
+	t.Helper()
+	return `{"apiVersion":"apps.kruise.io/` + version + `","kind":"SidecarSet","metadata":{"name":"a","uid":"1"},"spec":` + spec(t, patch) + `}`
+}
+
+// causes are those of an answer without their words.
+func causes(r admission.Response) []string {
+	if r.Result == nil || r.Result.Details == nil {
+		return nil
+	}
+	var all []string
+	for _, c := range r.Result.Details.Causes {
+		all = append(all, c.Field+": "+string(c.Type))
+	}
+	return all
+}

@@ -1,0 +1,110 @@
+package sidecarset
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	appsv1alpha1 "github.com/kruisekit/kruisekit/api/apps/v1alpha1"
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/review"
+)
+
+// resource is what the webhooks are for.
+const resource = "sidecarsets"
+
+// typed is a SidecarSet of either version.
+type typed interface {
+	metav1.Object
+	runtime.Object
+	Default()
+}
+
+// readTyped gives an object as its version has it.
+func readTyped(version review.Version, raw []byte) (typed, error) {
+	var set typed = &appsv1beta1.SidecarSet{}
+	if version == review.Old {
+		set = &appsv1alpha1.SidecarSet{}
+	}
+	err := review.Unmarshal(raw, set)
+	var wrong *review.TypeError
+	if errors.As(err, &wrong) {
+		// The decoder names the struct that is embedded.
+		wrong.Path = strings.Replace(wrong.Path, ".Container.", ".", 1)
+		err = fmt.Errorf("decode object: %w", wrong)
+	}
+	return set, err
+}
+
+// hubOf gives a set as v1beta1. What it gives may share with the set.
+func hubOf(set typed) (*appsv1beta1.SidecarSet, error) {
+	switch set := set.(type) {
+	case *appsv1beta1.SidecarSet:
+		return set, nil
+	case *appsv1alpha1.SidecarSet:
+		hub := &appsv1beta1.SidecarSet{}
+		if err := set.ConvertTo(hub); err != nil {
+			return nil, fmt.Errorf("convert to v1beta1: %w", err)
+		}
+		return hub, nil
+	}
+	return nil, fmt.Errorf("%T is no SidecarSet", set)
+}
+
+// object is a SidecarSet as it was sent, and what it means.
+type object struct {
+	content content
+	set     *appsv1beta1.SidecarSet
+}
+
+func read(version review.Version, raw []byte) (object, error) {
+	c, err := review.Decode(raw)
+	if err != nil {
+		return object{}, err
+	}
+	set, err := readTyped(version, raw)
+	if err != nil {
+		return object{}, err
+	}
+	hub, err := hubOf(set)
+	return object{content: content(c), set: hub}, err
+}
+
+// content is an object as it was sent, with the parts that no schema describes.
+type content map[string]any
+
+func (c content) spec() map[string]any {
+	spec, _ := c["spec"].(map[string]any)
+	return spec
+}
+
+// list is nil where there is none.
+func (c content) list(name string) []any {
+	list, _ := c.spec()[name].([]any)
+	return list
+}
+
+// told gives the faults with the paths of the version. They share no fault with those that are given.
+func told(version review.Version, faults field.ErrorList, namespaced bool) field.ErrorList {
+	if version == review.Hub {
+		return faults
+	}
+	moved := make(field.ErrorList, len(faults))
+	for i, fault := range faults {
+		f := *fault
+		switch below, ok := strings.CutPrefix(f.Field, "spec.namespaceSelector"); {
+		case ok && namespaced && below == "":
+			f.Field = "spec.namespace"
+		case ok && namespaced && strings.HasPrefix(below, ".matchLabels"):
+			f.Field = "spec.namespace"
+		case f.Field == "spec.customVersion":
+			f.Field = field.NewPath("metadata", "labels").Key(appsv1alpha1.SidecarSetCustomVersionLabel).String()
+		}
+		moved[i] = &f
+	}
+	return moved
+}

@@ -1,0 +1,127 @@
+package sidecarset
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/kruisekit/kruisekit/internal/podtemplate"
+)
+
+// extras are what a container of a set has beside what one of a pod has.
+func extras() []string {
+	return []string{"podInjectPolicy", "upgradeStrategy", "shareVolumePolicy", "shareVolumeDevicePolicy", "transferEnv", "resourcesPolicy"}
+}
+
+// podParts are the lists of a set that a pod has as well, under the same names.
+func podParts() []string { return []string{"initContainers", "containers", "volumes"} }
+
+// sameParts tells whether two sets have the same containers and volumes, extras aside or not.
+func sameParts(a, b content) bool {
+	for _, name := range podParts() {
+		if !reflect.DeepEqual(a.list(name), b.list(name)) {
+			return false
+		}
+	}
+	return true
+}
+
+// judgeParts has the API server judge the containers and volumes of a set, as those of a pod that has nothing else.
+func (w *Webhooks) judgeParts(ctx context.Context, c content) (podtemplate.Verdict, error) {
+	const at = "template"
+	spec := map[string]any{"volumes": c.list("volumes"), "initContainers": bare(c.list("initContainers"))}
+	containers := bare(c.list("containers"))
+	if len(containers) == 0 {
+		containers = []any{map[string]any{"name": standIn(c), "image": "none"}} // a pod needs one
+	}
+	spec["containers"] = containers
+	maps.DeleteFunc(spec, func(_ string, list any) bool { return len(list.([]any)) == 0 }) //nolint:forcetypeassert // all are lists
+	verdict, err := podtemplate.Check(ctx, w.api, podtemplate.Template{
+		Namespace: w.options.Namespace,
+		Content:   map[string]any{"spec": spec},
+		Path:      field.NewPath(at),
+		Timeout:   w.options.Timeout,
+	})
+	for _, fault := range verdict.Faults {
+		if fault.Field = strings.TrimPrefix(fault.Field, at+"."); fault.Field == at {
+			fault.Field = "spec"
+		}
+	}
+	if len(c.list("containers")) == 0 {
+		defaulted, _ := verdict.Defaulted["spec"].(map[string]any)
+		delete(defaulted, "containers")
+	}
+	return verdict, err
+}
+
+// bare gives copies of containers without the extras.
+func bare(containers []any) []any {
+	all := make([]any, len(containers))
+	for i, c := range containers {
+		all[i] = c
+		if object, ok := c.(map[string]any); ok {
+			object = maps.Clone(object)
+			for _, key := range extras() {
+				delete(object, key)
+			}
+			all[i] = object
+		}
+	}
+	return all
+}
+
+// standIn is a name that no container of the set has.
+func standIn(c content) string {
+	taken := map[any]bool{}
+	for _, container := range c.list("initContainers") {
+		object, _ := container.(map[string]any)
+		taken[object["name"]] = true
+	}
+	name := "app"
+	for i := 0; taken[name]; i++ {
+		name = fmt.Sprintf("app-%d", i)
+	}
+	return name
+}
+
+// fillParts gives containers and volumes the defaults of the API server, when one of them is new or has changed. The patch is
+// what it does to the content. Parts that are wrong get none: it is for the validation to say so.
+//
+// A container that was defaulted in its time gets no default that the API server has learned since, nor one that the
+// reference does not fill in: its hash would change, and no pod could follow.
+func (w *Webhooks) fillParts(ctx context.Context, c, stored content) ([]podtemplate.Operation, error) {
+	if stored != nil && sameParts(c, stored) || len(c.list("containers"))+len(c.list("initContainers"))+len(c.list("volumes")) == 0 {
+		return nil, nil
+	}
+	verdict, err := w.judgeParts(ctx, c)
+	if err != nil || len(verdict.Faults) > 0 {
+		return nil, err
+	}
+	defaulted, _ := verdict.Defaulted["spec"].(map[string]any)
+	want := map[string]any{}
+	for _, name := range podParts() {
+		if list, ok := defaulted[name]; ok {
+			want[name] = list
+		}
+	}
+	before := map[string]any{}
+	for _, name := range []string{"initContainers", "containers"} {
+		before[name] = defaultedOnes(stored.list(name))
+	}
+	return podtemplate.RefillParts("/spec", c.spec(), want, before), nil
+}
+
+// defaultedOnes are the containers that have what every container is given.
+func defaultedOnes(containers []any) []any {
+	var all []any
+	for _, c := range containers {
+		if object, ok := c.(map[string]any); ok && object["terminationMessagePath"] != nil {
+			all = append(all, object)
+		}
+	}
+	return all
+}

@@ -1,0 +1,102 @@
+//go:build envtest
+
+package sidecarset_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/review/reviewtest"
+)
+
+// testPolicy has the webhooks judge some sets, then takes them away and installs the policy, which must judge alike.
+func testPolicy(t *testing.T, g *reviewtest.Ground) {
+	stored := create(t, g, plain(t, "v1beta1", "stored", `{"selector":{"matchLabels":{"app":"stored"}}}`))
+	t.Run("Webhook", func(t *testing.T) { judgeAll(t, g, stored, "denied the request") })
+	if out, err := g.Kubectl(t.Context(), "apply", "-f", filepath.Join("..", "..", "config", "webhook", "sidecarset-policy.yaml")); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	g.Withdraw(t)
+	reviewtest.Until(t, "the API server does not mind the policy alone", func(ctx context.Context) error {
+		set := plain(t, "v1beta1", "a", `{}`)
+		if err := g.Client.Create(ctx, set, client.DryRunAll); err != nil {
+			return err
+		}
+		if len(set.GetAnnotations()) > 0 {
+			return errors.New("the set has hashes")
+		}
+		if err := g.Client.Create(ctx, newSet(t, "v1beta1", "a", `{}`), client.DryRunAll); err == nil {
+			return errors.New("a set of nothing is let in")
+		}
+		return nil
+	})
+	t.Run("Policy", func(t *testing.T) { judgeAll(t, g, stored, "kruisekit-sidecarset") })
+}
+
+// judgeAll expects refusals by the judge, each for its reason.
+func judgeAll(t *testing.T, g *reviewtest.Ground, stored *unstructured.Unstructured, judge string) {
+	const (
+		native = `"initContainers":[{"name":"n","image":"n:1","restartPolicy":"Always"}]`
+		policy = `"resourcesPolicy":{"targetContainersMode":"sum","targetContainersNameRegex":".*","resourcesExpr":{"limits":{"cpu":"cpu"}}}`
+	)
+	create := map[string]struct{ spec, want string }{
+		"good":                {`{}`, ""},
+		"good strategy":       {`{"updateStrategy":{"partition":"10%","maxUnavailable":0}}`, ""},
+		"no selector":         {`{"selector":null}`, "spec.selector"},
+		"empty selector":      {`{"selector":{"matchLabels":null}}`, "spec.selector"},
+		"empty namespaces":    {`{"namespaceSelector":{}}`, "spec.namespaceSelector"},
+		"no containers":       {`{"containers":null}`, "spec: "},
+		"unnamed revision":    {`{"injectionStrategy":{"revision":{}}}`, "spec.injectionStrategy.revision"},
+		"native, rolling":     {`{` + native + `}`, "spec.updateStrategy"},
+		"native, not updated": {`{` + native + `,"updateStrategy":{"type":"NotUpdate"}}`, ""},
+		"both":                {`{"updateStrategy":{"partition":"0%","selector":{"matchLabels":{"a":"b"}}}}`, "spec.updateStrategy"},
+		"none of both":        {`{"updateStrategy":{"partition":0,"selector":{"matchLabels":{"a":"b"}}}}`, ""},
+		"negative":            {`{"updateStrategy":{"partition":-1}}`, "partition"},
+		"a fraction":          {`{"updateStrategy":{"maxUnavailable":"33.3%"}}`, "maxUnavailable"},
+		"odd place":           {`{"containers":[{"name":"a","image":"a:1","podInjectPolicy":"Odd"}]}`, "podInjectPolicy"},
+		"two resources":       {`{"containers":[{"name":"a","image":"a:1","resources":{"limits":{"cpu":"1"}},` + policy + `}]}`, "resourcesPolicy"},
+		"one resources":       {`{"containers":[{"name":"a","image":"a:1",` + policy + `}]}`, ""},
+		"a plain init":        {`{"initContainers":[{"name":"i","image":"a:1",` + policy + `}]}`, "resourcesPolicy"},
+	}
+	for name, c := range create {
+		for _, version := range []string{"v1alpha1", "v1beta1"} {
+			t.Run(name+"/"+version, func(t *testing.T) {
+				_, err := dry(t, g, plain(t, version, "a", c.spec))
+				says(t, err, judge, c.want)
+			})
+		}
+	}
+	for name, base := range map[string]string{"of itself": "a", "rolling": "stored"} {
+		t.Run("canary "+name, func(t *testing.T) {
+			set := plain(t, "v1beta1", "a", map[string]string{"of itself": `{"updateStrategy":{"type":"NotUpdate"}}`, "rolling": `{}`}[name])
+			set.SetAnnotations(map[string]string{v1beta1.SidecarSetCanaryAnnotation: "true", v1beta1.SidecarSetBaseAnnotation: base})
+			_, err := dry(t, g, set)
+			says(t, err, judge, map[string]string{"of itself": "metadata.annotations", "rolling": "spec.updateStrategy.type"}[name])
+		})
+	}
+	for name, c := range map[string]struct{ patch, want string }{
+		"an image":     {`{"spec":{"containers":[{"name":"agent","image":"a:2","upgradeStrategy":{"upgradeType":"ColdUpgrade"}}]}}`, ""},
+		"another name": {`{"spec":{"containers":[{"name":"b","image":"a:1"}]}}`, "spec.containers"},
+		"another type": {`{"spec":{"containers":[{"name":"agent","image":"a:1","upgradeStrategy":{"upgradeType":"HotUpgrade","hotUpgradeEmptyImage":"e"}}]}}`, "upgradeType"},
+		"no selector":  {`{"spec":{"selector":null}}`, "spec.selector"},
+		"a label":      {`{"metadata":{"labels":{"a":"b"}}}`, ""},
+	} {
+		t.Run("update/"+name, func(t *testing.T) {
+			says(t, g.Client.Patch(t.Context(), stored.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(c.patch)), client.DryRunAll), judge, c.want)
+		})
+	}
+}
+
+func says(t *testing.T, err error, judge, want string) {
+	t.Helper()
+	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), judge)) {
+		t.Errorf("want %q, got %v", want, err)
+	}
+}

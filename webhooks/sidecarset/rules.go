@@ -1,0 +1,222 @@
+package sidecarset
+
+import (
+	"fmt"
+	"regexp"
+
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/review"
+)
+
+// Check tells what is wrong with a SidecarSet by itself, defaults filled in or not. Of containers and volumes it judges what
+// is special to SidecarSets; the rest is for the API server.
+func Check(set *appsv1beta1.SidecarSet) field.ErrorList {
+	at, spec := field.NewPath("spec"), &set.Spec
+	faults := validation.ValidateObjectMeta(&set.ObjectMeta, false, validName, field.NewPath("metadata"))
+	faults = append(faults, checkCanary(set)...)
+	faults = append(faults, checkSelectors(spec, at)...)
+	faults = append(faults, checkRevision(spec.InjectionStrategy.Revision, at.Child("injectionStrategy", "revision"))...)
+	faults = append(faults, checkStrategy(spec, at.Child("updateStrategy"))...)
+	faults = append(faults, checkContainers(spec, at)...)
+	faults = append(faults, checkMetadata(spec.PatchPodMetadata, at.Child("patchPodMetadata"))...)
+	// It becomes a label of revisions.
+	for _, wrong := range utilvalidation.IsValidLabelValue(spec.CustomVersion) {
+		faults = append(faults, field.Invalid(at.Child("customVersion"), spec.CustomVersion, wrong))
+	}
+	return faults
+}
+
+// CheckUpdate tells what cannot be changed in this way.
+func CheckUpdate(set, stored *appsv1beta1.SidecarSet) field.ErrorList {
+	var faults field.ErrorList
+	if was, is := baseOf(stored), baseOf(set); was != "" && isCanary(set) && was != is {
+		at := field.NewPath("metadata", "annotations").Key(appsv1beta1.SidecarSetBaseAnnotation)
+		faults = append(faults, field.Forbidden(at, fmt.Sprintf("a canary stays that of its base, which is %s", was)))
+	}
+	types := map[string]appsv1beta1.SidecarContainerUpgradeType{}
+	for i := range stored.Spec.Containers {
+		types[stored.Spec.Containers[i].Name] = stored.Spec.Containers[i].UpgradeStrategy.UpgradeType
+	}
+	for i := range set.Spec.Containers {
+		c, at := &set.Spec.Containers[i], field.NewPath("spec", "containers").Index(i)
+		was, known := types[c.Name]
+		switch {
+		case !known:
+			faults = append(faults, field.Forbidden(at.Child("name"),
+				fmt.Sprintf("container %s cannot be added, as pods that exist would never get it; put it into another SidecarSet", c.Name)))
+		case was != "" && was != c.UpgradeStrategy.UpgradeType:
+			faults = append(faults, field.Forbidden(at.Child("upgradeStrategy", "upgradeType"), fmt.Sprintf("is %s for good", was)))
+		}
+	}
+	return faults
+}
+
+// Warnings tell what is let in, and is likely not what was meant.
+func Warnings(set *appsv1beta1.SidecarSet) []string {
+	var all []string
+	switch t := set.Spec.UpdateStrategy.Type; t {
+	case "", appsv1beta1.NotUpdateSidecarSetStrategyType, appsv1beta1.RollingUpdateSidecarSetStrategyType:
+	default:
+		all = append(all, fmt.Sprintf("spec.updateStrategy.type: %q is unknown, and works as RollingUpdate", t))
+	}
+	for i, p := range set.Spec.PatchPodMetadata {
+		switch p.PatchPolicy {
+		case "", appsv1beta1.SidecarSetRetainPatchPolicy, appsv1beta1.SidecarSetOverwritePatchPolicy, appsv1beta1.SidecarSetMergePatchJsonPatchPolicy:
+		default:
+			all = append(all, fmt.Sprintf("spec.patchPodMetadata[%d].patchPolicy: %q is unknown, and writes nothing", i, p.PatchPolicy))
+		}
+	}
+	if isCanary(set) && baseOf(set) == "" {
+		all = append(all, fmt.Sprintf("metadata.annotations: the canary names no base in %s, and takes the place of none", appsv1beta1.SidecarSetBaseAnnotation))
+	}
+	return all
+}
+
+// validName is stricter than that of other objects: the name is a label of revisions, and a part of their names.
+func validName(name string, prefix bool) []string {
+	if prefix {
+		return validation.NameIsDNSSubdomain(name, true)
+	}
+	var wrong []string
+	if !regexp.MustCompile(`^[a-zA-Z0-9-]+$`).MatchString(name) {
+		wrong = append(wrong, "must be of letters, digits and -")
+	}
+	if len(name) > utilvalidation.LabelValueMaxLength {
+		wrong = append(wrong, utilvalidation.MaxLenError(utilvalidation.LabelValueMaxLength))
+	}
+	return wrong
+}
+
+func isCanary(set *appsv1beta1.SidecarSet) bool {
+	return set.Annotations[appsv1beta1.SidecarSetCanaryAnnotation] == "true"
+}
+
+// baseOf is the set that this one is the canary of; nothing if it is none.
+func baseOf(set *appsv1beta1.SidecarSet) string {
+	if !isCanary(set) {
+		return ""
+	}
+	return set.Annotations[appsv1beta1.SidecarSetBaseAnnotation]
+}
+
+func checkCanary(set *appsv1beta1.SidecarSet) field.ErrorList {
+	base := baseOf(set)
+	if base == "" {
+		return nil
+	}
+	var faults field.ErrorList
+	if base == set.Name {
+		at := field.NewPath("metadata", "annotations").Key(appsv1beta1.SidecarSetBaseAnnotation)
+		faults = append(faults, field.Invalid(at, base, "a set is not its own canary"))
+	}
+	if t := set.Spec.UpdateStrategy.Type; t != appsv1beta1.NotUpdateSidecarSetStrategyType {
+		faults = append(faults, field.Invalid(field.NewPath("spec", "updateStrategy", "type"), t, "must be NotUpdate in a canary"))
+	}
+	return faults
+}
+
+func checkSelectors(spec *appsv1beta1.SidecarSetSpec, at *field.Path) field.ErrorList {
+	var faults field.ErrorList
+	if spec.Selector == nil {
+		faults = append(faults, field.Required(at.Child("selector"), ""))
+	} else {
+		faults = append(faults, checkSelector(spec.Selector, at.Child("selector"), "an empty selector would select every pod")...)
+	}
+	if spec.NamespaceSelector != nil {
+		faults = append(faults, checkSelector(spec.NamespaceSelector, at.Child("namespaceSelector"), "leave it out for all namespaces")...)
+	}
+	return faults
+}
+
+func checkSelector(selector *metav1.LabelSelector, at *field.Path, ifEmpty string) field.ErrorList {
+	faults := metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, at)
+	if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
+		return append(faults, field.Invalid(at, selector, "must not be empty: "+ifEmpty))
+	}
+	if _, err := metav1.LabelSelectorAsSelector(selector); err != nil && len(faults) == 0 {
+		faults = append(faults, field.Invalid(at, selector, err.Error()))
+	}
+	return faults
+}
+
+func checkRevision(pin *appsv1beta1.SidecarSetInjectRevision, at *field.Path) field.ErrorList {
+	if pin == nil {
+		return nil
+	}
+	var faults field.ErrorList
+	if pin.RevisionName == nil && pin.CustomVersion == nil {
+		faults = append(faults, field.Required(at, "one of revisionName and customVersion"))
+	}
+	always, partial := appsv1beta1.AlwaysSidecarSetInjectRevisionPolicy, appsv1beta1.PartialSidecarSetInjectRevisionPolicy
+	if p := pin.Policy; p != "" && p != always && p != partial {
+		faults = append(faults, field.NotSupported(at.Child("policy"), p, []appsv1beta1.SidecarSetInjectRevisionPolicy{always, partial}))
+	}
+	return faults
+}
+
+// checkStrategy looks at how pods are updated only where they are.
+func checkStrategy(spec *appsv1beta1.SidecarSetSpec, at *field.Path) field.ErrorList {
+	u := spec.UpdateStrategy
+	if u.Type != "" && u.Type != appsv1beta1.RollingUpdateSidecarSetStrategyType {
+		return nil
+	}
+	var faults field.ErrorList
+	for i := range spec.InitContainers {
+		if isNative(&spec.InitContainers[i]) {
+			faults = append(faults, field.Required(at, fmt.Sprintf("type NotUpdate, as %s is a native sidecar, which cannot be updated in a pod", spec.InitContainers[i].Name)))
+			break
+		}
+	}
+	if u.Selector != nil {
+		if p := u.Partition; p != nil && (p.Type == intstr.String || p.IntVal != 0) {
+			faults = append(faults, field.Invalid(at, p.String(), "partition and selector exclude each other"))
+		}
+		faults = append(faults, checkSelector(u.Selector, at.Child("selector"), "leave it out for all pods")...)
+	}
+	faults = append(faults, checkAmount(u.Partition, at.Child("partition"))...)
+	faults = append(faults, checkAmount(u.MaxUnavailable, at.Child("maxUnavailable"))...)
+	faults = append(faults, review.Priority(u.PriorityStrategy, at.Child("priorityStrategy"))...)
+	return append(faults, review.Scatter(u.ScatterStrategy, at.Child("scatterStrategy"))...)
+}
+
+// checkAmount takes any number of pods, and any percentage without a fraction.
+func checkAmount(v *intstr.IntOrString, at *field.Path) field.ErrorList {
+	switch {
+	case v == nil:
+	case v.Type == intstr.Int && v.IntVal < 0:
+		return field.ErrorList{field.Invalid(at, v.IntVal, "must not be negative")}
+	case v.Type == intstr.String && !regexp.MustCompile(`^[0-9]+%$`).MatchString(v.StrVal):
+		return field.ErrorList{field.Invalid(at, v.StrVal, "must be a number, or a percentage as 20%")}
+	case v.Type == intstr.String:
+		if _, err := intstr.GetScaledValueFromIntOrPercent(v, 100, true); err != nil {
+			return field.ErrorList{field.Invalid(at, v.StrVal, "must be a number, or a percentage as 20%: "+err.Error())}
+		}
+	}
+	return nil
+}
+
+func checkMetadata(patches []appsv1beta1.SidecarSetPatchPodMetadata, at *field.Path) field.ErrorList {
+	var faults field.ErrorList
+	seen := map[string]bool{}
+	for i := range patches {
+		here, annotations := at.Index(i).Child("annotations"), patches[i].Annotations
+		if len(annotations) == 0 {
+			faults = append(faults, field.Required(here, "annotations to write"))
+		}
+		faults = append(faults, validation.ValidateAnnotations(annotations, here)...)
+		for _, key := range sortedKeys(annotations) {
+			if seen[key] {
+				faults = append(faults, field.Duplicate(here.Key(key), key))
+			}
+			seen[key] = true
+		}
+	}
+	return faults
+}

@@ -1,0 +1,112 @@
+package sidecarset
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/review"
+)
+
+// Validate refuses what cannot work, naming every field that is wrong.
+func (w *Webhooks) Validate(ctx context.Context, req admission.Request) admission.Response {
+	if !review.Concerns(req) || review.Leaving(req) {
+		return admission.Allowed("")
+	}
+	version, err := review.VersionOf(req, resource)
+	if err != nil {
+		return review.BadRequest(err)
+	}
+	var r change
+	if r.now, err = read(version, req.Object.Raw); err != nil {
+		return review.BadRequest(err)
+	}
+	if req.Operation == admissionv1.Update {
+		if before, err := read(version, req.OldObject.Raw); err == nil {
+			r.before = &before
+		}
+		// Else it is one that nobody could read, and any that can be read is better.
+	}
+	ctx, cancel := context.WithTimeout(ctx, w.options.Timeout)
+	defer cancel()
+	faults, borne, err := w.faults(ctx, r)
+	if err != nil && len(faults) == 0 {
+		return review.Undecided(err)
+	}
+	namespaced := r.now.content.spec()["namespace"] != nil
+	answer := admission.Allowed("")
+	if len(faults) > 0 {
+		kind := appsv1beta1.GroupVersion.WithKind("SidecarSet").GroupKind()
+		answer = review.Invalid(kind, r.now.set.Name, told(version, faults, namespaced))
+	}
+	for _, fault := range told(version, borne, namespaced) {
+		answer.Warnings = append(answer.Warnings, fault.Error())
+	}
+	answer.Warnings = append(answer.Warnings, Warnings(r.now.set)...)
+	return answer
+}
+
+// change is what is done to a SidecarSet, under review.
+type change struct {
+	now object
+	// before is nil when the object is new.
+	before *object
+}
+
+// stored is nil when the object is new.
+func (r change) stored() *appsv1beta1.SidecarSet {
+	if r.before == nil {
+		return nil
+	}
+	return r.before.set
+}
+
+// faults of the set by itself, of the change, and of what is around it. Those that the stored set has already are borne.
+// An error says that not all of them were found.
+func (w *Webhooks) faults(ctx context.Context, r change) (faults, borne field.ErrorList, err error) {
+	set, before := r.now.set, r.stored()
+	var had field.ErrorList
+	if before != nil {
+		had = Check(before)
+	}
+	faults, borne = review.Added(Check(set), had)
+	if before != nil {
+		faults = append(faults, CheckUpdate(set, before)...)
+	}
+	for _, look := range []func(context.Context, change) (field.ErrorList, error){w.partFaults, w.revisionFaults, w.metadataFaults, w.baseFaults} {
+		more, err := look(ctx, r)
+		if err != nil {
+			return faults, borne, err
+		}
+		faults = append(faults, without(more, faults)...)
+	}
+	if len(faults) > 0 {
+		return faults, borne, nil
+	}
+	faults, more, err := w.conflicts(ctx, set, before)
+	return faults, append(borne, more...), err
+}
+
+// partFaults asks the API server about containers and volumes that are new or have changed.
+func (w *Webhooks) partFaults(ctx context.Context, r change) (field.ErrorList, error) {
+	if r.before != nil && sameParts(r.now.content, r.before.content) {
+		return nil, nil
+	}
+	verdict, err := w.judgeParts(ctx, r.now.content)
+	if err != nil {
+		return nil, fmt.Errorf("judge containers and volumes: %w", err)
+	}
+	return verdict.Faults, nil
+}
+
+// without leaves out faults that were found already.
+func without(faults, found field.ErrorList) field.ErrorList {
+	return slices.DeleteFunc(slices.Clone(faults), func(f *field.Error) bool {
+		return slices.ContainsFunc(found, func(g *field.Error) bool { return f.Field == g.Field && f.Type == g.Type })
+	})
+}
