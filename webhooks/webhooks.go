@@ -22,12 +22,12 @@ type Options struct {
 	ImagePull imagepull.Options
 	// ContainerRecreateRequest is for that of ContainerRecreateRequests.
 	ContainerRecreateRequest containerrecreaterequest.Options
-	// SidecarSet is for those of SidecarSets.
-	SidecarSet sidecarset.Options
 	// Pod is for that of new pods.
 	Pod pod.Options
 	// NoPods leaves that of new pods out.
 	NoPods bool
+	// SidecarSet is for those of SidecarSets.
+	SidecarSet sidecarset.Options
 }
 
 // The names of the generated configurations:
@@ -42,8 +42,8 @@ func list() []entry {
 		{"cloneset", addCloneSet},
 		{"imagepull", addImagePull},
 		{"containerrecreaterequest", addContainerRecreateRequest},
-		{"sidecarset", addSidecarSet},
 		{"pod", addPod},
+		{"sidecarset", addSidecarSet},
 	}
 }
 
@@ -96,18 +96,6 @@ func addContainerRecreateRequest(mgr ctrl.Manager, o Options) error {
 	return w.SetupWithManager(mgr)
 }
 
-func addSidecarSet(mgr ctrl.Manager, o Options) error {
-	c, err := live(mgr)
-	if err != nil {
-		return err
-	}
-	w, err := sidecarset.New(c, mgr.GetCache(), o.SidecarSet)
-	if err != nil {
-		return err
-	}
-	return w.SetupWithManager(mgr)
-}
-
 func addPod(mgr ctrl.Manager, o Options) error {
 	if o.NoPods {
 		return nil
@@ -117,6 +105,18 @@ func addPod(mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	w, err := pod.New(lookups, o.Pod)
+	if err != nil {
+		return err
+	}
+	return w.SetupWithManager(mgr)
+}
+
+func addSidecarSet(mgr ctrl.Manager, o Options) error {
+	c, err := live(mgr)
+	if err != nil {
+		return err
+	}
+	w, err := sidecarset.New(c, mgr.GetCache(), o.SidecarSet)
 	if err != nil {
 		return err
 	}

@@ -8,8 +8,6 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
-	"io"
-	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -229,7 +227,6 @@ func newCounter(t *testing.T) *counter {
 	t.Helper()
 	c := &counter{calls: map[string]int{}}
 	c.Server = httptest.NewUnstartedServer(c)
-	c.Config.ErrorLog = log.New(io.Discard, "", 0)
 	c.StartTLS()
 	t.Cleanup(c.Close)
 	return c

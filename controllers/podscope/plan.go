@@ -67,7 +67,10 @@ func makePlan(have *admissionregistrationv1.MutatingWebhookConfiguration, want [
 // fingerprint is of what sets change, the match conditions, and of the rest.
 func fingerprint(w *entry) (string, error) {
 	rest := w.DeepCopy()
-	rest.MatchConditions, rest.ClientConfig.CABundle = nil, nil
+	rest.MatchConditions = nil
+	if rest.ClientConfig.Service != nil {
+		rest.ClientConfig.CABundle = nil // whoever keeps the certificate replaces it
+	}
 	base, err := hash(rest)
 	if err != nil {
 		return "", err
@@ -110,7 +113,9 @@ func (p *plan) revise(at string, have *entry, r revision) {
 	}
 	p.set(at+"/rules", have.Rules, r.want.Rules)
 	c := r.want.ClientConfig
-	c.CABundle = have.ClientConfig.CABundle
+	if c.Service != nil {
+		c.CABundle = have.ClientConfig.CABundle
+	}
 	p.set(at+"/clientConfig", have.ClientConfig, c)
 	p.set(at+"/namespaceSelector", have.NamespaceSelector, both(have.NamespaceSelector, r.want.NamespaceSelector))
 }
@@ -157,7 +162,9 @@ func (p *plan) finish(have *admissionregistrationv1.MutatingWebhookConfiguration
 		return fmt.Errorf("encode record: %w", err)
 	}
 	p.wanted = string(record)
+	_, known := have.Annotations[recordKey]
 	switch {
+	case !known && len(p.recorded) == 0: // nothing was written, and nothing is to be
 	case have.Annotations == nil:
 		p.patch = append(p.patch, operation{"add", "/metadata/annotations", map[string]string{recordKey: p.wanted}})
 	case have.Annotations[recordKey] != p.wanted:

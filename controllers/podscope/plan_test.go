@@ -135,6 +135,24 @@ func TestKept(t *testing.T) {
 	}
 }
 
+// Where nothing is wanted and nothing was, nothing is written.
+func TestNothing(t *testing.T) {
+	if _, patch := written(t, empty()); len(patch) > 0 {
+		t.Errorf("%v", patch)
+	}
+}
+
+// An address has a CA of its own, which is part of what is wanted.
+func TestAddress(t *testing.T) {
+	w := wanted("mpod.kb.io", "a")
+	w.ClientConfig = admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://localhost"), CABundle: []byte("first")}
+	have, _ := written(t, empty(), w)
+	w.ClientConfig.CABundle = []byte("second")
+	if have, _ = written(t, have, w); string(have.Webhooks[0].ClientConfig.CABundle) != "second" {
+		t.Errorf("the CA is %s", have.Webhooks[0].ClientConfig.CABundle)
+	}
+}
+
 // A record that is not ours is as good as none, and so is a lost one: the entries are brought up to date.
 func TestRecord(t *testing.T) {
 	for _, record := range []string{"", "nonsense", `{"x":"y"}`, `["a"]`} {

@@ -8,8 +8,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
-	"log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -46,7 +45,6 @@ func newCounter(t *testing.T) *counter {
 	t.Helper()
 	c := &counter{calls: map[string]int{}}
 	c.Server = httptest.NewUnstartedServer(c)
-	c.Config.ErrorLog = log.New(io.Discard, "", 0)
 	c.StartTLS()
 	t.Cleanup(c.Close)
 	return c
@@ -173,9 +171,7 @@ func concerns(in scope.Input, pod *corev1.Pod) (closed, open bool) {
 		return false, false
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: pod.Namespace, Labels: map[string]string{corev1.LabelMetadataName: pod.Namespace}}}
-	for k, v := range labels {
-		namespace.Labels[k] = v
-	}
+	maps.Copy(namespace.Labels, labels)
 	var must, may []*sidecar.Set
 	for _, object := range in.Sets {
 		set, err := sidecar.Parse(object)

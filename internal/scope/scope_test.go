@@ -146,7 +146,8 @@ func TestNotes(t *testing.T) {
 		},
 		"too many kinds of namespaces": {
 			"those that are too many are about all namespaces", many(40, `{selector: {matchLabels: {app: a}}, namespaceSelector: {matchLabels: {env: e%d}}}`),
-			[]string{scope.NoteWidened}, 200, 25,
+			[]string{scope.NoteWidened},
+			200, 25,
 		},
 		"unreadable": {
 			"it is told, be it bounded or left out", []*appsv1beta1.SidecarSet{

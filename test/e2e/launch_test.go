@@ -33,7 +33,7 @@ func (m *deployed) launched(t *testing.T, names []string, change func(*corev1.Po
 	sleeper := m.page(t, "sleeper").Name
 	for _, name := range names {
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{
-			Name: name, Image: sleeper, Command: []string{"sleep", "100000"}, Lifecycle: slowly(),
+			Name: name, Image: sleeper, Command: []string{"sh", "-c", "trap 'exit 1' TERM; while sleep 0.1; do :; done"}, Lifecycle: slowly(),
 		})
 	}
 	change(pod)
@@ -125,8 +125,8 @@ func (m *deployed) testLaunchAgain(t *testing.T) {
 	if err := m.Client.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: first.Namespace, Name: "pod-barrier"}}); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
-	if said, err := m.Kubectl(t.Context(), "exec", "-n", second.Namespace, second.Name, "-c", "b", "--", "sh", "-c", "kill -9 -1"); err == nil {
-		t.Logf("kill says %q", said)
+	if said, err := m.Kubectl(t.Context(), "exec", "-n", second.Namespace, second.Name, "-c", "b", "--", "kill", "1"); err != nil {
+		t.Fatalf("%v\n%s", err, said)
 	}
 	eventually(t, func(context.Context) error {
 		now := m.get(t, first.Namespace, first.Name)

@@ -245,12 +245,12 @@ func (m *deployed) testSidecarCanary(t *testing.T) {
 	stable, canary := m.page(t, "stable"), m.page(t, "canary")
 	s := m.newMeshed(t, 1, func(set *v1beta1.SidecarSet) {
 		set.Spec.Containers = []v1beta1.SidecarContainer{{Container: corev1.Container{Name: "log", Image: stable.Name, Command: []string{"sleep", "100000"}}}}
-		set.Spec.UpdateStrategy.Type = v1beta1.NotUpdateSidecarSetStrategyType
 	})
 	other := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-canary", Annotations: map[string]string{
 		v1beta1.SidecarSetCanaryAnnotation: "true", v1beta1.SidecarSetBaseAnnotation: s.set.Name,
 	}}}
 	other.Spec = *s.set.Spec.DeepCopy()
+	other.Spec.UpdateStrategy = v1beta1.SidecarSetUpdateStrategy{Type: v1beta1.NotUpdateSidecarSetStrategyType}
 	other.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"mesh": s.namespace, "version": "canary"}}
 	other.Spec.Containers[0].Image = canary.Name
 	m.install(t, other)

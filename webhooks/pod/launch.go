@@ -16,7 +16,7 @@ import (
 func (*Webhook) launch(_ context.Context, r *round) (*corev1.Pod, error) {
 	injection, faults := launch.Inject(r.pod, launch.Options{Suffix: suffix(r.request.UID)})
 	if len(faults) > 0 {
-		return nil, &PodError{Faults: faults}
+		return nil, &UnfitError{Faults: faults}
 	}
 	for _, n := range injection.Notes {
 		switch n.Code {
@@ -27,11 +27,11 @@ func (*Webhook) launch(_ context.Context, r *round) (*corev1.Pod, error) {
 	return injection.Pod, nil
 }
 
-// PodError is what of a pod cannot be.
-type PodError struct{ Faults field.ErrorList }
+// UnfitError is what of a pod cannot be.
+type UnfitError struct{ Faults field.ErrorList }
 
 // Error names the fields.
-func (e *PodError) Error() string { return e.Faults.ToAggregate().Error() }
+func (e *UnfitError) Error() string { return e.Faults.ToAggregate().Error() }
 
 // suffix completes the name of a pod, by the request: of the letters that API servers use, so that no word comes out.
 func suffix(uid types.UID) string {

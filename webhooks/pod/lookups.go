@@ -78,6 +78,9 @@ func (l Lookups) revisions(ctx context.Context, namespace string, set *sidecar.S
 	return all, nil
 }
 
+// mostRestored sets are kept as former revisions have them.
+const mostRestored = 1000
+
 // restorations are the sets as former revisions have them, one for each set: it is pinned to one at a time.
 type restorations struct {
 	mu  sync.Mutex
@@ -102,8 +105,8 @@ func (k *restorations) restore(set *sidecar.Set, r *appsv1.ControllerRevision) (
 	if err != nil {
 		return nil, fmt.Errorf("restore: %w", err)
 	}
-	if k.all == nil {
-		k.all = map[string]restoration{}
+	if k.all == nil || len(k.all) >= mostRestored {
+		k.all = map[string]restoration{} // sets come and go
 	}
 	k.all[set.Name()] = restoration{of: set, revision: r.UID, version: r.ResourceVersion, set: restored}
 	return restored, nil

@@ -56,7 +56,7 @@ func (e *StepError) late() bool {
 func (e *StepError) response() admission.Response {
 	status := metav1.Status{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: e.Error()}
 	var field *sidecar.FieldError
-	var pod *PodError
+	var pod *UnfitError
 	switch {
 	case e.late():
 		status.Code, status.Reason = http.StatusGatewayTimeout, metav1.StatusReasonTimeout

@@ -127,7 +127,15 @@ func TestRefusals(t *testing.T) {
 			"two sets cannot have one name", plain, nil, []*appsv1beta1.SidecarSet{newSet(t, "a", logs), newSet(t, "b", logs)}, 422, []string{"sidecarset b", "log"}, "spec.containers[0]",
 		},
 		"clash open": {"the one that may be missing is", plain, nil, []*appsv1beta1.SidecarSet{open(newSet(t, "a", logs)), newSet(t, "b", logs)}, 0, []string{"sidecarset a is left out"}, ""},
-		"replaced":   {"the pod's owner should know", strings.Replace(plain, "name: main", "name: log", 1), nil, []*appsv1beta1.SidecarSet{newSet(t, "a", logs)}, 0, []string{"sidecarset a: ", "log"}, ""},
+		"clash with one": {
+			"the other one that may be missing has nothing to do with it", plain, nil,
+			[]*appsv1beta1.SidecarSet{open(newSet(t, "a", logs)), newSet(t, "b", logs), open(newSet(t, "c", first))}, 0, []string{"sidecarset a is left out"}, "",
+		},
+		"clash with all": {
+			"who must not be missing is not", plain, nil,
+			[]*appsv1beta1.SidecarSet{open(newSet(t, "a", logs)), newSet(t, "b", logs), open(newSet(t, "c", logs))}, 0, []string{"a is left out", "c is left out"}, "",
+		},
+		"replaced": {"the pod's owner should know", strings.Replace(plain, "name: main", "name: log", 1), nil, []*appsv1beta1.SidecarSet{newSet(t, "a", logs)}, 0, []string{"sidecarset a: ", "log"}, ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -141,6 +149,9 @@ func TestRefusals(t *testing.T) {
 			}
 			if c.says == nil && said != "" {
 				t.Errorf("%s: it says %q", c.why, said)
+			}
+			if n := strings.Count(said, "left out"); n != strings.Count(strings.Join(c.says, "\n"), "left out") {
+				t.Errorf("%s: %d sets are left out: %q", c.why, n, said)
 			}
 			for _, want := range c.says {
 				if !strings.Contains(said, want) {

@@ -153,7 +153,7 @@ func (c *counting) Register(path string, hook http.Handler) {
 	}))
 }
 
-func (g *ground) until(t *testing.T, otherwise string, so func(context.Context) error) {
+func (*ground) until(t *testing.T, otherwise string, so func(context.Context) error) {
 	t.Helper()
 	var last error
 	if wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
@@ -228,8 +228,16 @@ func TestServer(t *testing.T) {
 		name string
 		run  func(*testing.T, *ground)
 	}{
-		{"Injected", testInjected}, {"Unconcerned", testUnconcerned}, {"Launch", testLaunch}, {"Refused", testRefused}, {"Namespaces", testNamespaces},
-		{"Entries", testEntries}, {"Revisions", testRevisions}, {"Gates", testGates}, {"Down", testDown}, {"Policy", testPolicy},
+		{"Injected", testInjected},
+		{"Unconcerned", testUnconcerned},
+		{"Launch", testLaunch},
+		{"Refused", testRefused},
+		{"Namespaces", testNamespaces},
+		{"Entries", testEntries},
+		{"Revisions", testRevisions},
+		{"Gates", testGates},
+		{"Down", testDown},
+		{"Policy", testPolicy},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, g) })
 	}

@@ -33,19 +33,20 @@ func (w *Webhook) sidecars(ctx context.Context, r *round) (*corev1.Pod, error) {
 			r.warn(injection.Notes)
 			return injection.Pod, nil
 		}
-		out := expendable(candidates, err)
-		if out < 0 || ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return nil, err
 		}
-		r.lost++
-		r.warnings = append(r.warnings, fmt.Sprintf("sidecarset %s is left out: %v", candidates[out].Name(), err))
+		out := blamed(candidates, err)
+		if out < 0 || !scope.Ignores(candidates[out].Object()) {
+			return w.relent(ctx, r, candidates, err)
+		}
+		r.leaveOut(candidates[out], err)
 		candidates = slices.Delete(candidates, out, out+1)
 	}
 }
 
-// expendable is the set to try without: the one that the error is about, if it may be missing, or else the last that may
-// be, which the other may clash with. It is -1 if there is none.
-func expendable(sets []*sidecar.Set, err error) int {
+// blamed is the set that an error is about; -1 if it is about none.
+func blamed(sets []*sidecar.Set, err error) int {
 	var field *sidecar.FieldError
 	var lookup *setLookupError
 	name := ""
@@ -55,15 +56,44 @@ func expendable(sets []*sidecar.Set, err error) int {
 	case errors.As(err, &field):
 		name = field.Set
 	}
-	last := -1
-	for i, set := range sets {
+	return slices.IndexFunc(sets, func(s *sidecar.Set) bool { return s.Name() == name })
+}
+
+// relent tries without sets that may be missing, for the one that fails may clash with them: without each of them, and then
+// without all.
+func (w *Webhook) relent(ctx context.Context, r *round, sets []*sidecar.Set, why error) (*corev1.Pod, error) {
+	var may, must []*sidecar.Set
+	for _, set := range sets {
 		if scope.Ignores(set.Object()) {
-			if last = i; set.Name() == name {
-				return i
-			}
+			may = append(may, set)
+		} else {
+			must = append(must, set)
 		}
 	}
-	return last
+	for i := range may {
+		rest := slices.DeleteFunc(slices.Clone(sets), func(s *sidecar.Set) bool { return s == may[i] })
+		if injection, err := w.inject(ctx, r, rest); err == nil {
+			r.leaveOut(may[i], why)
+			r.warn(injection.Notes)
+			return injection.Pod, nil
+		}
+	}
+	if len(may) > 1 {
+		if injection, err := w.inject(ctx, r, must); err == nil {
+			for _, set := range may {
+				r.leaveOut(set, why)
+			}
+			r.warn(injection.Notes)
+			return injection.Pod, nil
+		}
+	}
+	return nil, why
+}
+
+// leaveOut tells whoever creates the pod what it goes without.
+func (r *round) leaveOut(set *sidecar.Set, why error) {
+	r.lost++
+	r.warnings = append(r.warnings, fmt.Sprintf("sidecarset %s is left out: %v", set.Name(), why))
 }
 
 func (w *Webhook) inject(ctx context.Context, r *round, candidates []*sidecar.Set) (sidecar.Injection, error) {

@@ -111,12 +111,11 @@ func podScope(o options.Options) podscope.Options {
 }
 
 // admission are the gates that the webhooks mind.
-func admission(o options.Options) webhooks.Options {
-	g := o.Gates
+func admission(g gates.Gates) webhooks.Options {
 	return webhooks.Options{
 		Pod: pod.Options{
-			Namespace: o.Webhook.Namespace, ReadinessGateForAll: g.On(gates.KruisePodReadinessGate),
-			SortContainers: g.On(gates.EnableSortSidecarContainerByName), Registerer: metrics.Registry,
+			ReadinessGateForAll: g.On(gates.KruisePodReadinessGate),
+			SortContainers:      g.On(gates.EnableSortSidecarContainerByName), Registerer: metrics.Registry,
 		},
 		NoPods: !g.On(gates.PodWebhook),
 		CloneSet: webhook.Options{
@@ -126,9 +125,7 @@ func admission(o options.Options) webhooks.Options {
 		},
 		ImagePull:                imagepull.Options{Jobs: g.On(gates.ImagePullJobGate), NoDaemon: !g.On(gates.KruiseDaemon)},
 		ContainerRecreateRequest: containerrecreaterequest.Options{NoDaemon: !g.On(gates.KruiseDaemon)},
-		SidecarSet: sets.Options{
-			Namespace: o.Webhook.Namespace, AnyPodMetadata: g.On(gates.SidecarSetPatchPodMetadataDefaultsAllowed),
-		},
+		SidecarSet:               sets.Options{AnyPodMetadata: g.On(gates.SidecarSetPatchPodMetadataDefaultsAllowed)},
 	}
 }
 

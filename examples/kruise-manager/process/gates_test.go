@@ -31,7 +31,7 @@ func TestAdmissionWithoutNodes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := admission(options.Options{Gates: g})
+			o := admission(g)
 			if diff := cmp.Diff(c.want, o.ImagePull, cmp.FilterPath(func(p cmp.Path) bool { return p.String() == "Now" }, cmp.Ignore())); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
 			}

@@ -74,7 +74,9 @@ func New(ctx context.Context, rc *rest.Config, o options.Options) (ctrl.Manager,
 	if err := mgr.Add(&leadership{elected: mgr.Elected()}); err != nil {
 		return nil, fmt.Errorf("add metrics: %w", err)
 	}
-	if err := webhooks.AddToManager(mgr, admission(o)); err != nil {
+	admitted := admission(o.Gates)
+	admitted.SidecarSet.Namespace, admitted.Pod.Namespace = o.Webhook.Namespace, o.Webhook.Namespace
+	if err := webhooks.AddToManager(mgr, admitted); err != nil {
 		return nil, err
 	}
 	return mgr, addControllers(ctx, mgr, o)

@@ -3,6 +3,7 @@
 package process_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -30,14 +32,14 @@ type started struct {
 	stop   func() error
 }
 
-func start(t *testing.T, c *cluster.Cluster, namespace string) *started {
+func start(t *testing.T, c *cluster.Cluster, namespace string, flags ...string) *started {
 	t.Helper()
 	probes, webhooks := freePort(t), freePort(t)
-	o, err := options.Parse([]string{
-		"--metrics-addr=0", "--health-probe-addr=127.0.0.1:" + probes,
+	o, err := options.Parse(append(flags,
+		"--metrics-addr=0", "--health-probe-addr=127.0.0.1:"+probes,
 		// The API server is shared: what other tests make is not for this manager.
-		"--namespace=" + namespace, "--controllers=*,-nodeimage",
-	}, func(name string) string {
+		"--namespace="+namespace, "--controllers=*,-nodeimage",
+	), func(name string) string {
 		return map[string]string{"POD_NAMESPACE": namespace, "WEBHOOK_PORT": webhooks}[name]
 	})
 	if err != nil {
@@ -127,6 +129,46 @@ func TestReplicas(t *testing.T) {
 	if got := holder(t.Context(), c, namespace); got != "" {
 		t.Errorf("%s leads, and all have stopped", got)
 	}
+}
+
+// The manager says which pods are sent to it, with its CA, and takes that back where it serves none.
+func TestPods(t *testing.T) {
+	c := cluster.Start(t, cluster.Options{Private: true})
+	if _, err := c.Kubectl(t.Context(), "create", "namespace", "kruise-system"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Kubectl(t.Context(), "apply", "-k", "../../../config/webhook"); err != nil {
+		t.Fatal(err)
+	}
+	read := func(ctx context.Context, name string) (webhooks []admissionregistrationv1.MutatingWebhook) {
+		var found admissionregistrationv1.MutatingWebhookConfiguration
+		if err := c.Client.Get(ctx, types.NamespacedName{Name: name}, &found); err != nil {
+			t.Fatal(err)
+		}
+		return found.Webhooks
+	}
+	first := start(t, c, "kruise-system")
+	eventually(t, func(ctx context.Context) error {
+		all := read(ctx, "kruise-pods-webhook-configuration")
+		if len(all) == 0 {
+			return errors.New("there is no entry")
+		}
+		main := read(ctx, "kruise-mutating-webhook-configuration")[0].ClientConfig
+		if got := all[0].ClientConfig; all[0].Name != "mpod.kb.io" || got.Service.Name != main.Service.Name || !bytes.Equal(got.CABundle, main.CABundle) {
+			return fmt.Errorf("%s is served by %+v", all[0].Name, got)
+		}
+		return first.ask("/readyz")
+	})
+	if err := first.stop(); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+	start(t, c, "kruise-system", "--feature-gates=PodWebhook=false")
+	eventually(t, func(ctx context.Context) error {
+		if all := read(ctx, "kruise-pods-webhook-configuration"); len(all) > 0 {
+			return fmt.Errorf("%s is there", all[0].Name)
+		}
+		return nil
+	})
 }
 
 // Every object of the deployment is one that an API server accepts, without a field that it does not know.
