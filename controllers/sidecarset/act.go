@@ -103,14 +103,17 @@ func isRefusal(err error) bool {
 	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooManyRequests:
 		return false
 	default:
-		return code >= http.StatusBadRequest && code < http.StatusInternalServerError || apierrors.IsInternalError(err) // as a webhook that fails
+		return code >= http.StatusBadRequest && code < http.StatusInternalServerError
 	}
 }
+
+// mayBeRefusal says whether an error can be about the one request: also what a webhook of somebody says that fails.
+func mayBeRefusal(err error) bool { return isRefusal(err) || apierrors.IsInternalError(err) }
 
 func (a *act) update(ctx context.Context, w *rollout.Write) error {
 	fresh, err := a.write(ctx, w)
 	if err != nil {
-		if isRefusal(err) && !isRace(err) {
+		if mayBeRefusal(err) && !isRace(err) {
 			a.memory.refuse(a.set.Name, a.Reconciler, w.Pod.UID)
 		}
 		return fmt.Errorf("update pod %s/%s: %w", w.Pod.Namespace, w.Pod.Name, err)
@@ -157,21 +160,47 @@ func answer(pod *corev1.Pod) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
 }
 
-// mark writes a condition.
+// mark writes a condition, and takes up what the pod became.
 func (a *act) mark(ctx context.Context, m *rollout.Mark) error {
+	fresh, err := a.writeMark(ctx, m)
+	if fresh != nil {
+		a.note(fresh)
+	}
+	return err
+}
+
+// writeMark gives what the pod became; nil for one that is gone.
+func (r *Reconciler) writeMark(ctx context.Context, m *rollout.Mark) (*corev1.Pod, error) {
 	patch, err := m.Patch()
+	if err != nil {
+		return nil, err
+	}
+	fresh := answer(m.Pod)
+	err = r.client.Status().Patch(ctx, fresh, client.RawPatch(types.StrategicMergePatchType, patch))
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("write condition of pod %s/%s: %w", m.Pod.Namespace, m.Pod.Name, err)
+	}
+	return fresh, nil
+}
+
+// release lets pods say no more of a set that is gone than that it was there.
+func (r *Reconciler) release(ctx context.Context, name string) error {
+	pods, err := r.podsOf(ctx, name)
 	if err != nil {
 		return err
 	}
-	fresh := answer(m.Pod)
-	err = a.client.Status().Patch(ctx, fresh, client.RawPatch(types.StrategicMergePatchType, patch))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("write condition of pod %s/%s: %w", m.Pod.Namespace, m.Pod.Name, err)
+	marks := rollout.Forget(pods, name, r.options.Now())
+	if len(marks) == 0 || !r.isGone(ctx, name) {
+		return nil
 	}
-	if err == nil {
-		a.note(fresh)
-	}
-	return nil
+	_, err = each(marks, func(m *rollout.Mark) error {
+		_, err := r.writeMark(ctx, m)
+		return err
+	})
+	return err
 }
 
 // newlyStuck counts the pods that are told for the first time that they cannot be updated.

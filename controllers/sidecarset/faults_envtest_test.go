@@ -184,6 +184,7 @@ func TestRestart(t *testing.T) {
 func TestRefused(t *testing.T) {
 	var refuse atomic.Bool
 	var ahead atomic.Int64 // how far the clock is ahead, in seconds
+	t.Parallel()
 	b := newBench(t)
 	refuse.Store(true)
 	b.reconcile(sidecarset.Options{Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load()) * time.Second) }},

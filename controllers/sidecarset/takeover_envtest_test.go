@@ -93,6 +93,7 @@ func (b *bench) add(o client.Object) {
 // TestTakeover starts on what a running reference left: it writes nothing. The recorded names are the cluster's, so that the
 // steps take turns.
 func TestTakeover(t *testing.T) {
+	t.Parallel()
 	for _, step := range []string{"1-created", "3-updated"} {
 		b := newGround(t)
 		sets := b.stored(step)

@@ -245,6 +245,38 @@ func TestMark(t *testing.T) {
 	}
 }
 
+// TestForget: a set that is gone does not keep the others from being upgradable.
+func TestForget(t *testing.T) {
+	for name, c := range map[string]struct{ why, has, want string }{
+		"alone":      {"nothing is left to say", `{"s":false}`, `True AllSidecarsetUpgradable {}`},
+		"another":    {"it is still stuck", `{"s":false,"z":false}`, `False UpdateImmutableField {"z":false}`},
+		"upgradable": {"it keeps nothing from anything", `{"s":true,"z":false}`, ""},
+		"not told":   {"it never said anything", `{"z":false}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod, silent := podOf("a"), podOf("b")
+			setCondition(pod, corev1.PodCondition{Type: pub.SidecarSetUpgradable, Status: "False", Reason: pub.SidecarSetUpgradableReasonImmutableField, Message: c.has})
+			got := ""
+			for _, m := range rollout.Forget([]*corev1.Pod{pod, silent}, "s", noon()) {
+				got += upgradable(m.Apply())
+			}
+			if got != c.want {
+				t.Errorf("%s: want %q, got %q", c.why, c.want, got)
+			}
+		})
+	}
+}
+
+// TestWithoutWebhook: a set that nobody hashed is hashed.
+func TestWithoutWebhook(t *testing.T) {
+	before := sidecarSet("s", cold("mesh", "mesh:1"))
+	set, bare := edited(before, image("mesh:2")), edited(before, image("mesh:2"))
+	bare.Annotations = nil
+	if diff := cmp.Diff(compute(t, input(set, podOf("a", before))), compute(t, input(bare, podOf("a", before)))); diff != "" {
+		t.Errorf("(-hashed +not hashed):\n%s", diff)
+	}
+}
+
 func TestMarkPatch(t *testing.T) {
 	before := sidecarSet("s", cold("mesh", "mesh:1"))
 	plan := compute(t, input(edited(before, env), podOf("a", before)))
