@@ -66,7 +66,7 @@ func (a *act) lead(ctx context.Context) error {
 func (a *act) carryOut(ctx context.Context) error {
 	marked := each(a.plan.Mark, func(m *rollout.Mark) error { return a.mark(ctx, m) })
 	if n := newlyStuck(a.plan.Mark); n > 0 && marked == nil {
-		a.tell(a.set, corev1.EventTypeNormal, reasonNotUpgradable, "%d pods cannot be updated in place, since more than images has changed", n)
+		a.tell(a.set, corev1.EventTypeNormal, reasonNotUpgradable, fmt.Sprintf("%d pods cannot be updated in place, since more than images has changed", n))
 	}
 	flipped := each(a.plan.Flip, func(w *rollout.Write) error { return a.flip(ctx, w) })
 	updated := each(a.plan.Update, func(w *rollout.Write) error { return a.update(ctx, w) })
@@ -142,7 +142,7 @@ func (a *act) flip(ctx context.Context, w *rollout.Write) error {
 	switch {
 	case err != nil:
 		if !isRace(err) {
-			a.tell(w.Pod, corev1.EventTypeWarning, reasonFailedReset, "failed to reset a sidecar container to the empty image: %v", err)
+			a.tell(w.Pod, corev1.EventTypeWarning, reasonFailedReset, fmt.Sprintf("failed to reset a sidecar container to the empty image: %v", err))
 		}
 		return fmt.Errorf("reset containers of pod %s/%s: %w", w.Pod.Namespace, w.Pod.Name, err)
 	case fresh != nil:

@@ -49,7 +49,7 @@ func (w *warehouse) List(_ context.Context, into client.ObjectList, _ ...client.
 	return nil
 }
 
-func (w *warehouse) Status() client.SubResourceWriter { return statuses{} }
+func (*warehouse) Status() client.SubResourceWriter { return statuses{} }
 
 type statuses struct{ client.SubResourceWriter }
 

@@ -31,7 +31,7 @@ var (
 )
 
 // explain sends the name of each set that a pass was made for.
-func (b *bench) explain(to chan string) func(context.Context, string, []rollout.Note) {
+func explain(to chan string) func(context.Context, string, []rollout.Note) {
 	return func(_ context.Context, set string, _ []rollout.Note) {
 		select {
 		case to <- set:

@@ -101,7 +101,7 @@ func TestTakeover(t *testing.T) {
 			t.Fatalf("%d pods and %d sets", len(b.pods()), len(sets))
 		}
 		explained := make(chan string, 100)
-		stop := b.reconcile(sidecarset.Options{Explain: b.explain(explained)}, same)
+		stop := b.reconcile(sidecarset.Options{Explain: explain(explained)}, same)
 		for range sets {
 			select {
 			case <-explained:

@@ -34,7 +34,7 @@ func (p *planner) choose() {
 func (p *planner) walk(waiting []*member, most int32) {
 	unready := int32(0)
 	for _, m := range p.members {
-		if m.updated && !(m.consistent && m.ready) {
+		if m.updated && (!m.consistent || !m.ready) {
 			unready++
 		}
 	}

@@ -78,12 +78,7 @@ func (m *member) has(s container) bool {
 
 // isReady says whether the pod serves, and no hot upgrade is in its middle.
 func (p *planner) isReady(m *member) bool {
-	for _, s := range p.sidecars {
-		if m.isSwitching(s) {
-			return false
-		}
-	}
-	return runs(m.pod) && m.pod.DeletionTimestamp == nil
+	return runs(m.pod) && m.pod.DeletionTimestamp == nil && !slices.ContainsFunc(p.sidecars, m.isSwitching)
 }
 
 // runs says whether the pod is running and ready.
