@@ -32,7 +32,9 @@ type act struct {
 	mu sync.Mutex // held where several pods are written at the same time
 	// fresh are the pods that this pass has written.
 	fresh map[types.UID]*corev1.Pod
-	after time.Duration
+	// refused says that the last plan had updates that were refused, so that others may go.
+	refused bool
+	after   time.Duration
 }
 
 // rounds are the most plans of a pass: refused updates make room for others.
@@ -41,16 +43,16 @@ const rounds = 3
 // lead plans and writes until nothing is refused.
 func (a *act) lead(ctx context.Context) error {
 	var errs []error
-	for range rounds {
+	for round := range rounds {
+		a.after, a.refused = 0, false
+		begun := a.options.Now()
 		var err error
-		a.after = 0
 		a.plan, err = rollout.Compute(a.input(ctx))
-		if err != nil && len(errs) == 0 {
+		if round == 0 {
+			a.memory.took(a.set.Name, a.Reconciler, a.options.Now().Sub(begun))
 			errs = append(errs, err)
 		}
-		refused, err := a.carryOut(ctx)
-		errs = append(errs, err)
-		if !refused {
+		if errs = append(errs, a.carryOut(ctx)); !a.refused {
 			break
 		}
 	}
@@ -60,27 +62,27 @@ func (a *act) lead(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// carryOut makes the writes of the plan, and says whether an update was refused.
-func (a *act) carryOut(ctx context.Context) (refused bool, err error) {
-	_, marked := each(a.plan.Mark, func(m *rollout.Mark) error { return a.mark(ctx, m) })
+// carryOut makes the writes of the plan.
+func (a *act) carryOut(ctx context.Context) error {
+	marked := each(a.plan.Mark, func(m *rollout.Mark) error { return a.mark(ctx, m) })
 	if n := newlyStuck(a.plan.Mark); n > 0 && marked == nil {
-		a.tell(a.set, corev1.EventTypeNormal, reasonNotUpgradable, "%d pods cannot be updated in place, since more than images has changed", n)
+		a.tell(a.set, corev1.EventTypeNormal, reasonNotUpgradable, fmt.Sprintf("%d pods cannot be updated in place, since more than images has changed", n))
 	}
-	_, flipped := each(a.plan.Flip, func(w *rollout.Write) error { return a.flip(ctx, w) })
-	refused, updated := each(a.plan.Update, func(w *rollout.Write) error { return a.update(ctx, w) })
-	return refused, errors.Join(marked, flipped, updated)
+	flipped := each(a.plan.Flip, func(w *rollout.Write) error { return a.flip(ctx, w) })
+	updated := each(a.plan.Update, func(w *rollout.Write) error { return a.update(ctx, w) })
+	return errors.Join(marked, flipped, updated)
 }
 
 // each makes writes in growing batches. What is refused does not keep the others from being made; an API server that fails
 // does.
-func each[T any](all []T, do func(*T) error) (refused bool, err error) {
+func each[T any](all []T, do func(*T) error) error {
 	var mu sync.Mutex
 	var refusals []error
 	places := make([]*T, len(all))
 	for i := range all {
 		places[i] = &all[i]
 	}
-	_, err = batches.Run(places, func(item *T) error {
+	_, err := batches.Run(places, func(item *T) error {
 		err := do(item)
 		if !isRefusal(err) {
 			return err
@@ -90,7 +92,7 @@ func each[T any](all []T, do func(*T) error) (refused bool, err error) {
 		refusals = append(refusals, err)
 		return nil
 	})
-	return len(refusals) > 0, errors.Join(append(refusals, err)...)
+	return errors.Join(append(refusals, err)...)
 }
 
 // isRefusal says whether an error is about the one request alone.
@@ -103,15 +105,18 @@ func isRefusal(err error) bool {
 	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooManyRequests:
 		return false
 	default:
-		return code >= http.StatusBadRequest && code < http.StatusInternalServerError || apierrors.IsInternalError(err) // as a webhook that fails
+		return code >= http.StatusBadRequest && code < http.StatusInternalServerError
 	}
 }
+
+// mayBeRefusal says whether an error can be about the one request: also what a webhook of somebody says that fails.
+func mayBeRefusal(err error) bool { return isRefusal(err) || apierrors.IsInternalError(err) }
 
 func (a *act) update(ctx context.Context, w *rollout.Write) error {
 	fresh, err := a.write(ctx, w)
 	if err != nil {
-		if isRefusal(err) && !isRace(err) {
-			a.memory.refuse(a.set.Name, a.Reconciler, w.Pod.UID)
+		if mayBeRefusal(err) && !isRace(err) {
+			a.refuseUpdate(w.Pod)
 		}
 		return fmt.Errorf("update pod %s/%s: %w", w.Pod.Namespace, w.Pod.Name, err)
 	}
@@ -119,6 +124,14 @@ func (a *act) update(ctx context.Context, w *rollout.Write) error {
 		return a.mark(ctx, w.Mark)
 	}
 	return nil
+}
+
+// refuseUpdate lets others go before a pod.
+func (a *act) refuseUpdate(pod *corev1.Pod) {
+	a.memory.refuse(a.set.Name, a.Reconciler, pod.UID)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.refused = true
 }
 
 // isRace says whether a patch was refused because the pod was changed meanwhile, or may have been.
@@ -129,7 +142,7 @@ func (a *act) flip(ctx context.Context, w *rollout.Write) error {
 	switch {
 	case err != nil:
 		if !isRace(err) {
-			a.tell(w.Pod, corev1.EventTypeWarning, reasonFailedReset, "failed to reset a sidecar container to the empty image: %v", err)
+			a.tell(w.Pod, corev1.EventTypeWarning, reasonFailedReset, fmt.Sprintf("failed to reset a sidecar container to the empty image: %v", err))
 		}
 		return fmt.Errorf("reset containers of pod %s/%s: %w", w.Pod.Namespace, w.Pod.Name, err)
 	case fresh != nil:
@@ -157,21 +170,46 @@ func answer(pod *corev1.Pod) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
 }
 
-// mark writes a condition.
+// mark writes a condition, and takes up what the pod became.
 func (a *act) mark(ctx context.Context, m *rollout.Mark) error {
+	fresh, err := a.writeMark(ctx, m)
+	if fresh != nil {
+		a.note(fresh)
+	}
+	return err
+}
+
+// writeMark gives what the pod became; nil for one that is gone.
+func (r *Reconciler) writeMark(ctx context.Context, m *rollout.Mark) (*corev1.Pod, error) {
 	patch, err := m.Patch()
+	if err != nil {
+		return nil, err
+	}
+	fresh := answer(m.Pod)
+	err = r.client.Status().Patch(ctx, fresh, client.RawPatch(types.StrategicMergePatchType, patch))
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("write condition of pod %s/%s: %w", m.Pod.Namespace, m.Pod.Name, err)
+	}
+	return fresh, nil
+}
+
+// release lets pods say no more of a set that is gone than that it was there.
+func (r *Reconciler) release(ctx context.Context, name string) error {
+	pods, err := r.podsOf(ctx, name)
 	if err != nil {
 		return err
 	}
-	fresh := answer(m.Pod)
-	err = a.client.Status().Patch(ctx, fresh, client.RawPatch(types.StrategicMergePatchType, patch))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("write condition of pod %s/%s: %w", m.Pod.Namespace, m.Pod.Name, err)
+	marks := rollout.Forget(pods, name, r.options.Now())
+	if len(marks) == 0 || !r.isGone(ctx, name) {
+		return nil
 	}
-	if err == nil {
-		a.note(fresh)
-	}
-	return nil
+	return each(marks, func(m *rollout.Mark) error {
+		_, err := r.writeMark(ctx, m)
+		return err
+	})
 }
 
 // newlyStuck counts the pods that are told for the first time that they cannot be updated.

@@ -21,16 +21,16 @@ const (
 )
 
 // tell records an event. It comes after the write that it is about.
-func (r *Reconciler) tell(about runtime.Object, eventType, reason, text string, args ...any) {
+func (r *Reconciler) tell(about runtime.Object, eventType, reason, text string) {
 	if r.options.Recorder != nil {
-		r.options.Recorder.Eventf(about, eventType, reason, text, args...)
+		r.options.Recorder.Event(about, eventType, reason, text)
 	}
 }
 
 // tellUnfit tells what of a spec cannot be used, when the status does not speak of that spec yet.
 func (a *act) tellUnfit(err error) {
 	if err != nil && a.set.Status.ObservedGeneration != a.set.Generation {
-		a.tell(a.set, corev1.EventTypeWarning, reasonInvalidSpec, "%v", err)
+		a.tell(a.set, corev1.EventTypeWarning, reasonInvalidSpec, err.Error())
 	}
 }
 

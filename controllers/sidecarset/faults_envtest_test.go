@@ -31,7 +31,7 @@ var (
 )
 
 // explain sends the name of each set that a pass was made for.
-func (b *bench) explain(to chan string) func(context.Context, string, []rollout.Note) {
+func explain(to chan string) func(context.Context, string, []rollout.Note) {
 	return func(_ context.Context, set string, _ []rollout.Note) {
 		select {
 		case to <- set:
@@ -184,6 +184,7 @@ func TestRestart(t *testing.T) {
 func TestRefused(t *testing.T) {
 	var refuse atomic.Bool
 	var ahead atomic.Int64 // how far the clock is ahead, in seconds
+	t.Parallel()
 	b := newBench(t)
 	refuse.Store(true)
 	b.reconcile(sidecarset.Options{Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load()) * time.Second) }},

@@ -22,6 +22,8 @@ type recollection struct {
 	pods *ledger.Ledger[*corev1.Pod]
 	// refused is until when a pod is left alone, because its update was refused.
 	refused map[types.UID]time.Time
+	// took is how long the last plan took.
+	took time.Duration
 }
 
 func (m *memory) of(set string, r *Reconciler) *recollection {
@@ -63,6 +65,29 @@ func (m *memory) refusals(set string, r *Reconciler) map[types.UID]time.Duration
 	}
 	return left
 }
+
+// took notes how long a plan took.
+func (m *memory) took(set string, r *Reconciler, d time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.of(set, r).took = d
+}
+
+// pause is how long to wait for more changes of pods before a set is looked at again. Nobody notices it in a small set. In one
+// of thousands, whose pods change all the time while they are updated, it keeps plans to a small part of the time.
+func (m *memory) pause(set string) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known := m.sets[set]; known != nil {
+		return min(pauses*known.took, longestPause)
+	}
+	return 0
+}
+
+const (
+	pauses       = 5
+	longestPause = time.Second
+)
 
 func (m *memory) forget(set string) {
 	m.mu.Lock()

@@ -40,7 +40,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot, error
 	set, malformed, err := r.observeSet(ctx, types.NamespacedName{Name: name})
 	if apierrors.IsNotFound(err) {
 		r.forget(name)
-		return nil, nil
+		return nil, r.release(ctx, name)
 	}
 	if err != nil {
 		return nil, err
@@ -83,13 +83,12 @@ func (r *Reconciler) forget(name string) {
 }
 
 func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
-	var list corev1.PodList
-	if err := r.client.List(ctx, &list, client.MatchingFields{podField: s.set.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list pods: %w", err)
+	cached, err := r.podsOf(ctx, s.set.Name)
+	if err != nil {
+		return err
 	}
 	s.pods = map[string][]*corev1.Pod{}
-	for i := range list.Items {
-		pod := &list.Items[i]
+	for _, pod := range cached {
 		s.pods[pod.Namespace] = append(s.pods[pod.Namespace], pod)
 	}
 	writes := r.memory.writes(s.set.Name, r)
@@ -101,6 +100,19 @@ func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
 		s.pods[namespace] = all
 	}
 	return nil
+}
+
+// podsOf are the pods that name a set, as the cache has them.
+func (r *Reconciler) podsOf(ctx context.Context, set string) ([]*corev1.Pod, error) {
+	var list corev1.PodList
+	if err := r.client.List(ctx, &list, client.MatchingFields{podField: set}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list pods: %w", err)
+	}
+	pods := make([]*corev1.Pod, len(list.Items))
+	for i := range list.Items {
+		pods[i] = &list.Items[i]
+	}
+	return pods, nil
 }
 
 // all are the pods of all namespaces.

@@ -149,14 +149,23 @@ func (a *act) latest() []*corev1.Pod {
 	return all
 }
 
-// gone says which sets do not exist. When in doubt they do.
+// isGone says whether a set does not exist, and not only in a cache that may show some of the sets. When in doubt it does.
+func (r *Reconciler) isGone(ctx context.Context, name string) bool {
+	for _, reader := range []client.Reader{r.sets, r.live()} {
+		if err := reader.Get(ctx, types.NamespacedName{Name: name}, stored.Untyped(gvk())); !apierrors.IsNotFound(err) {
+			return false
+		}
+	}
+	return true
+}
+
+// gone says which sets do not exist, and remembers it for the pass.
 func (a *act) gone(ctx context.Context) func(string) bool {
 	known := map[string]bool{a.set.Name: false}
 	return func(name string) bool {
 		is, asked := known[name]
 		if !asked {
-			err := a.sets.Get(ctx, types.NamespacedName{Name: name}, stored.Untyped(gvk()), client.UnsafeDisableDeepCopy)
-			is = apierrors.IsNotFound(err)
+			is = a.isGone(ctx, name)
 			known[name] = is
 		}
 		return is

@@ -205,7 +205,7 @@ func TestCounts(t *testing.T) {
 	b.counted(set, 1, 1, 0, 0)
 }
 
-// TestDeletedSet: what is deleted leaves its containers, and the next update by another set what it said.
+// TestDeletedSet: what is deleted leaves its containers, and nothing that says that they cannot be updated.
 func TestDeletedSet(t *testing.T) {
 	b := start(t, sidecarset.Options{})
 	mesh, logs := b.create("mesh"), b.create("logs")
@@ -218,6 +218,7 @@ func TestDeletedSet(t *testing.T) {
 	if err := b.client.Delete(t.Context(), mesh); err != nil {
 		t.Fatal(err)
 	}
+	b.marked(corev1.ConditionTrue, pub.SidecarSetUpgradableReasonAll)
 	b.still()
 	b.change(logs, image("logs:2"))
 	b.counted(logs, 1, 1, 1, 1)

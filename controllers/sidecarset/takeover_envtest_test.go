@@ -93,6 +93,7 @@ func (b *bench) add(o client.Object) {
 // TestTakeover starts on what a running reference left: it writes nothing. The recorded names are the cluster's, so that the
 // steps take turns.
 func TestTakeover(t *testing.T) {
+	t.Parallel()
 	for _, step := range []string{"1-created", "3-updated"} {
 		b := newGround(t)
 		sets := b.stored(step)
@@ -100,7 +101,7 @@ func TestTakeover(t *testing.T) {
 			t.Fatalf("%d pods and %d sets", len(b.pods()), len(sets))
 		}
 		explained := make(chan string, 100)
-		stop := b.reconcile(sidecarset.Options{Explain: b.explain(explained)}, same)
+		stop := b.reconcile(sidecarset.Options{Explain: explain(explained)}, same)
 		for range sets {
 			select {
 			case <-explained:

@@ -83,7 +83,7 @@ func (r *Reconciler) wake(ctx context.Context, q queue, pod *corev1.Pod, names [
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		if r.options.RefreshNotUpdate || r.looksAt(ctx, name, pod) {
-			q.Add(request(name))
+			q.AddAfter(request(name), r.memory.pause(name))
 		}
 	}
 }

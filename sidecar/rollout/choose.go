@@ -34,7 +34,7 @@ func (p *planner) choose() {
 func (p *planner) walk(waiting []*member, most int32) {
 	unready := int32(0)
 	for _, m := range p.members {
-		if m.updated && !(m.consistent && m.ready) {
+		if m.updated && (!m.consistent || !m.ready) {
 			unready++
 		}
 	}
@@ -76,7 +76,7 @@ func (p *planner) waiting() []*member {
 		case m.updated:
 		case !p.selected(m):
 			unselected++
-		case m.bare != p.bare:
+		case !p.canUpdate(m):
 			p.note(NoteNotUpgradable, m, "more than images has changed; a new pod will have it")
 		case m.unreadable != nil:
 			p.fail(m, m.unreadable)
@@ -92,6 +92,12 @@ func (p *planner) waiting() []*member {
 	}
 	p.noteWaiting(NoteNotSelected, unselected, "to be selected by updateStrategy.selector")
 	return waiting
+}
+
+// canUpdate says whether a pod lacks no more of the set than images.
+func (p *planner) canUpdate(m *member) bool {
+	bare, _, err := injectedOf(m.pod, pub.SidecarSetHashWithoutImageKey, p.in.Set.Name)
+	return err == nil && bare == p.bare
 }
 
 // selected says whether the strategy lets a pod be updated. A selector that cannot be read selects none.

@@ -123,22 +123,27 @@ func TestWhich(t *testing.T) {
 	}{
 		"by name":     {"nothing else tells them apart", nil, []podChange{none, none}, "ab"},
 		"unscheduled": {"nobody misses it", nil, []podChange{none, func(p *corev1.Pod) { p.Spec.NodeName = "" }}, "ba"},
-		"by phase": {"what does not run goes first", nil, []podChange{none, func(p *corev1.Pod) { p.Status.Phase = corev1.PodUnknown },
-			func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }}, "cba"},
+		"by phase": {"what does not run goes first", nil, []podChange{
+			none, func(p *corev1.Pod) { p.Status.Phase = corev1.PodUnknown },
+			func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending },
+		}, "cba"},
 		"not ready": {"nobody misses it", nil, []podChange{none, func(p *corev1.Pod) { failed(p, "main"); readied(p) }}, "ba"},
 		"by time":   {"what is ready for less time", nil, []podChange{readyFor(time.Hour), readyFor(time.Minute), readyFor(time.Second)}, "cba"},
 		"by restarts": {"the largest number counts", nil, []podChange{
 			func(p *corev1.Pod) {
 				p.Status.ContainerStatuses[0].RestartCount, p.Status.ContainerStatuses[1].RestartCount = 3, 3
 			},
-			func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = 4 }}, "ba"},
+			func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = 4 },
+		}, "ba"},
 		"by restarts of natives": {"after those of containers; of an init container that has ended they do not count", nil, []podChange{native("plain", false, 9), native("mesh2", true, 1), none}, "bac"},
 		"by creation":            {"what is newer", nil, []podChange{none, func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(noon()) }}, "ba"},
 		"no creation":            {"it is not told since when", nil, []podChange{none, func(p *corev1.Pod) { p.CreationTimestamp = metav1.Time{} }}, "ba"},
 		"weights": {"foo is 50, bar 30", []setChange{priority(pub.UpdatePriorityStrategy{WeightPriority: []pub.UpdatePriorityWeightTerm{
-			weigh(30, "k", "bar"), weigh(50, "k", "foo")}})}, []podChange{none, label("k", "bar"), label("k", "foo"), label("k", "foo")}, "cdba"},
+			weigh(30, "k", "bar"), weigh(50, "k", "foo"),
+		}})}, []podChange{none, label("k", "bar"), label("k", "foo"), label("k", "foo")}, "cdba"},
 		"weights add up": {"both match one", []setChange{priority(pub.UpdatePriorityStrategy{WeightPriority: []pub.UpdatePriorityWeightTerm{
-			weigh(50, "k", "foo"), weigh(30, "l", "x"), weigh(30, "m", "x")}})}, []podChange{label("k", "foo"), func(p *corev1.Pod) { p.Labels["l"], p.Labels["m"] = "x", "x" }}, "ba"},
+			weigh(50, "k", "foo"), weigh(30, "l", "x"), weigh(30, "m", "x"),
+		}})}, []podChange{label("k", "foo"), func(p *corev1.Pod) { p.Labels["l"], p.Labels["m"] = "x", "x" }}, "ba"},
 		"orders":             {"larger numbers first", []setChange{orders("k")}, []podChange{label("k", "5"), label("k", "20"), label("k", "x-10")}, "bca"},
 		"orders by key":      {"the first key goes first, and what has none before all", []setChange{orders("k", "l")}, []podChange{label("l", "9"), label("k", "1"), none}, "cba"},
 		"orders without one": {"a value without a number is 0", []setChange{orders("k")}, []podChange{label("k", "one"), label("k", "1")}, "ba"},
@@ -239,8 +244,11 @@ func TestStandstill(t *testing.T) {
 		"an unknown type":   {"is a rolling update", func(s *v1beta1.SidecarSet) { s.Spec.UpdateStrategy.Type = "Odd" }, nil, ""},
 		"a bad partition":   {"nobody knows how many", partition("many"), []string{"SpecUnread"}, "spec.updateStrategy.partition"},
 		"a bad budget":      {"nobody knows how many", maxUnavailable("x%"), []string{"SpecUnread"}, "spec.updateStrategy.maxUnavailable"},
-		"a bad selector": {"nobody knows which", func(s *v1beta1.SidecarSet) { s.Spec.UpdateStrategy.Selector = bad() }, []string{"NotSelected"},
-			"spec.updateStrategy.selector"},
+		"a bad selector": {
+			"nobody knows which", func(s *v1beta1.SidecarSet) { s.Spec.UpdateStrategy.Selector = bad() },
+			[]string{"NotSelected"},
+			"spec.updateStrategy.selector",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -39,10 +39,10 @@ func (m *member) runsImage(c *corev1.Container) bool {
 	if m.badState {
 		return false
 	}
-	if m.state == nil {
+	if m.last == nil {
 		return true
 	}
-	last, changed := m.state.LastContainerStatuses[c.Name]
+	last, changed := m.last[c.Name]
 	return !changed || now != nil && hasStarted(c, now, last)
 }
 

@@ -23,7 +23,7 @@ func pair(first, second, works, broken string) func(*corev1.Pod) {
 			restart(p, p.Spec.Containers[i].Name)
 		}
 		p.Annotations[pub.SidecarSetWorkingHotUpgradeContainerKey] = `{"other":"other-1","x":"` + works + `"}`
-		for _, name := range strings.Fields(broken) {
+		for name := range strings.FieldsSeq(broken) {
 			failed(p, name)
 		}
 		readied(p)
@@ -54,21 +54,35 @@ func TestHotUpgrade(t *testing.T) {
 		to   string
 		want []string
 	}{
-		"the second is empty": {"it gets the image", pair("x:1", "empty:1", "x-1", ""), "x:2",
-			[]string{"alt x-1 200", "version x-2 200", "working {\"other\":\"other-1\",\"x\":\"x-2\"}", "x-2=x:2"}},
-		"the first is empty": {"it gets the image", pair("empty:1", "x:1", "x-2", ""), "x:2",
-			[]string{"alt x-2 200", "version x-1 200", "working {\"other\":\"other-1\",\"x\":\"x-1\"}", "x-1=x:2"}},
-		"the new one is broken": {"it gets another image and goes on working", pair("x:1", "x:2", "x-2", "x-2"), "x:3",
-			[]string{"alt x-1 200", "version x-2 200", "x-2=x:3"}},
-		"both are broken": {"the one that does not work", pair("x:1", "x:2", "x-2", "x-1 x-2"), "x:3",
-			[]string{"alt x-2 200", "version x-1 200", "working {\"other\":\"other-1\",\"x\":\"x-1\"}", "x-1=x:3"}},
-		"the way back from a broken one": {"what runs goes on, what does not is done with", pair("x:1", "x:2", "x-2", "x-2"), "x:1",
-			[]string{"working {\"other\":\"other-1\",\"x\":\"x-1\"}", "x-2=empty:1"}},
-		"the way back from both broken": {"the old one gets its turn again", pair("x:1", "x:2", "x-2", "x-1 x-2"), "x:1",
-			[]string{"alt x-2 200", "version x-1 200", "working {\"other\":\"other-1\",\"x\":\"x-1\"}"}},
+		"the second is empty": {
+			"it gets the image", pair("x:1", "empty:1", "x-1", ""), "x:2",
+			[]string{"alt x-1 200", "version x-2 200", "working {\"other\":\"other-1\",\"x\":\"x-2\"}", "x-2=x:2"},
+		},
+		"the first is empty": {
+			"it gets the image", pair("empty:1", "x:1", "x-2", ""), "x:2",
+			[]string{"alt x-2 200", "version x-1 200", "working {\"other\":\"other-1\",\"x\":\"x-1\"}", "x-1=x:2"},
+		},
+		"the new one is broken": {
+			"it gets another image and goes on working", pair("x:1", "x:2", "x-2", "x-2"), "x:3",
+			[]string{"alt x-1 200", "version x-2 200", "x-2=x:3"},
+		},
+		"both are broken": {
+			"the one that does not work", pair("x:1", "x:2", "x-2", "x-1 x-2"), "x:3",
+			[]string{"alt x-2 200", "version x-1 200", "working {\"other\":\"other-1\",\"x\":\"x-1\"}", "x-1=x:3"},
+		},
+		"the way back from a broken one": {
+			"what runs goes on, what does not is done with", pair("x:1", "x:2", "x-2", "x-2"), "x:1",
+			[]string{"working {\"other\":\"other-1\",\"x\":\"x-1\"}", "x-2=empty:1"},
+		},
+		"the way back from both broken": {
+			"the old one gets its turn again", pair("x:1", "x:2", "x-2", "x-1 x-2"), "x:1",
+			[]string{"alt x-2 200", "version x-1 200", "working {\"other\":\"other-1\",\"x\":\"x-1\"}"},
+		},
 		"there already": {"what works is right", pair("x:2", "empty:1", "x-1", ""), "x:2", nil},
-		"an odd record": {"the empty one cannot be what works", pair("empty:1", "x:2", "x-1", ""), "x:2",
-			[]string{"alt x-2 0", "version x-1 0", "working {\"other\":\"other-1\",\"x\":\"x-2\"}"}},
+		"an odd record": {
+			"the empty one cannot be what works", pair("empty:1", "x:2", "x-1", ""), "x:2",
+			[]string{"alt x-2 0", "version x-1 0", "working {\"other\":\"other-1\",\"x\":\"x-2\"}"},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -44,7 +44,7 @@ func (r *random) strategy(s *v1beta1.SidecarSet) {
 // TestOracle compares the choice with that of the oracle, and tries the laws.
 func TestOracle(t *testing.T) {
 	chosen := 0
-	eachCase(t, 500, func(r *random) string {
+	eachCase(t, 300, func(r *random) string {
 		before := sidecarSet("s", cold("mesh", "mesh:1"))
 		stale := edited(before, env)
 		set := edited(before, image("mesh:2"), r.strategy)

@@ -3,7 +3,9 @@ package rollout
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,17 +73,38 @@ func (p *planner) mark() {
 			continue
 		}
 		told, known := p.told(m)
-		upgradable := m.updated || m.bare == p.bare
+		upgradable := m.updated || p.canUpdate(m)
 		switch {
 		case !upgradable && !p.selected(m):
 			continue
-		case upgradable && known && told, upgradable && !known && (!m.updated || m.state == nil):
+		case upgradable && known && told, upgradable && !known && (!m.updated || m.last == nil):
 			continue // it is right, or nobody has said anything yet
 		}
 		if mark := p.markOf(m, upgradable); mark != nil {
 			p.plan.Mark = append(p.plan.Mark, *mark)
 		}
 	}
+}
+
+// Forget finds the pods whose condition says that a set cannot update them which does not exist any more, and lets them say
+// nothing of it.
+func Forget(pods []*corev1.Pod, set string, now time.Time) []Mark {
+	var marks []Mark
+	for _, pod := range pods {
+		c := lifecycle.ConditionOf(pod, pub.SidecarSetUpgradable)
+		if c == nil {
+			continue
+		}
+		all := readMessage(c.Message)
+		if upgradable, told := all[set]; upgradable || !told {
+			continue
+		}
+		delete(all, set)
+		if fresh, err := conditionOf(all, c, now); err == nil && fresh != nil {
+			marks = append(marks, Mark{Pod: pod, Condition: *fresh, Upgradable: true})
+		}
+	}
+	return marks
 }
 
 // told is what the condition says of the set.
@@ -112,29 +135,39 @@ func (p *planner) markOf(m *member, upgradable bool) *Mark {
 	}
 	was, known := all[p.in.Set.Name]
 	all[p.in.Set.Name] = upgradable
-	c := corev1.PodCondition{
-		Type: pub.SidecarSetUpgradable, Status: corev1.ConditionTrue, Reason: pub.SidecarSetUpgradableReasonAll,
-		LastTransitionTime: metav1.NewTime(p.in.Now),
+	maps.DeleteFunc(all, func(name string, _ bool) bool { return name != p.in.Set.Name && p.in.Gone != nil && p.in.Gone(name) })
+	c, err := conditionOf(all, old, p.in.Now)
+	if err != nil {
+		p.fail(m, err)
+		return nil
 	}
-	for name, is := range all {
-		switch {
-		case name != p.in.Set.Name && p.in.Gone != nil && p.in.Gone(name):
-			delete(all, name)
-		case !is:
+	if c == nil {
+		return nil
+	}
+	return &Mark{Pod: m.pod, Condition: *c, Upgradable: upgradable, New: !known || was != upgradable}
+}
+
+// conditionOf is the condition of what is so for each set; nil if the old one says the same.
+func conditionOf(all map[string]bool, old *corev1.PodCondition, now time.Time) (*corev1.PodCondition, error) {
+	c := &corev1.PodCondition{
+		Type: pub.SidecarSetUpgradable, Status: corev1.ConditionTrue, Reason: pub.SidecarSetUpgradableReasonAll,
+		LastTransitionTime: metav1.NewTime(now),
+	}
+	for _, is := range all {
+		if !is {
 			c.Status, c.Reason = corev1.ConditionFalse, pub.SidecarSetUpgradableReasonImmutableField
 		}
 	}
 	message, err := json.Marshal(all)
 	if err != nil {
-		p.fail(m, fmt.Errorf("encode condition: %w", err))
-		return nil
+		return nil, fmt.Errorf("encode condition: %w", err)
 	}
 	c.Message = string(message)
 	if old != nil && old.Status == c.Status {
 		if old.Reason == c.Reason && old.Message == c.Message {
-			return nil
+			return nil, nil
 		}
 		c.LastTransitionTime = old.LastTransitionTime
 	}
-	return &Mark{Pod: m.pod, Condition: c, Upgradable: upgradable, New: !known || was != upgradable}
+	return c, nil
 }

@@ -27,12 +27,12 @@ func Sets(pod *corev1.Pod) []string {
 // member is a pod that has the set.
 type member struct {
 	pod *corev1.Pod
-	// hash and bare are what the pod records of the set, with and without images; revision is that of the set.
-	hash, bare, revision string
+	// hash and revision are what the pod records of the set.
+	hash, revision string
 	// unreadable says why the pod cannot be updated.
 	unreadable error
-	// state of the last update by the set, nil if there was none, and whether it cannot be read.
-	state    *pub.InPlaceUpdateState
+	// last is what ran in the containers that the set updated, nil if it never did, and whether it cannot be read.
+	last     map[string]pub.InPlaceUpdateContainerStatus
 	badState bool
 	// working is the container in the pod that works for each hot one of the set.
 	working map[string]string
@@ -58,9 +58,8 @@ func (p *planner) member(pod *corev1.Pod) *member {
 		}
 	}
 	m.hash, m.revision, m.unreadable = injectedOf(pod, pub.SidecarSetHashKey, set)
-	m.bare, _, _ = injectedOf(pod, pub.SidecarSetHashWithoutImageKey, set)
 	var err error
-	m.state, err = stateOf(pod, set)
+	m.last, err = lastOf(pod, set)
 	m.badState = err != nil
 	m.updated = m.hash == p.hash
 	m.consistent = m.isConsistent(func(name string) bool { return p.names[name] })
@@ -79,12 +78,7 @@ func (m *member) has(s container) bool {
 
 // isReady says whether the pod serves, and no hot upgrade is in its middle.
 func (p *planner) isReady(m *member) bool {
-	for _, s := range p.sidecars {
-		if m.isSwitching(s) {
-			return false
-		}
-	}
-	return runs(m.pod) && m.pod.DeletionTimestamp == nil
+	return runs(m.pod) && m.pod.DeletionTimestamp == nil && !slices.ContainsFunc(p.sidecars, m.isSwitching)
 }
 
 // runs says whether the pod is running and ready.
@@ -121,27 +115,35 @@ func injectedOf(pod *corev1.Pod, key, set string) (hash, revision string, err er
 	if err != nil || data == nil {
 		return "", "", err
 	}
-	if json.Unmarshal(data, &hash) == nil {
+	if data[0] != '{' && json.Unmarshal(data, &hash) == nil {
 		return hash, "", nil
 	}
-	var entry pub.SidecarSetInjected
+	var entry struct { // of pub.SidecarSetInjected; what nobody asks for costs time in a large set
+		Hash               string `json:"hash"`
+		ControllerRevision string `json:"controllerRevision"`
+	}
 	if err := json.Unmarshal(data, &entry); err != nil {
 		return "", "", fmt.Errorf("read annotation %s: entry %s: %w", key, set, err)
 	}
 	return entry.Hash, entry.ControllerRevision, nil
 }
 
-// stateOf reads how far the last update by a set has come; nil if there was none.
-func stateOf(pod *corev1.Pod, set string) (*pub.InPlaceUpdateState, error) {
+// lastOf reads what ran in the containers that a set updated; nil if it never did.
+func lastOf(pod *corev1.Pod, set string) (map[string]pub.InPlaceUpdateContainerStatus, error) {
 	data, err := entryOf(pod.Annotations[pub.SidecarSetInPlaceUpdateStateKey], set)
-	if err != nil || data == nil {
+	if err != nil || data == nil || data[0] == 'n' {
 		return nil, err
 	}
-	var state *pub.InPlaceUpdateState
+	var state struct { // of pub.InPlaceUpdateState
+		LastContainerStatuses map[string]pub.InPlaceUpdateContainerStatus `json:"lastContainerStatuses"`
+	}
 	if err := json.Unmarshal(data, &state); err != nil {
 		return nil, fmt.Errorf("entry %s: %w", set, err)
 	}
-	return state, nil
+	if state.LastContainerStatuses == nil {
+		return map[string]pub.InPlaceUpdateContainerStatus{}, nil
+	}
+	return state.LastContainerStatuses, nil
 }
 
 // entryOf is the entry of a set in an annotation that is an object by the names of sets; nil if there is none.

@@ -187,10 +187,9 @@ func (w *writing) recordState(m *member, begins bool) error {
 	if json.Unmarshal([]byte(w.Pod.Annotations[key]), &all) != nil || all == nil {
 		all = map[string]json.RawMessage{}
 	}
-	state := pub.InPlaceUpdateState{Revision: m.hash, UpdateTimestamp: metav1.NewTime(w.now)}
-	if m.state != nil {
-		state = *m.state
-		state.LastContainerStatuses = maps.Clone(state.LastContainerStatuses)
+	state := pub.InPlaceUpdateState{}
+	if json.Unmarshal(all[w.set.Name], &state) != nil || state.Revision == "" {
+		state = pub.InPlaceUpdateState{Revision: m.hash, UpdateTimestamp: metav1.NewTime(w.now)}
 	}
 	if begins {
 		state.UpdateTimestamp, state.Revision = metav1.NewTime(w.now), w.hash

@@ -46,20 +46,27 @@ func TestUpdateAnnotations(t *testing.T) {
 		want   func(hash string) map[string]string
 		images map[string]string
 	}{
-		"one image": {why: "the other container is not told of", change: []setChange{newMesh}, images: map[string]string{"mesh": "mesh:2"},
+		"one image": {
+			why: "the other container is not told of", change: []setChange{newMesh}, images: map[string]string{"mesh": "mesh:2"},
 			want: func(h string) map[string]string {
 				return map[string]string{hashes: `{"s":` + entry(h) + `}`, states: `{"s":` + state(h, last("mesh")) + `}`}
-			}},
-		"right already": {why: "the pod only does not say so", change: []setChange{newMesh}, pod: func(p *corev1.Pod) { p.Spec.Containers[0].Image = "mesh:2" }, images: map[string]string{},
+			},
+		},
+		"right already": {
+			why: "the pod only does not say so", change: []setChange{newMesh}, pod: func(p *corev1.Pod) { p.Spec.Containers[0].Image = "mesh:2" }, images: map[string]string{},
 			want: func(h string) map[string]string {
 				return map[string]string{hashes: `{"s":` + entry(h) + `}`, states: `{"s":` + state(h, "") + `}`}
-			}},
-		"not started yet": {why: "nothing ran in it", change: []setChange{newMesh}, pod: func(p *corev1.Pod) { p.Status.ContainerStatuses = nil; failed(p, "main"); readied(p) },
+			},
+		},
+		"not started yet": {
+			why: "nothing ran in it", change: []setChange{newMesh}, pod: func(p *corev1.Pod) { p.Status.ContainerStatuses = nil; failed(p, "main"); readied(p) },
 			images: map[string]string{"mesh": "mesh:2"},
 			want: func(h string) map[string]string {
 				return map[string]string{hashes: `{"s":` + entry(h) + `}`, states: `{"s":` + state(h, `"mesh":{}`) + `}`}
-			}},
-		"others": {why: "old formats are read, other sets keep what they wrote", change: []setChange{newMesh}, images: map[string]string{"mesh": "mesh:2"},
+			},
+		},
+		"others": {
+			why: "old formats are read, other sets keep what they wrote", change: []setChange{newMesh}, images: map[string]string{"mesh": "mesh:2"},
 			pod: func(p *corev1.Pod) {
 				p.Annotations[hashes] = `{"s":"old","z":"legacy"}`
 				p.Annotations[states] = `{"s":{"revision":"old","updateTimestamp":"2020-01-01T00:00:00Z","lastContainerStatuses":{"agent":{"imageID":"x"}}},"z":{"odd":1}}`
@@ -69,20 +76,28 @@ func TestUpdateAnnotations(t *testing.T) {
 					hashes: `{"s":` + entry(h) + `,"z":{"updateTimestamp":null,"hash":"legacy","sidecarSetName":"z","sidecarList":null}}`,
 					states: `{"s":` + state(h, `"agent":{"imageID":"x"},`+last("mesh")) + `,"z":{"odd":1}}`,
 				}
-			}},
-		"gone ones": {why: "nobody waits for them any more", change: []setChange{newMesh}, images: map[string]string{"mesh": "mesh:2"}, gone: "z",
+			},
+		},
+		"gone ones": {
+			why: "nobody waits for them any more", change: []setChange{newMesh}, images: map[string]string{"mesh": "mesh:2"}, gone: "z",
 			pod: func(p *corev1.Pod) { p.Annotations[states] = `{"z":{"revision":"x"}}` },
 			want: func(h string) map[string]string {
 				return map[string]string{hashes: `{"s":` + entry(h) + `}`, states: `{"s":` + state(h, last("mesh")) + `}`}
-			}},
-		"an unreadable state": {why: "it is no use to anybody", change: []setChange{newMesh}, images: map[string]string{"mesh": "mesh:2"},
+			},
+		},
+		"an unreadable state": {
+			why: "it is no use to anybody", change: []setChange{newMesh}, images: map[string]string{"mesh": "mesh:2"},
 			pod: func(p *corev1.Pod) { p.Annotations[states] = `{`; failed(p, "mesh"); failed(p, "agent"); readied(p) },
 			want: func(h string) map[string]string {
 				return map[string]string{hashes: `{"s":` + entry(h) + `}`, states: `{"s":` + state(h, last("mesh")) + `}`}
-			}},
-		"metadata": {why: "as at an injection", images: map[string]string{"mesh": "mesh:2"},
-			change: []setChange{newMesh, patches(v1beta1.SidecarSetRetainPatchPolicy, "has", "set"), patches(v1beta1.SidecarSetRetainPatchPolicy, "lacks", "set"),
-				patches(v1beta1.SidecarSetOverwritePatchPolicy, "over", "set"), patches(v1beta1.SidecarSetMergePatchJsonPatchPolicy, "json", `{"a":1}`)},
+			},
+		},
+		"metadata": {
+			why: "as at an injection", images: map[string]string{"mesh": "mesh:2"},
+			change: []setChange{
+				newMesh, patches(v1beta1.SidecarSetRetainPatchPolicy, "has", "set"), patches(v1beta1.SidecarSetRetainPatchPolicy, "lacks", "set"),
+				patches(v1beta1.SidecarSetOverwritePatchPolicy, "over", "set"), patches(v1beta1.SidecarSetMergePatchJsonPatchPolicy, "json", `{"a":1}`),
+			},
 			pod: func(p *corev1.Pod) {
 				maps.Copy(p.Annotations, map[string]string{"has": "pod", "over": "pod", "json": `{"b":2}`})
 			},
@@ -91,7 +106,8 @@ func TestUpdateAnnotations(t *testing.T) {
 					hashes: `{"s":` + entry(h) + `}`, states: `{"s":` + state(h, last("mesh")) + `}`,
 					"lacks": "set", "over": "set", "json": `{"a":1,"b":2}`,
 				}
-			}},
+			},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -242,6 +258,38 @@ func TestMark(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestForget: a set that is gone does not keep the others from being upgradable.
+func TestForget(t *testing.T) {
+	for name, c := range map[string]struct{ why, has, want string }{
+		"alone":      {"nothing is left to say", `{"s":false}`, `True AllSidecarsetUpgradable {}`},
+		"another":    {"it is still stuck", `{"s":false,"z":false}`, `False UpdateImmutableField {"z":false}`},
+		"upgradable": {"it keeps nothing from anything", `{"s":true,"z":false}`, ""},
+		"not told":   {"it never said anything", `{"z":false}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod, silent := podOf("a"), podOf("b")
+			setCondition(pod, corev1.PodCondition{Type: pub.SidecarSetUpgradable, Status: "False", Reason: pub.SidecarSetUpgradableReasonImmutableField, Message: c.has})
+			got := ""
+			for _, m := range rollout.Forget([]*corev1.Pod{pod, silent}, "s", noon()) {
+				got += upgradable(m.Apply())
+			}
+			if got != c.want {
+				t.Errorf("%s: want %q, got %q", c.why, c.want, got)
+			}
+		})
+	}
+}
+
+// TestWithoutWebhook: a set that nobody hashed is hashed.
+func TestWithoutWebhook(t *testing.T) {
+	before := sidecarSet("s", cold("mesh", "mesh:1"))
+	set, bare := edited(before, image("mesh:2")), edited(before, image("mesh:2"))
+	bare.Annotations = nil
+	if diff := cmp.Diff(compute(t, input(set, podOf("a", before))), compute(t, input(bare, podOf("a", before)))); diff != "" {
+		t.Errorf("(-hashed +not hashed):\n%s", diff)
 	}
 }
 
