@@ -109,6 +109,7 @@ func TestKept(t *testing.T) {
 	w.ObjectSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"also": "theirs"}}
 	w.ClientConfig.CABundle = []byte("rotated")
 	w.MatchConditions = append(w.MatchConditions, admissionregistrationv1.MatchCondition{Name: "theirs", Expression: "t"})
+	w.MatchConditions[0].Expression = "their own"
 	if _, patch := written(t, have, wanted("mpod.kb.io", "a")); len(patch) > 0 {
 		t.Fatalf("somebody else's change is undone: %v", patch)
 	}

@@ -75,6 +75,9 @@ func TestConditions(t *testing.T) {
 		"under the same": {"what is the same is said once", []*appsv1beta1.SidecarSet{
 			newSet(t, "a", `selector: {matchLabels: {app: a, tier: x}}`), newSet(t, "b", `selector: {matchLabels: {app: b, tier: x}}`), newSet(t, "c", `selector: {matchLabels: {app: c, tier: z}}`),
 		}, labels + "('app' in l && l['app'] in ['a','b'] && 'tier' in l && l['tier'] == 'x') || ('app' in l && l['app'] == 'c' && 'tier' in l && l['tier'] == 'z'))"},
+		"under this and that": {"what has become part of another takes nothing in", []*appsv1beta1.SidecarSet{
+			newSet(t, "a", `selector: {matchLabels: {app: a, tier: x}}`), newSet(t, "b", `selector: {matchLabels: {app: b, tier: x}}`), newSet(t, "c", `selector: {matchLabels: {app: b, tier: z}}`),
+		}, labels + "('app' in l && l['app'] in ['a','b'] && 'tier' in l && l['tier'] == 'x') || ('app' in l && l['app'] == 'b' && 'tier' in l && l['tier'] == 'z'))"},
 		"names of namespaces": {"they are known to conditions", []*appsv1beta1.SidecarSet{
 			newSet(t, "a", `{selector: {matchLabels: {app: a}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: one}}}`),
 			newSet(t, "b", `{selector: {matchLabels: {app: a}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: two}}}`),

@@ -103,7 +103,7 @@ func randomSelector(d *rand.Rand, keys, values []string) *metav1.LabelSelector {
 func TestFewCandidates(t *testing.T) {
 	index := pod.NewIndex()
 	for i := range 1000 {
-		_ = index.Put(newSet(t, fmt.Sprintf("s%d", i), fmt.Sprintf(`{selector: {matchLabels: {app: app-%d, tier: front}}}`, i)))
+		_ = index.Put(newSet(t, fmt.Sprintf("s%d", i), fmt.Sprintf(`{selector: {matchLabels: {app: app-%d}, matchExpressions: [{key: tier, operator: Exists}, {key: zone, operator: In, values: [y, z]}]}}`, i)))
 	}
 	if n := len(index.Candidates("one", map[string]string{"app": "app-7", "tier": "front", "zone": "z"})); n != 1 {
 		t.Errorf("%d candidates, want the one", n)

@@ -122,6 +122,10 @@ func TestRefusals(t *testing.T) {
 		"lookup else": {
 			"nothing has to be looked up for a pod that is not selected", strings.Replace(plain, "web", "db", 1), down, []*appsv1beta1.SidecarSet{newSet(t, "a", byLabels)}, 0, nil, "",
 		},
+		"lookup near": {
+			"the set is near the pod, and does not select it", plain, down,
+			[]*appsv1beta1.SidecarSet{newSet(t, "a", strings.Replace(byLabels, "app: web", "app: web, tier: x", 1))}, 0, nil, "",
+		},
 		"lookup open": {"its owner would rather have pods", plain, down, []*appsv1beta1.SidecarSet{open(newSet(t, "a", byLabels))}, 0, []string{"sidecarset a is left out"}, ""},
 		"clash": {
 			"two sets cannot have one name", plain, nil, []*appsv1beta1.SidecarSet{newSet(t, "a", logs), newSet(t, "b", logs)}, 422, []string{"sidecarset b", "log"}, "spec.containers[0]",
