@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,19 +33,23 @@ type act struct {
 	mu sync.Mutex // held where several pods are written at the same time
 	// fresh are the pods that this pass has written.
 	fresh map[types.UID]*corev1.Pod
-	// refused says that the last plan had updates that were refused, so that others may go.
-	refused bool
-	after   time.Duration
+	// replan says that a write of the last plan was not made, so that another plan may find something else to do.
+	replan bool
+	after  time.Duration
 }
 
-// rounds are the most plans of a pass: refused updates make room for others.
-const rounds = 3
+const (
+	// rounds are the most plans of a pass: what is refused makes room for others.
+	rounds = 3
+	// soon is when to go on after the last of them.
+	soon = 100 * time.Millisecond
+)
 
-// lead plans and writes until nothing is refused.
+// lead plans and writes, again where a write could not be made.
 func (a *act) lead(ctx context.Context) error {
 	var errs []error
 	for round := range rounds {
-		a.after, a.refused = 0, false
+		a.after, a.replan = 0, false
 		begun := a.options.Now()
 		var err error
 		a.plan, err = rollout.Compute(a.input(ctx))
@@ -52,7 +57,7 @@ func (a *act) lead(ctx context.Context) error {
 			a.memory.took(a.set.Name, a.Reconciler, a.options.Now().Sub(begun))
 			errs = append(errs, err)
 		}
-		if errs = append(errs, a.carryOut(ctx)); !a.refused {
+		if errs = append(errs, a.carryOut(ctx)); !a.replan {
 			break
 		}
 	}
@@ -115,8 +120,9 @@ func mayBeRefusal(err error) bool { return isRefusal(err) || apierrors.IsInterna
 func (a *act) update(ctx context.Context, w *rollout.Write) error {
 	fresh, err := a.write(ctx, w)
 	if err != nil {
-		if mayBeRefusal(err) && !isRace(err) {
-			a.refuseUpdate(w.Pod)
+		if mayBeRefusal(err) {
+			a.memory.refuse(a.set.Name, a.Reconciler, w.Pod.UID)
+			a.again()
 		}
 		return fmt.Errorf("update pod %s/%s: %w", w.Pod.Namespace, w.Pod.Name, err)
 	}
@@ -126,24 +132,11 @@ func (a *act) update(ctx context.Context, w *rollout.Write) error {
 	return nil
 }
 
-// refuseUpdate lets others go before a pod.
-func (a *act) refuseUpdate(pod *corev1.Pod) {
-	a.memory.refuse(a.set.Name, a.Reconciler, pod.UID)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.refused = true
-}
-
-// isRace says whether a patch was refused because the pod was changed meanwhile, or may have been.
-func isRace(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsConflict(err) }
-
 func (a *act) flip(ctx context.Context, w *rollout.Write) error {
 	fresh, err := a.write(ctx, w)
 	switch {
 	case err != nil:
-		if !isRace(err) {
-			a.tell(w.Pod, corev1.EventTypeWarning, reasonFailedReset, fmt.Sprintf("failed to reset a sidecar container to the empty image: %v", err))
-		}
+		a.tell(w.Pod, corev1.EventTypeWarning, reasonFailedReset, fmt.Sprintf("failed to reset a sidecar container to the empty image: %v", err))
 		return fmt.Errorf("reset containers of pod %s/%s: %w", w.Pod.Namespace, w.Pod.Name, err)
 	case fresh != nil:
 		a.tell(w.Pod, corev1.EventTypeNormal, reasonReset, "reset sidecar container image empty successfully")
@@ -151,18 +144,54 @@ func (a *act) flip(ctx context.Context, w *rollout.Write) error {
 	return nil
 }
 
-// write makes one write of a pod, and gives what it became; nil for one that is gone.
+// write makes one write of a pod, and gives what it became; nil for one that is gone, or has become something else meanwhile.
 func (a *act) write(ctx context.Context, w *rollout.Write) (*corev1.Pod, error) {
 	patch, err := w.Patch()
 	if err != nil {
 		return nil, err
 	}
 	fresh := answer(w.Pod)
-	if err := a.client.Patch(ctx, fresh, client.RawPatch(types.JSONPatchType, patch)); err != nil {
-		return nil, client.IgnoreNotFound(err)
+	err = a.client.Patch(ctx, fresh, client.RawPatch(types.JSONPatchType, patch))
+	switch {
+	case apierrors.IsNotFound(err), (apierrors.IsInvalid(err) || apierrors.IsConflict(err)) && a.isLate(ctx, w):
+		return nil, nil
+	case err != nil:
+		return nil, err
 	}
 	a.note(fresh)
 	return fresh, nil
+}
+
+// isLate says whether a pod is not any more what a write was made for, and takes up what it is: the next plan is of that.
+func (a *act) isLate(ctx context.Context, w *rollout.Write) bool {
+	live := answer(w.Pod)
+	switch err := a.live().Get(ctx, client.ObjectKeyFromObject(live), live); {
+	case apierrors.IsNotFound(err):
+		return true
+	case err != nil:
+		return false
+	case live.UID != w.Pod.UID: // the cache will tell
+		return true
+	}
+	changed := !slices.EqualFunc(live.Spec.Containers, w.Pod.Spec.Containers, func(a, b corev1.Container) bool { return a.Name == b.Name && a.Image == b.Image })
+	for key := range w.Annotations {
+		now, is := live.Annotations[key]
+		then, was := w.Pod.Annotations[key]
+		changed = changed || is != was || now != then
+	}
+	if changed {
+		a.note(live)
+		a.again()
+	}
+	return changed
+}
+
+// again asks for another plan, and for another pass where this one has had its plans.
+func (a *act) again() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.replan = true
+	a.wake(soon)
 }
 
 // answer is what the answer to a patch of a pod is decoded into.

@@ -12,7 +12,7 @@
 //
 // A pod that is updated is written once, and its status once more where its condition does not say yet that the set can update
 // it. Both writes are refused when the pod is another one of the same name. What another set wrote on the pod meanwhile is not
-// lost: the write is refused, and made again on what is there.
+// lost: the write is refused, the pod looked at again, and another write made.
 //
 // In these the reconciler departs from the reference:
 //   - A pod that cannot be written, or that nobody may update, does not keep others from it.

@@ -17,10 +17,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset"
 	"github.com/kruisekit/kruisekit/sidecar/rollout"
 )
@@ -205,6 +207,85 @@ func TestRefused(t *testing.T) {
 	ahead.Store(3600)
 	b.change(set, image("mesh:3"))
 	b.counted(set, 3, 3, 3, 3)
+}
+
+// TestLate: what another one has written since the pod was looked at is not undone, and costs no more than another look.
+func TestLate(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	other := b.create("other").Name
+	late := sync.OnceFunc(func() {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "pod-0"}}
+		b.patch(pod, `{"metadata":{"annotations":{"`+pub.SidecarSetInPlaceUpdateStateKey+`":"{\"`+other+`\":{\"revision\":\"x\"}}"}}}`)
+	})
+	b.reconcile(sidecarset.Options{}, func(c client.WithWatch) client.Client {
+		return writing(c, func(name string, write func() error) error {
+			if name == "patch/pod-0" {
+				late()
+			}
+			return write()
+		})
+	})
+	set := b.create("mesh")
+	b.fleet(1, set)
+	b.counted(set, 1, 1, 1, 1)
+	b.still()
+	b.requests.take()
+	b.change(set, image("mesh:2"))
+	b.counted(set, 1, 1, 1, 1)
+	asked := about(b.requests.take(), "/pods/pod-0 ")
+	want := []string{"PATCH 422", "GET 200", "PATCH 200"}
+	for i := range asked {
+		fields := strings.Fields(asked[i])
+		asked[i] = fields[0] + " " + fields[2]
+	}
+	if diff := cmp.Diff(want, asked); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "pod-0"}}
+	if b.get(pod); !strings.Contains(pod.Annotations[pub.SidecarSetInPlaceUpdateStateKey], other+`":{"revision":"x"}`) {
+		t.Errorf("what another one wrote is gone: %s", pod.Annotations[pub.SidecarSetInPlaceUpdateStateKey])
+	}
+}
+
+// TestRecreated: a pod that has taken the name of another is not written for it.
+func TestRecreated(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	var set *v1beta1.SidecarSet
+	replaced := make(chan struct{})
+	replace := sync.OnceFunc(func() {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "pod-0"}}
+		if err := b.client.Delete(b.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
+			b.Error(err)
+		}
+		b.until(func() error {
+			if err := b.client.Get(b.Context(), client.ObjectKeyFromObject(pod), pod); !apierrors.IsNotFound(err) {
+				return fmt.Errorf("it is still there: %w", err)
+			}
+			return nil
+		})
+		pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "pod-0"}}
+		pod.Spec.Containers = []corev1.Container{{Name: "mesh", Image: "app:1"}}
+		b.add(pod)
+		close(replaced)
+	})
+	b.reconcile(sidecarset.Options{}, func(c client.WithWatch) client.Client {
+		return writing(c, func(name string, write func() error) error {
+			if name == "patch/pod-0" {
+				replace()
+			}
+			return write()
+		})
+	})
+	set = b.create("mesh")
+	b.fleet(1, set)
+	b.counted(set, 1, 1, 1, 1)
+	b.change(set, image("mesh:2"))
+	<-replaced
+	b.counted(set, 0, 0, 0, 0)
+	b.still()
+	b.runs("mesh=app:1")
 }
 
 // TestMayUpdate: what may not be updated is asked for again.
