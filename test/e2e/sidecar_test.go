@@ -77,7 +77,7 @@ func (m *deployed) newMeshed(t *testing.T, replicas int32, change func(*v1beta1.
 		Template: corev1.PodTemplateSpec{
 			ObjectMeta: metav1.ObjectMeta{Labels: maps.Clone(labels)},
 			Spec: corev1.PodSpec{
-				TerminationGracePeriodSeconds: ptr.To(int64(30)),
+				TerminationGracePeriodSeconds: ptr.To(int64(3)),
 				Containers:                    []corev1.Container{{Name: "main", Image: main.Name}},
 			},
 		},
