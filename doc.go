@@ -19,6 +19,8 @@
 //   - [github.com/kruisekit/kruisekit/inplace]: changes made in running pods.
 //   - [github.com/kruisekit/kruisekit/imagepull]: which images are pulled ahead, where, and how.
 //   - [github.com/kruisekit/kruisekit/containerrestart]: which containers of running pods are started anew, and how.
+//   - [github.com/kruisekit/kruisekit/sidecar]: which sidecars a new pod gets, and the pod that comes of it.
+//   - [github.com/kruisekit/kruisekit/sidecar/overlap]: whether label selectors can select the same object.
 //   - [github.com/kruisekit/kruisekit/sidecar/sizing]: cpu and memory of an injected container, by those of the others.
 //   - [github.com/kruisekit/kruisekit/sidecar/expression]: the formulas of that.
 //
@@ -39,6 +41,7 @@
 //   - [github.com/kruisekit/kruisekit/webhooks/imagepull]: defaults of pull jobs and NodeImages, and what is wrong with them.
 //   - [github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest]: what a request to restart containers takes from its pod.
 //   - [github.com/kruisekit/kruisekit/webhooks/pod]: what new pods get: sidecars, readiness gates, an order of their containers.
+//   - [github.com/kruisekit/kruisekit/webhooks/sidecarset]: defaults and hashes of SidecarSets, and what is wrong with them.
 //   - [github.com/kruisekit/kruisekit/webhooks/conversion]: the webhook between the two versions of each kind.
 //   - [github.com/kruisekit/kruisekit/webhooks/certificates]: serving certificates that several replicas make and renew.
 //
@@ -64,5 +67,5 @@
 //
 // Imports point down only: api knows nothing of the rest, and nothing imports the test grounds but tests.
 // A package that decides takes values and gives a plan; it imports neither a client nor a clock. More of them come
-// next: sidecar and its siblings.
+// next: spread, pub and their siblings.
 package kruisekit

@@ -116,7 +116,9 @@ func TestInjectHot(t *testing.T) {
 	}
 	half := func(name, image string) corev1.Container {
 		return corev1.Container{Name: name, Image: image, Env: []corev1.EnvVar{
-			{Name: "A", Value: "1"}, {Name: "IS_INJECTED", Value: "true"}, {Name: "COLOR", Value: "blue"},
+			{Name: "A", Value: "1"},
+			{Name: "IS_INJECTED", Value: "true"},
+			{Name: "COLOR", Value: "blue"},
 			version("SIDECARSET_VERSION", "version.sidecarset.kruise.io/"+name),
 			version("SIDECARSET_VERSION_ALT", "versionalt.sidecarset.kruise.io/"+name),
 		}}

@@ -111,9 +111,11 @@ func behind(c *v1beta1.SidecarContainer) { c.PodInjectPolicy = v1beta1.AfterAppC
 func native(c *v1beta1.SidecarContainer) {
 	c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
 }
+
 func sharing(c *v1beta1.SidecarContainer) {
 	c.ShareVolumePolicy.Type = v1beta1.ShareVolumePolicyEnabled
 }
+
 func wholeEnv(c *v1beta1.SidecarContainer) { transfers("main", "POD_NAME", "OD_NAME", "PROXY_IP")(c) }
 
 func sharingDevices(c *v1beta1.SidecarContainer) {

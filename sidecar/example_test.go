@@ -45,7 +45,7 @@ func read(sets ...*v1beta1.SidecarSet) []*sidecar.Set {
 	for _, set := range sets {
 		s, err := sidecar.Parse(set)
 		if err != nil {
-			fmt.Println(err)
+			panic(err)
 		}
 		all = append(all, s)
 	}

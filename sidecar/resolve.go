@@ -95,7 +95,7 @@ func readHoldback(set *appsv1beta1.SidecarSet) holdback {
 		return b
 	}
 	percent, err := intstr.GetScaledValueFromIntOrPercent(update.Partition, 100, true)
-	b.percent, b.fault = uint64(min(max(percent, 0), 100)), err //nolint:gosec // within 0 and 100
+	b.percent, b.fault = uint64(min(max(percent, 0), 100)), err
 	return b
 }
 

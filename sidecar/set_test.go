@@ -21,7 +21,7 @@ func faults(t *testing.T, err error) []string {
 	if err == nil {
 		return nil
 	}
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // it is joined, and nothing is around it
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		t.Fatalf("%T is not joined", err)
 	}

@@ -30,6 +30,8 @@ func budgets() []budget {
 		{path: "scale", allowed: kube(), most: 70},
 		{path: "imagepull", allowed: append(kube(), images()...), most: 74},
 		{path: "containerrestart", allowed: kube(), most: 74},
+		{path: "sidecar", allowed: kube(), most: 74},
+		{path: "sidecar/overlap", allowed: kube(), most: 70},
 		{path: "sidecar/expression", allowed: kube(), most: 70},
 		{path: "sidecar/finish", allowed: kube(), most: 74},
 		{path: "sidecar/sizing", allowed: kube(), most: 74},

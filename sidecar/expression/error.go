@@ -6,19 +6,19 @@ import "fmt"
 type Reason string
 
 const (
-	// Syntax: the text is not of the language.
+	// Syntax means that the text is not of the language.
 	Syntax Reason = "Syntax"
-	// Limit: the text is too long or nested too deeply.
+	// Limit means that the text is too long or nested too deeply.
 	Limit Reason = "Limit"
-	// Kind: a quantity stands where only a number can, as in cpu*cpu or 1/memory.
+	// Kind means that a quantity stands where only a number can, as in cpu*cpu or 1/memory.
 	Kind Reason = "Kind"
-	// DivisionByZero: what is divided by is 0.
+	// DivisionByZero means that what is divided by is 0.
 	DivisionByZero Reason = "DivisionByZero"
-	// Overflow: a value is larger, or a number finer, than can be held.
+	// Overflow means that a value is larger, or a number finer, than can be held.
 	Overflow Reason = "Overflow"
-	// Undefined: a name has no value.
+	// Undefined means that a name has no value.
 	Undefined Reason = "Undefined"
-	// Negative: the result is below 0.
+	// Negative means that the result is below 0.
 	Negative Reason = "Negative"
 )
 

@@ -3,6 +3,7 @@ package overlap_test
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand"
 	"slices"
 	"strings"
@@ -102,9 +103,7 @@ func TestOverlapIsExact(t *testing.T) {
 		for _, smaller := range slices.Clone(universe) {
 			for _, v := range values {
 				larger := map[string]string{n: v}
-				for k, was := range smaller {
-					larger[k] = was
-				}
+				maps.Copy(larger, smaller)
 				universe = append(universe, larger)
 			}
 		}
@@ -116,6 +115,7 @@ func TestOverlapIsExact(t *testing.T) {
 		for j := range selectors {
 			selectors[j] = draw(r, names, values[:3])
 		}
+		parsed := parse(t, selectors)
 		for _, of := range []struct {
 			title string
 			find  find
@@ -124,12 +124,12 @@ func TestOverlapIsExact(t *testing.T) {
 			{"labels", overlap.Labels, func(map[string]string) bool { return false }},
 			{"namespaces", overlap.Namespace, func(l map[string]string) bool { return l[name] == "" }},
 		} {
-			want := slices.ContainsFunc(universe, func(l map[string]string) bool { return !of.skip(l) && all(selectors, l) })
+			want := slices.ContainsFunc(universe, func(l map[string]string) bool { return !of.skip(l) && all(parsed, l) })
 			shared, got, err := of.find(selectors...)
 			switch {
 			case err != nil, got != want:
 				t.Fatalf("-seed=%d: %s: want %v, got %v %v, %v, of %s", *seed+i, of.title, want, got, shared, err, told(selectors))
-			case got && !all(selectors, shared):
+			case got && !all(parsed, shared):
 				t.Fatalf("-seed=%d: %s: %v is not selected by all of %s", *seed+i, of.title, shared, told(selectors))
 			case got:
 				found++
@@ -162,15 +162,21 @@ func draw(r *rand.Rand, names, values []string) *metav1.LabelSelector {
 	return s
 }
 
-// all asks the selectors themselves.
-func all(selectors []*metav1.LabelSelector, of map[string]string) bool {
-	for _, s := range selectors {
-		selector, err := metav1.LabelSelectorAsSelector(s)
-		if err != nil || !selector.Matches(labels.Set(of)) {
-			return false
+// parse gives selectors that are asked themselves.
+func parse(t *testing.T, selectors []*metav1.LabelSelector) []labels.Selector {
+	t.Helper()
+	parsed := make([]labels.Selector, len(selectors))
+	for i, s := range selectors {
+		var err error
+		if parsed[i], err = metav1.LabelSelectorAsSelector(s); err != nil {
+			t.Fatal(err)
 		}
 	}
-	return true
+	return parsed
+}
+
+func all(selectors []labels.Selector, of map[string]string) bool {
+	return !slices.ContainsFunc(selectors, func(s labels.Selector) bool { return !s.Matches(labels.Set(of)) })
 }
 
 func told(selectors []*metav1.LabelSelector) string {

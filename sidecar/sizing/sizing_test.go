@@ -80,20 +80,24 @@ func TestCompute(t *testing.T) {
 	}{
 		"a sum of all four": {
 			policy(sum, "cpu*50% + 100m", "max(memory*20% + 100Mi, 200Mi)", "cpu*30% + 50m", "memory*15% + 50Mi"), pair,
-			map[string]string{"limits.cpu": "400m", "limits.memory": "300Mi", "requests.cpu": "140m", "requests.memory": "125Mi"}, nil,
+			map[string]string{"limits.cpu": "400m", "limits.memory": "300Mi", "requests.cpu": "140m", "requests.memory": "125Mi"},
+			nil,
 		},
 		"the larger of each": {
 			policy(top, "cpu", "memory", "cpu", "memory"), pair,
-			map[string]string{"limits.cpu": "400m", "limits.memory": "600Mi", "requests.cpu": "200m", "requests.memory": "300Mi"}, nil,
+			map[string]string{"limits.cpu": "400m", "limits.memory": "600Mi", "requests.cpu": "200m", "requests.memory": "300Mi"},
+			nil,
 		},
 		"half of the sum":     {policy(sum, "max(cpu*50%, 50m)"), pair, map[string]string{"limits.cpu": "300m"}, nil},
 		"half of the largest": {policy(top, "max(cpu*50%, 50m)"), pair, map[string]string{"limits.cpu": "200m"}, nil},
 		"no limits without all of them": {
-			policy(sum, "cpu", "200Mi"), partly, map[string]string{},
+			policy(sum, "cpu", "200Mi"), partly,
+			map[string]string{},
 			[]string{sizing.NoteUnlimited, "limits.cpu", sizing.NoteUnlimited, "limits.memory"},
 		},
 		"nor of the largest": {
-			policy(top, "cpu", "200Mi"), partly, map[string]string{},
+			policy(top, "cpu", "200Mi"), partly,
+			map[string]string{},
 			[]string{sizing.NoteUnlimited, "limits.cpu", sizing.NoteUnlimited, "limits.memory"},
 		},
 		"a broken limit that is not needed":   {policy(sum, "cpu*cpu"), partly, map[string]string{}, []string{sizing.NoteUnlimited, "limits.cpu"}},
@@ -106,11 +110,13 @@ func TestCompute(t *testing.T) {
 		"no formulas":                         {policy(sum), pair, map[string]string{}, nil},
 		"no policy":                           {nil, pair, map[string]string{}, nil},
 		"a request above its limit": {
-			policy(sum, "100m", "", "cpu"), pair, map[string]string{"limits.cpu": "100m", "requests.cpu": "300m"},
+			policy(sum, "100m", "", "cpu"), pair,
+			map[string]string{"limits.cpu": "100m", "requests.cpu": "300m"},
 			[]string{sizing.NoteAboveLimit, "requests.cpu"},
 		},
 		"a fraction of a byte": {
-			policy(sum, "", "memory/3"), pair, map[string]string{"limits.memory": "349525333333m"},
+			policy(sum, "", "memory/3"), pair,
+			map[string]string{"limits.memory": "349525333333m"},
 			[]string{sizing.NoteFraction, "limits.memory"},
 		},
 		"a fraction of a cpu": {policy(sum, "cpu/4"), pair, map[string]string{"limits.cpu": "150m"}, nil},

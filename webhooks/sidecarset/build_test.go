@@ -3,6 +3,7 @@ package sidecarset_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -74,9 +75,9 @@ func told(faults field.ErrorList) []string {
 type plainServer struct {
 	// fail is the error of all calls.
 	fail error
-	// others are the sets that are there.
-	others []string
-	calls  int
+	// others are the sets that are listed, and gone those that are listed though they are not there any more.
+	others, gone []string
+	calls        int
 }
 
 func (s *plainServer) client() client.WithWatch {
@@ -93,16 +94,23 @@ func (s *plainServer) client() client.WithWatch {
 			}
 			return s.fail
 		},
-		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
 			s.calls++
 			if s.fail != nil {
 				return s.fail
+			}
+			if set, ok := obj.(*unstructured.Unstructured); ok {
+				for _, other := range s.others {
+					if err := set.UnmarshalJSON([]byte(other)); err != nil || set.GetName() == key.Name {
+						return err
+					}
+				}
 			}
 			return apierrors.NewNotFound(schema.GroupResource{Resource: "things"}, key.Name)
 		},
 		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
 			s.calls++
-			for _, other := range s.others {
+			for _, other := range slices.Concat(s.others, s.gone) {
 				set := unstructured.Unstructured{}
 				if err := set.UnmarshalJSON([]byte(other)); err != nil {
 					return err

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -31,12 +32,39 @@ func (w *Webhooks) conflicts(ctx context.Context, set, before *appsv1beta1.Sidec
 	if err != nil {
 		return nil, nil, err
 	}
+	if others, err = w.confirmed(ctx, set, others); err != nil {
+		return nil, nil, err
+	}
 	var had field.ErrorList
 	if before != nil {
 		had = CheckConflicts(before, others)
 	}
 	faults, borne = review.Added(CheckConflicts(set, others), had)
 	return faults, borne, nil
+}
+
+// confirmed are those of the others that a set is in conflict with, as they are now: a set that has just been deleted or
+// changed is in the way of nobody.
+func (w *Webhooks) confirmed(ctx context.Context, set *appsv1beta1.SidecarSet, others []*appsv1beta1.SidecarSet) ([]*appsv1beta1.SidecarSet, error) {
+	var all []*appsv1beta1.SidecarSet
+	for _, other := range others {
+		if len(CheckConflicts(set, []*appsv1beta1.SidecarSet{other})) == 0 {
+			continue
+		}
+		raw := stored.Untyped(appsv1beta1.GroupVersion.WithKind("SidecarSet"))
+		err := w.api.Get(ctx, client.ObjectKey{Name: other.Name}, raw)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read SidecarSet %s, which is in conflict: %w", other.Name, err)
+		}
+		now, malformed, err := stored.Decode[appsv1beta1.SidecarSet](raw)
+		if err == nil && malformed == nil && now.DeletionTimestamp == nil {
+			all = append(all, now)
+		}
+	}
+	return all, nil
 }
 
 // others are all sets but the one, by name. A set that cannot be read is left out: nobody knows what it has.

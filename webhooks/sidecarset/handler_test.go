@@ -65,8 +65,8 @@ func TestValidateUpdate(t *testing.T) {
 		"a revision that never was":    {"it is asked for now", pinned, `{}`, nil, []string{"spec.injectionStrategy.revision: FieldValueInvalid"}, 0, 1},
 		"annotations that are written": {"they were let in", written, written, nil, nil, 0, 0},
 		"annotations that are new":     {"no rule lets them in", written, `{}`, nil, []string{"spec.patchPodMetadata: FieldValueRequired"}, 0, 1},
-		"a conflict that is new":       {"with a set that was there", `{}`, `{"selector":{"matchLabels":{"app":"y"}}}`, []string{other}, []string{"spec.containers[0].name: FieldValueInvalid"}, 0, 1},
-		"a conflict that was there":    {"nobody could repair the set", `{"revisionHistoryLimit":1}`, `{}`, []string{other}, nil, 1, 1},
+		"a conflict that is new":       {"with a set that was there", `{}`, `{"selector":{"matchLabels":{"app":"y"}}}`, []string{other}, []string{"spec.containers[0].name: FieldValueInvalid"}, 0, 2},
+		"a conflict that was there":    {"nobody could repair the set", `{"revisionHistoryLimit":1}`, `{}`, []string{other}, nil, 1, 2},
 		"a set that nobody can read":   {"nobody knows what it has", `{}`, `{"selector":{"matchLabels":{"app":"y"}}}`, []string{odd}, nil, 0, 1},
 	}
 	for name, c := range cases {
@@ -80,6 +80,21 @@ func TestValidateUpdate(t *testing.T) {
 				t.Errorf("%s: %d calls", c.why, server.calls)
 			}
 		})
+	}
+}
+
+// TestConflictWithNobody: a set that is listed, but has gone, is in the way of nobody.
+func TestConflictWithNobody(t *testing.T) {
+	gone := strings.Replace(object(t, "v1beta1", `{}`), `"name":"a"`, `"name":"gone"`, 1)
+	for why, server := range map[string]*plainServer{
+		"it was deleted":  {gone: []string{gone}},
+		"it is leaving":   {others: []string{strings.Replace(gone, `"uid":"1"`, `"deletionTimestamp":"2024-05-06T07:08:09Z"`, 1)}, gone: []string{gone}},
+		"it was changed":  {others: []string{strings.Replace(gone, `"app":"x"`, `"app":"y"`, 1)}, gone: []string{gone}},
+		"nobody reads it": {others: []string{strings.Replace(gone, `"image":"a:1"`, `"env":7`, 1)}, gone: []string{gone}},
+	} {
+		if answer := newWebhooks(t, server, sidecarset.Options{}).Validate(t.Context(), newRequest("v1beta1", object(t, "v1beta1", `{}`), "")); !answer.Allowed {
+			t.Errorf("%s: %v", why, answer.Result)
+		}
 	}
 }
 

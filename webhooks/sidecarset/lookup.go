@@ -85,7 +85,7 @@ func (w *Webhooks) baseFaults(ctx context.Context, r change) (field.ErrorList, e
 	}
 	at := field.NewPath("metadata", "annotations").Key(appsv1beta1.SidecarSetBaseAnnotation)
 	raw := stored.Untyped(appsv1beta1.GroupVersion.WithKind("SidecarSet"))
-	err := w.sets.Get(ctx, client.ObjectKey{Name: base}, raw)
+	err := w.api.Get(ctx, client.ObjectKey{Name: base}, raw)
 	switch {
 	case apierrors.IsNotFound(err):
 		return field.ErrorList{field.NotFound(at, base)}, nil

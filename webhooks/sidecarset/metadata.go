@@ -51,7 +51,7 @@ func (w *Webhooks) metadataFaults(ctx context.Context, r change) (field.ErrorLis
 	allowed, err := allowedKeys(config.Data[pub.SidecarSetPatchPodMetadataWhiteListKey], set.Labels)
 	switch {
 	case err != nil:
-		return fault(at, "a list of allowed annotations that can be read: "+err.Error()), nil
+		return fault(at, "a list of allowed annotations that can be read: "+err.Error()), nil //nolint:nilerr // the fault tells it
 	case len(allowed) == 0 && w.options.AnyPodMetadata:
 		return nil, nil
 	case len(allowed) == 0:

@@ -25,7 +25,7 @@ type typed interface {
 }
 
 // readTyped gives an object as its version has it.
-func readTyped(version review.Version, raw []byte) (typed, error) {
+func readTyped(version review.Version, raw []byte) (typed, error) { //nolint:ireturn // it is of one of two types
 	var set typed = &appsv1beta1.SidecarSet{}
 	if version == review.Old {
 		set = &appsv1alpha1.SidecarSet{}

@@ -66,6 +66,11 @@ func Warnings(set *appsv1beta1.SidecarSet) []string {
 	default:
 		all = append(all, fmt.Sprintf("spec.updateStrategy.type: %q is unknown, and works as RollingUpdate", t))
 	}
+	if u := set.Spec.UpdateStrategy; u.Type != appsv1beta1.NotUpdateSidecarSetStrategyType && u.MaxUnavailable != nil {
+		if n, err := intstr.GetScaledValueFromIntOrPercent(u.MaxUnavailable, 100, true); err == nil && n == 0 {
+			all = append(all, "spec.updateStrategy.maxUnavailable: is 0, so that no pod that is ready is updated")
+		}
+	}
 	for i, p := range set.Spec.PatchPodMetadata {
 		switch p.PatchPolicy {
 		case "", appsv1beta1.SidecarSetRetainPatchPolicy, appsv1beta1.SidecarSetOverwritePatchPolicy, appsv1beta1.SidecarSetMergePatchJsonPatchPolicy:

@@ -211,7 +211,12 @@ func TestWarnings(t *testing.T) {
 	if got := sidecarset.Warnings(set); len(got) != 3 {
 		t.Errorf("want three, got %q", got)
 	}
-	if got := sidecarset.Warnings(newObject(t, `{}`)); got != nil {
+	for _, zero := range []string{`0`, `"0%"`} {
+		if got := sidecarset.Warnings(newObject(t, `{"updateStrategy":{"maxUnavailable":`+zero+`}}`)); len(got) != 1 {
+			t.Errorf("%s: no pod would ever be updated: %q", zero, got)
+		}
+	}
+	if got := sidecarset.Warnings(newObject(t, `{"updateStrategy":{"maxUnavailable":"1%"}}`)); got != nil {
 		t.Errorf("there is nothing to warn of: %q", got)
 	}
 }

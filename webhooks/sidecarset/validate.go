@@ -38,7 +38,8 @@ func (w *Webhooks) Validate(ctx context.Context, req admission.Request) admissio
 	if err != nil && len(faults) == 0 {
 		return review.Undecided(err)
 	}
-	namespaced := r.now.content.spec()["namespace"] != nil
+	name, _ := r.now.content.spec()["namespace"].(string)
+	namespaced := name != "" // v1alpha1 only
 	answer := admission.Allowed("")
 	if len(faults) > 0 {
 		kind := appsv1beta1.GroupVersion.WithKind("SidecarSet").GroupKind()

@@ -46,10 +46,11 @@ type Webhooks struct {
 	options Options
 }
 
-// New makes the webhooks. What api reads is read past a cache: revisions, and kruise-configuration by its name, each only
-// where the set has to do with them. Other sets are read from sets, untyped: the cache of a manager is right for it, as its
-// controllers and the webhook for pods keep all sets in it anyway. Two sets that come within the moment that a cache lags
-// behind do not see each other; if they clash, pods that both select are refused, with the name of both.
+// New makes the webhooks. What api reads is read past a cache: revisions, the base of a canary, and kruise-configuration by its
+// name, each only where the set has to do with them. All sets are listed from sets, untyped: the cache of a manager is right
+// for it, as its controllers and the webhook for pods keep all sets in it anyway. One that seems to be in conflict is read
+// again past the cache, so that nothing is refused for a set that has just gone. Two sets that come within the moment that
+// a cache lags behind do not see each other; if they clash, pods that both select are refused, with the names of both.
 func New(api API, sets client.Reader, o Options) (*Webhooks, error) {
 	if api == nil || sets == nil {
 		return nil, errors.New("the webhooks of SidecarSet need a client and a reader of sets")
