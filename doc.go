@@ -17,12 +17,14 @@
 //     several writers.
 //   - [github.com/kruisekit/kruisekit/scale]: how many to create, delete and update, which ones, in which order.
 //   - [github.com/kruisekit/kruisekit/inplace]: changes made in running pods.
+//   - [github.com/kruisekit/kruisekit/launch]: containers of a pod that start one after the other.
 //   - [github.com/kruisekit/kruisekit/imagepull]: which images are pulled ahead, where, and how.
 //   - [github.com/kruisekit/kruisekit/containerrestart]: which containers of running pods are started anew, and how.
 //   - [github.com/kruisekit/kruisekit/sidecar]: which sidecars a new pod gets, and the pod that comes of it.
 //   - [github.com/kruisekit/kruisekit/sidecar/overlap]: whether label selectors can select the same object.
 //   - [github.com/kruisekit/kruisekit/sidecar/sizing]: cpu and memory of an injected container, by those of the others.
 //   - [github.com/kruisekit/kruisekit/sidecar/expression]: the formulas of that.
+//   - [github.com/kruisekit/kruisekit/sidecar/finish]: sidecars that are stopped when the rest of their pod has finished.
 //
 // # Reconciling
 //
@@ -33,6 +35,9 @@
 //   - [github.com/kruisekit/kruisekit/controllers/imagelistpulljob]: a pull job for each image of a list.
 //   - [github.com/kruisekit/kruisekit/controllers/nodeimage]: what each node pulls ahead, kept in line with nodes and jobs.
 //   - [github.com/kruisekit/kruisekit/controllers/podscope]: which pods API servers send to the webhook of pods.
+//   - [github.com/kruisekit/kruisekit/controllers/launchpriority]: containers of pods started in their order.
+//   - [github.com/kruisekit/kruisekit/controllers/podreadiness]: the first word about pods that others take out of traffic.
+//   - [github.com/kruisekit/kruisekit/controllers/sidecarterminator]: sidecars of finished pods, stopped.
 //
 // # Admission
 //
@@ -62,6 +67,7 @@
 //
 //   - [github.com/kruisekit/kruisekit/test/cluster]: a real API server, simulated nodes or real nodes, for tests.
 //   - [github.com/kruisekit/kruisekit/test/containerd]: a real containerd without a cluster, and a registry that can be bad.
+//   - [github.com/kruisekit/kruisekit/test/podbench]: a namespace with a reconciler of pods, and what it asks for.
 //   - [github.com/kruisekit/kruisekit/test/standin]: pods that run where there is an API server alone.
 //   - [github.com/kruisekit/kruisekit/test/demo]: a rollout to look at, in a cluster that comes and goes with it.
 //

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -17,8 +18,11 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/containerrecreaterequest"
 	"github.com/kruisekit/kruisekit/controllers/imagelistpulljob"
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob"
+	"github.com/kruisekit/kruisekit/controllers/launchpriority"
 	"github.com/kruisekit/kruisekit/controllers/nodeimage"
+	"github.com/kruisekit/kruisekit/controllers/podreadiness"
 	"github.com/kruisekit/kruisekit/controllers/podscope"
+	"github.com/kruisekit/kruisekit/controllers/sidecarterminator"
 )
 
 // Options of AddToManager. The zero value adds all reconcilers as the reference has them.
@@ -30,6 +34,8 @@ type Options struct {
 	Controller func(name string) controller.Options
 	// CloneSet is for the reconciler of CloneSets.
 	CloneSet cloneset.Options
+	// ContainerLaunchPriority is for the reconciler that starts containers of pods in their order.
+	ContainerLaunchPriority launchpriority.Options
 	// ContainerRecreateRequest is for the reconciler of ContainerRecreateRequests.
 	ContainerRecreateRequest containerrecreaterequest.Options
 	// ImageListPullJob is for the reconciler of ImageListPullJobs.
@@ -38,6 +44,10 @@ type Options struct {
 	ImagePullJob imagepulljob.Options
 	// NodeImage is for the reconciler of NodeImages.
 	NodeImage nodeimage.Options
+	// PodReadiness is for the reconciler that sets KruisePodReady of new pods.
+	PodReadiness podreadiness.Options
+	// SidecarTerminator is for the reconciler that stops sidecars of finished pods.
+	SidecarTerminator sidecarterminator.Options
 	// PodScope is for the reconciler of the pod webhook's entries.
 	PodScope podscope.Options
 }
@@ -47,6 +57,9 @@ func list() []entry {
 	return []entry{
 		{"cloneset", v1beta1.GroupVersion.WithKind("CloneSet"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return cloneset.New(mgr.GetClient(), o.CloneSet)
+		}},
+		{"containerlaunchpriority", pods(), func(mgr ctrl.Manager, o Options) (reconciler, error) {
+			return launchpriority.New(mgr.GetClient(), o.ContainerLaunchPriority)
 		}},
 		{"containerrecreaterequest", v1beta1.GroupVersion.WithKind("ContainerRecreateRequest"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return containerrecreaterequest.New(mgr.GetClient(), o.ContainerRecreateRequest)
@@ -60,11 +73,19 @@ func list() []entry {
 		{"nodeimage", v1beta1.GroupVersion.WithKind("NodeImage"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return nodeimage.New(mgr.GetClient(), o.NodeImage)
 		}},
+		{"podreadiness", pods(), func(mgr ctrl.Manager, o Options) (reconciler, error) {
+			return podreadiness.New(mgr.GetClient(), o.PodReadiness)
+		}},
+		{"sidecarterminator", v1beta1.GroupVersion.WithKind("ContainerRecreateRequest"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
+			return sidecarterminator.New(mgr.GetClient(), o.SidecarTerminator)
+		}},
 		{"podscope", admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return podscope.New(mgr.GetClient(), o.PodScope)
 		}},
 	}
 }
+
+func pods() schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind("Pod") }
 
 // entry is a reconciler in the list.
 type entry struct {

@@ -136,6 +136,16 @@ func Concerns(pod *corev1.Pod, r Rules) bool {
 	return slices.ContainsFunc(all, func(h held) bool { return !h.up && (!done || h.blocked) })
 }
 
+// Unmarked says whether a pod is ordered and not marked complete. A pod that is up and unmarked is no concern: that harms nobody.
+// But a pass over it that was begun, and failed, is to be brought to its end.
+func Unmarked(pod *corev1.Pod) bool {
+	if over(pod) || completed(pod) {
+		return false
+	}
+	all, _ := heldIn(pod, Rules{})
+	return len(all) > 0
+}
+
 // over says whether no container of a pod starts any more.
 func over(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed

@@ -64,6 +64,13 @@ func ExampleConcerns() {
 	// false
 }
 
+func ExampleUnmarked() {
+	pod := waiting("p_3", "p_5")
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "a", Ready: true}, {Name: "b", Ready: true}}
+	fmt.Println(launch.Concerns(pod, launch.Rules{}), launch.Unmarked(pod))
+	// Output: false true
+}
+
 func ExampleDoubts() {
 	pod := waiting("p_3", "p_5")
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{

@@ -48,6 +48,11 @@ func TestInject(t *testing.T) {
 			[]string{"a: X= " + bar(0), "b: " + bar(-1) + " Y="},
 			[]string{"BarrierReplaced b"},
 		},
+		"injected twice": {
+			"as the reference does where it is called again", annotated(env(env(newPod("a", "b"), 0, wait("web", "p_0"), wait("web", "p_0")), 1, wait("web", "p_-1")), ordered, "Ordered"),
+			[]string{"a: " + bar(0), "b: " + bar(-1)},
+			[]string{"BarrierReplaced a"},
+		},
 		"a copy of another pod": {
 			"it would wait for the other's barrier, and never be looked at",
 			annotated2(env(env(newPod("a", "b"), 0, wait("old", "p_0")), 1, wait("old", "p_-1"))),

@@ -59,7 +59,8 @@ func TestStep(t *testing.T) {
 		"lowest open":    {"acceptance 17", with(five(), ready, "b"), barrier("u1", "p_5", "p_3", "p_0", "p_-1"), outcome{Complete: true}},
 		"only the lowest": {
 			"what is missing is written before the mark, or those containers never start",
-			with(five(), ready, "b"), barrier("u1", "p_-1"), outcome{Add: is("p_0", "p_3", "p_5"), Complete: true},
+			with(five(), ready, "b"), barrier("u1", "p_-1"),
+			outcome{Add: is("p_0", "p_3", "p_5"), Complete: true},
 		},
 		"one priority": {"as whoever writes barriers by hand has it", waiting("p_1", "p_1"), nil, outcome{Create: is("p_1"), Complete: true}},
 		"down again":   {"what has started may start again, the rest waits", with(five(), ready, "a", "f"), barrier("u1", "p_5", "p_3"), outcome{}},
@@ -90,6 +91,12 @@ func TestStep(t *testing.T) {
 			b.OwnerReferences[0].Kind = "Deployment"
 			return b
 		}(), outcome{Add: is("p_5")}},
+		"of another pod": {"neither is what a pod of another name owns", five(), func() *corev1.ConfigMap {
+			b := barrier("u0", "p_5")
+			b.OwnerReferences[0].Name = "web-2"
+			return b
+		}(), outcome{}},
+		"waits in turn": {"what waits as it should needs no second look", with(five(), blocked, "a", "c"), barrier("u1", "p_5"), outcome{}},
 		"binary": {"a key is a key", five(), func() *corev1.ConfigMap {
 			b := barrier("u1")
 			b.Data, b.BinaryData = nil, map[string][]byte{"p_5": nil}
@@ -105,7 +112,8 @@ func TestStep(t *testing.T) {
 				p := waiting("p_10", "p_5", "p_-1")
 				p.Spec.Containers[0].Env = append(p.Spec.Containers[0].Env, wait("web", "p_0"))
 				return p
-			}(), nil, outcome{Create: is("p_10", "p_5")},
+			}(), nil,
+			outcome{Create: is("p_10", "p_5")},
 		},
 		"64 bits":       {"what the reference accepts", waiting("p_9223372036854775807", "p_-9223372036854775808"), nil, outcome{Create: is("p_9223372036854775807")}},
 		"odd spelling":  {"the key that is written is the one that is asked for", waiting("p_+07", "p_0"), nil, outcome{Create: is("p_+07")}},
@@ -180,79 +188,6 @@ func TestStarted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, launch.Pending(c.pod, c.rules)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestPending(t *testing.T) {
-	for name, c := range map[string]struct {
-		pod  *corev1.Pod
-		want []int64
-	}{
-		"one is ready":   {with(waiting("p_3", "p_5", "p_0"), ready, "a"), []int64{0, 5}},
-		"none is known":  {waiting("p_3", "p_5", "p_3"), []int64{3, 3, 5}},
-		"all are ready":  {with(waiting("p_3", "p_5"), ready, "a", "b"), nil},
-		"no barrier":     {newPod("a"), nil},
-		"another's name": {env(newPod("a"), 0, wait("other", "p_1")), nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, launch.Pending(c.pod, launch.Rules{})); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestConcerns(t *testing.T) {
-	containersReady := func(p *corev1.Pod, is corev1.ConditionStatus) *corev1.Pod {
-		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.ContainersReady, Status: is}}
-		return p
-	}
-	for name, c := range map[string]struct {
-		why  string
-		pod  *corev1.Pod
-		want bool
-	}{
-		"new":                  {"acceptance 12, nothing is there", five(), true},
-		"all ready":            {"nobody waits", with(five(), ready, "a", "b", "c", "e", "f"), false},
-		"one is not":           {"", with(five(), ready, "a", "b", "c", "e"), true},
-		"containers ready":     {"the kubelet says so", containersReady(five(), corev1.ConditionTrue), false},
-		"containers not ready": {"", containersReady(five(), corev1.ConditionFalse), true},
-		"complete":             {"acceptance 13", done(five()), false},
-		"complete and blocked": {"something is missing that was there", done(with(five(), blocked, "a")), true},
-		"complete, no barrier": {"what is missing is no barrier", done(with(newPod("a"), blocked, "a")), false},
-		"not complete":         {"only true is", annotated(five(), completedKey, "false"), true},
-		"no barrier":           {"", newPod("a", "b"), false},
-		"terminating":          {"", terminating(five()), false},
-		"over":                 {"", phase(five(), corev1.PodFailed), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := launch.Concerns(c.pod, launch.Rules{}); got != c.want {
-				t.Errorf("%t, want %t: %s", got, c.want, c.why)
-			}
-		})
-	}
-}
-
-func TestDoubts(t *testing.T) {
-	for name, c := range map[string]struct {
-		why     string
-		pod     *corev1.Pod
-		barrier *corev1.ConfigMap
-		want    bool
-	}{
-		"no barrier":   {"that is no memory", with(five(), blocked, "b"), nil, false},
-		"its turn":     {"the kubelet should see the key", with(five(), blocked, "a", "b"), barrier("u1", "p_5"), true},
-		"not its turn": {"it waits, as it should", with(five(), blocked, "a"), barrier("u1", "p_5"), false},
-		"another reason": {"it crashes", with(five(), func(s *corev1.ContainerStatus) {
-			s.State.Waiting = &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}
-		}, "b"), barrier("u1", "p_5"), false},
-		"a former one": {"it is replaced anyway", with(five(), blocked, "b"), barrier("u0", "p_5"), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := launch.Doubts(launch.Input{Pod: c.pod, Barrier: c.barrier}); got != c.want {
-				t.Errorf("%t, want %t: %s", got, c.want, c.why)
 			}
 		})
 	}

@@ -50,8 +50,13 @@ func TestDefaults(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(options.Options{}, "Workers", "Gates")); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)
 	}
-	if len(got.Workers) != 18 || got.Workers["cloneset"] != 3 || got.Workers["containerrecreaterequest"] != 3 {
-		t.Errorf("workers %v, want 3 of 18 each", got.Workers)
+	for name, n := range got.Workers {
+		if want := map[bool]int{false: 3, true: 4}[name == "containerlaunchpriority"]; n != want {
+			t.Errorf("%d workers of %s, want %d", n, name, want)
+		}
+	}
+	if len(got.Workers) != 20 || got.Workers["cloneset"] == 0 || got.Workers["containerrecreaterequest"] == 0 {
+		t.Errorf("workers %v, want 20", got.Workers)
 	}
 	if got.Gates.String() != "" {
 		t.Errorf("gates %s are not as by default", got.Gates)

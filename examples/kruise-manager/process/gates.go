@@ -42,6 +42,7 @@ func read() []gates.Gate {
 		gates.RecreatePodWhenChangeVCTInCloneSetGate,
 		gates.ResourcesDeletionProtection,
 		gates.SidecarSetPatchPodMetadataDefaultsAllowed,
+		gates.SidecarTerminator,
 		gates.TemplateNoDefaults,
 	}
 }
@@ -53,6 +54,7 @@ func needs() map[string][]gates.Gate {
 		"imagelistpulljob":         {gates.KruiseDaemon, gates.ImagePullJobGate},
 		"imagepulljob":             {gates.KruiseDaemon, gates.ImagePullJobGate},
 		"nodeimage":                {gates.KruiseDaemon},
+		"sidecarterminator":        {gates.KruiseDaemon, gates.SidecarTerminator},
 	}
 }
 

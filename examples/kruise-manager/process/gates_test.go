@@ -51,12 +51,12 @@ func TestChosen(t *testing.T) {
 		gates        string
 		choice, want []string
 	}{
-		"by default":          {"", []string{"*"}, []string{"*", "-imagelistpulljob", "-imagepulljob"}},
-		"empty is all":        {"ImagePullJobGate=true", nil, []string{"*"}},
-		"some":                {"ImagePullJobGate=true", []string{"cloneset"}, []string{"cloneset"}},
-		"pulls in the update": {"PreDownloadImageForInPlaceUpdate=true", []string{"*"}, []string{"*"}},
-		"without a daemon": {"KruiseDaemon=false,ImagePullJobGate=true", []string{"*", "-cloneset"}, []string{
-			"*", "-cloneset", "-containerrecreaterequest", "-imagelistpulljob", "-imagepulljob", "-nodeimage",
+		"by default":          {"", []string{"*"}, []string{"*", "-imagelistpulljob", "-imagepulljob", "-sidecarterminator"}},
+		"empty is all":        {"ImagePullJobGate=true,SidecarTerminator=true", nil, []string{"*"}},
+		"some":                {"ImagePullJobGate=true", []string{"cloneset"}, []string{"cloneset", "-sidecarterminator"}},
+		"pulls in the update": {"PreDownloadImageForInPlaceUpdate=true", []string{"*"}, []string{"*", "-sidecarterminator"}},
+		"without a daemon": {"KruiseDaemon=false,ImagePullJobGate=true,SidecarTerminator=true", []string{"*", "-cloneset"}, []string{
+			"*", "-cloneset", "-containerrecreaterequest", "-imagelistpulljob", "-imagepulljob", "-nodeimage", "-sidecarterminator",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,55 @@
+package launchpriority
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/launch"
+)
+
+// events are those of pods that wait, and of pods of which something is remembered that is not needed any more.
+func (r *Reconciler) events() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(e event.CreateEvent) bool { return r.concerned(e.Object) },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		DeleteFunc:  func(e event.DeleteEvent) bool { return r.memory.has(client.ObjectKeyFromObject(e.Object)) },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			if !r.concerned(e.ObjectNew) {
+				return r.memory.has(client.ObjectKeyFromObject(e.ObjectNew))
+			}
+			was, isPod := e.ObjectOld.(*corev1.Pod)
+			is, isToo := e.ObjectNew.(*corev1.Pod)
+			return !isPod || !isToo || changed(was, is) || !r.concerned(was)
+		},
+	}
+}
+
+func (r *Reconciler) concerned(o client.Object) bool {
+	pod, is := o.(*corev1.Pod)
+	return is && launch.Concerns(pod, r.options.Rules)
+}
+
+// changed says whether anything is different that plans look at.
+func changed(was, is *corev1.Pod) bool {
+	return was.UID != is.UID || was.Annotations[pub.ContainerLaunchPriorityCompletedKey] != is.Annotations[pub.ContainerLaunchPriorityCompletedKey] ||
+		!slices.EqualFunc(was.Status.ContainerStatuses, is.Status.ContainerStatuses, alike)
+}
+
+func alike(a, b corev1.ContainerStatus) bool {
+	return a.Name == b.Name && a.Ready == b.Ready && started(a) == started(b) && waits(a) == waits(b)
+}
+
+func started(s corev1.ContainerStatus) bool { return s.Started != nil && *s.Started }
+
+// waits is why a container waits.
+func waits(s corev1.ContainerStatus) string {
+	if s.State.Waiting == nil {
+		return ""
+	}
+	return s.State.Waiting.Reason
+}

@@ -1,0 +1,270 @@
+//go:build envtest
+
+package podreadiness_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/controllers/podreadiness"
+	"github.com/kruisekit/kruisekit/lifecycle"
+	"github.com/kruisekit/kruisekit/test/cluster"
+	"github.com/kruisekit/kruisekit/test/podbench"
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil { // they wait more than they compute
+		panic(err)
+	}
+	log.SetLogger(logr.Discard())
+	os.Exit(cluster.Main(m))
+}
+
+type bench struct{ *podbench.Bench }
+
+// start runs a reconciler with a client of its own.
+func start(t *testing.T, wrap func(client.WithWatch) client.Client) *bench {
+	t.Helper()
+	t.Parallel()
+	b := &bench{podbench.New(t, cluster.Options{})}
+	b.reconcile(wrap)
+	return b
+}
+
+func (b *bench) reconcile(wrap func(client.WithWatch) client.Client) (stop func()) {
+	b.Helper()
+	return b.Run(func(mgr ctrl.Manager, c client.WithWatch) error {
+		r, err := podreadiness.New(wrap(c), podreadiness.Options{})
+		if err != nil {
+			return err
+		}
+		return r.SetupWithManager(b.Context(), mgr, controller.Options{MaxConcurrentReconciles: 3})
+	})
+}
+
+func plain(c client.WithWatch) client.Client { return c }
+
+func gated(pod *corev1.Pod) {
+	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/other"}, {ConditionType: pub.KruisePodReadyConditionType}}
+}
+
+// condition of a pod as it is now.
+func (b *bench) condition(pod *corev1.Pod) *corev1.PodCondition {
+	b.Helper()
+	if err := b.Look(pod); err != nil {
+		b.Fatal(err)
+	}
+	return lifecycle.ConditionOf(pod, pub.KruisePodReadyConditionType)
+}
+
+func (b *bench) isTrue(pod *corev1.Pod) {
+	b.Helper()
+	b.Until(func() error {
+		if c := b.condition(pod); c == nil || c.Status != corev1.ConditionTrue {
+			return fmt.Errorf("%s has %+v", pod.Name, c)
+		}
+		return nil
+	})
+}
+
+// Each pod with the gate costs one write, whatever its kubelet writes meanwhile, and the others cost none.
+func TestFirstWord(t *testing.T) {
+	begin := time.Now().Add(-time.Second)
+	b := start(t, plain)
+	const many = 30
+	var pods []*corev1.Pod
+	for i := range many {
+		pods = append(pods, b.Pod(fmt.Sprintf("web-%d", i), gated))
+		b.Status(pods[i], func(pod *corev1.Pod) {
+			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse})
+		})
+	}
+	without := b.Pod("without")
+	for _, pod := range pods {
+		b.isTrue(pod)
+		got := *b.condition(pod)
+		if got.LastTransitionTime.Time.Before(begin) || got.LastTransitionTime.After(time.Now()) {
+			t.Errorf("since %s", got.LastTransitionTime)
+		}
+		got.LastTransitionTime = metav1.Time{}
+		if diff := cmp.Diff(corev1.PodCondition{Type: pub.KruisePodReadyConditionType, Status: corev1.ConditionTrue}, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if c := lifecycle.ConditionOf(pod, corev1.PodReady); c == nil || c.Status != corev1.ConditionFalse {
+			t.Errorf("the condition of the kubelet is %+v", c)
+		}
+	}
+	if c := b.condition(without); c != nil {
+		t.Errorf("a pod without the gate has %+v", c)
+	}
+	b.Still()
+	asked := b.Asked()
+	if len(asked) != many {
+		t.Errorf("%d requests for %d pods: %q", len(asked), many, asked)
+	}
+	if watched := b.Watched(); !slices.Equal(watched, []string{"pods"}) {
+		t.Errorf("there are informers of %q", watched)
+	}
+	t.Logf("%d requests for %d pods", len(asked), many)
+	for _, pod := range pods[:5] {
+		b.Status(pod, func(pod *corev1.Pod) { pod.Status.Message = "something" })
+		b.Gone(pods[5])
+	}
+	b.Still()
+	if all := b.Asked(); len(all) > 0 {
+		t.Errorf("asked for nothing: %q", all)
+	}
+}
+
+// What is there stays, and the entries of others hold the pod as before.
+func TestNotTouched(t *testing.T) {
+	b := start(t, plain)
+	pod := b.Pod("web", gated)
+	b.isTrue(pod)
+	for _, key := range []string{"one", "two"} { // acceptance 3
+		conditions, err := lifecycle.Hold(pod, "test", key, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.write(pod, conditions)
+	}
+	b.Still()
+	if c := b.condition(pod); c.Status != corev1.ConditionFalse || c.Message != `[{"userAgent":"test","key":"one"},{"userAgent":"test","key":"two"}]` {
+		t.Errorf("%+v", c)
+	}
+	for i, key := range []string{"one", "two"} {
+		conditions, err := lifecycle.Release(pod, "test", key, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.write(pod, conditions)
+		if c := b.condition(pod); (c.Status == corev1.ConditionTrue) != (i == 1) {
+			t.Errorf("without %s: %+v", key, c)
+		}
+	}
+	b.Still()
+	if c := b.condition(pod); c.Status != corev1.ConditionTrue || c.Message != "[]" {
+		t.Errorf("%+v", c)
+	}
+	if asked := b.Asked(); len(asked) != 1 {
+		t.Errorf("asked %q", asked)
+	}
+}
+
+// write replaces conditions as the other controllers do.
+func (b *bench) write(pod *corev1.Pod, conditions []corev1.PodCondition) {
+	b.Helper()
+	b.Status(pod, func(pod *corev1.Pod) {
+		for _, c := range conditions {
+			if old := lifecycle.ConditionOf(pod, c.Type); old != nil {
+				*old = c
+			} else {
+				pod.Status.Conditions = append(pod.Status.Conditions, c)
+			}
+		}
+	})
+}
+
+// Somebody takes the pod out of traffic before the first word, and the cache does not show it yet.
+func TestSomebodyIsFaster(t *testing.T) {
+	t.Parallel()
+	b := &bench{podbench.New(t, cluster.Options{})}
+	var times atomic.Int32
+	b.reconcile(func(c client.WithWatch) client.Client {
+		return interceptor.NewClient(c, interceptor.Funcs{
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+				if times.Add(1) == 1 {
+					held := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName()}}
+					patch := `{"status":{"conditions":[{"type":"KruisePodReady","status":"False","lastTransitionTime":"2026-11-21T12:00:00Z","message":"[{\"userAgent\":\"x\",\"key\":\"y\"}]"}]}}`
+					if err := b.Client.Status().Patch(ctx, held, client.RawPatch(types.StrategicMergePatchType, []byte(patch))); err != nil {
+						return err
+					}
+				}
+				return c.SubResource(sub).Patch(ctx, o, p, opts...)
+			},
+		})
+	})
+	pod := b.Pod("web", gated)
+	b.Until(func() error {
+		if times.Load() == 0 {
+			return errors.New("nobody has written")
+		}
+		return nil
+	})
+	b.Still()
+	if c := b.condition(pod); c == nil || c.Status != corev1.ConditionFalse || c.Message == "" {
+		t.Errorf("it is written over: %+v", c)
+	}
+	if diff := cmp.Diff([]string{"PATCH pods/web/status 409"}, b.Asked()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A pod that is being deleted gets no word any more, and a later one of the same name gets its own.
+func TestComingAndGoing(t *testing.T) {
+	t.Parallel()
+	b := &bench{podbench.New(t, cluster.Options{})}
+	going := b.Pod("going", gated, func(pod *corev1.Pod) { pod.Finalizers = []string{"example.com/x"} })
+	b.Gone(going)
+	b.reconcile(plain)
+	pod := b.Pod("web", gated)
+	b.isTrue(pod)
+	b.Gone(pod)
+	b.isTrue(b.Pod("web", gated))
+	b.Still()
+	if c := b.condition(going); c != nil {
+		t.Errorf("%+v", c)
+	}
+	if diff := cmp.Diff([]string{"PATCH pods/web/status 200", "PATCH pods/web/status 200"}, b.Asked()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if err := b.Client.Patch(t.Context(), going, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What is lost on the way is said again.
+func TestFaults(t *testing.T) {
+	var number atomic.Int32
+	b := start(t, func(c client.WithWatch) client.Client {
+		return interceptor.NewClient(c, interceptor.Funcs{
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+				n := number.Add(1)
+				if n%3 == 0 {
+					return errors.New("the connection broke")
+				}
+				err := c.SubResource(sub).Patch(ctx, o, p, opts...)
+				if err == nil && n%3 == 1 {
+					return errors.New("the connection broke")
+				}
+				return err
+			},
+		})
+	})
+	for i := range 20 {
+		b.isTrue(b.Pod(fmt.Sprintf("web-%d", i), gated))
+	}
+	if number.Load() < 20 {
+		t.Errorf("%d writes", number.Load())
+	}
+}

@@ -1,0 +1,130 @@
+package podreadiness
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/lifecycle"
+)
+
+// Options of a Reconciler. The zero value behaves as the reference does.
+type Options struct {
+	// Now is the clock; nil for time.Now.
+	Now func() time.Time
+}
+
+// Reconciler sets KruisePodReady of new pods.
+type Reconciler struct {
+	client client.Client
+	now    func() time.Time
+	said   said
+}
+
+// New makes a Reconciler. The client may read from a cache.
+func New(c client.Client, o Options) (*Reconciler, error) {
+	if c == nil {
+		return nil, errors.New("podreadiness: a client is needed")
+	}
+	if o.Now == nil {
+		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
+	}
+	return &Reconciler{client: c, now: o.Now}, nil
+}
+
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
+
+// SetupWithManager registers the reconciler. It must come before the manager starts.
+func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o controller.Options) error {
+	if o.SkipNameValidation == nil {
+		o.SkipNameValidation = ptr.To(true) // two managers in one process may both have pods
+	}
+	if o.RateLimiter == nil {
+		o.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](leastPause, mostPause)
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(controllerName).
+		For(&corev1.Pod{}, builder.WithPredicates(r.events())).
+		WithOptions(o).
+		Complete(r)
+}
+
+const (
+	controllerName = "pod-readiness-controller"
+	// fieldOwner is who owns the condition until somebody else writes it.
+	fieldOwner = "kruise-pod-readiness"
+
+	// The pauses between attempts that fail.
+	leastPause = 5 * time.Millisecond
+	mostPause  = time.Minute
+	// patience is how long the cache may take to show a write.
+	patience = time.Minute
+)
+
+// Reconcile sets the condition of one pod, if it has none.
+func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Result, error) {
+	pod := &corev1.Pod{}
+	if err := r.client.Get(ctx, name.NamespacedName, pod); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("read pod: %w", err)
+	}
+	if !waits(pod) { // as one that is not there does not
+		r.said.forget(name.NamespacedName)
+		return ctrl.Result{}, nil
+	}
+	if left := patience - r.now().Sub(r.said.when(name.NamespacedName, pod.UID)); left > 0 {
+		return ctrl.Result{RequeueAfter: left}, nil
+	}
+	switch err := r.set(ctx, pod); {
+	case apierrors.IsNotFound(err):
+		return ctrl.Result{}, nil
+	case apierrors.IsConflict(err):
+		// Somebody else has set it, or another pod has the name. The cache will tell.
+		return ctrl.Result{RequeueAfter: patience}, nil
+	case err != nil:
+		return ctrl.Result{}, err
+	}
+	r.said.note(name.NamespacedName, pod.UID, r.now())
+	return ctrl.Result{RequeueAfter: patience}, nil
+}
+
+// set applies the condition and nothing else.
+func (r *Reconciler) set(ctx context.Context, pod *corev1.Pod) error {
+	body, err := json.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "Pod",
+		"metadata": map[string]any{"namespace": pod.Namespace, "name": pod.Name, "uid": pod.UID},
+		"status": map[string]any{"conditions": []map[string]any{{
+			"type": pub.KruisePodReadyConditionType, "status": corev1.ConditionTrue, "lastTransitionTime": metav1.NewTime(r.now()),
+		}}},
+	})
+	if err != nil {
+		return fmt.Errorf("encode condition: %w", err)
+	}
+	answer := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+	answer.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+	if err := r.client.Status().Patch(ctx, answer, client.RawPatch(types.ApplyPatchType, body), client.FieldOwner(fieldOwner)); err != nil {
+		return fmt.Errorf("write condition of pod: %w", err)
+	}
+	return nil
+}
+
+// waits says whether a pod waits for its first word.
+func waits(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && lifecycle.HasGate(pod, pub.KruisePodReadyConditionType) &&
+		lifecycle.ConditionOf(pod, pub.KruisePodReadyConditionType) == nil
+}

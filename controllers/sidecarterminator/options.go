@@ -1,0 +1,22 @@
+package sidecarterminator
+
+import (
+	"time"
+
+	"k8s.io/client-go/tools/record"
+)
+
+// Options of a Reconciler. The zero value behaves as the reference does.
+type Options struct {
+	// Recorder takes events. SetupWithManager takes the manager's where it is nil.
+	Recorder record.EventRecorder
+	// Now is the clock; nil for time.Now.
+	Now func() time.Time
+}
+
+func (o Options) withDefaults() Options {
+	if o.Now == nil {
+		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
+	}
+	return o
+}

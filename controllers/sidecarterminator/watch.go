@@ -1,0 +1,63 @@
+package sidecarterminator
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/sidecar/finish"
+)
+
+// podEvents are those of pods whose main containers have finished.
+func podEvents() predicate.Predicate {
+	concerned := func(o client.Object) bool {
+		pod, is := o.(*corev1.Pod)
+		return is && finish.Concerns(pod)
+	}
+	return predicate.Funcs{
+		CreateFunc:  func(e event.CreateEvent) bool { return concerned(e.Object) },
+		UpdateFunc:  func(e event.UpdateEvent) bool { return concerned(e.ObjectNew) },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// requestEvents are those after which a request of ours may have to be made again: it has ended, or it is gone. A new one is
+// no event; it shows that the cache has it.
+func (r *Reconciler) requestEvents() predicate.Predicate {
+	// ours tells also that the cache has seen the request.
+	ours := func(o client.Object) bool {
+		owner := metav1.GetControllerOf(o)
+		if owner == nil || owner.Kind != "Pod" || o.GetName() != finish.RequestName(owner.UID) {
+			return false
+		}
+		r.memory.seen(owner.UID, o.GetUID())
+		return true
+	}
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool {
+			ours(e.Object)
+			return false
+		},
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		DeleteFunc:  func(e event.DeleteEvent) bool { return ours(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return ours(e.ObjectNew) && !ended(e.ObjectOld) && ended(e.ObjectNew)
+		},
+	}
+}
+
+// ended says whether nothing more happens for a request.
+func ended(o client.Object) bool {
+	raw, is := o.(*unstructured.Unstructured)
+	if !is {
+		return false
+	}
+	phase, _, _ := unstructured.NestedString(raw.Object, "status", "phase")
+	_, completed, _ := unstructured.NestedFieldNoCopy(raw.Object, "status", "completionTime")
+	return completed || phase == string(v1beta1.ContainerRecreateRequestCompleted)
+}

@@ -1,0 +1,149 @@
+package finish
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+)
+
+// kind says how a container is to end.
+type kind int
+
+const (
+	// main is what the pod is there for.
+	main kind = iota
+	// killed is stopped by a daemon, and its exit code counts.
+	killed
+	// ignored is stopped by a daemon, and its exit code does not count.
+	ignored
+	// replaced ends only by another image.
+	replaced
+)
+
+// container is one of a pod, as it is now.
+type container struct {
+	spec   *corev1.Container
+	status *corev1.ContainerStatus // nil where there is none
+	kind   kind
+	// image that ends it where nobody can stop it; empty for none.
+	image string
+}
+
+// containersOf are those of a pod, in its order.
+func containersOf(pod *corev1.Pod) []container {
+	all := make([]container, 0, len(pod.Spec.Containers))
+	for i := range pod.Spec.Containers {
+		c := container{spec: &pod.Spec.Containers[i], image: value(&pod.Spec.Containers[i], pub.TerminateSidecarWithImageEnvName)}
+		switch {
+		case !truth(c.spec, pub.TerminateSidecarEnvName) && c.image == "":
+		case !truth(c.spec, pub.TerminateSidecarEnvName):
+			c.kind = replaced
+		case truth(c.spec, pub.TerminateSidecarIgnoreExitCodeEnvName):
+			c.kind = ignored
+		default:
+			c.kind = killed
+		}
+		at := slices.IndexFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == c.spec.Name })
+		if at >= 0 {
+			c.status = &pod.Status.ContainerStatuses[at]
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// value is the literal value of a variable, of which the last of a name counts.
+func value(c *corev1.Container, name string) string {
+	for _, e := range slices.Backward(c.Env) {
+		if e.Name == name {
+			return e.Value
+		}
+	}
+	return ""
+}
+
+func truth(c *corev1.Container, name string) bool { return strings.EqualFold(value(c, name), "true") }
+
+// terminated is how a container ended; nil while it has not.
+func (c container) terminated() *corev1.ContainerStateTerminated {
+	if c.status == nil {
+		return nil
+	}
+	return c.status.State.Terminated
+}
+
+// finished says whether a container has ended and does not start again.
+func (c container) finished(policy corev1.RestartPolicy) bool {
+	end := c.terminated()
+	if end == nil {
+		return false
+	}
+	if own := c.spec.RestartPolicy; own != nil {
+		policy = corev1.RestartPolicy(*own)
+	}
+	for _, rule := range c.spec.RestartPolicyRules {
+		if applies(rule, end.ExitCode) {
+			return false // each action there is starts it again
+		}
+	}
+	return policy == corev1.RestartPolicyNever || policy == corev1.RestartPolicyOnFailure && end.ExitCode == 0
+}
+
+func applies(rule corev1.ContainerRestartRule, code int32) bool {
+	if rule.ExitCodes == nil {
+		return false
+	}
+	in := slices.Contains(rule.ExitCodes.Values, code)
+	switch rule.ExitCodes.Operator {
+	case corev1.ContainerRestartRuleOnExitCodesOpIn:
+		return in
+	case corev1.ContainerRestartRuleOnExitCodesOpNotIn:
+		return !in
+	default:
+		return false
+	}
+}
+
+// neverRan says that there is nothing to stop, and nobody to say by which ID it would be.
+func (c container) neverRan() bool {
+	return c.status == nil || c.status.ContainerID == "" && c.status.State.Running == nil
+}
+
+// of are the containers of a kind.
+func of(all []container, wanted ...kind) []container {
+	var some []container
+	for _, c := range all {
+		if slices.Contains(wanted, c.kind) {
+			some = append(some, c)
+		}
+	}
+	return some
+}
+
+// ended says whether all of some containers have.
+func ended(some []container) bool {
+	return !slices.ContainsFunc(some, func(c container) bool { return c.terminated() == nil })
+}
+
+// lastEnd is when the last of some containers ended.
+func lastEnd(some []container) time.Time {
+	var last time.Time
+	for _, c := range some {
+		if end := c.terminated(); end != nil && end.FinishedAt.After(last) {
+			last = end.FinishedAt.Time
+		}
+	}
+	return last
+}
+
+func names(some []container) []string {
+	all := make([]string, 0, len(some))
+	for _, c := range some {
+		all = append(all, c.spec.Name)
+	}
+	return all
+}

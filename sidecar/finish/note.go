@@ -1,0 +1,33 @@
+package finish
+
+// Note says why a sidecar is not stopped, or not yet.
+type Note struct {
+	// Code is the reason in one word, for logs.
+	Code string
+	// Object is the name of the container; of the pod where no container is about.
+	Object string
+	// Text is a sentence.
+	Text string
+}
+
+// The codes of notes.
+const (
+	// NoteNoNode is a pod whose node is not known, so that it cannot be said how to stop its containers.
+	NoteNoNode = "NodeUnknown"
+	// NoteStopping waits for a request.
+	NoteStopping = "RequestUnderWay"
+	// NotePause is a request that failed, and is made again later.
+	NotePause = "RequestFailed"
+	// NoteCameBack is a sidecar that was stopped and started again, since it ended with an error.
+	NoteCameBack = "SidecarCameBack"
+	// NoteNeverRan is a sidecar that has not started, so that nothing can be stopped.
+	NoteNeverRan = "SidecarNeverRan"
+	// NoteImageOnly is a sidecar that only another image would end, on a node where containers are stopped instead.
+	NoteImageOnly = "SidecarImageOnly"
+	// NoteNoImage is a sidecar that cannot be stopped on a virtual node, since it has no image to be replaced by.
+	NoteNoImage = "SidecarNoImage"
+	// NoteImage waits for a sidecar to run its other image.
+	NoteImage = "SidecarImageSet"
+	// NoteNotYet is a sidecar that is stopped after others.
+	NoteNotYet = "SidecarLater"
+)

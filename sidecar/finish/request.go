@@ -1,0 +1,136 @@
+package finish
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+)
+
+const (
+	// namePrefix is followed by the UID of the pod.
+	namePrefix = "sidecar-termination-"
+	// leastPause and mostPause are between the end of a request that has not stopped a container and the next.
+	leastPause = 10 * time.Second
+	mostPause  = 5 * time.Minute
+	// noNodePause is until a node that is missing is looked for again.
+	noNodePause = time.Minute
+)
+
+// RequestName is the name of the request that stops the sidecars of a pod.
+func RequestName(pod types.UID) string { return namePrefix + string(pod) }
+
+// request has containers stopped, unless that is under way, or has just failed.
+func (d *decider) request(some []container) {
+	var running []container
+	for _, c := range some {
+		switch {
+		case c.terminated() != nil:
+		case c.neverRan():
+			d.note(NoteNeverRan, c.spec.Name, "has never started, so that there is nothing to stop")
+		default:
+			running = append(running, c)
+		}
+	}
+	if r := d.Request; r != nil {
+		running = d.replace(r, running)
+	}
+	if len(running) == 0 {
+		return
+	}
+	if d.Request != nil {
+		d.plan.Delete = d.Request.UID
+	}
+	d.plan.Create = newRequest(d.Pod, names(running))
+	d.plan.Event = "The others have finished: stopping sidecars " + strings.Join(names(running), ", ") + " by ContainerRecreateRequest " + d.plan.Create.Name
+}
+
+// replace says which containers need another request than the one that is there.
+func (d *decider) replace(r *appsv1beta1.ContainerRecreateRequest, running []container) []container {
+	over := r.Status.CompletionTime != nil || r.Status.Phase == appsv1beta1.ContainerRecreateRequestCompleted
+	if r.DeletionTimestamp != nil {
+		d.note(NoteStopping, r.Name, "waits until the request is gone")
+		d.plan.RequeueAfter = leastPause
+		return nil
+	}
+	if !over && d.unended(r) {
+		d.note(NoteStopping, r.Name, "waits for the request to stop containers")
+		return nil
+	}
+	var wanted, again []container
+	for _, c := range running {
+		asked := requests(r, c.spec.Name)
+		if asked && phaseIn(r, c.spec.Name) == appsv1beta1.ContainerRecreateRequestSucceeded {
+			d.note(NoteCameBack, c.spec.Name, "was stopped, and came back: it ended with an error, upon which the pod starts it again")
+			continue
+		}
+		if asked {
+			again = append(again, c)
+		}
+		wanted = append(wanted, c)
+	}
+	if len(again) == 0 {
+		return wanted
+	}
+	if left := d.pause(r); left > 0 {
+		d.note(NotePause, r.Name, "the request has not stopped "+strings.Join(names(again), ", ")+": "+r.Status.Message)
+		d.plan.RequeueAfter = left
+		return nil
+	}
+	return wanted
+}
+
+// unended says whether a request still has something to stop.
+func (d *decider) unended(r *appsv1beta1.ContainerRecreateRequest) bool {
+	return slices.ContainsFunc(d.all, func(c container) bool { return requests(r, c.spec.Name) && c.terminated() == nil })
+}
+
+// pause is how long the next request has to wait: as long again as it has taken since the main containers finished.
+func (d *decider) pause(r *appsv1beta1.ContainerRecreateRequest) time.Duration {
+	ended := r.CreationTimestamp.Time
+	if r.Status.CompletionTime != nil {
+		ended = r.Status.CompletionTime.Time
+	}
+	return min(max(ended.Sub(lastEnd(of(d.all, main))), leastPause), mostPause) - d.Now.Sub(ended)
+}
+
+func requests(r *appsv1beta1.ContainerRecreateRequest, name string) bool {
+	return slices.ContainsFunc(r.Spec.Containers, func(c appsv1beta1.ContainerRecreateRequestContainer) bool { return c.Name == name })
+}
+
+func phaseIn(r *appsv1beta1.ContainerRecreateRequest, name string) appsv1beta1.ContainerRecreateRequestPhase {
+	for _, s := range r.Status.ContainerRecreateStates {
+		if s.Name == name {
+			return s.Phase
+		}
+	}
+	return ""
+}
+
+// newRequest goes with its pod. A container that cannot be stopped does not keep the others from being stopped.
+func newRequest(pod *corev1.Pod, names []string) *appsv1beta1.ContainerRecreateRequest {
+	r := &appsv1beta1.ContainerRecreateRequest{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: pod.Namespace, Name: RequestName(pod.UID),
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID, Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
+			}},
+		},
+		Spec: appsv1beta1.ContainerRecreateRequestSpec{
+			PodName: pod.Name,
+			Strategy: &appsv1beta1.ContainerRecreateRequestStrategy{
+				ForceRecreate: true, FailurePolicy: appsv1beta1.ContainerRecreateRequestFailurePolicyIgnore,
+			},
+		},
+	}
+	for _, name := range names {
+		r.Spec.Containers = append(r.Spec.Containers, appsv1beta1.ContainerRecreateRequestContainer{Name: name})
+	}
+	return r
+}
