@@ -139,7 +139,7 @@ func TestNotes(t *testing.T) {
 		},
 		"fifty of two keys": {"it can be said exactly", many(50, `selector: {matchLabels: {app: app-%[1]d, zone: zone-%[1]d}}`), nil, 5000, 1},
 		"far too many of one key": {
-			"whoever has the label is sent", many(10000, `selector: {matchLabels: {app: app-%d}}`), []string{scope.NoteWidened}, 100, 1,
+			"whoever has the label is sent", many(6000, `selector: {matchLabels: {app: app-%d}}`), []string{scope.NoteWidened}, 100, 1,
 		},
 		"far too many keys": {
 			"every pod is sent", many(5000, `selector: {matchLabels: {key-%d: x}}`), []string{scope.NoteWidened}, 4, 1,

@@ -124,7 +124,8 @@ func TestRefusals(t *testing.T) {
 		},
 		"lookup near": {
 			"the set is near the pod, and does not select it", plain, down,
-			[]*appsv1beta1.SidecarSet{newSet(t, "a", strings.Replace(byLabels, "app: web", "app: web, tier: x", 1))}, 0, nil, "",
+			[]*appsv1beta1.SidecarSet{newSet(t, "a", strings.Replace(byLabels, "app: web", "app: web, tier: x", 1))},
+			0, nil, "",
 		},
 		"lookup open": {"its owner would rather have pods", plain, down, []*appsv1beta1.SidecarSet{open(newSet(t, "a", byLabels))}, 0, []string{"sidecarset a is left out"}, ""},
 		"clash": {
@@ -133,11 +134,17 @@ func TestRefusals(t *testing.T) {
 		"clash open": {"the one that may be missing is", plain, nil, []*appsv1beta1.SidecarSet{open(newSet(t, "a", logs)), newSet(t, "b", logs)}, 0, []string{"sidecarset a is left out"}, ""},
 		"clash with one": {
 			"the other one that may be missing has nothing to do with it", plain, nil,
-			[]*appsv1beta1.SidecarSet{open(newSet(t, "a", logs)), newSet(t, "b", logs), open(newSet(t, "c", first))}, 0, []string{"sidecarset a is left out"}, "",
+			[]*appsv1beta1.SidecarSet{open(newSet(t, "a", logs)), newSet(t, "b", logs), open(newSet(t, "c", first))},
+			0,
+			[]string{"sidecarset a is left out"},
+			"",
 		},
 		"clash with all": {
 			"who must not be missing is not", plain, nil,
-			[]*appsv1beta1.SidecarSet{open(newSet(t, "a", logs)), newSet(t, "b", logs), open(newSet(t, "c", logs))}, 0, []string{"a is left out", "c is left out"}, "",
+			[]*appsv1beta1.SidecarSet{open(newSet(t, "a", logs)), newSet(t, "b", logs), open(newSet(t, "c", logs))},
+			0,
+			[]string{"a is left out", "c is left out"},
+			"",
 		},
 		"replaced": {"the pod's owner should know", strings.Replace(plain, "name: main", "name: log", 1), nil, []*appsv1beta1.SidecarSet{newSet(t, "a", logs)}, 0, []string{"sidecarset a: ", "log"}, ""},
 	}

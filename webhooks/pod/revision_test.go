@@ -32,7 +32,7 @@ func TestPartial(t *testing.T) {
 	s := &shelf{revisions: []appsv1.ControllerRevision{old()}}
 	w := hook(t, s, pod.Options{}, newSet(t, "a", partial))
 	former := 0
-	const pods = 2000
+	const pods = 600
 	for i := range pods {
 		req := request(t, fmt.Sprintf("0c8e2c4a-6a3c-4b6e-9a52-%012d", i), plain)
 		first := w.Review(t.Context(), req)

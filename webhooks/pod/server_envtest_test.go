@@ -7,219 +7,21 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
-	"github.com/go-logr/logr"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
-	"sigs.k8s.io/yaml"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/scope"
-	"github.com/kruisekit/kruisekit/test/cluster"
 	"github.com/kruisekit/kruisekit/webhooks/pod"
 )
-
-func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard())
-	os.Exit(cluster.Main(m))
-}
-
-// ground is an API server with the webhook in this process.
-type ground struct {
-	*cluster.Cluster
-	install *envtest.WebhookInstallOptions
-	scheme  *runtime.Scheme
-	config  *admissionregistrationv1.MutatingWebhookConfiguration
-	stop    func()
-
-	mu       sync.Mutex
-	calls    int
-	warnings []string
-}
-
-// HandleWarningHeader keeps what the API server tells the client.
-func (g *ground) HandleWarningHeader(_ int, _, text string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.warnings = append(g.warnings, text)
-}
-
-// took gives the number of calls and the warnings since it was asked last.
-func (g *ground) took() (int, []string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	calls, warnings := g.calls, g.warnings
-	g.calls, g.warnings = 0, nil
-	return calls, warnings
-}
-
-func newGround(t *testing.T) *ground {
-	t.Helper()
-	g := &ground{scheme: runtime.NewScheme(), install: &envtest.WebhookInstallOptions{}}
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, appsv1beta1.AddToScheme} {
-		if err := add(g.scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	g.Cluster = cluster.Start(t, cluster.Options{Private: true, Scheme: g.scheme, CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_sidecarsets.yaml"}})
-	if err := g.install.PrepWithoutInstalling(); err != nil {
-		t.Fatal(err)
-	}
-	told := rest.CopyConfig(g.Config)
-	told.WarningHandlerWithContext, told.WarningHandler = nil, g
-	var err error
-	if g.Client, err = client.New(told, client.Options{Scheme: g.scheme}); err != nil {
-		t.Fatal(err)
-	}
-	g.config = &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "pods"}}
-	for _, o := range []client.Object{g.config, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: pod.DefaultNamespace}}} {
-		if err := g.Client.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
-	}
-	g.serve(t)
-	t.Cleanup(func() {
-		g.stop()
-		if err := g.install.Cleanup(); err != nil {
-			t.Error(err)
-		}
-	})
-	return g
-}
-
-// serve runs the webhook in a manager.
-func (g *ground) serve(t *testing.T) {
-	t.Helper()
-	server0 := webhook.NewServer(webhook.Options{Host: g.install.LocalServingHost, Port: g.install.LocalServingPort, CertDir: g.install.LocalServingCertDir})
-	mgr, err := ctrl.NewManager(g.Config, ctrl.Options{Scheme: g.scheme, Metrics: server.Options{BindAddress: "0"}, WebhookServer: &counting{Server: server0, ground: g}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	lookups, err := pod.FromManager(mgr, pod.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := pod.New(lookups, pod.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.SetupWithManager(mgr); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	g.stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("manager: %v", err)
-		}
-	})
-	g.until(t, "the webhook does not start", func(context.Context) error { return mgr.GetWebhookServer().StartedChecker()(&http.Request{}) })
-}
-
-// counting is a server whose calls are counted.
-type counting struct {
-	webhook.Server
-	ground *ground
-}
-
-func (c *counting) Register(path string, hook http.Handler) {
-	c.Server.Register(path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c.ground.mu.Lock()
-		c.ground.calls++
-		c.ground.mu.Unlock()
-		hook.ServeHTTP(w, r)
-	}))
-}
-
-func (*ground) until(t *testing.T, otherwise string, so func(context.Context) error) {
-	t.Helper()
-	var last error
-	if wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		last = so(ctx)
-		return last == nil, nil
-	}) != nil {
-		t.Fatalf("%s: %v", otherwise, last)
-	}
-}
-
-// have installs sets in place of those that were there, and waits until both the API server and the webhook go by them.
-func (g *ground) have(t *testing.T, in scope.Input, sets ...*appsv1beta1.SidecarSet) {
-	t.Helper()
-	if err := g.Client.DeleteAllOf(t.Context(), &appsv1beta1.SidecarSet{}); err != nil {
-		t.Fatal(err)
-	}
-	mark := strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-"))
-	mark = strings.ReplaceAll(mark[:min(len(mark), 60)], "_", "-")
-	probe := newSet(t, "zz-probe", fmt.Sprintf(`{selector: {matchLabels: {probe: %q}}, containers: [{name: probe, image: p}]}`, mark))
-	for _, set := range append(sets, probe) {
-		set.UID, set.Generation = "", 0
-		status := set.Status
-		if err := g.Client.Create(t.Context(), set); err != nil {
-			t.Fatal(err)
-		}
-		set.Status = status
-		if err := g.Client.Status().Update(t.Context(), set); err != nil {
-			t.Fatal(err)
-		}
-	}
-	in.Sets, in.Namespace = append(sets, probe), pod.DefaultNamespace
-	in.Client = admissionregistrationv1.WebhookClientConfig{
-		URL:      ptr.To(fmt.Sprintf("https://%s:%d%s", g.install.LocalServingHost, g.install.LocalServingPort, pod.Path)),
-		CABundle: g.install.LocalServingCAData,
-	}
-	computed, err := scope.Compute(in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.config.Webhooks = computed.Entries
-	if err := g.Client.Update(t.Context(), g.config); err != nil {
-		t.Fatal(err)
-	}
-	g.until(t, "the sets are not in force", func(ctx context.Context) error {
-		p := newPod(t, "default", `{metadata: {name: probe}, spec: {containers: [{name: main, image: m}]}}`)
-		p.Labels = map[string]string{"probe": mark}
-		if err := g.Client.Create(ctx, p, client.DryRunAll); err != nil {
-			return err
-		}
-		if len(p.Spec.Containers) != 2 {
-			return fmt.Errorf("%d containers", len(p.Spec.Containers))
-		}
-		return nil
-	})
-	g.took()
-}
-
-func newPod(t *testing.T, namespace, text string) *corev1.Pod {
-	t.Helper()
-	p := &corev1.Pod{}
-	if err := yaml.UnmarshalStrict([]byte(text), p); err != nil {
-		t.Fatal(err)
-	}
-	p.Namespace = namespace
-	return p
-}
 
 // TestServer is about one API server.
 func TestServer(t *testing.T) {

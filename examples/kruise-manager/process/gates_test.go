@@ -45,6 +45,29 @@ func TestAdmissionWithoutNodes(t *testing.T) {
 	}
 }
 
+// What the gates say about new pods reaches both the webhook and what says which pods are sent there.
+func TestPodGates(t *testing.T) {
+	for list, want := range map[string]struct{ all, sorted, off bool }{
+		"":                                      {},
+		"KruisePodReadinessGate=true":           {all: true},
+		"EnableSortSidecarContainerByName=true": {sorted: true},
+		"PodWebhook=false":                      {off: true},
+		"PodWebhook=false,KruisePodReadinessGate=true": {off: true},
+	} {
+		g, err := gates.Parse(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, s := admission(g), podScope(options.Options{Gates: g})
+		if w.NoPods != want.off || s.Off != want.off || w.Pod.ReadinessGateForAll != want.all || s.ReadinessGateForAll != want.all || w.Pod.SortContainers != want.sorted {
+			t.Errorf("%q: webhook %+v (none: %t), scope %+v", list, w.Pod, w.NoPods, s)
+		}
+		if idle := withoutEffect(g); len(idle) > 0 && !want.off {
+			t.Errorf("%v have no effect", idle)
+		}
+	}
+}
+
 // Gates keep controllers from running, whatever the choice.
 func TestChosen(t *testing.T) {
 	for name, c := range map[string]struct {
