@@ -13,8 +13,8 @@ import (
 // pub.SidecarSetHashWithoutImageKey. An entry of an old release is just the hash.
 func ReadInjected(text string) (map[string]pub.SidecarSetInjected, error) { return readInjected(text) }
 
-// SidecarNames are the names that the set gives to what keeps running in a pod, sorted, as pods record them.
-func SidecarNames(set *appsv1beta1.SidecarSet) []string { return sidecarNames(set) }
+// Names are those that the set gives to what keeps running in a pod, sorted, as pods record them.
+func Names(set *appsv1beta1.SidecarSet) []string { return sidecarNames(set) }
 
 // PatchAnnotations is what spec.patchPodMetadata makes of a pod's annotations: those that change, with their new values.
 func PatchAnnotations(set *appsv1beta1.SidecarSet, annotations map[string]string) (map[string]string, error) {

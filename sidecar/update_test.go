@@ -33,8 +33,8 @@ func ExampleReadInjected() {
 }
 
 // What an update records of the containers of a set.
-func ExampleSidecarNames() {
+func ExampleNames() {
 	set := sidecarSet("mesh", of(container("proxy"), container("agent")), ofInit(container("setup")))
-	fmt.Println(sidecar.SidecarNames(set), pub.SidecarSetHashKey)
+	fmt.Println(sidecar.Names(set), pub.SidecarSetHashKey)
 	// Output: [agent proxy] kruise.io/sidecarset-hash
 }

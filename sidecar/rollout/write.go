@@ -168,7 +168,7 @@ func (w *writing) recordHash(revision string) error {
 	}
 	entries[w.set.Name] = pub.SidecarSetInjected{
 		UpdateTimestamp: metav1.NewTime(w.now), Hash: w.hash, SidecarSetName: w.set.Name,
-		SidecarList: sidecar.SidecarNames(w.set), ControllerRevision: revision,
+		SidecarList: sidecar.Names(w.set), ControllerRevision: revision,
 	}
 	data, err := json.Marshal(entries)
 	if err != nil {
