@@ -17,7 +17,7 @@ import (
 // Upgrades under load: every request is answered, by one version and later by the other.
 func TestHandover(t *testing.T) {
 	application := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		time.Sleep(5 * time.Millisecond) // so that requests are under way whenever somebody stops
+		<-time.NewTimer(5 * time.Millisecond).C // so that requests are under way whenever somebody stops
 		_, _ = fmt.Fprint(w, "hello")
 	}))
 	defer application.Close()
@@ -134,9 +134,13 @@ func (l *load) count() int {
 
 func (l *load) until(t *testing.T, n int) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); l.count() < n; time.Sleep(time.Millisecond) {
-		if t.Failed() || time.Now().After(end) {
+	again, end := time.NewTicker(time.Millisecond), time.NewTimer(20*time.Second)
+	defer again.Stop()
+	for l.count() < n {
+		select {
+		case <-end.C:
 			t.Fatalf("%d requests were answered, want %d", l.count(), n)
+		case <-again.C:
 		}
 	}
 }

@@ -18,8 +18,12 @@ func take(ctx context.Context, path string) (net.Listener, string, error) {
 		return nil, "", fmt.Errorf("ask for the listener: %w", err)
 	}
 	defer func() { _ = conn.Close() }()
+	from, ok := conn.(*net.UnixConn)
+	if !ok {
+		return nil, "", fmt.Errorf("ask for the listener: %s has no files to give", conn.RemoteAddr().Network())
+	}
 	version, rights := make([]byte, 64), make([]byte, syscall.CmsgSpace(4))
-	n, nrights, _, _, err := conn.(*net.UnixConn).ReadMsgUnix(version, rights)
+	n, nrights, _, _, err := from.ReadMsgUnix(version, rights)
 	if err != nil {
 		return nil, "", fmt.Errorf("receive the listener: %w", err)
 	}
@@ -59,7 +63,7 @@ func give(ctx context.Context, path, version string, listener *net.TCPListener) 
 		return fmt.Errorf("offer the listener: %w", err)
 	}
 	own := path + "." + version
-	if err := os.Remove(own); err != nil && !os.IsNotExist(err) { // of a process before this one
+	if err := os.Remove(own); err != nil && !os.IsNotExist(err) { //nolint:gosec // of a process before this one, named by the controller
 		return fmt.Errorf("remove the old socket: %w", err)
 	}
 	offers, err := net.ListenUnix("unix", &net.UnixAddr{Name: own, Net: "unix"})
@@ -79,7 +83,7 @@ func give(ctx context.Context, path, version string, listener *net.TCPListener) 
 			_ = conn.Close()
 		}
 	}()
-	if err := os.Rename(own, path); err != nil {
+	if err := os.Rename(own, path); err != nil { //nolint:gosec // named by the controller
 		return fmt.Errorf("offer the listener: %w", err)
 	}
 	return nil

@@ -79,6 +79,8 @@ func migrate(ctx context.Context, path, version string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
 	for {
 		listener, holder, err := take(ctx, path)
 		if err == nil {
@@ -90,7 +92,7 @@ func migrate(ctx context.Context, path, version string) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("version %s does not serve: %w", version, errors.Join(err, ctx.Err()))
-		case <-time.After(20 * time.Millisecond):
+		case <-again.C:
 		}
 	}
 }

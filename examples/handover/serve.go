@@ -37,7 +37,9 @@ func serve(ctx context.Context, o options, version string) error {
 	if err := server.Serve(listener); ctx.Err() == nil {
 		return fmt.Errorf("serve: %w", err)
 	}
-	busy.wait(time.Now().Add(patience))
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	busy.wait(ending)
 	return server.Close()
 }
 
@@ -93,9 +95,15 @@ func (c *connections) set(conn net.Conn, state http.ConnState) {
 }
 
 // wait until none has a request, or may bring its first.
-func (c *connections) wait(until time.Time) {
-	for time.Now().Before(until) && c.busy() {
-		time.Sleep(10 * time.Millisecond)
+func (c *connections) wait(ctx context.Context) {
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for c.busy() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-again.C:
+		}
 	}
 }
 

@@ -57,8 +57,8 @@ func started(t *testing.T, pod *corev1.Pod, groups ...string) {
 	t.Helper()
 	is := statuses(pod)
 	for i := range groups[1:] {
-		for _, before := range strings.Fields(groups[i]) {
-			for _, after := range strings.Fields(groups[i+1]) {
+		for before := range strings.FieldsSeq(groups[i]) {
+			for after := range strings.FieldsSeq(groups[i+1]) {
 				if a, b := is[before].State.Running.StartedAt, is[after].State.Running.StartedAt; !a.Before(&b) {
 					t.Errorf("%s started at %s, %s at %s", before, a, after, b)
 				}

@@ -84,10 +84,10 @@ func (m *deployed) testSidecarHot(t *testing.T) {
 }
 
 // upgraded says what keeps one container of a hot upgrade from being at work alone.
-func upgraded(pod *corev1.Pod, at string, real, idle image.Image) error {
+func upgraded(pod *corev1.Pod, at string, serves, idle image.Image) error {
 	other := map[string]string{"proxy-1": "proxy-2", "proxy-2": "proxy-1"}[at]
 	work, rest := statuses(pod)[at], statuses(pod)[other]
-	if !runs(work, real) || !runs(rest, idle) || !ready(pod) {
+	if !runs(work, serves) || !runs(rest, idle) || !ready(pod) {
 		return fmt.Errorf("%s runs %s and %s runs %s", at, work.ImageID, other, rest.ImageID)
 	}
 	if want := `{"proxy":"` + at + `"}`; pod.Annotations[pub.SidecarSetWorkingHotUpgradeContainerKey] != want {
@@ -116,7 +116,9 @@ func newPodLoad(t *testing.T, pods map[string]*corev1.Pod) *podLoad {
 		for _, fresh := range []bool{false, true} {
 			asker := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: fresh}}
 			l.running.Go(func() {
-				for ; ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
+				pause := time.NewTicker(5 * time.Millisecond)
+				defer pause.Stop()
+				for ; ctx.Err() == nil; <-pause.C {
 					l.one(asker, "http://"+pod.Status.PodIP+":8080")
 				}
 			})
@@ -140,7 +142,7 @@ func (l *podLoad) one(asker *http.Client, url string) {
 
 // asked is the version of the sidecar that passed on a request.
 func asked(asker *http.Client, url string) (string, error) {
-	response, err := asker.Get(url) //nolint:noctx // it has a timeout, and ends as it may
+	response, err := asker.Get(url)
 	if err != nil {
 		return "", err
 	}
