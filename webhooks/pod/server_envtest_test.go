@@ -38,6 +38,7 @@ func TestServer(t *testing.T) {
 		{"Entries", testEntries},
 		{"Revisions", testRevisions},
 		{"Gates", testGates},
+		{"Latency", testLatency},
 		{"Down", testDown},
 		{"Policy", testPolicy},
 	} {
