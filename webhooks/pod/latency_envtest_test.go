@@ -3,6 +3,7 @@
 package pod_test
 
 import (
+	"flag"
 	"fmt"
 	"slices"
 	"testing"
@@ -16,8 +17,8 @@ import (
 )
 
 // What the webhook costs whoever creates a pod, through an API server: pods that three of a hundred sets select, pods that none
-// does, and pods that have by themselves what the first ones get, by turns. The tail is the machine's as much as ours, so it is
-// told, and the middle is judged.
+// does, and pods that have by themselves what the first ones get, by turns. Times are the machine's as much as ours: without
+// -latency=5ms, on a quiet one, the proportion is judged.
 func testLatency(t *testing.T, g *ground) {
 	g.have(t, scope.Input{Owned: true, Launch: true}, installed(t, 100, 3)...)
 	l := &latency{ground: g, namespace: g.Namespace(t), took: map[string][]time.Duration{}}
@@ -43,10 +44,15 @@ func testLatency(t *testing.T, g *ground) {
 		t.Logf("p%d: %s where three sidecars are injected, %s where they are there (%s less), %s without them", percent, l.at("injected", percent),
 			l.at("whole", percent), l.at("injected", percent)-l.at("whole", percent), l.at("plain", percent))
 	}
-	if more := l.at("injected", 50) - l.at("whole", 50); more > 5*time.Millisecond {
-		t.Errorf("half of the pods take %s more", more)
+	if with, without := l.at("injected", 50), l.at("whole", 50); with > 5*without {
+		t.Errorf("half of the pods take %s rather than %s", with, without)
+	}
+	if more := l.at("injected", 99) - l.at("whole", 99); *mostLatency > 0 && more > *mostLatency {
+		t.Errorf("one in a hundred pods takes %s more", more)
 	}
 }
+
+var mostLatency = flag.Duration("latency", 0, "how much longer the creation of a pod may take, at the 99th percentile; 0 is not judged")
 
 const latencyPods = 150
 
