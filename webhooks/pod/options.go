@@ -16,9 +16,9 @@ const (
 	Path = scope.Path
 	// OpenPath is where they send those that may. What cannot be done is a warning there.
 	OpenPath = Path + "-open"
-	// NewPath and NewOpenPath are the same for pods of a set that is so new that the cache may not have it. What follows
-	// names the set.
-	NewPath     = Path + scope.AheadSuffix + "/"
+	// NewPath is where they send pods of a set that is so new that the cache may not have it. What follows names the set.
+	NewPath = Path + scope.AheadSuffix + "/"
+	// NewOpenPath is the same for pods that may go without an answer.
 	NewOpenPath = Path + scope.AheadSuffix + "-open/"
 
 	// DefaultNamespace is that of the reference.

@@ -2,6 +2,7 @@ package ahead_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,14 +10,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4" // the one in the API server
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/scope"
@@ -32,7 +32,7 @@ func newSet(name string, generation int64) *appsv1beta1.SidecarSet {
 }
 
 func named(name string, entries ...admissionregistrationv1.MutatingWebhook) *configuration {
-	return &configuration{ObjectMeta: metav1.ObjectMeta{Name: name}, Webhooks: entries}
+	return &configuration{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "7"}, Webhooks: entries}
 }
 
 // served is an entry of the service with a CA.
@@ -53,15 +53,61 @@ func many(n int) []admissionregistrationv1.MutatingWebhook {
 	return all
 }
 
-// told is what there is of entries: their names, or of those written ahead the paths and CAs.
-func told(t *testing.T, c client.Client) []string {
-	t.Helper()
-	have := &configuration{}
-	if err := c.Get(t.Context(), client.ObjectKey{Name: scope.DefaultConfiguration}, have); err != nil {
-		t.Fatal(err)
+// shelf has configurations, and applies patches as API servers do.
+type shelf struct {
+	all map[string]*configuration
+	// fails are the patches that fail first, and patches all of them.
+	fails, patches int
+	// silent gives no answer.
+	silent bool
+}
+
+func (s *shelf) Get(ctx context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	if s.silent {
+		<-ctx.Done()
+		return ctx.Err()
 	}
+	have, ok := s.all[key.Name]
+	if !ok {
+		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+	}
+	have.DeepCopyInto(into.(*configuration))
+	return nil
+}
+
+func (s *shelf) Patch(_ context.Context, o client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	if s.patches++; s.patches <= s.fails {
+		return apierrors.NewConflict(schema.GroupResource{}, o.GetName(), errors.New("busy"))
+	}
+	data, err := patch.Data(o)
+	if err != nil {
+		return err
+	}
+	decoded, err := jsonpatch.DecodePatch(data)
+	if err != nil {
+		return err
+	}
+	before, err := json.Marshal(s.all[o.GetName()])
+	if err != nil {
+		return err
+	}
+	after, err := decoded.Apply(before)
+	if err != nil {
+		return err
+	}
+	next := &configuration{}
+	if err := json.Unmarshal(after, next); err != nil {
+		return err
+	}
+	next.ResourceVersion += "1"
+	s.all[o.GetName()] = next
+	return nil
+}
+
+// told is what there is of entries: their names, or of those written ahead the paths and CAs.
+func (s *shelf) told() []string {
 	var all []string
-	for _, w := range have.Webhooks {
+	for _, w := range s.all[scope.DefaultConfiguration].Webhooks {
 		text := w.Name
 		if scope.IsAhead(w.Name) {
 			text = *w.ClientConfig.Service.Path + " " + string(w.ClientConfig.CABundle)
@@ -72,7 +118,6 @@ func told(t *testing.T, c client.Client) []string {
 }
 
 func TestCover(t *testing.T) {
-	busy := apierrors.NewConflict(schema.GroupResource{}, "x", nil)
 	cases := map[string]struct {
 		why   string
 		have  []*configuration
@@ -92,17 +137,10 @@ func TestCover(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			b := fake.NewClientBuilder()
+			api := &shelf{all: map[string]*configuration{}, fails: c.fails}
 			for _, have := range c.have {
-				b = b.WithObjects(have)
+				api.all[have.Name] = have
 			}
-			patches := 0
-			api := b.WithInterceptorFuncs(interceptor.Funcs{Patch: func(ctx context.Context, w client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
-				if patches++; patches <= c.fails {
-					return busy
-				}
-				return w.Patch(ctx, o, p, options...)
-			}}).Build()
 			w, err := ahead.New(api, ahead.Options{Pause: time.Nanosecond})
 			if err != nil {
 				t.Fatal(err)
@@ -114,16 +152,16 @@ func TestCover(t *testing.T) {
 			if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 				t.Fatalf("%s: %v", c.why, err)
 			}
-			if patches > 10 {
-				t.Errorf("%d patches", patches)
+			if api.patches > 10 {
+				t.Errorf("%d patches", api.patches)
 			}
 			if c.want == nil {
-				if patches > 0 {
+				if api.patches > 0 {
 					t.Errorf("%s: it was written", c.why)
 				}
 				return
 			}
-			if diff := cmp.Diff(c.want, told(t, api)); diff != "" {
+			if diff := cmp.Diff(c.want, api.told()); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
 			}
 		})
@@ -132,10 +170,7 @@ func TestCover(t *testing.T) {
 
 // An API server that does not answer holds nobody up for longer than the time that there is.
 func TestTimeout(t *testing.T) {
-	api := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{Get: func(ctx context.Context, _ client.WithWatch, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
-		<-ctx.Done()
-		return ctx.Err()
-	}}).Build()
+	api := &shelf{silent: true}
 	w, err := ahead.New(api, ahead.Options{Timeout: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
