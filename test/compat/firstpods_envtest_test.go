@@ -43,6 +43,7 @@ func TestFirstPods(t *testing.T) {
 	t.Run("DryRun", func(t *testing.T) { testDryRun(t, g) })
 	t.Run("Unwritable", func(t *testing.T) { testUnwritable(t, g) })
 	t.Run("Leader", func(t *testing.T) { testLeader(t, g) })
+	t.Run("Many", func(t *testing.T) { testMany(t, g) })
 	t.Run("Update", func(t *testing.T) { testUpdate(t, g) })
 	t.Run("Again", func(t *testing.T) { testAgain(t, g) })
 }
@@ -225,7 +226,7 @@ func (g *podGround) create(t *testing.T, set *appsv1beta1.SidecarSet) time.Durat
 	t.Helper()
 	began := time.Now()
 	if err := g.Client.Create(t.Context(), set); err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
 	took := time.Since(began)
 	t.Cleanup(func() {
@@ -442,4 +443,27 @@ func testAgain(t *testing.T, g *podGround) {
 	g.injected(t, namespace, "phoenix", "phoenix")
 	g.swept(t)
 	g.injected(t, namespace, "phoenix", "phoenix")
+}
+
+// Sets that come at the same time are not in each other's way.
+func testMany(t *testing.T, g *podGround) {
+	g.lead(t)
+	namespace := g.Namespace(t)
+	const many = 20
+	took := make([]time.Duration, many)
+	var all sync.WaitGroup
+	for i := range many {
+		all.Go(func() {
+			name := fmt.Sprintf("many-%d", i)
+			took[i] = g.create(t, newSidecarSet(name, name))
+			g.injected(t, namespace, name, name)
+		})
+	}
+	all.Wait()
+	if w := g.warned(); len(w) > 0 {
+		t.Errorf("warnings %q", w)
+	}
+	slices.Sort(took)
+	t.Logf("the creation of one of %d sets took %s in the middle, %s at most", many, took[many/2], took[many-1])
+	g.swept(t)
 }

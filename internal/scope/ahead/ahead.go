@@ -8,7 +8,8 @@
 //	}
 //
 // Laws:
-//   - One write for a set, which adds its entry, or replaces that of an earlier state of the same set. Nothing else is touched.
+//   - At most one write for a set, which adds its entry, or replaces that of an earlier state of the same set. Nothing else is
+//     touched.
 //   - It takes no longer than Options.Timeout. An error leaves things as they were, and the set is covered when a leader has
 //     seen it.
 //   - There are never more such entries than API servers bear. Whoever leads takes them away: see controllers/podscope.
@@ -20,6 +21,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -60,10 +63,21 @@ type Options struct {
 	Timeout, Pause time.Duration
 }
 
-// Writer covers sets.
+// Writer covers sets. It may be used by several goroutines: sets that come while it writes are written together next.
 type Writer struct {
 	api     API
 	options Options
+	// turn is held by whoever writes.
+	turn chan struct{}
+
+	mu      sync.Mutex
+	waiting []*request
+}
+
+// request is an entry that is to be written.
+type request struct {
+	entry *admissionregistrationv1.MutatingWebhook
+	done  chan struct{}
 }
 
 // New makes a Writer.
@@ -77,7 +91,7 @@ func New(api API, o Options) (*Writer, error) {
 	o.Reach.Service = cmp.Or(o.Reach.Service, scope.DefaultService)
 	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
 	o.Pause = cmp.Or(o.Pause, DefaultPause)
-	return &Writer{api: api, options: o}, nil
+	return &Writer{api: api, options: o, turn: make(chan struct{}, 1)}, nil
 }
 
 // Cover has the pods of a set sent to their webhook from now on. The set has its UID, as it has for a webhook that validates.
@@ -91,12 +105,7 @@ func (w *Writer) Cover(ctx context.Context, set *appsv1beta1.SidecarSet) error {
 	if err != nil || entry == nil {
 		return err
 	}
-	for range tries {
-		if err = w.write(ctx, entry); !again(err) {
-			break
-		}
-	}
-	if err != nil {
+	if err := w.enter(ctx, &request{entry, make(chan struct{})}); err != nil {
 		return err
 	}
 	learn := time.NewTimer(w.options.Pause)
@@ -108,23 +117,72 @@ func (w *Writer) Cover(ctx context.Context, set *appsv1beta1.SidecarSet) error {
 	return nil
 }
 
+// enter has a request written, by whoever has the turn. Who cannot write all that waits leaves it to those who wait, for
+// the reason may be his own.
+func (w *Writer) enter(ctx context.Context, r *request) error {
+	w.mu.Lock()
+	w.waiting = append(w.waiting, r)
+	w.mu.Unlock()
+	select {
+	case <-r.done:
+		return nil
+	case <-ctx.Done():
+		w.leave(r)
+		return ctx.Err()
+	case w.turn <- struct{}{}:
+	}
+	defer func() { <-w.turn }()
+	w.mu.Lock()
+	batch := slices.Clone(w.waiting)
+	w.mu.Unlock()
+	if !slices.Contains(batch, r) {
+		return nil // written just now
+	}
+	entries := latest(batch)
+	var err error
+	for range tries {
+		if err = w.write(ctx, entries); !again(err) {
+			break
+		}
+	}
+	if err != nil {
+		w.leave(r)
+		return err
+	}
+	w.leave(batch...)
+	for _, one := range batch {
+		close(one.done)
+	}
+	return nil
+}
+
+func (w *Writer) leave(gone ...*request) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waiting = slices.DeleteFunc(w.waiting, func(r *request) bool { return slices.Contains(gone, r) })
+}
+
+// latest are the entries of a batch, one for each set.
+func latest(batch []*request) []*admissionregistrationv1.MutatingWebhook {
+	var all []*admissionregistrationv1.MutatingWebhook
+	for _, r := range batch {
+		all = slices.DeleteFunc(all, func(e *admissionregistrationv1.MutatingWebhook) bool { return e.Name == r.entry.Name })
+		all = append(all, r.entry)
+	}
+	return all
+}
+
 // write tries once.
-func (w *Writer) write(ctx context.Context, entry *admissionregistrationv1.MutatingWebhook) error {
+func (w *Writer) write(ctx context.Context, entries []*admissionregistrationv1.MutatingWebhook) error {
 	have := &admissionregistrationv1.MutatingWebhookConfiguration{}
 	if err := w.api.Get(ctx, client.ObjectKey{Name: w.options.Configuration}, have); err != nil {
 		return fmt.Errorf("read configuration: %w", err)
 	}
-	entry = entry.DeepCopy()
-	if entry.ClientConfig.CABundle = scope.Authority(w.options.Reach.Client(), have); entry.ClientConfig.Service != nil && len(entry.ClientConfig.CABundle) == 0 {
-		main := &admissionregistrationv1.MutatingWebhookConfiguration{}
-		if err := w.api.Get(ctx, client.ObjectKey{Name: w.options.MainConfiguration}, main); err != nil {
-			return fmt.Errorf("read the main configuration: %w", err)
-		}
-		if entry.ClientConfig.CABundle = scope.Authority(w.options.Reach.Client(), main); len(entry.ClientConfig.CABundle) == 0 {
-			return errors.New("there is no CA for the service in any configuration yet")
-		}
+	ca, err := w.authority(ctx, have)
+	if err != nil {
+		return err
 	}
-	patch, err := plan(have, entry)
+	patch, err := plan(have, entries, ca)
 	if err != nil {
 		return err
 	}
@@ -136,6 +194,23 @@ func (w *Writer) write(ctx context.Context, entry *admissionregistrationv1.Mutat
 	return nil
 }
 
+// authority is whom API servers are to trust: of a service, as the entries that are there have it, or the main configuration.
+func (w *Writer) authority(ctx context.Context, have *admissionregistrationv1.MutatingWebhookConfiguration) ([]byte, error) {
+	to := w.options.Reach.Client()
+	if ca := scope.Authority(to, have); len(ca) > 0 || to.Service == nil {
+		return ca, nil
+	}
+	other := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	if err := w.api.Get(ctx, client.ObjectKey{Name: w.options.MainConfiguration}, other); err != nil {
+		return nil, fmt.Errorf("read the main configuration: %w", err)
+	}
+	ca := scope.Authority(to, other)
+	if len(ca) == 0 {
+		return nil, errors.New("there is no CA for the service in any configuration yet")
+	}
+	return ca, nil
+}
+
 // operation is one of a JSON patch.
 type operation struct {
 	Op    string `json:"op"`
@@ -143,29 +218,36 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// plan is the patch that puts one entry in. An entry that is added depends on no other, so that sets that come at the same
-// time are not in each other's way: API servers themselves apply the patch again to what another has written.
-func plan(have *admissionregistrationv1.MutatingWebhookConfiguration, entry *admissionregistrationv1.MutatingWebhook) ([]byte, error) {
+// plan is the patch that puts entries in. Entries that are added depend on no others, so that replicas are not in each other's
+// way: API servers themselves apply such a patch again to what another has written.
+func plan(have *admissionregistrationv1.MutatingWebhookConfiguration, entries []*admissionregistrationv1.MutatingWebhook, ca []byte) ([]byte, error) {
+	at := map[string]int{}
 	ahead := 0
-	at := -1
 	for i := range have.Webhooks {
+		at[have.Webhooks[i].Name] = i
 		if scope.IsAhead(have.Webhooks[i].Name) {
 			ahead++
 		}
-		if have.Webhooks[i].Name == entry.Name {
-			at = i
-		}
 	}
-	var patch []operation
-	switch same := (operation{"test", "/metadata/resourceVersion", have.ResourceVersion}); {
-	case at >= 0:
-		patch = []operation{same, {"replace", fmt.Sprintf("/webhooks/%d", at), entry}}
-	case ahead >= most:
+	var replaced, added []operation
+	for _, e := range entries {
+		e = e.DeepCopy()
+		e.ClientConfig.CABundle = ca
+		if i, there := at[e.Name]; there {
+			replaced = append(replaced, operation{"replace", fmt.Sprintf("/webhooks/%d", i), e})
+			continue
+		}
+		added = append(added, operation{"add", "/webhooks/-", e})
+	}
+	if len(added) > 0 && ahead+len(added) > most {
 		return nil, fmt.Errorf("%d sets wait already for a leader to cover them", ahead)
-	case len(have.Webhooks) == 0:
-		patch = []operation{same, {"add", "/webhooks", []*admissionregistrationv1.MutatingWebhook{entry}}}
-	default:
-		patch = []operation{{"add", "/webhooks/-", entry}}
+	}
+	patch := slices.Concat(replaced, added)
+	if len(have.Webhooks) == 0 {
+		patch = append([]operation{{"add", "/webhooks", []string{}}}, patch...)
+	}
+	if len(replaced) > 0 || len(have.Webhooks) == 0 {
+		patch = append([]operation{{"test", "/metadata/resourceVersion", have.ResourceVersion}}, patch...)
 	}
 	data, err := json.Marshal(patch)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -60,6 +61,8 @@ type shelf struct {
 	fails, patches int
 	// silent gives no answer.
 	silent bool
+	// held, if not nil, is told of each patch, and asked for leave.
+	held chan chan struct{}
 }
 
 func (s *shelf) Get(ctx context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
@@ -76,6 +79,11 @@ func (s *shelf) Get(ctx context.Context, key client.ObjectKey, into client.Objec
 }
 
 func (s *shelf) Patch(_ context.Context, o client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	if s.held != nil {
+		leave := make(chan struct{})
+		s.held <- leave
+		<-leave
+	}
 	if s.patches++; s.patches <= s.fails {
 		return apierrors.NewConflict(schema.GroupResource{}, o.GetName(), errors.New("busy"))
 	}
@@ -177,5 +185,75 @@ func TestTimeout(t *testing.T) {
 	}
 	if err := w.Cover(t.Context(), newSet("a", 1)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
+	}
+}
+
+// Sets that come while one is written are written together.
+func TestTogether(t *testing.T) {
+	api := &shelf{all: map[string]*configuration{scope.DefaultConfiguration: named(scope.DefaultConfiguration, served("mpod.kb.io", "ca"))}, held: make(chan chan struct{})}
+	w, err := ahead.New(api, ahead.Options{Pause: time.Nanosecond, Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const many = 30
+	var all, asking sync.WaitGroup
+	cover := func(i int) {
+		asking.Add(1)
+		all.Go(func() {
+			asking.Done()
+			if err := w.Cover(t.Context(), newSet(fmt.Sprintf("s-%d", i), 1)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	cover(0)
+	first := <-api.held
+	for i := 1; i < many; i++ {
+		cover(i)
+	}
+	asking.Wait()
+	go func() {
+		all.Wait()
+		close(api.held)
+	}()
+	close(first)
+	for leave := range api.held {
+		close(leave)
+	}
+	if n := len(api.told()); n != many+1 {
+		t.Errorf("%d entries", n)
+	}
+	if api.patches > many {
+		t.Errorf("%d patches for %d sets", api.patches, many)
+	}
+	t.Logf("%d patches for %d sets", api.patches, many)
+}
+
+// Who cannot write for a reason of his own spoils it for no other.
+func TestApart(t *testing.T) {
+	api := &shelf{all: map[string]*configuration{scope.DefaultConfiguration: named(scope.DefaultConfiguration, served("mpod.kb.io", "ca"))}, held: make(chan chan struct{})}
+	w, err := ahead.New(api, ahead.Options{Pause: time.Nanosecond, Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	failing, good := make(chan error), make(chan error)
+	api.fails = 6
+	go func() { failing <- w.Cover(t.Context(), newSet("a", 1)) }()
+	leave := <-api.held
+	go func() { good <- w.Cover(t.Context(), newSet("b", 1)) }()
+	close(leave)
+	for range api.fails - 1 {
+		close(<-api.held)
+	}
+	err = <-failing
+	if !apierrors.IsConflict(err) {
+		t.Errorf("%v", err)
+	}
+	close(<-api.held)
+	if err := <-good; err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]string{"mpod.kb.io", "/mutate-pod-new/b/uid-b/1 ca"}, api.told()); diff != "" {
+		t.Error(diff)
 	}
 }
