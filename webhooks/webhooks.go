@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,6 +37,8 @@ type Options struct {
 	SidecarSet sidecarset.Options
 	// Reach is how API servers reach that of new pods.
 	Reach Reach
+	// CoverTimeout is how long a set waits at most to be covered. Default 1 second.
+	CoverTimeout time.Duration
 }
 
 // Reach is how API servers reach the webhook of new pods. It has to be what controllers/podscope is told.
@@ -141,7 +144,7 @@ func addSidecarSet(mgr ctrl.Manager, o Options) error {
 	case o.NoPods:
 		o.SidecarSet.Cover = func(context.Context, *appsv1beta1.SidecarSet) error { return errors.New("the webhook of pods is off") }
 	default:
-		w, err := ahead.New(c, ahead.Options{Reach: scope.Reach{
+		w, err := ahead.New(c, ahead.Options{Timeout: o.CoverTimeout, Reach: scope.Reach{
 			Namespace: o.Pod.Namespace, Service: o.Reach.Service, URL: o.Reach.URL, CABundle: o.Reach.CABundle,
 		}})
 		if err != nil {

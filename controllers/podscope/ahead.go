@@ -34,7 +34,7 @@ type aheadKey struct {
 type awaited struct {
 	// since is when the entry was seen first, and settled when the regular ones had its set.
 	since, settled time.Time
-	// known says that the set is among those that there are.
+	// known says that the set has been among those that there are. It may be gone since.
 	known bool
 }
 
@@ -52,10 +52,7 @@ func (a *ahead) observe(have *admissionregistrationv1.MutatingWebhookConfigurati
 		if one == nil {
 			one = &awaited{since: now}
 		}
-		one.known = slices.ContainsFunc(sets, mark.In)
-		if !one.known {
-			one.settled = time.Time{}
-		}
+		one.known = one.known || slices.ContainsFunc(sets, mark.In)
 		a.all[key] = one
 	}
 }

@@ -60,6 +60,11 @@ func TestAheadOfSets(t *testing.T) {
 			{at: 59 * time.Second, entry: one, covered: true, next: time.Second},
 			{at: time.Minute, entry: one, covered: true, over: true},
 		}},
+		"a set that comes and goes": {"it was covered, and will not come again", []moment{
+			{at: 0, entry: one, sets: sets(one), covered: true, next: settle},
+			{at: 500 * time.Millisecond, entry: one, covered: true, next: 500 * time.Millisecond},
+			{at: time.Second, entry: one, covered: true, over: true},
+		}},
 		"a change that comes later": {"an earlier state of the set does not count", []moment{
 			{at: 0, entry: two, sets: sets(one), covered: true, next: lost},
 			{at: 2 * time.Second, entry: two, sets: sets(one), covered: true, next: lost - 2*time.Second},
