@@ -1,11 +1,17 @@
 package webhooks
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/scope"
+	"github.com/kruisekit/kruisekit/internal/scope/ahead"
 	"github.com/kruisekit/kruisekit/webhooks/cloneset"
 	"github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest"
 	"github.com/kruisekit/kruisekit/webhooks/conversion"
@@ -26,8 +32,22 @@ type Options struct {
 	Pod pod.Options
 	// NoPods leaves that of new pods out.
 	NoPods bool
-	// SidecarSet is for those of SidecarSets.
+	// SidecarSet is for those of SidecarSets. Where it does not say how sets are covered, they are in the configuration that
+	// controllers/podscope keeps.
 	SidecarSet sidecarset.Options
+	// Reach is how API servers reach that of new pods.
+	Reach Reach
+	// CoverTimeout is how long a set waits at most to be covered. Default 1 second.
+	CoverTimeout time.Duration
+}
+
+// Reach is how API servers reach the webhook of new pods. It has to be what controllers/podscope is told.
+type Reach struct {
+	// Service is its name, in the namespace that the webhook of pods is told. Default kruise-webhook-service.
+	Service string
+	// URL is for API servers that go through no service, and CABundle whom they trust there.
+	URL      string
+	CABundle []byte
 }
 
 // The names of the generated configurations:
@@ -111,10 +131,26 @@ func addPod(mgr ctrl.Manager, o Options) error {
 	return w.SetupWithManager(mgr)
 }
 
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,resourceNames=kruise-pods-webhook-configuration,verbs=get;patch
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,resourceNames=kruise-mutating-webhook-configuration,verbs=get
+
 func addSidecarSet(mgr ctrl.Manager, o Options) error {
 	c, err := live(mgr)
 	if err != nil {
 		return err
+	}
+	switch {
+	case o.SidecarSet.Cover != nil:
+	case o.NoPods:
+		o.SidecarSet.Cover = func(context.Context, *appsv1beta1.SidecarSet) error { return errors.New("the webhook of pods is off") }
+	default:
+		w, err := ahead.New(c, ahead.Options{Timeout: o.CoverTimeout, Reach: scope.Reach{
+			Namespace: o.Pod.Namespace, Service: o.Reach.Service, URL: o.Reach.URL, CABundle: o.Reach.CABundle,
+		}})
+		if err != nil {
+			return err
+		}
+		o.SidecarSet.Cover = w.Cover
 	}
 	w, err := sidecarset.New(c, mgr.GetCache(), o.SidecarSet)
 	if err != nil {

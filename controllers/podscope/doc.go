@@ -19,6 +19,8 @@
 //   - An entry has a CA from its first moment: that of the same service in the main configuration. Until there is one,
 //     nothing is written.
 //   - A write tests that the configuration is the one that was looked at. What changes within moments is written together.
+//   - An entry that was written ahead of a set (internal/scope/ahead) stays until the regular ones have had that state of the set for
+//     a second, or for a minute where the set does not come. Taking it away is at most one write more for each.
 //
 // When not to use it: without the webhook of webhooks/pod, for API servers would call nobody.
 package podscope

@@ -61,7 +61,7 @@ func TestPodScope(t *testing.T) {
 	limited := limit(t, c)
 	for name, test := range map[string]func(*bench){
 		"Latency": testLatency, "Adversary": testAdversary, "Enforcer": testEnforcer, "Authority": testAuthority, "Off": testOff, "Malformed": testMalformed,
-		"Missing": testMissing,
+		"Missing": testMissing, "Lost": testLost,
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &bench{T: t, Cluster: c, scheme: scheme, limited: limited, hook: newCounter(t), events: record.NewFakeRecorder(1000)}

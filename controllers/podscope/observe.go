@@ -12,34 +12,35 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/scope"
 )
 
-// want is the scope of what is there.
-func (r *Reconciler) want(ctx context.Context) (scope.Scope, error) {
+// want is the scope of what is there, and the sets that it is of.
+func (r *Reconciler) want(ctx context.Context) (scope.Scope, []*appsv1beta1.SidecarSet, error) {
 	if r.options.Off {
-		return scope.Scope{}, nil
+		return scope.Scope{}, nil, nil
 	}
 	in := scope.Input{
 		Client: r.options.client(), Namespace: r.options.Namespace,
 		Owned: true, All: r.options.ReadinessGateForAll, Launch: true,
 	}
-	if r.sets == nil {
-		return scope.Compute(in)
-	}
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(scope.Kind().GroupVersion().WithKind(scope.Kind().Kind + "List"))
-	if err := r.sets.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return scope.Scope{}, fmt.Errorf("list sidecarsets: %w", err)
-	}
-	for i := range list.Items {
-		set, _, err := scope.Decode(&list.Items[i])
-		if err != nil {
-			continue // nothing is known of it, not even its name
+	if r.sets != nil {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(scope.Kind().GroupVersion().WithKind(scope.Kind().Kind + "List"))
+		if err := r.sets.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return scope.Scope{}, nil, fmt.Errorf("list sidecarsets: %w", err)
 		}
-		in.Sets = append(in.Sets, set)
+		for i := range list.Items {
+			set, _, err := scope.Decode(&list.Items[i])
+			if err != nil {
+				continue // nothing is known of it, not even its name
+			}
+			in.Sets = append(in.Sets, set)
+		}
 	}
-	return scope.Compute(in)
+	s, err := scope.Compute(in)
+	return s, in.Sets, err
 }
 
 // authority is the CA of the service, as the main configuration has it, or an older entry of ours.
@@ -51,15 +52,7 @@ func (r *Reconciler) authority(ctx context.Context, have *admissionregistrationv
 	if err := r.options.Live.Get(ctx, types.NamespacedName{Name: r.options.MainConfiguration}, other); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("read the main configuration: %w", err)
 	}
-	for _, configuration := range []*admissionregistrationv1.MutatingWebhookConfiguration{other, have} {
-		for i := range configuration.Webhooks {
-			c := &configuration.Webhooks[i].ClientConfig
-			if c.Service != nil && c.Service.Namespace == r.options.Namespace && c.Service.Name == r.options.Service && len(c.CABundle) > 0 {
-				return c.CABundle, nil
-			}
-		}
-	}
-	return nil, nil
+	return scope.Authority(r.options.client(), other, have), nil
 }
 
 // setEvents are all but those of a set's status, which changes with every pod.

@@ -6,18 +6,17 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/internal/scope"
 )
 
 // The names of the reference, and that of the configuration, which it does not have.
 const (
-	DefaultConfiguration     = "kruise-pods-webhook-configuration"
-	DefaultMainConfiguration = "kruise-mutating-webhook-configuration"
-	DefaultNamespace         = "kruise-system"
-	DefaultService           = "kruise-webhook-service"
-
-	path = "/mutate-pod"
+	DefaultConfiguration     = scope.DefaultConfiguration
+	DefaultMainConfiguration = scope.DefaultMainConfiguration
+	DefaultNamespace         = scope.DefaultNamespace
+	DefaultService           = scope.DefaultService
 )
 
 // Options of a Reconciler. The zero value behaves as the reference does by default.
@@ -62,10 +61,5 @@ func (o Options) withDefaults() Options {
 
 // client is how API servers reach the webhook, as yet without a CA where there is a service.
 func (o Options) client() admissionregistrationv1.WebhookClientConfig {
-	if o.URL != "" {
-		return admissionregistrationv1.WebhookClientConfig{URL: ptr.To(o.URL + path), CABundle: o.CABundle}
-	}
-	return admissionregistrationv1.WebhookClientConfig{CABundle: o.CABundle, Service: &admissionregistrationv1.ServiceReference{
-		Namespace: o.Namespace, Name: o.Service, Path: ptr.To(path), Port: ptr.To[int32](443),
-	}}
+	return scope.Reach{Namespace: o.Namespace, Service: o.Service, URL: o.URL, CABundle: o.CABundle}.Client()
 }

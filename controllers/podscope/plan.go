@@ -38,8 +38,9 @@ type plan struct {
 	wanted   string
 }
 
-// makePlan compares what is there with what is wanted.
-func makePlan(have *admissionregistrationv1.MutatingWebhookConfiguration, want []entry) (plan, error) {
+// makePlan compares what is there with what is wanted. Of the entries that were written ahead of a set only those go that
+// are over.
+func makePlan(have *admissionregistrationv1.MutatingWebhookConfiguration, want []entry, over ...string) (plan, error) {
 	before := map[string]string{}
 	if json.Unmarshal([]byte(have.Annotations[recordKey]), &before) != nil {
 		before = map[string]string{} // whoever wrote it, it was not us
@@ -60,7 +61,13 @@ func makePlan(have *admissionregistrationv1.MutatingWebhookConfiguration, want [
 			p.revise(fmt.Sprintf("/webhooks/%d", at), &have.Webhooks[at], revision{want: w, all: !sameBase(before[w.Name], now)})
 		}
 	}
-	p.drop(have, before)
+	p.drop(have, func(name string) bool {
+		if scope.IsAhead(name) {
+			return slices.Contains(over, name)
+		}
+		_, recorded := before[name]
+		return recorded || scope.Ours(name)
+	})
 	return p, p.finish(have)
 }
 
@@ -139,11 +146,9 @@ func both(have, want *metav1.LabelSelector) *metav1.LabelSelector {
 }
 
 // drop removes the entries of ours that are wanted no more, the last one first, so that the others stay where they are.
-func (p *plan) drop(have *admissionregistrationv1.MutatingWebhookConfiguration, before map[string]string) {
+func (p *plan) drop(have *admissionregistrationv1.MutatingWebhookConfiguration, ours func(string) bool) {
 	for i, h := range slices.Backward(have.Webhooks) {
-		_, wanted := p.recorded[h.Name]
-		_, recorded := before[h.Name]
-		if !wanted && (recorded || scope.Ours(h.Name)) {
+		if _, wanted := p.recorded[h.Name]; !wanted && ours(h.Name) {
 			p.patch = append(p.patch, operation{Op: "remove", Path: fmt.Sprintf("/webhooks/%d", i)})
 		}
 	}

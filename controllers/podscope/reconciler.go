@@ -49,7 +49,10 @@ type Reconciler struct {
 
 	mu    sync.Mutex // one worker is all there is use for, but nobody is kept from having two
 	pace  pace
-	noted string
+	ahead ahead
+	// sweeps are the removals of entries that were written ahead, which bring nothing new to what is wanted.
+	sweeps pace
+	noted  string
 }
 
 // New makes a Reconciler. The client writes.
@@ -58,7 +61,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 		return nil, errors.New("podscope: a client is needed")
 	}
 	o = o.withDefaults()
-	return &Reconciler{client: c, options: o, pace: pace{most: o.MostPause}}, nil
+	return &Reconciler{client: c, options: o, pace: pace{most: o.MostPause}, sweeps: pace{most: o.MostPause}}, nil
 }
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=sidecarsets,verbs=get;list;watch
@@ -128,67 +131,32 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		}
 		return ctrl.Result{}, fmt.Errorf("read configuration: %w", err)
 	}
-	want, err := r.want(ctx)
+	want, sets, err := r.want(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	r.tell(ctx, have, want.Notes)
 	p, err := makePlan(have, want.Entries)
-	if err != nil || len(p.patch) == 0 {
-		return ctrl.Result{}, err
-	}
-	now := r.options.Now()
-	undone := r.pace.undone(p.wanted)
-	if wait := r.pace.wait(p.wanted, now); wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, nil
-	}
-	return r.write(ctx, have, p, undone)
-}
-
-func (r *Reconciler) write(ctx context.Context, have *admissionregistrationv1.MutatingWebhookConfiguration, p plan, undone bool) (ctrl.Result, error) {
-	logger := log.FromContext(ctx)
-	if len(p.added) > 0 && r.options.URL == "" {
-		ca, err := r.authority(ctx, have)
-		if err != nil {
-			return ctrl.Result{}, err
-		}
-		if len(ca) == 0 {
-			logger.Info("Pods are not sent yet: there is no CA for the service in any configuration", "service", r.options.Service)
-			return ctrl.Result{RequeueAfter: awaitCA}, nil
-		}
-		p.trust(ca)
-	}
-	patch, err := p.encode()
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	target := &admissionregistrationv1.MutatingWebhookConfiguration{}
-	target.Name = have.Name
-	switch err := r.client.Patch(ctx, target, client.RawPatch(types.JSONPatchType, patch)); {
-	case apierrors.IsNotFound(err):
-		return ctrl.Result{}, nil // its event is on the way
-	case outdated(err):
-		return ctrl.Result{RequeueAfter: catchUp}, nil
-	case err != nil:
-		return ctrl.Result{}, fmt.Errorf("write configuration: %w", err)
+	now := r.options.Now()
+	r.ahead.observe(have, sets, now)
+	if len(p.patch) > 0 {
+		if wait := r.pace.wait(p.wanted, now); wait > 0 {
+			return ctrl.Result{RequeueAfter: wait}, nil
+		}
+		return r.write(ctx, have, want.Entries)
 	}
-	r.pace.wrote(p.wanted, r.options.Now())
-	logger.Info("Wrote which pods are sent", "configuration", have.Name, "entries", len(p.recorded), "undone", undone)
-	if undone && r.options.Recorder != nil {
-		r.options.Recorder.Event(have, corev1.EventTypeWarning, reasonUndone,
-			"somebody else has taken away entries of the pod webhook; they are written again, after pauses that get longer")
+	r.ahead.covered(now)
+	over, next := r.ahead.over(r.options.Off, now)
+	if len(over) == 0 {
+		return ctrl.Result{RequeueAfter: next}, nil
 	}
-	return ctrl.Result{}, nil
-}
-
-// outdated says that the configuration is another one than was looked at. A patch that the API server does not like for what it
-// says comes with causes.
-func outdated(err error) bool {
-	var status apierrors.APIStatus
-	if apierrors.IsConflict(err) {
-		return true
+	if wait := r.sweeps.wait(r.ahead.sweep(over), now); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
 	}
-	return apierrors.IsInvalid(err) && errors.As(err, &status) && (status.Status().Details == nil || len(status.Status().Details.Causes) == 0)
+	return r.sweep(ctx, have, want.Entries, over)
 }
 
 // tell says once where the scope is not what the sets say.

@@ -158,8 +158,11 @@ func suffix(id string) string {
 	return "-" + hex.EncodeToString(sum[:4])
 }
 
-// Ours says whether an entry has a name as Compute gives them.
+// Ours says whether an entry has a name as Compute or Ahead give them.
 func Ours(name string) bool {
+	if IsAhead(name) {
+		return true
+	}
 	id, first := strings.CutPrefix(name, "mpod")
 	id, last := strings.CutSuffix(id, ".kb.io")
 	id = strings.TrimPrefix(id, "-open")

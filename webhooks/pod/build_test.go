@@ -14,6 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,6 +32,7 @@ func now() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 type shelf struct {
 	namespaces map[string]map[string]string
 	revisions  []appsv1.ControllerRevision
+	sets       []*appsv1beta1.SidecarSet
 	// fault of every read.
 	fault error
 	reads int
@@ -44,6 +47,14 @@ func (s *shelf) Get(_ context.Context, key client.ObjectKey, into client.Object,
 		if labels, ok := s.namespaces[key.Name]; ok {
 			o.Name, o.Labels = key.Name, labels
 			return nil
+		}
+	case *unstructured.Unstructured:
+		for _, set := range s.sets {
+			if set.Name == key.Name {
+				content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(set)
+				o.Object = content
+				return err
+			}
 		}
 	case *appsv1.ControllerRevision:
 		for i := range s.revisions {

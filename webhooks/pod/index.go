@@ -105,6 +105,14 @@ func (x *Index) remove(name string) {
 	}
 }
 
+// has says whether a set is there in the state of a mark, or in a later one.
+func (x *Index) has(mark scope.Mark) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	f := x.filed[mark.Set]
+	return f != nil && mark.In(f.set.Object())
+}
+
 // usable is an error for a set of which there are only the selectors.
 func (x *Index) usable(sets []*sidecar.Set) error {
 	x.mu.RLock()

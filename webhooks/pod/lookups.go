@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -13,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/scope"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/sidecar"
 )
 
@@ -24,7 +27,7 @@ type Lookups struct {
 	Namespaces client.Reader
 	// Revisions gives ControllerRevisions of the manager's namespace, from a cache. They must not be changed.
 	Revisions client.Reader
-	// Live gives metadata of a namespace that the cache does not have yet; nil takes it for one that does not exist.
+	// Live gives metadata of a namespace, and the set, that the cache does not have yet; nil takes them for such as do not exist.
 	Live client.Reader
 	// Filled waits until Sets has what is there; nil if it has.
 	Filled func(context.Context) error
@@ -52,6 +55,27 @@ func (l Lookups) namespace(ctx context.Context, name string) (*corev1.Namespace,
 		return nil, err
 	}
 	return &corev1.Namespace{ObjectMeta: found.ObjectMeta}, nil
+}
+
+// newSet is a set that the cache does not have; nil if the API server has none either, for one that was admitted is not there yet.
+func (l Lookups) newSet(ctx context.Context, name string) (*sidecar.Set, error) {
+	if l.Live == nil {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	raw := stored.Untyped(scope.Kind())
+	err := l.Live.Get(ctx, types.NamespacedName{Name: name}, raw)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	if err != nil {
+		return nil, &LookupError{What: "sidecarset " + name, Err: err}
+	}
+	object, malformed, err := scope.Decode(raw)
+	if err = cmp.Or(err, malformed); err != nil {
+		return nil, &sidecar.FieldError{Set: name, Field: "spec", Err: err}
+	}
+	set, _ := sidecar.Parse(object) // what of it cannot be read is told when it is selected
+	return set, nil
 }
 
 // revisions are those among which the one is that a set is pinned to: by its name one, by a custom version those of the

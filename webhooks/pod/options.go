@@ -7,13 +7,19 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kruisekit/kruisekit/internal/scope"
 )
 
 const (
 	// Path is where API servers send pods that must not go without an answer.
-	Path = "/mutate-pod"
+	Path = scope.Path
 	// OpenPath is where they send those that may. What cannot be done is a warning there.
 	OpenPath = Path + "-open"
+	// NewPath is where they send pods of a set that is so new that the cache may not have it. What follows names the set.
+	NewPath = Path + scope.AheadSuffix + "/"
+	// NewOpenPath is the same for pods that may go without an answer.
+	NewOpenPath = Path + scope.AheadSuffix + "-open/"
 
 	// DefaultNamespace is that of the reference.
 	DefaultNamespace = "kruise-system"

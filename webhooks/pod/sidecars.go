@@ -22,7 +22,10 @@ func (w *Webhook) sidecars(ctx context.Context, r *round) (*corev1.Pod, error) {
 	if err := w.lookups.ready(ctx); err != nil {
 		return nil, &LookupError{What: "sidecarsets", Err: err}
 	}
-	candidates := w.lookups.Sets.Candidates(r.namespace, r.pod.Labels)
+	candidates, err := w.candidates(ctx, r)
+	if err != nil {
+		return nil, err
+	}
 	if len(candidates) == 0 {
 		return nil, nil //nolint:nilnil // nothing to do
 	}
@@ -43,6 +46,22 @@ func (w *Webhook) sidecars(ctx context.Context, r *round) (*corev1.Pod, error) {
 		r.leaveOut(candidates[out], err)
 		candidates = slices.Delete(candidates, out, out+1)
 	}
+}
+
+// candidates are the sets that might select the pod. One that the pod was sent for, and that the index does not have yet, is read
+// from the API server; it is not put into the index, which might have heard already that the set is gone.
+func (w *Webhook) candidates(ctx context.Context, r *round) ([]*sidecar.Set, error) {
+	found := w.lookups.Sets.Candidates(r.namespace, r.pod.Labels)
+	mark, is := ctx.Value(aheadKey{}).(scope.Mark)
+	if !is || w.lookups.Sets.has(mark) {
+		return found, nil
+	}
+	set, err := w.lookups.newSet(ctx, mark.Set)
+	if err != nil || set == nil {
+		return found, err
+	}
+	found = slices.DeleteFunc(found, func(s *sidecar.Set) bool { return s.Name() == mark.Set })
+	return append(found, set), nil
 }
 
 // blamed is the set that an error is about; -1 if it is about none.

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/kruisekit/kruisekit/internal/review"
+	"github.com/kruisekit/kruisekit/internal/scope"
 )
 
 // Webhook answers admission requests for new pods.
@@ -43,16 +44,16 @@ func (w *Webhook) SetupWithManager(mgr ctrl.Manager) error {
 	if server == nil {
 		return errors.New("the manager has no webhook server")
 	}
-	for path, open := range map[string]bool{Path: false, OpenPath: true} {
+	for path, open := range map[string]bool{Path: false, OpenPath: true, NewPath: false, NewOpenPath: true} {
 		server.Register(path, w.Handler(open))
 	}
 	return nil
 }
 
-// Handler gives what is served at Path, or at OpenPath.
+// Handler gives what is served at Path and NewPath, or at OpenPath and NewOpenPath.
 func (w *Webhook) Handler(open bool) *admission.Webhook {
 	return &admission.Webhook{
-		WithContextFunc: patience,
+		WithContextFunc: func(ctx context.Context, r *http.Request) context.Context { return ahead(patience(ctx, r), r) },
 		Handler: admission.HandlerFunc(func(ctx context.Context, req admission.Request) admission.Response {
 			return w.review(ctx, req, open)
 		}),
@@ -66,6 +67,17 @@ type patienceKey struct{}
 func patience(ctx context.Context, r *http.Request) context.Context {
 	if d, err := time.ParseDuration(r.URL.Query().Get("timeout")); err == nil && d > 0 {
 		return context.WithValue(ctx, patienceKey{}, d)
+	}
+	return ctx
+}
+
+// aheadKey is for the set that an entry was written ahead of, in the context of a request.
+type aheadKey struct{}
+
+// ahead is what such an entry has in its path.
+func ahead(ctx context.Context, r *http.Request) context.Context {
+	if mark, ok := scope.ReadMark(r.URL.Path); ok {
+		return context.WithValue(ctx, aheadKey{}, mark)
 	}
 	return ctx
 }

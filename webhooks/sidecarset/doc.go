@@ -13,6 +13,8 @@
 //     these are changed. The fault is a warning then. A set that is being deleted can always be updated.
 //   - Two sets that have a name in common are let in if, and only if, no pod can be selected by both. A refusal tells the
 //     labels of such a pod.
+//   - A set that is let in is covered first, where Options.Cover says how: its pods are sent to their webhook when the writer of
+//     the set has the answer. Nothing that goes wrong with that keeps a set out.
 //   - No input makes a handler panic.
 //
 // Check, CheckUpdate and CheckConflicts are the rules that need no API server, as functions of values, and Warnings what is
@@ -33,7 +35,7 @@
 //	return webhooks.SetupWithManager(mgr)
 //
 // +kubebuilder:webhook:path=/mutate-apps-kruise-io-sidecarset,mutating=true,failurePolicy=fail,sideEffects=None,admissionReviewVersions=v1;v1beta1,groups=apps.kruise.io,resources=sidecarsets,verbs=create;update,versions=v1alpha1;v1beta1,name=msidecarset.kb.io
-// +kubebuilder:webhook:path=/validate-apps-kruise-io-sidecarset,mutating=false,failurePolicy=fail,sideEffects=None,admissionReviewVersions=v1;v1beta1,groups=apps.kruise.io,resources=sidecarsets,verbs=create;update,versions=v1alpha1;v1beta1,name=vsidecarset.kb.io
+// +kubebuilder:webhook:path=/validate-apps-kruise-io-sidecarset,mutating=false,failurePolicy=fail,sideEffects=NoneOnDryRun,admissionReviewVersions=v1;v1beta1,groups=apps.kruise.io,resources=sidecarsets,verbs=create;update,versions=v1alpha1;v1beta1,name=vsidecarset.kb.io
 // +kubebuilder:rbac:groups="",resources=podtemplates,verbs=create
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=sidecarsets,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",namespace=kruise-system,resources=configmaps,resourceNames=kruise-configuration,verbs=get

@@ -7,10 +7,13 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/review"
+	"github.com/kruisekit/kruisekit/internal/scope"
 )
 
 // Validate refuses what cannot work, naming every field that is wrong.
@@ -49,7 +52,22 @@ func (w *Webhooks) Validate(ctx context.Context, req admission.Request) admissio
 		answer.Warnings = append(answer.Warnings, fault.Error())
 	}
 	answer.Warnings = append(answer.Warnings, Warnings(r.now.set)...)
+	if len(faults) == 0 && !ptr.Deref(req.DryRun, false) {
+		answer.Warnings = append(answer.Warnings, w.cover(ctx, r)...)
+	}
 	return answer
+}
+
+// cover has new pods sent that the set has not been about. That it cannot be done is a warning.
+func (w *Webhooks) cover(ctx context.Context, r change) []string {
+	if w.options.Cover == nil || !scope.Asks(r.now.set, r.stored()) {
+		return nil
+	}
+	if err := w.options.Cover(ctx, r.now.set); err != nil {
+		log.FromContext(ctx).Info("Pods of the first moments may go without a sidecarset", "sidecarset", r.now.set.Name, "why", err.Error())
+		return []string{"pods that are created in the next moments may go without these sidecars: " + err.Error()}
+	}
+	return nil
 }
 
 // change is what is done to a SidecarSet, under review.

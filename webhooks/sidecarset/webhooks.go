@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/podtemplate"
 )
 
@@ -35,6 +36,10 @@ type Options struct {
 	Namespace string
 	// AnyPodMetadata lets sets write annotations that no rule of kruise-configuration speaks of.
 	AnyPodMetadata bool
+	// Cover has the pods that a set selects sent to their webhook before the set is there, so that none is missed that is
+	// created right after it. It is asked about sets that are let in and select more than they did, not in a dry run. An error
+	// is a warning to whoever writes the set. Nil asks nobody.
+	Cover func(ctx context.Context, set *appsv1beta1.SidecarSet) error
 	// Timeout of all calls of one admission. Default 8 seconds, which is less than the 10 seconds that API servers wait.
 	Timeout time.Duration
 }

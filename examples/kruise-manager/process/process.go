@@ -76,6 +76,7 @@ func New(ctx context.Context, rc *rest.Config, o options.Options) (ctrl.Manager,
 	}
 	admitted := admission(o.Gates)
 	admitted.SidecarSet.Namespace, admitted.Pod.Namespace = o.Webhook.Namespace, o.Webhook.Namespace
+	admitted.Reach.Service = o.Webhook.Service
 	if err := webhooks.AddToManager(mgr, admitted); err != nil {
 		return nil, err
 	}

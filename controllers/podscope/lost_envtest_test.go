@@ -1,0 +1,71 @@
+//go:build envtest
+
+package podscope_test
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/scope"
+	"github.com/kruisekit/kruisekit/internal/scope/ahead"
+)
+
+// A set that was admitted, and that somebody else refused then, leaves an entry that is in force for its time and goes. To write
+// it takes no more rights than the manager has.
+func testLost(b *bench) {
+	b.create()
+	var later atomic.Int64
+	o := b.overURL()
+	o.Now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
+	b.start(o)
+	b.until("there is no entry", func() bool { return len(b.read().Webhooks) == 1 })
+	limited, err := client.New(b.limited, client.Options{Scheme: b.scheme})
+	if err != nil {
+		b.Fatal(err)
+	}
+	w, err := ahead.New(limited, ahead.Options{Reach: scope.Reach{URL: o.URL, CABundle: o.CABundle}, Timeout: time.Minute})
+	if err != nil {
+		b.Fatal(err)
+	}
+	refused := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "refused", UID: "some", Generation: 1}}
+	refused.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "refused"}}
+	if err := w.Cover(b.Context(), refused); err != nil {
+		b.Fatal(err)
+	}
+	namespace := b.Namespace(b.T)
+	b.until("its pods are not sent", func() bool {
+		b.dryRun(namespace, "refused")
+		return b.hook.of("refused") > 0
+	})
+	left := func() bool {
+		return slices.ContainsFunc(b.read().Webhooks, func(w entry) bool { return scope.IsAhead(w.Name) })
+	}
+	for i := range 3 {
+		before := b.written()
+		app := fmt.Sprintf("app-%d", i)
+		b.set(app, app)
+		b.until("a set is not written", func() bool { return b.written() > before })
+	}
+	if !left() {
+		b.Fatal("the entry went before its time")
+	}
+	before := b.written()
+	later.Store(int64(time.Hour))
+	b.set("wakes", "wakes")
+	b.until("the entry is left", func() bool { return !left() })
+	if n := b.written() - before; n > 2 {
+		b.Errorf("%d writes", n)
+	}
+	calls := b.hook.of("refused")
+	b.until("its pods are still sent", func() bool {
+		calls = b.hook.of("refused")
+		b.dryRun(namespace, "refused")
+		return b.hook.of("refused") == calls
+	})
+}

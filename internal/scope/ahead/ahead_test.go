@@ -1,0 +1,259 @@
+package ahead_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4" // the one in the API server
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/scope"
+	"github.com/kruisekit/kruisekit/internal/scope/ahead"
+)
+
+type configuration = admissionregistrationv1.MutatingWebhookConfiguration
+
+func newSet(name string, generation int64) *appsv1beta1.SidecarSet {
+	set := &appsv1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), Generation: generation}}
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
+	return set
+}
+
+func named(name string, entries ...admissionregistrationv1.MutatingWebhook) *configuration {
+	return &configuration{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "7"}, Webhooks: entries}
+}
+
+// served is an entry of the service with a CA.
+func served(name, ca string) admissionregistrationv1.MutatingWebhook {
+	c := scope.Reach{Namespace: scope.DefaultNamespace, Service: scope.DefaultService, CABundle: []byte(ca)}.Client()
+	return admissionregistrationv1.MutatingWebhook{Name: name, ClientConfig: c}
+}
+
+func theirs() admissionregistrationv1.MutatingWebhook {
+	return admissionregistrationv1.MutatingWebhook{Name: "theirs.example.com"}
+}
+
+func many(n int) []admissionregistrationv1.MutatingWebhook {
+	var all []admissionregistrationv1.MutatingWebhook
+	for i := range n {
+		all = append(all, served(fmt.Sprintf("mpod-new-%016x.kb.io", i), "ca"))
+	}
+	return all
+}
+
+// shelf has configurations, and applies patches as API servers do.
+type shelf struct {
+	all map[string]*configuration
+	// fails are the patches that fail first, and patches all of them.
+	fails, patches int
+	// silent gives no answer.
+	silent bool
+	// held, if not nil, is told of each patch, and asked for leave.
+	held chan chan struct{}
+}
+
+func (s *shelf) Get(ctx context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	if s.silent {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	have, ok := s.all[key.Name]
+	if !ok {
+		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+	}
+	have.DeepCopyInto(into.(*configuration))
+	return nil
+}
+
+func (s *shelf) Patch(_ context.Context, o client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	if s.held != nil {
+		leave := make(chan struct{})
+		s.held <- leave
+		<-leave
+	}
+	if s.patches++; s.patches <= s.fails {
+		return apierrors.NewConflict(schema.GroupResource{}, o.GetName(), errors.New("busy"))
+	}
+	data, err := patch.Data(o)
+	if err != nil {
+		return err
+	}
+	decoded, err := jsonpatch.DecodePatch(data)
+	if err != nil {
+		return err
+	}
+	before, err := json.Marshal(s.all[o.GetName()])
+	if err != nil {
+		return err
+	}
+	after, err := decoded.Apply(before)
+	if err != nil {
+		return err
+	}
+	next := &configuration{}
+	if err := json.Unmarshal(after, next); err != nil {
+		return err
+	}
+	next.ResourceVersion += "1"
+	s.all[o.GetName()] = next
+	return nil
+}
+
+// told is what there is of entries: their names, or of those written ahead the paths and CAs.
+func (s *shelf) told() []string {
+	var all []string
+	for _, w := range s.all[scope.DefaultConfiguration].Webhooks {
+		text := w.Name
+		if scope.IsAhead(w.Name) {
+			text = *w.ClientConfig.Service.Path + " " + string(w.ClientConfig.CABundle)
+		}
+		all = append(all, text)
+	}
+	return all
+}
+
+func TestCover(t *testing.T) {
+	cases := map[string]struct {
+		why   string
+		have  []*configuration
+		sets  []*appsv1beta1.SidecarSet
+		fails int // patches that fail first
+		want  []string
+		err   string
+	}{
+		"the first":    {"the CA is that of the main configuration", []*configuration{named(scope.DefaultConfiguration), named(scope.DefaultMainConfiguration, served("m.kb.io", "main"))}, []*appsv1beta1.SidecarSet{newSet("a", 1)}, 0, []string{"/mutate-pod-new/a/uid-a/1 main"}, ""},
+		"among others": {"what is there stays, and has the CA", []*configuration{named(scope.DefaultConfiguration, theirs(), served("mpod.kb.io", "ca"))}, []*appsv1beta1.SidecarSet{newSet("a", 1), newSet("b", 1)}, 0, []string{"theirs.example.com", "mpod.kb.io", "/mutate-pod-new/a/uid-a/1 ca", "/mutate-pod-new/b/uid-b/1 ca"}, ""},
+		"a later one":  {"one entry for a set", []*configuration{named(scope.DefaultConfiguration, served("mpod.kb.io", "ca"))}, []*appsv1beta1.SidecarSet{newSet("a", 1), newSet("a", 2)}, 0, []string{"mpod.kb.io", "/mutate-pod-new/a/uid-a/2 ca"}, ""},
+		"a conflict":   {"somebody else was first", []*configuration{named(scope.DefaultConfiguration, served("mpod.kb.io", "ca"))}, []*appsv1beta1.SidecarSet{newSet("a", 1)}, 3, []string{"mpod.kb.io", "/mutate-pod-new/a/uid-a/1 ca"}, ""},
+		"conflicts":    {"it does not go on for ever", []*configuration{named(scope.DefaultConfiguration, served("mpod.kb.io", "ca"))}, []*appsv1beta1.SidecarSet{newSet("a", 1)}, 1000, []string{"mpod.kb.io"}, "cannot be fulfilled"},
+		"no CA":        {"API servers would trust nobody", []*configuration{named(scope.DefaultConfiguration), named(scope.DefaultMainConfiguration, served("m.kb.io", ""))}, []*appsv1beta1.SidecarSet{newSet("a", 1)}, 0, nil, "no CA"},
+		"no UID":       {"nobody could tell its states apart", []*configuration{named(scope.DefaultConfiguration)}, []*appsv1beta1.SidecarSet{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}, 0, nil, "no UID"},
+		"too many":     {"nobody leads, and API servers look at each entry for each pod", []*configuration{named(scope.DefaultConfiguration, many(64)...)}, []*appsv1beta1.SidecarSet{newSet("a", 1)}, 0, nil, "wait already for a leader"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			api := &shelf{all: map[string]*configuration{}, fails: c.fails}
+			for _, have := range c.have {
+				api.all[have.Name] = have
+			}
+			w, err := ahead.New(api, ahead.Options{Pause: time.Nanosecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = nil
+			for _, set := range c.sets {
+				err = errors.Join(err, w.Cover(t.Context(), set))
+			}
+			if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+				t.Fatalf("%s: %v", c.why, err)
+			}
+			if api.patches > 10 {
+				t.Errorf("%d patches", api.patches)
+			}
+			if c.want == nil {
+				if api.patches > 0 {
+					t.Errorf("%s: it was written", c.why)
+				}
+				return
+			}
+			if diff := cmp.Diff(c.want, api.told()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.why, diff)
+			}
+		})
+	}
+}
+
+// An API server that does not answer holds nobody up for longer than the time that there is.
+func TestTimeout(t *testing.T) {
+	api := &shelf{silent: true}
+	w, err := ahead.New(api, ahead.Options{Timeout: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Cover(t.Context(), newSet("a", 1)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+}
+
+// Sets that come while one is written are written together.
+func TestTogether(t *testing.T) {
+	api := &shelf{all: map[string]*configuration{scope.DefaultConfiguration: named(scope.DefaultConfiguration, served("mpod.kb.io", "ca"))}, held: make(chan chan struct{})}
+	w, err := ahead.New(api, ahead.Options{Pause: time.Nanosecond, Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const many = 30
+	var all, asking sync.WaitGroup
+	cover := func(i int) {
+		asking.Add(1)
+		all.Go(func() {
+			asking.Done()
+			if err := w.Cover(t.Context(), newSet(fmt.Sprintf("s-%d", i), 1)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	cover(0)
+	first := <-api.held
+	for i := 1; i < many; i++ {
+		cover(i)
+	}
+	asking.Wait()
+	go func() {
+		all.Wait()
+		close(api.held)
+	}()
+	close(first)
+	for leave := range api.held {
+		close(leave)
+	}
+	if n := len(api.told()); n != many+1 {
+		t.Errorf("%d entries", n)
+	}
+	if api.patches > many {
+		t.Errorf("%d patches for %d sets", api.patches, many)
+	}
+	t.Logf("%d patches for %d sets", api.patches, many)
+}
+
+// Who cannot write for a reason of his own spoils it for no other.
+func TestApart(t *testing.T) {
+	api := &shelf{all: map[string]*configuration{scope.DefaultConfiguration: named(scope.DefaultConfiguration, served("mpod.kb.io", "ca"))}, held: make(chan chan struct{})}
+	w, err := ahead.New(api, ahead.Options{Pause: time.Nanosecond, Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	failing, good := make(chan error), make(chan error)
+	api.fails = 6
+	go func() { failing <- w.Cover(t.Context(), newSet("a", 1)) }()
+	leave := <-api.held
+	go func() { good <- w.Cover(t.Context(), newSet("b", 1)) }()
+	close(leave)
+	for range api.fails - 1 {
+		close(<-api.held)
+	}
+	err = <-failing
+	if !apierrors.IsConflict(err) {
+		t.Errorf("%v", err)
+	}
+	close(<-api.held)
+	if err := <-good; err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]string{"mpod.kb.io", "/mutate-pod-new/b/uid-b/1 ca"}, api.told()); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,482 @@
+//go:build envtest
+
+package compat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/controllers"
+	"github.com/kruisekit/kruisekit/controllers/podscope"
+	"github.com/kruisekit/kruisekit/internal/review/reviewtest"
+	"github.com/kruisekit/kruisekit/internal/scope"
+	"github.com/kruisekit/kruisekit/test/cluster"
+	"github.com/kruisekit/kruisekit/webhooks"
+)
+
+// TestFirstPods: whoever applies a set and pods at once gets pods with sidecars, whether or not anybody leads.
+func TestFirstPods(t *testing.T) {
+	g := newPodGround(t)
+	t.Run("NoLeader", func(t *testing.T) { testNoLeader(t, g) })
+	t.Run("DryRun", func(t *testing.T) { testDryRun(t, g) })
+	t.Run("Unwritable", func(t *testing.T) { testUnwritable(t, g) })
+	t.Run("Leader", func(t *testing.T) { testLeader(t, g) })
+	t.Run("Many", func(t *testing.T) { testMany(t, g) })
+	t.Run("Update", func(t *testing.T) { testUpdate(t, g) })
+	t.Run("Again", func(t *testing.T) { testAgain(t, g) })
+}
+
+// podGround is an API server, and the webhooks of sets and pods in this process.
+type podGround struct {
+	*cluster.Cluster
+	install *envtest.WebhookInstallOptions
+	options ctrl.Options
+
+	mu       sync.Mutex
+	warnings []string
+}
+
+// HandleWarningHeader keeps what the API server tells the client.
+func (g *podGround) HandleWarningHeader(_ int, _, text string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.warnings = append(g.warnings, text)
+}
+
+func (g *podGround) warned() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := g.warnings
+	g.warnings = nil
+	return all
+}
+
+func newPodGround(t *testing.T) *podGround {
+	t.Helper()
+	o, err := controllers.ManagerOptions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Metrics = metricsserver.Options{BindAddress: "0"}
+	g := &podGround{options: o, install: &envtest.WebhookInstallOptions{}}
+	g.Cluster = cluster.Start(t, cluster.Options{Private: true, Scheme: o.Scheme, CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_sidecarsets.yaml"}})
+	told := rest.CopyConfig(g.Config)
+	told.WarningHandlerWithContext, told.WarningHandler = nil, g
+	if g.Client, err = client.New(told, client.Options{Scheme: o.Scheme}); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.install.PrepWithoutInstalling(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.install.Cleanup(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := g.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: scope.DefaultNamespace}}); err != nil {
+		t.Fatal(err)
+	}
+	g.configure(t)
+	g.run(t, func(mgr ctrl.Manager) error {
+		return webhooks.AddToManager(mgr, webhooks.Options{
+			Reach:        webhooks.Reach{URL: g.url(), CABundle: g.install.LocalServingCAData},
+			CoverTimeout: 7 * time.Second, // the machine may be busy
+		})
+	})
+	bad := newSidecarSet("bad", "bad")
+	bad.Spec.Selector = nil
+	reviewtest.Until(t, "sets are not reviewed", func(ctx context.Context) error {
+		if err := g.Client.Create(ctx, bad.DeepCopy(), client.DryRunAll); !apierrors.IsInvalid(err) {
+			return fmt.Errorf("a bad set: %w", err)
+		}
+		return nil
+	})
+	return g
+}
+
+func (g *podGround) url() string {
+	return fmt.Sprintf("https://%s:%d", g.install.LocalServingHost, g.install.LocalServingPort)
+}
+
+// configure installs what is deployed for sets and pods, as it is generated, but for the address.
+func (g *podGround) configure(t *testing.T) {
+	t.Helper()
+	g.blank(t)
+	file, err := os.Open("../../config/webhook/manifests.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	decoder := utilyaml.NewYAMLOrJSONDecoder(file, 4096)
+	mutating, validating := &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	for _, into := range []any{mutating, validating} {
+		if err := decoder.Decode(into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mutating.Webhooks = slices.DeleteFunc(mutating.Webhooks, func(w admissionregistrationv1.MutatingWebhook) bool { return w.Name != "msidecarset.kb.io" })
+	validating.Webhooks = slices.DeleteFunc(validating.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool { return w.Name != "vsidecarset.kb.io" })
+	if len(mutating.Webhooks) != 1 || len(validating.Webhooks) != 1 {
+		t.Fatal("there are no webhooks of sets")
+	}
+	for _, c := range []*admissionregistrationv1.WebhookClientConfig{&mutating.Webhooks[0].ClientConfig, &validating.Webhooks[0].ClientConfig} {
+		*c = admissionregistrationv1.WebhookClientConfig{URL: ptr.To(g.url() + *c.Service.Path), CABundle: g.install.LocalServingCAData}
+	}
+	for _, o := range []client.Object{mutating, validating} {
+		if err := g.Client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// run has a manager do its work until the test ends.
+func (g *podGround) run(t *testing.T, add func(ctrl.Manager) error) {
+	t.Helper()
+	o := g.options
+	o.WebhookServer = webhook.NewServer(webhook.Options{Host: g.install.LocalServingHost, Port: g.install.LocalServingPort, CertDir: g.install.LocalServingCertDir})
+	mgr, err := ctrl.NewManager(g.Config, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := add(mgr); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("manager: %v", err)
+		}
+	})
+	select {
+	case <-mgr.Elected():
+	case <-t.Context().Done():
+		t.Fatal("nobody leads")
+	}
+}
+
+// lead runs what a leader does about the entries.
+func (g *podGround) lead(t *testing.T) {
+	t.Helper()
+	g.blank(t)
+	g.run(t, func(mgr ctrl.Manager) error {
+		r, err := podscope.New(mgr.GetClient(), podscope.Options{URL: g.url(), CABundle: g.install.LocalServingCAData})
+		if err != nil {
+			return err
+		}
+		return r.SetupWithManager(t.Context(), mgr, controller.Options{})
+	})
+	reviewtest.Until(t, "the leader writes nothing", func(context.Context) error {
+		if len(g.read(t).Webhooks) == 0 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+}
+
+func (g *podGround) read(t *testing.T) *admissionregistrationv1.MutatingWebhookConfiguration {
+	t.Helper()
+	c := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	if err := g.Client.Get(t.Context(), client.ObjectKey{Name: scope.DefaultConfiguration}, c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// ahead are the entries that were written ahead.
+func ahead(c *admissionregistrationv1.MutatingWebhookConfiguration) []string {
+	var names []string
+	for i := range c.Webhooks {
+		if scope.IsAhead(c.Webhooks[i].Name) {
+			names = append(names, c.Webhooks[i].Name)
+		}
+	}
+	return names
+}
+
+func newSidecarSet(name, app string) *appsv1beta1.SidecarSet {
+	set := &appsv1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
+	set.Spec.Containers = []appsv1beta1.SidecarContainer{{Container: corev1.Container{Name: name, Image: "sidecar"}}}
+	return set
+}
+
+// create makes a set, which goes with the test, and says how long that took.
+func (g *podGround) create(t *testing.T, set *appsv1beta1.SidecarSet) time.Duration {
+	t.Helper()
+	began := time.Now()
+	if err := g.Client.Create(t.Context(), set); err != nil {
+		t.Error(err)
+	}
+	took := time.Since(began)
+	t.Cleanup(func() {
+		if err := client.IgnoreNotFound(g.Client.Delete(context.WithoutCancel(t.Context()), set)); err != nil {
+			t.Error(err)
+		}
+	})
+	return took
+}
+
+// injected wants a pod of an app, created now, to have one container of its own and those of the sets.
+func (g *podGround) injected(t *testing.T, namespace, app string, sets ...string) {
+	t.Helper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "p-", Labels: map[string]string{"app": app}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "i"}}},
+	}
+	if err := g.Client.Create(t.Context(), pod); err != nil {
+		t.Errorf("pod of %s: %v", app, err)
+		return
+	}
+	var got []string
+	for _, c := range pod.Spec.Containers {
+		if c.Name != "main" {
+			got = append(got, c.Name)
+		}
+	}
+	if !slices.Equal(got, sets) {
+		t.Errorf("a pod of %s has %q, want %q", app, got, sets)
+	}
+}
+
+func testNoLeader(t *testing.T, g *podGround) {
+	namespace := g.Namespace(t)
+	for i := range 5 {
+		name := fmt.Sprintf("alone-%d", i)
+		g.create(t, newSidecarSet(name, name))
+		g.injected(t, namespace, name, name)
+	}
+	if w := g.warned(); len(w) > 0 {
+		t.Errorf("warnings %q", w)
+	}
+	if n := len(ahead(g.read(t))); n != 5 {
+		t.Errorf("%d entries for 5 sets", n)
+	}
+}
+
+// A set that is only tried leaves no trace, and neither does one that is refused, or that selects nothing.
+func testDryRun(t *testing.T, g *podGround) {
+	before := g.read(t).ResourceVersion
+	if err := g.Client.Create(t.Context(), newSidecarSet("dry", "dry"), client.DryRunAll); err != nil {
+		t.Fatal(err)
+	}
+	refused := newSidecarSet("refused", "refused")
+	refused.Spec.Containers[0].Name = "No Name"
+	if err := g.Client.Create(t.Context(), refused); !apierrors.IsInvalid(err) {
+		t.Fatal(err)
+	}
+	paused := newSidecarSet("paused", "paused")
+	paused.Spec.InjectionStrategy.Paused = true
+	g.create(t, paused)
+	if after := g.read(t).ResourceVersion; after != before {
+		t.Errorf("the configuration was written: %q", ahead(g.read(t)))
+	}
+}
+
+// What cannot be written keeps no set out, and whoever creates it is told.
+func testUnwritable(t *testing.T, g *podGround) {
+	if err := g.Client.Delete(t.Context(), g.read(t)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { g.blank(t) })
+	g.warned()
+	g.create(t, newSidecarSet("nowhere", "nowhere"))
+	if w := g.warned(); len(w) != 1 || !strings.Contains(w[0], "may go without these sidecars") || !strings.Contains(w[0], scope.DefaultConfiguration) {
+		t.Errorf("warnings %q", w)
+	}
+}
+
+// blank puts the configuration of pods back to what is deployed.
+func (g *podGround) blank(t *testing.T) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	c := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: scope.DefaultConfiguration}}
+	if err := client.IgnoreNotFound(g.Client.Delete(ctx, c)); err != nil {
+		t.Error(err)
+	}
+	if err := g.Client.Create(ctx, c.DeepCopy()); err != nil {
+		t.Error(err)
+	}
+}
+
+// states are the writes of the configuration of pods, from now on.
+func (g *podGround) states(t *testing.T) func() []*admissionregistrationv1.MutatingWebhookConfiguration {
+	t.Helper()
+	watching, err := client.NewWithWatch(g.Config, client.Options{Scheme: g.options.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := g.read(t)
+	events, err := watching.Watch(t.Context(), &admissionregistrationv1.MutatingWebhookConfigurationList{}, &client.ListOptions{
+		Raw: &metav1.ListOptions{ResourceVersion: now.ResourceVersion, FieldSelector: "metadata.name=" + now.Name},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	all := []*admissionregistrationv1.MutatingWebhookConfiguration{now}
+	go func() {
+		for e := range events.ResultChan() {
+			if c, is := e.Object.(*admissionregistrationv1.MutatingWebhookConfiguration); is {
+				mu.Lock()
+				all = append(all, c)
+				mu.Unlock()
+			}
+		}
+	}()
+	return func() []*admissionregistrationv1.MutatingWebhookConfiguration {
+		last := g.read(t).ResourceVersion
+		reviewtest.Until(t, "the last write is not seen", func(context.Context) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if all[len(all)-1].ResourceVersion != last {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(all)
+	}
+}
+
+func (g *podGround) swept(t *testing.T) {
+	t.Helper()
+	reviewtest.Until(t, "entries that were written ahead are left", func(context.Context) error {
+		if left := ahead(g.read(t)); len(left) > 0 {
+			return fmt.Errorf("%q", left)
+		}
+		return nil
+	})
+}
+
+func testLeader(t *testing.T, g *podGround) {
+	g.lead(t)
+	namespace := g.Namespace(t)
+	states := g.states(t)
+	const tries = 20
+	var took []time.Duration
+	for i := range tries {
+		name := fmt.Sprintf("led-%d", i)
+		took = append(took, g.create(t, newSidecarSet(name, name)))
+		g.injected(t, namespace, name, name)
+	}
+	if w := g.warned(); len(w) > 0 {
+		t.Errorf("warnings %q", w)
+	}
+	g.swept(t)
+	for i := range tries {
+		name := fmt.Sprintf("led-%d", i)
+		g.injected(t, namespace, name, name)
+	}
+	byWebhook, byLeader := 0, 0
+	for i, all := 1, states(); i < len(all); i++ {
+		if len(ahead(all[i])) > len(ahead(all[i-1])) {
+			byWebhook++
+			continue
+		}
+		byLeader++
+	}
+	slices.Sort(took)
+	t.Logf("the creation of a set took %s in the middle, %s at most; %d writes by the webhook, %d by the leader for %d sets",
+		took[tries/2], took[tries-1], byWebhook, byLeader, tries)
+	if byWebhook != tries || byLeader > 2*tries {
+		t.Errorf("%d writes by the webhook and %d by the leader for %d sets", byWebhook, byLeader, tries)
+	}
+}
+
+// A set that begins to select pods has those at once, and what changes nothing about that writes nothing.
+func testUpdate(t *testing.T, g *podGround) {
+	g.lead(t)
+	namespace := g.Namespace(t)
+	set := newSidecarSet("moving", "from")
+	set.Spec.InjectionStrategy.Paused = true
+	g.create(t, set)
+	set.Spec.InjectionStrategy.Paused = false
+	if err := g.Client.Update(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	g.injected(t, namespace, "from", "moving")
+	for i := range 5 {
+		app := fmt.Sprintf("to-%d", i)
+		set.Spec.Selector.MatchLabels["app"] = app
+		if err := g.Client.Update(t.Context(), set); err != nil {
+			t.Fatal(err)
+		}
+		g.injected(t, namespace, app, "moving")
+	}
+	g.swept(t)
+	before := g.read(t).ResourceVersion
+	set.Spec.Containers[0].Image = "sidecar:2"
+	if err := g.Client.Update(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	if g.read(t).ResourceVersion != before {
+		t.Error("a new image is written into the entries")
+	}
+}
+
+// A set that is deleted and created again is another one.
+func testAgain(t *testing.T, g *podGround) {
+	g.lead(t)
+	namespace := g.Namespace(t)
+	for range 10 {
+		set := newSidecarSet("phoenix", "phoenix")
+		g.create(t, set)
+		g.injected(t, namespace, "phoenix", "phoenix")
+		if err := g.Client.Delete(t.Context(), set); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g.create(t, newSidecarSet("phoenix", "phoenix"))
+	g.injected(t, namespace, "phoenix", "phoenix")
+	g.swept(t)
+	g.injected(t, namespace, "phoenix", "phoenix")
+}
+
+// Sets that come at the same time are not in each other's way.
+func testMany(t *testing.T, g *podGround) {
+	g.lead(t)
+	namespace := g.Namespace(t)
+	const many = 20
+	took := make([]time.Duration, many)
+	var all sync.WaitGroup
+	for i := range many {
+		all.Go(func() {
+			name := fmt.Sprintf("many-%d", i)
+			took[i] = g.create(t, newSidecarSet(name, name))
+			g.injected(t, namespace, name, name)
+		})
+	}
+	all.Wait()
+	if w := g.warned(); len(w) > 0 {
+		t.Errorf("warnings %q", w)
+	}
+	slices.Sort(took)
+	t.Logf("the creation of one of %d sets took %s in the middle, %s at most", many, took[many/2], took[many-1])
+	g.swept(t)
+}

@@ -1,0 +1,96 @@
+package pod_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/scope"
+	"github.com/kruisekit/kruisekit/webhooks/pod"
+)
+
+// serveAt answers a request as an API server asks it.
+func serveAt(t *testing.T, w *pod.Webhook, path string, req admission.Request) admission.Response {
+	t.Helper()
+	body, err := json.Marshal(admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: &req.AdmissionRequest,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path+"?timeout=10s", bytes.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	answer := httptest.NewRecorder()
+	w.Handler(strings.HasPrefix(path, pod.NewOpenPath)).ServeHTTP(answer, r)
+	var review admissionv1.AdmissionReview
+	if err := json.Unmarshal(answer.Body.Bytes(), &review); err != nil {
+		t.Fatalf("%v: %s", err, answer.Body)
+	}
+	return admission.Response{AdmissionResponse: *review.Response}
+}
+
+// A pod that was sent ahead of a set gets it, be the cache as old as it may, and costs a read only then.
+func TestAhead(t *testing.T) {
+	set := func(image string, generation int64) *appsv1beta1.SidecarSet {
+		s := newSet(t, "a", strings.ReplaceAll(logs, "log:1", image))
+		s.Generation = generation
+		return s
+	}
+	closed := func(s *appsv1beta1.SidecarSet) string {
+		return strings.TrimSuffix(pod.NewPath, "/") + scope.MarkOf(s).Segments()
+	}
+	cases := map[string]struct {
+		why          string
+		path         string
+		cached, live *appsv1beta1.SidecarSet
+		fault        error
+		want         []string // nil for a refusal
+		reads        int
+	}{
+		"not cached":      {"it is read", closed(set("log:1", 1)), nil, set("log:1", 1), nil, []string{"main=m", "log=log:1"}, 1},
+		"cached":          {"nothing is read", closed(set("log:1", 1)), set("log:1", 1), nil, nil, []string{"main=m", "log=log:1"}, 0},
+		"cached later":    {"nothing is read", closed(set("log:1", 1)), set("log:2", 2), nil, nil, []string{"main=m", "log=log:2"}, 0},
+		"cached earlier":  {"it is read", closed(set("log:2", 2)), set("log:1", 1), set("log:2", 2), nil, []string{"main=m", "log=log:2"}, 1},
+		"never came":      {"somebody refused it", closed(set("log:1", 1)), nil, nil, nil, []string{"main=m"}, 1},
+		"no answer":       {"the pod must not go without", closed(set("log:1", 1)), nil, nil, errors.New("down"), nil, 1},
+		"no answer, open": {"the pod may go without", strings.Replace(closed(set("log:1", 1)), "-new", "-new-open", 1), nil, nil, errors.New("down"), []string{"main=m"}, 1},
+		"sent otherwise":  {"only the entry says that there is a new one", pod.Path, nil, set("log:1", 1), nil, []string{"main=m"}, 0},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			live := &shelf{fault: c.fault}
+			if c.live != nil {
+				live.sets = append(live.sets, c.live)
+			}
+			index := indexOf()
+			if c.cached != nil {
+				index = indexOf(c.cached)
+			}
+			w, err := pod.New(pod.Lookups{Sets: index, Namespaces: &shelf{}, Revisions: &shelf{}, Live: live}, pod.Options{Now: now})
+			if err != nil {
+				t.Fatal(err)
+			}
+			req := request(t, "u", plain)
+			answer := serveAt(t, w, c.path, req)
+			if live.reads != c.reads {
+				t.Errorf("%s: %d reads", c.why, live.reads)
+			}
+			if c.want == nil {
+				if answer.Allowed || answer.Result.Code != http.StatusServiceUnavailable {
+					t.Errorf("%s: %+v", c.why, answer.Result)
+				}
+				return
+			}
+			same(t, c.why, c.want, describe(t, patched(t, req, answer)))
+		})
+	}
+}
