@@ -4,7 +4,6 @@ package cloneset_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"net/http"
 	"os"
@@ -13,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -33,20 +30,7 @@ import (
 	"github.com/kruisekit/kruisekit/test/standin"
 )
 
-// together is how many tests run at once: they wait more than they compute.
-const together = "8"
-
-// installing is held while the CRD is installed, of which two at the same time fail.
-var installing sync.Mutex
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", together); err != nil {
-		panic(err)
-	}
-	log.SetLogger(logr.Discard())
-	os.Exit(cluster.Main(m))
-}
+func TestMain(m *testing.M) { os.Exit(cluster.MainAtOnce(m, 8)) }
 
 // bench is a namespace with a reconciler and something that runs its pods.
 type bench struct {
@@ -88,8 +72,6 @@ func newBench(t *testing.T) *bench {
 			t.Fatal(err)
 		}
 	}
-	installing.Lock()
-	defer installing.Unlock()
 	c := cluster.Start(t, cluster.Options{Scheme: scheme, CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_clonesets.yaml", "../../config/crd/bases/apps.kruise.io_imagepulljobs.yaml"}})
 	b := &bench{T: t, client: c.Client, config: c.Config, scheme: scheme, namespace: c.Namespace(t), requests: &requests{}, patience: time.Minute}
 	b.run(c.Config, func(mgr ctrl.Manager) error {

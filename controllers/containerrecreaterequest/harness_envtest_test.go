@@ -4,7 +4,6 @@ package containerrecreaterequest_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"net/http"
 	"os"
@@ -13,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -23,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
@@ -32,20 +29,7 @@ import (
 	"github.com/kruisekit/kruisekit/test/cluster"
 )
 
-// together is how many tests run at once: they wait more than they compute.
-const together = "8"
-
-// installing is held while the CRD is installed, of which two at the same time fail.
-var installing sync.Mutex
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", together); err != nil {
-		panic(err)
-	}
-	log.SetLogger(logr.Discard())
-	os.Exit(cluster.Main(m))
-}
+func TestMain(m *testing.M) { os.Exit(cluster.MainAtOnce(m, 8)) }
 
 // bench is a namespace with something that runs its pods.
 type bench struct {
@@ -74,8 +58,6 @@ func start(t *testing.T) (*bench, *node) {
 // newBench has neither reconciler nor daemon yet, but a kubelet.
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	installing.Lock()
-	defer installing.Unlock()
 	return benchIn(t, cluster.Start(t, cluster.Options{CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_containerrecreaterequests.yaml"}}))
 }
 

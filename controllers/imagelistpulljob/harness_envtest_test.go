@@ -4,14 +4,12 @@ package imagelistpulljob_test
 
 import (
 	"context"
-	"flag"
 	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -20,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -28,20 +25,7 @@ import (
 	"github.com/kruisekit/kruisekit/test/cluster"
 )
 
-// together is how many tests run at once: they wait more than they compute.
-const together = "8"
-
-// installing is held while the CRDs are installed, of which two at the same time fail.
-var installing sync.Mutex
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", together); err != nil {
-		panic(err)
-	}
-	log.SetLogger(logr.Discard())
-	os.Exit(cluster.Main(m))
-}
+func TestMain(m *testing.M) { os.Exit(cluster.MainAtOnce(m, 8)) }
 
 // bench is a namespace with a reconciler.
 type bench struct {
@@ -72,8 +56,6 @@ func newBench(t *testing.T) *bench {
 			t.Fatal(err)
 		}
 	}
-	installing.Lock()
-	defer installing.Unlock()
 	c := cluster.Start(t, cluster.Options{Scheme: scheme, CRDDirs: []string{
 		"../../config/crd/bases/apps.kruise.io_imagelistpulljobs.yaml", "../../config/crd/bases/apps.kruise.io_imagepulljobs.yaml",
 	}})

@@ -4,7 +4,6 @@ package imagepulljob_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"net/http"
 	"os"
@@ -14,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,7 +26,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -37,20 +34,7 @@ import (
 	"github.com/kruisekit/kruisekit/test/cluster"
 )
 
-// together is how many tests run at once: they wait more than they compute.
-const together = "8"
-
-// installing is held while CRDs are installed, of which two at the same time fail.
-var installing sync.Mutex
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", together); err != nil {
-		panic(err)
-	}
-	log.SetLogger(logr.Discard())
-	os.Exit(cluster.Main(m))
-}
+func TestMain(m *testing.M) { os.Exit(cluster.MainAtOnce(m, 8)) }
 
 // bench is a namespace with a reconciler, nodes of its own, and something that pulls on them.
 type bench struct {
@@ -102,8 +86,6 @@ func newBench(t *testing.T) *bench {
 	for _, crd := range []string{"imagepulljobs", "nodeimages", "clonesets", "statefulsets"} {
 		o.CRDDirs = append(o.CRDDirs, "../../config/crd/bases/apps.kruise.io_"+crd+".yaml")
 	}
-	installing.Lock()
-	defer installing.Unlock()
 	c := cluster.Start(t, o)
 	b := &bench{
 		T: t, client: c.Client, config: c.Config, scheme: scheme, namespace: c.Namespace(t), copies: c.Namespace(t),

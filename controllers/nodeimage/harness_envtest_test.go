@@ -4,13 +4,11 @@ package nodeimage_test
 
 import (
 	"context"
-	"flag"
 	"net/http"
 	"os"
 	"sync"
 	"testing"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
@@ -21,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -29,17 +26,7 @@ import (
 	"github.com/kruisekit/kruisekit/test/cluster"
 )
 
-// together is how many tests run at once: they wait more than they compute.
-const together = "8"
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", together); err != nil {
-		panic(err)
-	}
-	log.SetLogger(logr.Discard())
-	os.Exit(cluster.Main(m))
-}
+func TestMain(m *testing.M) { os.Exit(cluster.MainAtOnce(m, 8)) }
 
 // Nodes have no namespace, so that the tests have a control plane of their own, and each its own label.
 func TestNodeImages(t *testing.T) {

@@ -5,7 +5,6 @@ package podreadiness_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/controllers/podreadiness"
@@ -31,14 +28,7 @@ import (
 	"github.com/kruisekit/kruisekit/test/podbench"
 )
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", "8"); err != nil { // they wait more than they compute
-		panic(err)
-	}
-	log.SetLogger(logr.Discard())
-	os.Exit(cluster.Main(m))
-}
+func TestMain(m *testing.M) { os.Exit(cluster.MainAtOnce(m, 8)) }
 
 type bench struct{ *podbench.Bench }
 

@@ -4,7 +4,6 @@ package sidecarset_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"net/http"
 	"os"
@@ -14,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,7 +26,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -40,20 +37,7 @@ import (
 	"github.com/kruisekit/kruisekit/test/standin"
 )
 
-// together is how many tests run at once: they wait more than they compute.
-const together = "8"
-
-// installing is held while the CRD is installed, of which two at the same time fail.
-var installing sync.Mutex
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", together); err != nil {
-		panic(err)
-	}
-	log.SetLogger(logr.Discard())
-	os.Exit(cluster.Main(m))
-}
+func TestMain(m *testing.M) { os.Exit(cluster.MainAtOnce(m, 8)) }
 
 // bench is a namespace with sets of its own, a reconciler of these, and something that runs pods.
 type bench struct {
@@ -108,8 +92,6 @@ func newGround(t *testing.T) *bench {
 			t.Fatal(err)
 		}
 	}
-	installing.Lock()
-	defer installing.Unlock()
 	c := cluster.Start(t, cluster.Options{Scheme: scheme, CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_sidecarsets.yaml"}})
 	b := &bench{T: t, client: c.Client, config: c.Config, scheme: scheme, namespace: c.Namespace(t), requests: &requests{}}
 	b.Cleanup(func() { // the test's context is over

@@ -3,21 +3,17 @@
 package sidecarterminator_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
@@ -35,17 +31,7 @@ const (
 	ignore = pub.TerminateSidecarIgnoreExitCodeEnvName
 )
 
-// installing is held while the CRD is installed, of which two at the same time fail.
-var installing sync.Mutex
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", "8"); err != nil { // they wait more than they compute
-		panic(err)
-	}
-	log.SetLogger(logr.Discard())
-	os.Exit(cluster.Main(m))
-}
+func TestMain(m *testing.M) { os.Exit(cluster.MainAtOnce(m, 8)) }
 
 type bench struct{ *podbench.Bench }
 
@@ -53,8 +39,6 @@ type bench struct{ *podbench.Bench }
 func newBench(t *testing.T, labels map[string]string) *bench {
 	t.Helper()
 	t.Parallel()
-	installing.Lock()
-	defer installing.Unlock()
 	b := &bench{podbench.New(t, cluster.Options{CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_containerrecreaterequests.yaml"}})}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: b.Namespace, Labels: labels}} // where podbench has its pods
 	if err := b.Client.Create(t.Context(), node); err != nil {

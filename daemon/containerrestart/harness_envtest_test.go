@@ -5,7 +5,6 @@ package containerrestart_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"net/http"
 	"os"
@@ -14,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,7 +27,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -40,20 +37,7 @@ import (
 	"github.com/kruisekit/kruisekit/test/cluster"
 )
 
-// together is how many tests run at once: they wait more than they compute.
-const together = "16"
-
-// installing is held while the CRD is installed, of which two at the same time fail.
-var installing sync.Mutex
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("test.parallel", together); err != nil {
-		panic(err)
-	}
-	log.SetLogger(logr.Discard())
-	os.Exit(cluster.Main(m))
-}
+func TestMain(m *testing.M) { os.Exit(cluster.MainAtOnce(m, 16)) }
 
 // bench is a namespace with a node of its own, and with somebody who does the manager's part.
 type bench struct {
@@ -88,8 +72,6 @@ func newBench(t *testing.T, w ways) *bench {
 			t.Fatal(err)
 		}
 	}
-	installing.Lock()
-	defer installing.Unlock()
 	c := cluster.Start(t, cluster.Options{CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_containerrecreaterequests.yaml"}})
 	config := rest.CopyConfig(c.Config)
 	config.QPS = -1

@@ -42,9 +42,6 @@ func TestMain(m *testing.M) {
 	os.Exit(cluster.Main(m))
 }
 
-// installing is held while the CRD is installed, of which two at the same time fail.
-var installing sync.Mutex
-
 // node is one of a real API server. Its runtime is not real.
 type node struct {
 	*testing.T
@@ -68,8 +65,6 @@ func newNode(t *testing.T) *node {
 			t.Fatal(err)
 		}
 	}
-	installing.Lock()
-	defer installing.Unlock()
 	c := cluster.Start(t, cluster.Options{Scheme: scheme, CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_nodeimages.yaml"}})
 	n := &node{
 		T: t, name: strings.ToLower(t.Name()), client: c.Client, config: c.Config, scheme: scheme, secrets: c.Namespace(t), images: newImages(), writes: &writes{},

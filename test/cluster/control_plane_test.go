@@ -58,3 +58,17 @@ func TestKubectl(t *testing.T) {
 		t.Errorf("kubectl get nonsense: %v, want what kubectl printed", err)
 	}
 }
+
+// Tests of one package install the same CRDs, all at once.
+func TestInstallAtTheSameTime(t *testing.T) {
+	c := cluster.Start(t, cluster.Options{Private: true})
+	outcomes := make(chan error, 8)
+	for range cap(outcomes) {
+		go func() { outcomes <- c.InstallCRDs(t.Context(), "../../config/crd/bases") }()
+	}
+	for range cap(outcomes) {
+		if err := <-outcomes; err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -3,11 +3,16 @@ package cluster
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kruisekit/kruisekit/test/cluster/binaries"
 	"github.com/kruisekit/kruisekit/test/cluster/image"
@@ -66,6 +71,20 @@ func Main(m *testing.M) int {
 		return max(code, 1)
 	}
 	return code
+}
+
+// MainAtOnce is Main for tests that wait more than they compute: so many of them run at once. What controller-runtime has to
+// say is dropped.
+//
+//	func TestMain(m *testing.M) { os.Exit(cluster.MainAtOnce(m, 8)) }
+func MainAtOnce(m *testing.M, tests int) int {
+	flag.Parse()
+	if err := flag.Set("test.parallel", strconv.Itoa(tests)); err != nil {
+		fmt.Fprintln(os.Stderr, "run tests at once:", err)
+		return 1
+	}
+	log.SetLogger(logr.Discard())
+	return Main(m)
 }
 
 func stopUnused(ctx context.Context) error {
