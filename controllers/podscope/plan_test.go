@@ -170,7 +170,7 @@ func TestRecord(t *testing.T) {
 func TestPace(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	begin, writes := now, 0
-	p := pace{most: 5 * time.Minute}
+	p := pace{least: between, most: 5 * time.Minute}
 	for now.Sub(begin) < time.Hour {
 		wait := p.wait("a", now)
 		if wait > 5*time.Minute {

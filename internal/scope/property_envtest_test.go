@@ -8,11 +8,9 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -26,9 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/internal/scope"
-	"github.com/kruisekit/kruisekit/sidecar"
 	"github.com/kruisekit/kruisekit/test/cluster"
 )
 
@@ -162,47 +158,6 @@ func untilSent(t *testing.T, c *cluster.Cluster, hook *counter, round uint64) {
 	if err != nil {
 		t.Fatalf("the canary of round %d is not sent: %v", round, err)
 	}
-}
-
-// concerns is what a pod should be sent for, by the sets and by the words of the spec.
-func concerns(in scope.Input, pod *corev1.Pod) (closed, open bool) {
-	labels := places()[pod.Namespace]
-	if _, is := labels["control-plane"]; is || pod.Namespace == in.Namespace || pod.Namespace == metav1.NamespaceSystem {
-		return false, false
-	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: pod.Namespace, Labels: map[string]string{corev1.LabelMetadataName: pod.Namespace}}}
-	maps.Copy(namespace.Labels, labels)
-	var must, may []*sidecar.Set
-	for _, object := range in.Sets {
-		set, err := sidecar.Parse(object)
-		if err != nil {
-			panic(err)
-		}
-		if object.Annotations[appsv1beta1.SidecarSetInjectionFailurePolicyAnnotation] == "Ignore" {
-			may = append(may, set)
-		} else {
-			must = append(must, set)
-		}
-	}
-	picks := func(sets []*sidecar.Set) bool {
-		s, err := sidecar.Select(pod, namespace, sets)
-		return err == nil && len(s.Sets) > 0
-	}
-	gated := false
-	for _, g := range pod.Spec.ReadinessGates {
-		gated = gated || g.ConditionType == pub.KruisePodReadyConditionType
-	}
-	owner := metav1.GetControllerOf(pod)
-	closed = picks(must) || in.Owned && !gated && owner != nil && strings.HasPrefix(owner.APIVersion, "apps.kruise.io/")
-	if in.Launch && len(pod.Spec.Containers) > 1 {
-		closed = closed || pod.Annotations[pub.ContainerLaunchPriorityKey] == "Ordered"
-		for _, c := range pod.Spec.Containers {
-			for _, e := range c.Env {
-				closed = closed || e.Name == pub.ContainerLaunchPriorityEnvName
-			}
-		}
-	}
-	return closed, picks(may) || in.All && !gated
 }
 
 // The largest scope that is written is taken by an API server, and pods pass it in time; one that is not sent is created also
