@@ -60,7 +60,7 @@ func (w *Webhooks) Validate(ctx context.Context, req admission.Request) admissio
 
 // cover has new pods sent that the set has not been about. That it cannot be done is a warning.
 func (w *Webhooks) cover(ctx context.Context, r change) []string {
-	if w.options.Cover == nil || !scope.Asks(r.now.set, r.stored()) {
+	if w.options.Cover == nil || !scope.Asks(r.now.set, r.stored()) || r.before == nil && w.taken(ctx, r.now.set.Name) {
 		return nil
 	}
 	if err := w.options.Cover(ctx, r.now.set); err != nil {
