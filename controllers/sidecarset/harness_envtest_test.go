@@ -309,7 +309,7 @@ func (b *bench) still() {
 		if now := b.requests.count(); now != seen {
 			seen, quiet = now, 0
 		}
-		if quiet++; quiet < 25 {
+		if quiet++; quiet < 40 { // longer than new pods wait for others
 			return fmt.Errorf("it is not quiet yet")
 		}
 		return nil

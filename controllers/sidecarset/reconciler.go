@@ -108,11 +108,12 @@ const (
 
 // Reconcile brings the pods of one SidecarSet a step closer to what it asks for.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	begun := r.options.Now()
 	s, err := r.observe(ctx, request.Name)
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
-	a := &act{Reconciler: r, snapshot: s, writes: r.memory.writes(s.set.Name, r)}
+	a := &act{Reconciler: r, snapshot: s, writes: r.memory.writes(s.set.Name, r), looked: r.options.Now().Sub(begun)}
 	if s.malformed != nil {
 		return ctrl.Result{}, a.refuse(ctx)
 	}

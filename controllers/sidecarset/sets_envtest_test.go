@@ -5,7 +5,9 @@ package sidecarset_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -88,7 +90,7 @@ func TestHistoryInUse(t *testing.T) {
 	b := start(t, sidecarset.Options{})
 	set := b.create("mesh", notUpdate, func(s *v1beta1.SidecarSet) { s.Spec.RevisionHistoryLimit = ptr.To(int32(1)) })
 	b.latest(set)
-	b.pod("pod-0", []*v1beta1.SidecarSet{set})
+	b.pod("pod-0", []*v1beta1.SidecarSet{set}, func(p *corev1.Pod) { p.Annotations = map[string]string{unready: ""} })
 	b.counted(set, 1, 1, 0, 0)
 	b.change(set, image("mesh:2"), version("pinned"))
 	b.latest(set)
@@ -180,6 +182,23 @@ func (b *bench) patch(o client.Object, patch string) {
 	b.Helper()
 	if err := b.client.Patch(b.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		b.Fatal(err)
+	}
+}
+
+// TestNewcomers: pods that come in a crowd are counted together, not one by one.
+func TestNewcomers(t *testing.T) {
+	t.Parallel()
+	b := newGround(t) // nothing runs them
+	b.reconcile(sidecarset.Options{}, same)
+	set := b.create("mesh")
+	b.counted(set, 0, 0, 0, 0)
+	b.still()
+	before, began := b.requests.count(), time.Now()
+	b.fleet(40, set)
+	b.counted(set, 40, 40, 0, 0)
+	most := 2 + int(time.Since(began)/(500*time.Millisecond))
+	if got := b.requests.count() - before; got > most {
+		t.Errorf("%d requests within %s, want at most %d:\n%s", got, time.Since(began), most, strings.Join(b.requests.last(), "\n"))
 	}
 }
 
