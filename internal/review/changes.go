@@ -81,5 +81,5 @@ func (d *differ) list(at string, sent, was, is []any) {
 
 // Pointer makes a key a part of a JSON pointer.
 func Pointer(key string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
 }
