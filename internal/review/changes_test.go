@@ -5,10 +5,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	jsonpatch "gopkg.in/evanphx/json-patch.v4" // the one in the API server
+	evanphx "gopkg.in/evanphx/json-patch.v4" // the one in the API server
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/podtemplate"
+	"github.com/kruisekit/kruisekit/internal/jsonpatch"
 	"github.com/kruisekit/kruisekit/internal/review"
 )
 
@@ -77,7 +77,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-func changes(t *testing.T, sent string, before, after any) []podtemplate.Operation {
+func changes(t *testing.T, sent string, before, after any) []jsonpatch.Operation {
 	t.Helper()
 	content, err := review.Decode([]byte(sent))
 	if err != nil {
@@ -123,7 +123,7 @@ func FuzzChanges(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := jsonpatch.DecodePatch([]byte(encode(t, patch)))
+		p, err := evanphx.DecodePatch([]byte(encode(t, patch)))
 		if err != nil {
 			t.Fatal(err)
 		}
