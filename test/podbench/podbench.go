@@ -1,5 +1,5 @@
 // Package podbench is a place to try a reconciler of pods: a namespace of a real API server, a manager that runs in it, and a record of
-// what it asks of the API server. There is no kubelet: tests say what becomes of their pods.
+// what it asks of the API server. There is no kubelet: tests say what becomes of their pods, or have something beside it do so.
 package podbench
 
 import (
