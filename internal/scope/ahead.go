@@ -89,7 +89,7 @@ func EntryMark(entry *admissionregistrationv1.MutatingWebhook) (Mark, bool) {
 // and the other steps do not matter.
 func Ahead(in Input, set *appsv1beta1.SidecarSet) (*admissionregistrationv1.MutatingWebhook, error) {
 	in.Sets, in.Owned, in.All, in.Launch = []*appsv1beta1.SidecarSet{set}, false, false, false
-	in.Client = aheadClient(in.Client)
+	in.Client = onward(in.Client, AheadSuffix)
 	s, err := Compute(in)
 	if err != nil || len(s.Entries) == 0 {
 		return nil, err
@@ -97,24 +97,8 @@ func Ahead(in Input, set *appsv1beta1.SidecarSet) (*admissionregistrationv1.Muta
 	e := &s.Entries[0]
 	mark := MarkOf(set)
 	e.Name = aheadName(mark)
-	switch c := &e.ClientConfig; {
-	case c.Service != nil:
-		c.Service.Path = ptr.To(ptr.Deref(c.Service.Path, "") + mark.Segments())
-	case c.URL != nil:
-		c.URL = ptr.To(*c.URL + mark.Segments())
-	}
+	e.ClientConfig = onward(e.ClientConfig, mark.Segments())
 	return e, nil
-}
-
-func aheadClient(c admissionregistrationv1.WebhookClientConfig) admissionregistrationv1.WebhookClientConfig {
-	c = *c.DeepCopy()
-	switch {
-	case c.Service != nil:
-		c.Service.Path = ptr.To(ptr.Deref(c.Service.Path, "") + AheadSuffix)
-	case c.URL != nil:
-		c.URL = ptr.To(*c.URL + AheadSuffix)
-	}
-	return c
 }
 
 // Asks says whether a set may be about pods that it was not about before, or must not be missed by those that could go without

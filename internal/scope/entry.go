@@ -66,10 +66,11 @@ func (g *group) entry(in Input, id string, ignore bool) (*admissionregistrationv
 	closed, widened := anyOf(g.closed, flag(g.launch, launch), flag(g.owned, owned))
 	name, policy, seconds := closedName(id), admissionregistrationv1.Fail, int32(closedSeconds)
 	conditions := []admissionregistrationv1.MatchCondition{{Name: Selected, Expression: closed}}
+	suffix := ""
 	if ignore {
 		var open string
 		open, widened = anyOf(g.open, flag(g.all, "!"+gated))
-		name, policy, seconds = openName(id), admissionregistrationv1.Ignore, openSeconds
+		name, policy, seconds, suffix = openName(id), admissionregistrationv1.Ignore, openSeconds, openSuffix
 		conditions[0].Expression = open
 		if closed != "" {
 			conditions = append(conditions, admissionregistrationv1.MatchCondition{Name: NotTaken, Expression: "!(" + closed + ")"})
@@ -84,7 +85,7 @@ func (g *group) entry(in Input, id string, ignore bool) (*admissionregistrationv
 	}
 	return &admissionregistrationv1.MutatingWebhook{
 		Name:          name,
-		ClientConfig:  client(in.Client, ignore),
+		ClientConfig:  onward(in.Client, suffix),
 		FailurePolicy: &policy,
 		MatchPolicy:   ptr.To(admissionregistrationv1.Equivalent),
 		// Webhooks that come later, and what they add, are no concern of the sets; the reference is not called again either.
@@ -108,14 +109,15 @@ func (g *group) entry(in Input, id string, ignore bool) (*admissionregistrationv
 // openSuffix makes of the path for pods that need an answer that of those that do not: a refusal would count there too.
 const openSuffix = "-open"
 
-func client(c admissionregistrationv1.WebhookClientConfig, open bool) admissionregistrationv1.WebhookClientConfig {
+// onward is a client whose path goes on with a suffix.
+func onward(c admissionregistrationv1.WebhookClientConfig, suffix string) admissionregistrationv1.WebhookClientConfig {
 	c = *c.DeepCopy()
 	switch {
-	case !open:
+	case suffix == "":
 	case c.Service != nil:
-		c.Service.Path = ptr.To(ptr.Deref(c.Service.Path, "") + openSuffix)
+		c.Service.Path = ptr.To(ptr.Deref(c.Service.Path, "") + suffix)
 	case c.URL != nil:
-		c.URL = ptr.To(*c.URL + openSuffix)
+		c.URL = ptr.To(*c.URL + suffix)
 	}
 	return c
 }

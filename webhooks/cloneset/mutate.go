@@ -21,7 +21,7 @@ import (
 
 // Mutate answers with the defaults that the object lacks.
 func (w *Webhooks) Mutate(ctx context.Context, req admission.Request) admission.Response {
-	if req.SubResource != "" || req.Operation != admissionv1.Create && req.Operation != admissionv1.Update {
+	if !review.Concerns(req) {
 		return admission.Allowed("")
 	}
 	v, err := versionOf(req)
