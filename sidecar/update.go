@@ -6,15 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
 )
-
-// ReadInjected reads what a pod has of each set, by the name of the set, from the annotation pub.SidecarSetHashKey or
-// pub.SidecarSetHashWithoutImageKey. An entry of an old release is just the hash.
-func ReadInjected(text string) (map[string]pub.SidecarSetInjected, error) { return readInjected(text) }
-
-// Names are those that the set gives to what keeps running in a pod, sorted, as pods record them.
-func Names(set *appsv1beta1.SidecarSet) []string { return sidecarNames(set) }
 
 // PatchAnnotations is what spec.patchPodMetadata makes of a pod's annotations: those that change, with their new values.
 func PatchAnnotations(set *appsv1beta1.SidecarSet, annotations map[string]string) (map[string]string, error) {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/jsonpatch"
 	"github.com/kruisekit/kruisekit/internal/scope"
 )
 
@@ -149,7 +150,7 @@ func TestLeftAlone(t *testing.T) {
 		t.Errorf("%+v", after.Webhooks)
 	}
 	p, err := makePlan(have, []entry{wanted("mpod.kb.io", "a")}, early.Name)
-	if err != nil || len(p.patch) != 2 || p.patch[0].Op != "test" || p.patch[1] != (operation{Op: "remove", Path: "/webhooks/0"}) {
+	if err != nil || len(p.patch) != 2 || p.patch[0].Op != "test" || p.patch[1] != jsonpatch.Remove("/webhooks/0") {
 		t.Errorf("%v %v", p.patch, err)
 	}
 }

@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	jsonpatch "gopkg.in/evanphx/json-patch.v4" // the one in the API server
+	evanphx "gopkg.in/evanphx/json-patch.v4" // the one in the API server
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/kruisekit/kruisekit/internal/jsonpatch"
 	"github.com/kruisekit/kruisekit/internal/scope"
 )
 
@@ -26,7 +27,7 @@ func wanted(name, condition string) entry {
 }
 
 // written is a configuration after what a plan has for it, with a CA; also what it wrote.
-func written(t *testing.T, have *configuration, want ...entry) (*configuration, []operation) {
+func written(t *testing.T, have *configuration, want ...entry) (*configuration, []jsonpatch.Operation) {
 	t.Helper()
 	p, err := makePlan(have, want)
 	if err != nil {
@@ -36,7 +37,7 @@ func written(t *testing.T, have *configuration, want ...entry) (*configuration, 
 		return have, nil
 	}
 	p.trust([]byte("ca"))
-	patch, err := p.encode()
+	patch, err := jsonpatch.Encode(p.patch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +45,7 @@ func written(t *testing.T, have *configuration, want ...entry) (*configuration, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	decoded, err := jsonpatch.DecodePatch(patch)
+	decoded, err := evanphx.DecodePatch(patch)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -99,32 +99,16 @@ func Ahead(in Input, set *appsv1beta1.SidecarSet) (*admissionregistrationv1.Muta
 	for _, g := range groups {
 		mark := MarkOf(set)
 		c := append(g.closed, g.open...)[0]
-		in.Client = aheadClient(in.Client)
+		in.Client = onward(in.Client, AheadSuffix)
 		e := frame(in, mark.Open)
+		e.ClientConfig = onward(e.ClientConfig, mark.Segments())
 		e.Name = aheadName(mark)
 		e.ObjectSelector.MatchExpressions = expressions(c.labels)
 		s := e.NamespaceSelector
 		s.MatchExpressions = slices.Concat(s.MatchExpressions, expressions(map[string]term{corev1.LabelMetadataName: c.namespace}), g.namespaces)
-		switch to := &e.ClientConfig; {
-		case to.Service != nil:
-			to.Service.Path = ptr.To(ptr.Deref(to.Service.Path, "") + mark.Segments())
-		case to.URL != nil:
-			to.URL = ptr.To(*to.URL + mark.Segments())
-		}
 		return e, nil
 	}
 	return nil, nil //nolint:nilnil // it needs none
-}
-
-func aheadClient(c admissionregistrationv1.WebhookClientConfig) admissionregistrationv1.WebhookClientConfig {
-	c = *c.DeepCopy()
-	switch {
-	case c.Service != nil:
-		c.Service.Path = ptr.To(ptr.Deref(c.Service.Path, "") + AheadSuffix)
-	case c.URL != nil:
-		c.URL = ptr.To(*c.URL + AheadSuffix)
-	}
-	return c
 }
 
 // Asks says whether a set may be about pods that it was not about before, or must not be missed by those that could go without

@@ -90,12 +90,12 @@ func (g *group) entry(in Input, id string, ignore bool) (*admissionregistrationv
 
 // frame is an entry as all are, which has no name yet, and is about all pods that are not spared.
 func frame(in Input, ignore bool) *admissionregistrationv1.MutatingWebhook {
-	policy, seconds := admissionregistrationv1.Fail, int32(closedSeconds)
+	policy, seconds, suffix := admissionregistrationv1.Fail, int32(closedSeconds), ""
 	if ignore {
-		policy, seconds = admissionregistrationv1.Ignore, openSeconds
+		policy, seconds, suffix = admissionregistrationv1.Ignore, openSeconds, openSuffix
 	}
 	return &admissionregistrationv1.MutatingWebhook{
-		ClientConfig:  client(in.Client, ignore),
+		ClientConfig:  onward(in.Client, suffix),
 		FailurePolicy: &policy,
 		MatchPolicy:   ptr.To(admissionregistrationv1.Equivalent),
 		// Webhooks that come later, and what they add, are no concern of the sets; the reference is not called again either.
@@ -118,14 +118,15 @@ func frame(in Input, ignore bool) *admissionregistrationv1.MutatingWebhook {
 // openSuffix makes of the path for pods that need an answer that of those that do not: a refusal would count there too.
 const openSuffix = "-open"
 
-func client(c admissionregistrationv1.WebhookClientConfig, open bool) admissionregistrationv1.WebhookClientConfig {
+// onward is a client whose path goes on with a suffix.
+func onward(c admissionregistrationv1.WebhookClientConfig, suffix string) admissionregistrationv1.WebhookClientConfig {
 	c = *c.DeepCopy()
 	switch {
-	case !open:
+	case suffix == "":
 	case c.Service != nil:
-		c.Service.Path = ptr.To(ptr.Deref(c.Service.Path, "") + openSuffix)
+		c.Service.Path = ptr.To(ptr.Deref(c.Service.Path, "") + suffix)
 	case c.URL != nil:
-		c.URL = ptr.To(*c.URL + openSuffix)
+		c.URL = ptr.To(*c.URL + suffix)
 	}
 	return c
 }
