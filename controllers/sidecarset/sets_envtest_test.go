@@ -187,6 +187,7 @@ func (b *bench) patch(o client.Object, patch string) {
 
 // TestNewcomers: pods that come in a crowd are counted together, not one by one.
 func TestNewcomers(t *testing.T) {
+	t.Parallel()
 	b := newGround(t) // nothing runs them
 	b.reconcile(sidecarset.Options{}, same)
 	set := b.create("mesh")
