@@ -39,6 +39,19 @@ func (s *snapshot) ended() bool {
 	return s.job.DeletionTimestamp != nil || s.job.Status.CompletionTime != nil
 }
 
+// newborn is the age at which a job that selects no node is taken at its word. Until then nodes and pods that were there before it
+// may still be on their way: they come from other caches, and a job that is over does not look again.
+const newborn = 2 * time.Second
+
+// early is how long to wait for them.
+func (s *snapshot) early() time.Duration {
+	age := s.now.Sub(s.job.CreationTimestamp.Time)
+	if len(s.nodes) > 0 || s.job.Status.StartTime != nil || age < -newborn { // or clocks differ
+		return 0
+	}
+	return min(newborn-age, newborn)
+}
+
 // observe makes the snapshot; nil when there is nothing to do.
 func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*snapshot, error) {
 	raw := stored.Untyped(gvk())

@@ -124,6 +124,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	case s.unfit != nil:
 		return ctrl.Result{}, errors.Join(p.refuse(ctx), reconcile.TerminalError(s.unfit))
 	}
+	if wait := s.early(); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
 	return p.advance(ctx)
 }
 

@@ -6,7 +6,9 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -118,4 +120,28 @@ func TestFinalizerOfOthers(t *testing.T) {
 		return nil
 	})
 	b.change(job, func(j *v1beta1.ImagePullJob) { j.Finalizers = nil })
+}
+
+// TestNewborn: a job whose nodes come a moment later, as they seem to where one cache is behind another, is not over before it began.
+func TestNewborn(t *testing.T) {
+	var born atomic.Pointer[time.Time]
+	var looks atomic.Int64
+	b := start(t, imagepulljob.Options{Now: func() time.Time {
+		if then := born.Load(); then != nil {
+			looks.Add(1)
+			return *then // so that it does not grow older
+		}
+		return time.Now()
+	}})
+	job := b.create("web", "nginx:1")
+	then := job.CreationTimestamp.Time // the object is read again below
+	born.Store(&then)
+	b.until(func() error {
+		if n := looks.Load(); n < 2 {
+			return fmt.Errorf("%d looks", n)
+		}
+		return nil
+	})
+	b.have(1)
+	b.status(job, "1/0/1/0", "job has completed")
 }
