@@ -89,7 +89,7 @@ func newBench(t *testing.T) *bench {
 	c := cluster.Start(t, o)
 	b := &bench{
 		T: t, client: c.Client, config: c.Config, scheme: scheme, namespace: c.Namespace(t), copies: c.Namespace(t),
-		requests: &requests{}, passes: &passes{}, patience: time.Minute,
+		requests: &requests{}, passes: &passes{}, patience: 2 * time.Minute,
 	}
 	b.nodes = &nodes{bench: b, behave: map[string]v1beta1.ImagePullPhase{}, pulling: map[string]bool{}}
 	return b
