@@ -73,7 +73,7 @@ func newBench(t *testing.T) *bench {
 		}
 	}
 	c := cluster.Start(t, cluster.Options{Scheme: scheme, CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_clonesets.yaml", "../../config/crd/bases/apps.kruise.io_imagepulljobs.yaml"}})
-	b := &bench{T: t, client: c.Client, config: c.Config, scheme: scheme, namespace: c.Namespace(t), requests: &requests{}, patience: time.Minute}
+	b := &bench{T: t, client: c.Client, config: c.Config, scheme: scheme, namespace: c.Namespace(t), requests: &requests{}, patience: 2 * time.Minute}
 	b.run(c.Config, func(mgr ctrl.Manager) error {
 		kubelet := &standin.Kubelet{
 			Client: mgr.GetClient(), Namespace: b.namespace, Node: "node-1",
