@@ -13,6 +13,7 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/review"
+	"github.com/kruisekit/kruisekit/sidecar"
 )
 
 // Check tells what is wrong with a SidecarSet by itself, defaults filled in or not. Of containers and volumes it judges what
@@ -76,6 +77,11 @@ func Warnings(set *appsv1beta1.SidecarSet) []string {
 		case "", appsv1beta1.SidecarSetRetainPatchPolicy, appsv1beta1.SidecarSetOverwritePatchPolicy, appsv1beta1.SidecarSetMergePatchJsonPatchPolicy:
 		default:
 			all = append(all, fmt.Sprintf("spec.patchPodMetadata[%d].patchPolicy: %q is unknown, and writes nothing", i, p.PatchPolicy))
+		}
+		for _, key := range sortedKeys(p.Annotations) {
+			if sidecar.IsRecord(key) {
+				all = append(all, fmt.Sprintf("spec.patchPodMetadata[%d].annotations[%s]: is what pods record of sets, and not written by them", i, key))
+			}
 		}
 	}
 	if isCanary(set) && baseOf(set) == "" {
