@@ -208,11 +208,16 @@ func injected(containers []corev1.Container) bool {
 	})
 }
 
-// warn tells whoever creates the pod what of it was replaced, and what is missing.
+// warn tells whoever creates the pod what of it was replaced, what is missing, and what API servers will not take.
 func (r *round) warn(notes []sidecar.Note) {
 	for _, n := range notes {
 		switch n.Code {
-		case sidecar.NoteReplaced, sidecar.NoteAnnotationReplaced, sidecar.NoteVolumeMissing:
+		case sidecar.NoteVolumeKept:
+			if _, before := gotBefore(r.pod, n.Object); before {
+				continue // it is the set's own, with defaults
+			}
+			fallthrough
+		case sidecar.NoteReplaced, sidecar.NoteAnnotationReplaced, sidecar.NoteVolumeMissing, sidecar.NoteAboveLimit:
 			r.warnings = append(r.warnings, fmt.Sprintf("sidecarset %s: %s", n.Object, n.Text))
 		}
 	}
