@@ -235,3 +235,32 @@ func TestUnreadRecords(t *testing.T) {
 		b.runs("mesh=mesh:2")
 	})
 }
+
+// TestUnfitVersion: a set of which no revision can be made, because nobody judged it when it came, is told of once, and is
+// reconciled when it is mended.
+func TestUnfitVersion(t *testing.T) {
+	b := start(t, sidecarset.Options{})
+	set := b.create("mesh", version("no label"))
+	told := func() error {
+		if n := b.events("InvalidSpec"); n != 1 {
+			return fmt.Errorf("%d events", n)
+		}
+		return nil
+	}
+	b.until(told)
+	b.fleet(1, set)
+	b.still()
+	if err := told(); err != nil {
+		t.Error(err)
+	}
+	b.requests.take()
+	b.still()
+	if asked := b.requests.take(); len(asked) > 0 {
+		t.Errorf("nothing has changed, and it asks %v", asked)
+	}
+	b.change(set, version("a-label"))
+	b.counted(set, 1, 1, 1, 1)
+	if revs := b.revisions(set); len(revs) != 1 || revs[0].Labels[v1beta1.SidecarSetCustomVersionLabel] != "a-label" {
+		t.Errorf("the history is %v", revs)
+	}
+}
