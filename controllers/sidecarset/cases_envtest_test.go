@@ -219,6 +219,12 @@ func TestUnreadRecords(t *testing.T) {
 			b.counted(set, 3, 2, 3, 2)
 			b.still()
 			b.runs("mesh=mesh:1", "mesh=mesh:2", "mesh=mesh:2")
+			b.until(func() error { // once for each state of the set
+				if n := b.events("FailedUpdate"); n != 2 {
+					return fmt.Errorf("it is told %d times", n)
+				}
+				return nil
+			})
 			b.annotate("pod-0", map[string]string{pub.SidecarSetHashKey: right})
 			b.counted(set, 3, 3, 3, 3)
 		})

@@ -125,6 +125,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	led := a.lead(ctx)
+	a.tellFailed(led)
 	if err := a.report(ctx); err != nil {
 		return ctrl.Result{}, errors.Join(led, err)
 	}
