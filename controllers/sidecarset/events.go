@@ -70,7 +70,7 @@ func (a *act) tellFailed(led error) {
 
 // joined are the errors that one is made of.
 func joined(err error) []error {
-	e, is := err.(interface{ Unwrap() []error }) //nolint:errorlint // only errors that were joined have this form
+	e, is := err.(interface{ Unwrap() []error })
 	if !is {
 		return []error{err}
 	}

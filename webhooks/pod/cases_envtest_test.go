@@ -74,8 +74,11 @@ func testTold(t *testing.T, g *ground) {
 		sets           []string
 		says           []string
 	}{
-		"no-target": {"nothing has such a name", "", lone, []string{strings.Replace(sized("sum", `limits: {cpu: cpu}`), ".*", "^x$", 1)},
-			[]string{"sidecarset no-target-0", "spec.containers[0]", "targetContainersNameRegex", "^x$"}},
+		"no-target": {
+			"nothing has such a name", "", lone,
+			[]string{strings.Replace(sized("sum", `limits: {cpu: cpu}`), ".*", "^x$", 1)},
+			[]string{"sidecarset no-target-0", "spec.containers[0]", "targetContainersNameRegex", "^x$"},
+		},
 		"by-zero":      {"the set came while nobody judged it", "", twins, []string{sized("sum", `limits: {cpu: cpu/0}`)}, []string{"sidecarset by-zero-0", "limits.cpu", "a divisor other than 0"}},
 		"below-zero":   {"it depends on the pod", "", twins, []string{sized("sum", `requests: {cpu: cpu-2}`)}, []string{"sidecarset below-zero-0", "requests.cpu", "at least 0"}},
 		"too-large":    {"it depends on the pod", "", twins, []string{sized("sum", `limits: {memory: memory*1e9}`)}, []string{"sidecarset too-large-0", "limits.memory", "2^63"}},
