@@ -72,7 +72,21 @@ func Warnings(set *appsv1beta1.SidecarSet) []string {
 			all = append(all, "spec.updateStrategy.maxUnavailable: is 0, so that no pod that is ready is updated")
 		}
 	}
-	for i, p := range set.Spec.PatchPodMetadata {
+	if isCanary(set) && baseOf(set) == "" {
+		all = append(all, fmt.Sprintf("metadata.annotations: the canary names no base in %s, and takes the place of none", appsv1beta1.SidecarSetBaseAnnotation))
+	}
+	return append(all, warningsOfParts(&set.Spec)...)
+}
+
+// warningsOfParts are those of containers and of what is written on pods.
+func warningsOfParts(spec *appsv1beta1.SidecarSetSpec) []string {
+	var all []string
+	each(spec, field.NewPath("spec"), func(c *appsv1beta1.SidecarContainer, init bool, at *field.Path) {
+		if len(sidecar.ContainerNames(c, init)) > 1 && c.Image != "" && c.Image == c.UpgradeStrategy.HotUpgradeEmptyImage {
+			all = append(all, fmt.Sprintf("%s: is the hotUpgradeEmptyImage, so that no upgrade to it ends", at.Child("image")))
+		}
+	})
+	for i, p := range spec.PatchPodMetadata {
 		switch p.PatchPolicy {
 		case "", appsv1beta1.SidecarSetRetainPatchPolicy, appsv1beta1.SidecarSetOverwritePatchPolicy, appsv1beta1.SidecarSetMergePatchJsonPatchPolicy:
 		default:
@@ -83,9 +97,6 @@ func Warnings(set *appsv1beta1.SidecarSet) []string {
 				all = append(all, fmt.Sprintf("spec.patchPodMetadata[%d].annotations[%s]: is what pods record of sets, and not written by them", i, key))
 			}
 		}
-	}
-	if isCanary(set) && baseOf(set) == "" {
-		all = append(all, fmt.Sprintf("metadata.annotations: the canary names no base in %s, and takes the place of none", appsv1beta1.SidecarSetBaseAnnotation))
 	}
 	return all
 }
