@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -59,7 +60,7 @@ func (a *act) tellFailed(led error) {
 		return // a pod whose update was refused is left alone for a while
 	}
 	slices.Sort(all)
-	text := all[0][:min(len(all[0]), mostText)]
+	text := strings.ToValidUTF8(all[0][:min(len(all[0]), mostText)], "")
 	if len(all) > 1 {
 		text += fmt.Sprintf(" (and %d more)", len(all)-1)
 	}
