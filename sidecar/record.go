@@ -23,7 +23,7 @@ func (in *injector) record(sets []*Set) error {
 		{pub.SidecarSetHashKey, func(s *Set) string { return s.hash }, true},
 		{pub.SidecarSetHashWithoutImageKey, func(s *Set) string { return s.bare }, false},
 	} {
-		entries, err := readInjected(in.pod.Annotations[r.key])
+		entries, err := ReadInjected(in.pod.Annotations[r.key])
 		if err != nil {
 			return fmt.Errorf("read annotation %s: %w", r.key, err)
 		}
@@ -84,8 +84,9 @@ func (in *injector) annotateJSON(key string, value any) error {
 	return nil
 }
 
-// readInjected reads what a pod has of each set. An entry of an old release is just the hash.
-func readInjected(text string) (map[string]pub.SidecarSetInjected, error) {
+// ReadInjected reads what a pod has of each set, by the name of the set, from the annotation pub.SidecarSetHashKey or
+// pub.SidecarSetHashWithoutImageKey. An entry of an old release is just the hash.
+func ReadInjected(text string) (map[string]pub.SidecarSetInjected, error) {
 	entries := map[string]pub.SidecarSetInjected{}
 	if text == "" {
 		return entries, nil
@@ -112,8 +113,8 @@ func sameInjected(a, b pub.SidecarSetInjected) bool {
 		slices.Equal(a.SidecarList, b.SidecarList) && !a.UpdateTimestamp.IsZero()
 }
 
-// sidecarNames are the names that the set gives to what keeps running, sorted.
-func sidecarNames(set *appsv1beta1.SidecarSet) []string {
+// Names are those that the set gives to what keeps running in a pod, sorted, as pods record them.
+func Names(set *appsv1beta1.SidecarSet) []string {
 	names := []string{}
 	for i := range set.Spec.InitContainers {
 		if c := &set.Spec.InitContainers[i]; isNative(*c) {

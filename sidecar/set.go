@@ -50,7 +50,7 @@ func Parse(set *appsv1beta1.SidecarSet) (*Set, error) {
 	s := &Set{
 		object:   set,
 		selector: podQuery(set),
-		sidecars: sidecarNames(set),
+		sidecars: Names(set),
 		hash:     set.Annotations[pub.SidecarSetHashKey],
 		bare:     set.Annotations[pub.SidecarSetHashWithoutImageKey],
 	}

@@ -10,13 +10,6 @@ import (
 	"github.com/kruisekit/kruisekit/api/pub"
 )
 
-// ReadInjected reads what a pod has of each set, by the name of the set, from the annotation pub.SidecarSetHashKey or
-// pub.SidecarSetHashWithoutImageKey. An entry of an old release is just the hash.
-func ReadInjected(text string) (map[string]pub.SidecarSetInjected, error) { return readInjected(text) }
-
-// Names are those that the set gives to what keeps running in a pod, sorted, as pods record them.
-func Names(set *appsv1beta1.SidecarSet) []string { return sidecarNames(set) }
-
 // IsRecord says whether an annotation of pods is what they record of sets. No set can write it by its patchPodMetadata: a wrong
 // record would stop the injection of new pods, and have the controller lose sight of running ones, also for other sets.
 func IsRecord(key string) bool {

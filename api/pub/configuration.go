@@ -1,5 +1,8 @@
 package pub
 
+// DefaultNamespace is that of the manager, unless it is deployed elsewhere.
+const DefaultNamespace = "kruise-system"
+
 // The ConfigMap with settings of the whole installation, in the namespace of the manager. Its values are JSON.
 const (
 	// ConfigurationName is its name.

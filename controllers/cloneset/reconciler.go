@@ -11,17 +11,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/ledger"
 	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/retries"
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
@@ -112,18 +110,12 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 			return fmt.Errorf("index %T: %w", object, err)
 		}
 	}
-	if o.SkipNameValidation == nil {
-		o.SkipNameValidation = ptr.To(true) // two managers in one process may both have CloneSets
-	}
-	if o.RateLimiter == nil {
-		o.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](leastPause, mostPause)
-	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).
 		For(stored.Untyped(gvk()), builder.WithPredicates(withoutEchoes())).
 		Watches(&corev1.Pod{}, owned.By(v1beta1.GroupVersion.Group, kind), builder.WithPredicates(r.options.podEvents())).
 		Watches(&corev1.PersistentVolumeClaim{}, owned.By(v1beta1.GroupVersion.Group, kind)).
-		WithOptions(o).
+		WithOptions(retries.WithDefaults(o)).
 		Complete(r)
 }
 
@@ -132,11 +124,6 @@ func gvk() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind(kind) 
 const (
 	controllerName = "cloneset-controller"
 	kind           = "CloneSet"
-
-	// The pauses between attempts that fail. A quota that was raised tells nobody, so that even the longest is to be one that
-	// a user sits out.
-	leastPause = 5 * time.Millisecond
-	mostPause  = time.Minute
 )
 
 // Reconcile brings one CloneSet a step closer to what it asks for.

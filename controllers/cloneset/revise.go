@@ -20,6 +20,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/internal/batches"
+	"github.com/kruisekit/kruisekit/internal/jsonpatch"
 	"github.com/kruisekit/kruisekit/revision"
 )
 
@@ -157,12 +158,12 @@ func (a *act) trimNames(ctx context.Context) error {
 		return nil
 	}
 	path := "/spec/scaleStrategy/podsToDelete"
-	patch, err := json.Marshal([]map[string]any{
-		{"op": "test", "path": path, "value": named}, // nobody has changed the list meanwhile
-		{"op": "replace", "path": path, "value": kept},
+	patch, err := jsonpatch.Encode([]jsonpatch.Operation{
+		jsonpatch.Test(path, named), // nobody has changed the list meanwhile
+		jsonpatch.Replace(path, kept),
 	})
 	if err != nil {
-		return fmt.Errorf("encode names: %w", err)
+		return err
 	}
 	if err := a.client.Patch(ctx, a.untyped(), client.RawPatch(types.JSONPatchType, patch)); err != nil {
 		return fmt.Errorf("trim spec.scaleStrategy.podsToDelete: %w", client.IgnoreNotFound(err))

@@ -9,18 +9,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/containerrestart"
 	"github.com/kruisekit/kruisekit/internal/ledger"
+	"github.com/kruisekit/kruisekit/internal/retries"
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
@@ -70,18 +68,12 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	if err := mgr.GetFieldIndexer().IndexField(ctx, stored.Untyped(gvk()), byPod, indexed); err != nil {
 		return fmt.Errorf("index requests by pod: %w", err)
 	}
-	if o.SkipNameValidation == nil {
-		o.SkipNameValidation = ptr.To(true) // two managers in one process may both have requests
-	}
-	if o.RateLimiter == nil {
-		o.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](leastPause, mostPause)
-	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).
 		For(stored.Untyped(gvk())).
 		Watches(stored.Untyped(gvk()), handler.EnqueueRequestsFromMapFunc(r.besides), builder.WithPredicates(ends())).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.about), builder.WithPredicates(podEvents())).
-		WithOptions(o).
+		WithOptions(retries.WithDefaults(o)).
 		Complete(r)
 }
 
@@ -91,9 +83,6 @@ const (
 	controllerName = "containerrecreaterequest-controller"
 	kind           = "ContainerRecreateRequest"
 
-	// The pauses between attempts that fail.
-	leastPause = 5 * time.Millisecond
-	mostPause  = time.Minute
 	// soon is when to look again at what has changed in the moment of a write. Usually an event tells before.
 	soon = time.Second
 )

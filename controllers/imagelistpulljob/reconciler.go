@@ -9,17 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/internal/ledger"
 	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/retries"
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
@@ -84,17 +82,11 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	if err := owned.Index(ctx, mgr.GetFieldIndexer(), stored.Untyped(jobKind())); err != nil {
 		return fmt.Errorf("index ImagePullJobs: %w", err)
 	}
-	if o.SkipNameValidation == nil {
-		o.SkipNameValidation = ptr.To(true) // two managers in one process may both have lists
-	}
-	if o.RateLimiter == nil {
-		o.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](leastPause, mostPause)
-	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).
 		For(stored.Untyped(gvk())).
 		Watches(stored.Untyped(jobKind()), owned.By(v1beta1.GroupVersion.Group, gvk().Kind)).
-		WithOptions(o).
+		WithOptions(retries.WithDefaults(o)).
 		Complete(r)
 }
 
@@ -105,10 +97,6 @@ func jobKind() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("I
 const (
 	controllerName = "imagelistpulljob-controller"
 
-	// The pauses between attempts that fail. A quota that was raised tells nobody, so that even the longest is to be one that
-	// a user sits out.
-	leastPause = 5 * time.Millisecond
-	mostPause  = time.Minute
 	// doubt is after how long the ledger asks about a job that the cache does not show. It may have gone before it was seen.
 	doubt = time.Minute + time.Second
 )

@@ -10,8 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +19,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/ledger"
+	"github.com/kruisekit/kruisekit/internal/retries"
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
@@ -89,19 +88,13 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	if err != nil {
 		return err
 	}
-	if o.SkipNameValidation == nil {
-		o.SkipNameValidation = ptr.To(true) // two managers in one process may both have pull jobs
-	}
-	if o.RateLimiter == nil {
-		o.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](leastPause, mostPause)
-	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).
 		For(stored.Untyped(gvk()), builder.WithPredicates(withoutProgress())).
 		Watches(stored.Untyped(nodeGVK()), r.nodeEvents()).
 		Watches(&corev1.Pod{}, r.podEvents()).
 		WatchesRawSource(source.Kind(copies, &corev1.Secret{}, copyEvents())).
-		WithOptions(o)
+		WithOptions(retries.WithDefaults(o))
 	switch {
 	case r.options.WatchSecrets:
 		b = b.WatchesMetadata(&corev1.Secret{}, r.secretEvents())
@@ -114,11 +107,6 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 const (
 	controllerName = "imagepulljob-controller"
 	kind           = "ImagePullJob"
-
-	// The pauses between attempts that fail. What was in the way may go without telling, so that even the longest is to be
-	// one that a user sits out.
-	leastPause = 5 * time.Millisecond
-	mostPause  = time.Minute
 )
 
 func gvk() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind(kind) }

@@ -7,14 +7,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/kruisekit/kruisekit/internal/retries"
 	"github.com/kruisekit/kruisekit/launch"
 )
 
@@ -49,25 +47,16 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o con
 	if r.options.Live == nil {
 		r.options.Live = mgr.GetAPIReader()
 	}
-	if o.SkipNameValidation == nil {
-		o.SkipNameValidation = ptr.To(true) // two managers in one process may both have pods
-	}
-	if o.RateLimiter == nil {
-		o.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](leastPause, mostPause)
-	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).
 		For(&corev1.Pod{}, builder.WithPredicates(r.events())).
-		WithOptions(o).
+		WithOptions(retries.WithDefaults(o)).
 		Complete(r)
 }
 
 const (
 	controllerName = "container-launch-priority-controller"
 
-	// The pauses between attempts that fail.
-	leastPause = 5 * time.Millisecond
-	mostPause  = time.Minute
 	// soon is when to look again at what has changed in the moment of a write.
 	soon = time.Second
 	// trust is how long what was written is believed although the kubelet has not found it. It tries again every ten seconds.

@@ -11,18 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/internal/ledger"
+	"github.com/kruisekit/kruisekit/internal/retries"
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
@@ -80,17 +78,11 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	if err := indexOwners(ctx, mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("index the owners of tags: %w", err)
 	}
-	if o.SkipNameValidation == nil {
-		o.SkipNameValidation = ptr.To(true) // two managers in one process may both have NodeImages
-	}
-	if o.RateLimiter == nil {
-		o.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](leastPause, mostPause)
-	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).
 		For(stored.Untyped(gvk()), builder.WithPredicates(imageEvents())).
 		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(nodeEvents())).
-		WithOptions(o)
+		WithOptions(retries.WithDefaults(o))
 	_, err := mgr.GetRESTMapper().RESTMapping(jobKind().GroupKind(), jobKind().Version)
 	switch r.jobless = meta.IsNoMatchError(err); {
 	case r.jobless:
@@ -110,9 +102,6 @@ func jobKind() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("I
 const (
 	controllerName = "nodeimage-controller"
 
-	// The pauses between attempts that fail.
-	leastPause = 5 * time.Millisecond
-	mostPause  = time.Minute
 	// doubt is after how long the ledger asks about an object that the cache does not show. It may have gone before it was seen.
 	doubt = time.Minute + time.Second
 )

@@ -3,8 +3,8 @@
 package podreadiness_test
 
 import (
-	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/kruisekit/kruisekit/api/pub"
@@ -27,6 +26,8 @@ import (
 	"github.com/kruisekit/kruisekit/test/cluster"
 	"github.com/kruisekit/kruisekit/test/podbench"
 )
+
+var seed = flag.Int64("seed", 0, "repeats the faults of an earlier run; 0 for new ones")
 
 func TestMain(m *testing.M) { os.Exit(cluster.MainAtOnce(m, 8)) }
 
@@ -181,17 +182,15 @@ func TestSomebodyIsFaster(t *testing.T) {
 	b := &bench{podbench.New(t, cluster.Options{})}
 	var times atomic.Int32
 	b.reconcile(func(c client.WithWatch) client.Client {
-		return interceptor.NewClient(c, interceptor.Funcs{
-			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-				if times.Add(1) == 1 {
-					held := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: o.GetNamespace(), Name: o.GetName()}}
-					patch := `{"status":{"conditions":[{"type":"KruisePodReady","status":"False","lastTransitionTime":"2026-11-21T12:00:00Z","message":"[{\"userAgent\":\"x\",\"key\":\"y\"}]"}]}}`
-					if err := b.Client.Status().Patch(ctx, held, client.RawPatch(types.StrategicMergePatchType, []byte(patch))); err != nil {
-						return err
-					}
+		return podbench.Writes(c, func(_ string, write func() error) error {
+			if times.Add(1) == 1 {
+				held := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "web"}}
+				patch := `{"status":{"conditions":[{"type":"KruisePodReady","status":"False","lastTransitionTime":"2026-11-21T12:00:00Z","message":"[{\"userAgent\":\"x\",\"key\":\"y\"}]"}]}}`
+				if err := b.Client.Status().Patch(t.Context(), held, client.RawPatch(types.StrategicMergePatchType, []byte(patch))); err != nil {
+					return err
 				}
-				return c.SubResource(sub).Patch(ctx, o, p, opts...)
-			},
+			}
+			return write()
 		})
 	})
 	pod := b.Pod("web", gated)
@@ -235,26 +234,15 @@ func TestComingAndGoing(t *testing.T) {
 
 // What is lost on the way is said again.
 func TestFaults(t *testing.T) {
-	var number atomic.Int32
-	b := start(t, func(c client.WithWatch) client.Client {
-		return interceptor.NewClient(c, interceptor.Funcs{
-			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-				n := number.Add(1)
-				if n%3 == 0 {
-					return errors.New("the connection broke")
-				}
-				err := c.SubResource(sub).Patch(ctx, o, p, opts...)
-				if err == nil && n%3 == 1 {
-					return errors.New("the connection broke")
-				}
-				return err
-			},
-		})
-	})
-	for i := range 20 {
-		b.isTrue(b.Pod(fmt.Sprintf("web-%d", i), gated))
+	t.Parallel()
+	b := &bench{podbench.New(t, cluster.Options{})}
+	f := b.Faults(*seed)
+	b.reconcile(func(c client.WithWatch) client.Client { return podbench.Writes(c, f.Do) })
+	var pods []*corev1.Pod
+	for i := range 60 {
+		pods = append(pods, b.Pod(fmt.Sprintf("web-%d", i), gated))
 	}
-	if number.Load() < 20 {
-		t.Errorf("%d writes", number.Load())
+	for _, pod := range pods {
+		b.isTrue(pod)
 	}
 }

@@ -11,15 +11,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/internal/retries"
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
 
@@ -52,16 +50,10 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o controller.Options) error {
-	if o.SkipNameValidation == nil {
-		o.SkipNameValidation = ptr.To(true) // two managers in one process may both have pods
-	}
-	if o.RateLimiter == nil {
-		o.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](leastPause, mostPause)
-	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).
 		For(&corev1.Pod{}, builder.WithPredicates(r.events())).
-		WithOptions(o).
+		WithOptions(retries.WithDefaults(o)).
 		Complete(r)
 }
 
@@ -70,9 +62,6 @@ const (
 	// fieldOwner is who owns the condition until somebody else writes it.
 	fieldOwner = "kruise-pod-readiness"
 
-	// The pauses between attempts that fail.
-	leastPause = 5 * time.Millisecond
-	mostPause  = time.Minute
 	// patience is how long the cache may take to show a write.
 	patience = time.Minute
 )

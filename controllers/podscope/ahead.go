@@ -17,6 +17,8 @@ const (
 	settle = time.Second
 	// lost is how long a set is waited for whose admission was not the last word on it.
 	lost = time.Minute
+	// together is how much sooner such an entry goes where another one goes anyway: they come in crowds.
+	together = 10 * time.Second
 )
 
 // ahead follows the entries that were written ahead of their sets. What is seen again is of another state of its set, or was put
@@ -68,16 +70,14 @@ func (a *ahead) covered(now time.Time) {
 
 // over are the names of the entries that are needed no more, and how long it is until there is another one; zero if there is none.
 func (a *ahead) over(off bool, now time.Time) (names []string, next time.Duration) {
+	some := off
+	for _, one := range a.all {
+		some = some || one.left(now) <= 0
+	}
 	for key, one := range a.all {
-		left := one.since.Add(lost).Sub(now)
-		if one.known {
-			left = settle // counted from a write that is still to come
-			if !one.settled.IsZero() {
-				left = one.settled.Add(settle).Sub(now)
-			}
-		}
+		left := one.left(now)
 		switch {
-		case off || left <= 0:
+		case off, left <= 0, some && !one.known && left <= together:
 			names = append(names, key.entry)
 		case next == 0 || left < next:
 			next = left
@@ -85,6 +85,17 @@ func (a *ahead) over(off bool, now time.Time) (names []string, next time.Duratio
 	}
 	slices.Sort(names)
 	return names, next
+}
+
+// left is how long an entry stays.
+func (one *awaited) left(now time.Time) time.Duration {
+	switch {
+	case !one.known:
+		return one.since.Add(lost).Sub(now)
+	case one.settled.IsZero():
+		return settle // counted from a write that is still to come
+	}
+	return one.settled.Add(settle).Sub(now)
 }
 
 // sweep is the removal of entries as one word.

@@ -1,6 +1,8 @@
 package podscope
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/jsonpatch"
 	"github.com/kruisekit/kruisekit/internal/scope"
 )
 
@@ -112,6 +115,28 @@ func TestAheadOfSets(t *testing.T) {
 	}
 }
 
+// A crowd of sets that do not come is swept out as one.
+func TestCrowd(t *testing.T) {
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	have := empty()
+	var a ahead
+	for i := range 60 {
+		have.Webhooks = append(have.Webhooks, aheadOf(t, newSet(fmt.Sprintf("s%d", i), 1)))
+		a.observe(have, nil, begin.Add(time.Duration(i)*100*time.Millisecond))
+	}
+	late := newSet("late", 1)
+	have.Webhooks = append(have.Webhooks, aheadOf(t, late))
+	a.observe(have, nil, begin.Add(30*time.Second))
+	come := newSet("come", 1)
+	have.Webhooks = append(have.Webhooks, aheadOf(t, come))
+	now := begin.Add(lost)
+	a.observe(have, []*appsv1beta1.SidecarSet{come}, now)
+	names, next := a.over(false, now)
+	if len(names) != 60 || slices.Contains(names, aheadOf(t, late).Name) || slices.Contains(names, aheadOf(t, come).Name) || next != settle {
+		t.Errorf("%d entries go at once, and the next one in %s", len(names), next)
+	}
+}
+
 // Entries that were written ahead are in the way of no other write, and go only when they are over.
 func TestLeftAlone(t *testing.T) {
 	have, _ := written(t, empty(), wanted("mpod.kb.io", "a"))
@@ -125,7 +150,7 @@ func TestLeftAlone(t *testing.T) {
 		t.Errorf("%+v", after.Webhooks)
 	}
 	p, err := makePlan(have, []entry{wanted("mpod.kb.io", "a")}, early.Name)
-	if err != nil || len(p.patch) != 2 || p.patch[0].Op != "test" || p.patch[1] != (operation{Op: "remove", Path: "/webhooks/0"}) {
+	if err != nil || len(p.patch) != 2 || p.patch[0].Op != "test" || p.patch[1] != jsonpatch.Remove("/webhooks/0") {
 		t.Errorf("%v %v", p.patch, err)
 	}
 }
@@ -138,7 +163,7 @@ func TestSweepsSlowDown(t *testing.T) {
 	var a ahead
 	a.observe(have, nil, now)
 	word := a.sweep([]string{have.Webhooks[0].Name})
-	p := pace{most: 5 * time.Minute}
+	p := pace{least: betweenSweeps, most: 5 * time.Minute}
 	sweeps := 0
 	for end := now.Add(time.Hour); now.Before(end); {
 		wait := p.wait(word, now)

@@ -12,6 +12,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/kruisekit/kruisekit/internal/jsonpatch"
 )
 
 // write brings the regular entries up to date, and takes along what is over of the others.
@@ -76,7 +78,7 @@ func (r *Reconciler) sweep(ctx context.Context, have *admissionregistrationv1.Mu
 
 // patch writes. It says no where the configuration has become another one, or is gone.
 func (r *Reconciler) patch(ctx context.Context, have *admissionregistrationv1.MutatingWebhookConfiguration, p plan) (bool, error) {
-	patch, err := p.encode()
+	patch, err := jsonpatch.Encode(p.patch)
 	if err != nil {
 		return false, err
 	}

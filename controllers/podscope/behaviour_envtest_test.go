@@ -36,7 +36,7 @@ func testLatency(b *bench) {
 		began := time.Now()
 		b.until("a pod of "+app+" is not sent", func() bool {
 			b.dryRun(namespace, app)
-			return b.hook.of(app) > 0
+			return b.sent(app) > 0
 		})
 		took = append(took, time.Since(began))
 	}
@@ -49,22 +49,22 @@ func testLatency(b *bench) {
 	}
 	b.until("the last of many is not sent", func() bool {
 		b.dryRun(namespace, "many-39")
-		return b.hook.of("many-39") > 0
+		return b.sent("many-39") > 0
 	})
 	b.Logf("%d writes for 40 sets at once", b.written()-before)
 	if n := b.written() - before; n > 30 {
 		b.Errorf("%d writes for 40 sets at once", n)
 	}
-	if b.hook.of("nobodys") > 0 {
+	if b.sent("nobodys") > 0 {
 		b.Error("a pod that nothing selects was sent")
 	}
 	if err := b.Client.DeleteAllOf(b.Context(), &v1beta1.SidecarSet{}); err != nil {
 		b.Fatal(err)
 	}
 	b.until("pods of sets that are gone are sent", func() bool {
-		before := b.hook.of("app-0")
+		before := b.sent("app-0")
 		b.dryRun(namespace, "app-0")
-		return b.hook.of("app-0") == before
+		return b.sent("app-0") == before
 	})
 }
 

@@ -5,18 +5,12 @@ package podscope_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"encoding/pem"
-	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
-	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -36,6 +30,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/podscope"
+	"github.com/kruisekit/kruisekit/internal/scope/scopetest"
 	"github.com/kruisekit/kruisekit/test/cluster"
 )
 
@@ -64,7 +59,7 @@ func TestPodScope(t *testing.T) {
 		"Missing": testMissing, "Lost": testLost,
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := &bench{T: t, Cluster: c, scheme: scheme, limited: limited, hook: newCounter(t), events: record.NewFakeRecorder(1000)}
+			b := &bench{T: t, Cluster: c, scheme: scheme, limited: limited, hook: scopetest.New(t), events: record.NewFakeRecorder(1000)}
 			t.Cleanup(b.clear)
 			test(b)
 		})
@@ -102,7 +97,7 @@ type bench struct {
 
 	scheme  *runtime.Scheme
 	limited *rest.Config
-	hook    *counter
+	hook    *scopetest.Webhook
 	events  *record.FakeRecorder
 
 	mu     sync.Mutex
@@ -111,7 +106,7 @@ type bench struct {
 
 // clear leaves nothing to the next test.
 func (b *bench) clear() {
-	ctx := context.Background()
+	ctx := context.WithoutCancel(b.Context())
 	for _, o := range []client.Object{&configuration{}, &v1beta1.SidecarSet{}} {
 		if err := b.Client.DeleteAllOf(ctx, o); err != nil {
 			b.Error(err)
@@ -162,9 +157,12 @@ func (b *bench) written() int {
 	return b.writes
 }
 
+// sent is how often pods of a name came to the webhook.
+func (b *bench) sent(pod string) int { return b.hook.Sent(scopetest.Call{Name: pod}) }
+
 // overURL are options for the webhook of the test.
 func (b *bench) overURL() podscope.Options {
-	return podscope.Options{URL: b.hook.URL, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: b.hook.Certificate().Raw})}
+	return podscope.Options{URL: b.hook.URL, CABundle: b.hook.Authority()}
 }
 
 // create makes the configuration that is part of a deployment.
@@ -214,42 +212,4 @@ func (b *bench) dryRun(namespace, app string) {
 	if err := b.Client.Create(b.Context(), pod, client.DryRunAll); err != nil {
 		b.Fatal(err)
 	}
-}
-
-// counter is a webhook that lets everything through, and counts pods by their names.
-type counter struct {
-	*httptest.Server
-	mu    sync.Mutex
-	calls map[string]int
-}
-
-func newCounter(t *testing.T) *counter {
-	t.Helper()
-	c := &counter{calls: map[string]int{}}
-	c.Server = httptest.NewUnstartedServer(c)
-	c.StartTLS()
-	t.Cleanup(c.Close)
-	return c
-}
-
-func (c *counter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var review admissionv1.AdmissionReview
-	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	c.mu.Lock()
-	c.calls[review.Request.Name]++
-	c.mu.Unlock()
-	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
-	review.Request = nil
-	if err := json.NewEncoder(w).Encode(review); err != nil {
-		panic(fmt.Sprint("answer: ", err))
-	}
-}
-
-func (c *counter) of(pod string) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.calls[pod]
 }

@@ -41,7 +41,7 @@ func testLost(b *bench) {
 	namespace := b.Namespace(b.T)
 	b.until("its pods are not sent", func() bool {
 		b.dryRun(namespace, "refused")
-		return b.hook.of("refused") > 0
+		return b.sent("refused") > 0
 	})
 	left := func() bool {
 		return slices.ContainsFunc(b.read().Webhooks, func(w entry) bool { return scope.IsAhead(w.Name) })
@@ -62,10 +62,10 @@ func testLost(b *bench) {
 	if n := b.written() - before; n > 2 {
 		b.Errorf("%d writes", n)
 	}
-	calls := b.hook.of("refused")
+	calls := b.sent("refused")
 	b.until("its pods are still sent", func() bool {
-		calls = b.hook.of("refused")
+		calls = b.sent("refused")
 		b.dryRun(namespace, "refused")
-		return b.hook.of("refused") == calls
+		return b.sent("refused") == calls
 	})
 }

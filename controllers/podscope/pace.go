@@ -5,13 +5,15 @@ import "time"
 const (
 	// between is the least time between two writes: after each of them API servers compile the conditions anew.
 	between = 50 * time.Millisecond
+	// betweenSweeps is the same for what is taken away, which nobody waits for.
+	betweenSweeps = 500 * time.Millisecond
 	// firstPause is before what somebody else undid is written again for the first time. The next ones double.
 	firstPause = time.Second
 )
 
 // pace keeps from writing too often.
 type pace struct {
-	most time.Duration
+	least, most time.Duration
 
 	last   time.Time
 	wanted string
@@ -27,7 +29,7 @@ func (p *pace) wait(wanted string, now time.Time) time.Duration {
 	if p.last.IsZero() {
 		return 0
 	}
-	pause := between
+	pause := p.least
 	if p.undone(wanted) {
 		pause = p.pause()
 	}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/kruisekit/kruisekit/internal/jsonpatch"
 	"github.com/kruisekit/kruisekit/internal/scope"
 )
 
@@ -21,16 +22,9 @@ const recordKey = "kruisekit.dev/pod-scope"
 
 type entry = admissionregistrationv1.MutatingWebhook
 
-// operation is one of a JSON patch.
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
-}
-
 // plan is the one write that a configuration needs, if any.
 type plan struct {
-	patch []operation
+	patch []jsonpatch.Operation
 	// added are the new entries in it.
 	added []*entry
 	// recorded is what the annotation is to say, and wanted the same as one word.
@@ -129,7 +123,7 @@ func (p *plan) revise(at string, have *entry, r revision) {
 
 func (p *plan) set(at string, have, want any) {
 	if !equality.Semantic.DeepEqual(have, want) {
-		p.patch = append(p.patch, operation{"add", at, want})
+		p.patch = append(p.patch, jsonpatch.Add(at, want))
 	}
 }
 
@@ -149,7 +143,7 @@ func both(have, want *metav1.LabelSelector) *metav1.LabelSelector {
 func (p *plan) drop(have *admissionregistrationv1.MutatingWebhookConfiguration, ours func(string) bool) {
 	for i, h := range slices.Backward(have.Webhooks) {
 		if _, wanted := p.recorded[h.Name]; !wanted && ours(h.Name) {
-			p.patch = append(p.patch, operation{Op: "remove", Path: fmt.Sprintf("/webhooks/%d", i)})
+			p.patch = append(p.patch, jsonpatch.Remove(fmt.Sprintf("/webhooks/%d", i)))
 		}
 	}
 }
@@ -157,10 +151,10 @@ func (p *plan) drop(have *admissionregistrationv1.MutatingWebhookConfiguration, 
 // finish adds the new entries, the record, and a test before all of it.
 func (p *plan) finish(have *admissionregistrationv1.MutatingWebhookConfiguration) error {
 	if len(p.added) > 0 && len(have.Webhooks) == 0 {
-		p.patch = append(p.patch, operation{"add", "/webhooks", []entry{}})
+		p.patch = append(p.patch, jsonpatch.Add("/webhooks", []entry{}))
 	}
 	for _, a := range p.added {
-		p.patch = append(p.patch, operation{"add", "/webhooks/-", a})
+		p.patch = append(p.patch, jsonpatch.Add("/webhooks/-", a))
 	}
 	record, err := json.Marshal(p.recorded)
 	if err != nil {
@@ -171,12 +165,12 @@ func (p *plan) finish(have *admissionregistrationv1.MutatingWebhookConfiguration
 	switch {
 	case !known && len(p.recorded) == 0: // nothing was written, and nothing is to be
 	case have.Annotations == nil:
-		p.patch = append(p.patch, operation{"add", "/metadata/annotations", map[string]string{recordKey: p.wanted}})
+		p.patch = append(p.patch, jsonpatch.Add("/metadata/annotations", map[string]string{recordKey: p.wanted}))
 	case have.Annotations[recordKey] != p.wanted:
-		p.patch = append(p.patch, operation{"add", "/metadata/annotations/" + strings.ReplaceAll(recordKey, "/", "~1"), p.wanted})
+		p.patch = append(p.patch, jsonpatch.Add("/metadata/annotations/"+jsonpatch.Pointer(recordKey), p.wanted))
 	}
 	if len(p.patch) > 0 {
-		p.patch = append([]operation{{"test", "/metadata/resourceVersion", have.ResourceVersion}}, p.patch...)
+		p.patch = append([]jsonpatch.Operation{jsonpatch.Test("/metadata/resourceVersion", have.ResourceVersion)}, p.patch...)
 	}
 	return nil
 }
@@ -186,12 +180,4 @@ func (p *plan) trust(ca []byte) {
 	for _, a := range p.added {
 		a.ClientConfig.CABundle = ca
 	}
-}
-
-func (p *plan) encode() ([]byte, error) {
-	data, err := json.Marshal(p.patch)
-	if err != nil {
-		return nil, fmt.Errorf("encode patch: %w", err)
-	}
-	return data, nil
 }

@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	jsonpatch "gopkg.in/evanphx/json-patch.v4" // the one in the API server
+	evanphx "gopkg.in/evanphx/json-patch.v4" // the one in the API server
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/kruisekit/kruisekit/internal/jsonpatch"
 	"github.com/kruisekit/kruisekit/internal/scope"
 )
 
@@ -26,7 +27,7 @@ func wanted(name, condition string) entry {
 }
 
 // written is a configuration after what a plan has for it, with a CA; also what it wrote.
-func written(t *testing.T, have *configuration, want ...entry) (*configuration, []operation) {
+func written(t *testing.T, have *configuration, want ...entry) (*configuration, []jsonpatch.Operation) {
 	t.Helper()
 	p, err := makePlan(have, want)
 	if err != nil {
@@ -36,7 +37,7 @@ func written(t *testing.T, have *configuration, want ...entry) (*configuration, 
 		return have, nil
 	}
 	p.trust([]byte("ca"))
-	patch, err := p.encode()
+	patch, err := jsonpatch.Encode(p.patch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +45,7 @@ func written(t *testing.T, have *configuration, want ...entry) (*configuration, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	decoded, err := jsonpatch.DecodePatch(patch)
+	decoded, err := evanphx.DecodePatch(patch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +171,7 @@ func TestRecord(t *testing.T) {
 func TestPace(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	begin, writes := now, 0
-	p := pace{most: 5 * time.Minute}
+	p := pace{least: between, most: 5 * time.Minute}
 	for now.Sub(begin) < time.Hour {
 		wait := p.wait("a", now)
 		if wait > 5*time.Minute {

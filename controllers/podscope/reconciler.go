@@ -61,7 +61,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 		return nil, errors.New("podscope: a client is needed")
 	}
 	o = o.withDefaults()
-	return &Reconciler{client: c, options: o, pace: pace{most: o.MostPause}, sweeps: pace{most: o.MostPause}}, nil
+	return &Reconciler{client: c, options: o, pace: pace{least: between, most: o.MostPause}, sweeps: pace{least: betweenSweeps, most: o.MostPause}}, nil
 }
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=sidecarsets,verbs=get;list;watch

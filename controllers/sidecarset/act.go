@@ -26,9 +26,14 @@ type act struct {
 	*Reconciler
 	*snapshot
 
+	// looked is how long it took to observe.
+	looked   time.Duration
 	revision revision.Resolution
 	plan     rollout.Plan
 	writes   *ledger.Ledger[*corev1.Pod]
+
+	// known says of the sets that pods tell of whether they are gone.
+	known map[string]bool
 
 	mu sync.Mutex // held where several pods are written at the same time
 	// fresh are the pods that this pass has written.
@@ -54,7 +59,7 @@ func (a *act) lead(ctx context.Context) error {
 		var err error
 		a.plan, err = rollout.Compute(a.input(ctx))
 		if round == 0 {
-			a.memory.took(a.set.Name, a.Reconciler, a.options.Now().Sub(begun))
+			a.memory.took(a.set.Name, a.Reconciler, a.looked+a.options.Now().Sub(begun))
 			errs = append(errs, err)
 		}
 		if errs = append(errs, a.carryOut(ctx)); !a.replan {

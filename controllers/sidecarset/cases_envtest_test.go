@@ -26,12 +26,12 @@ func (b *bench) annotate(pod string, annotations map[string]string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.patch(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: pod}}, string(data))
+	b.patch(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: pod}}, string(data))
 }
 
 func (b *bench) annotations(pod string) map[string]string {
 	b.Helper()
-	is := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: pod}}
+	is := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: pod}}
 	b.get(is)
 	return is.Annotations
 }
@@ -67,7 +67,7 @@ func TestLegacyRecords(t *testing.T) {
 	b.annotate("pod-0", map[string]string{
 		pub.SidecarSetHashKey: legacy(pub.SidecarSetHashKey), pub.SidecarSetHashWithoutImageKey: legacy(pub.SidecarSetHashWithoutImageKey),
 	})
-	b.still()
+	b.Still()
 	b.counted(set, 1, 1, 1, 1)
 	b.change(set, image("mesh:2"))
 	b.counted(set, 1, 1, 1, 1)
@@ -103,13 +103,13 @@ func TestMetadata(t *testing.T) {
 		p.Annotations = map[string]string{"merged": `{"b":2}`, "over": "pod", "kept": "pod"}
 	})
 	b.counted(set, 1, 1, 1, 1)
-	b.still()
-	b.requests.take()
+	b.Still()
+	b.Asked()
 	b.change(set, writes(`{"a":1}`))
 	b.kept(set, 1, 2)
 	b.latest(set)
-	b.still()
-	if asked := about(b.requests.take(), "/pods/"); len(asked) > 0 {
+	b.Still()
+	if asked := about(b.Asked(), "pods/"); len(asked) > 0 {
 		t.Errorf("pods are written for annotations alone: %v", asked)
 	}
 	b.change(set, image("mesh:2"))
@@ -161,7 +161,7 @@ func TestPreferred(t *testing.T) {
 			b.counted(set, n, n, n, n)
 			b.change(set, image("mesh:2"))
 			b.counted(set, n, 2, n, 2)
-			b.still()
+			b.Still()
 			var got []string
 			for _, pod := range b.pods() {
 				if slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Image == "mesh:2" }) {
@@ -183,7 +183,7 @@ func TestRecreatedSet(t *testing.T) {
 	b.fleet(2, former)
 	b.counted(former, 2, 2, 2, 2)
 	old := b.revisions(former)[0]
-	if err := b.client.Delete(t.Context(), former); err != nil {
+	if err := b.Client.Delete(t.Context(), former); err != nil {
 		t.Fatal(err)
 	}
 	set := b.create("mesh")
@@ -217,9 +217,9 @@ func TestUnreadRecords(t *testing.T) {
 			b.counted(set, 3, 2, 3, 2)
 			b.change(set, image("mesh:2"))
 			b.counted(set, 3, 2, 3, 2)
-			b.still()
+			b.Still()
 			b.runs("mesh=mesh:1", "mesh=mesh:2", "mesh=mesh:2")
-			b.until(func() error { // once for each state of the set
+			b.Until(func() error { // once for each state of the set
 				if n := b.events("FailedUpdate"); n != 2 {
 					return fmt.Errorf("it is told %d times", n)
 				}
@@ -253,15 +253,15 @@ func TestUnfitVersion(t *testing.T) {
 		}
 		return nil
 	}
-	b.until(told)
+	b.Until(told)
 	b.fleet(1, set)
-	b.still()
+	b.Still()
 	if err := told(); err != nil {
 		t.Error(err)
 	}
-	b.requests.take()
-	b.still()
-	if asked := b.requests.take(); len(asked) > 0 {
+	b.Asked()
+	b.Still()
+	if asked := b.Asked(); len(asked) > 0 {
 		t.Errorf("nothing has changed, and it asks %v", asked)
 	}
 	b.change(set, version("a-label"))

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"hash/fnv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,12 +18,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset"
 	"github.com/kruisekit/kruisekit/sidecar/rollout"
+	"github.com/kruisekit/kruisekit/test/podbench"
 )
 
 var (
@@ -42,69 +41,13 @@ func explain(to chan string) func(context.Context, string, []rollout.Note) {
 	}
 }
 
-// writing gives a client whose writes go through something.
-func writing(c client.WithWatch, through func(name string, write func() error) error) client.Client {
-	return interceptor.NewClient(c, interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			return through("create/"+o.GetName(), func() error { return c.Create(ctx, o, opts...) })
-		},
-		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			return through("delete/"+o.GetName(), func() error { return c.Delete(ctx, o, opts...) })
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			return through("patch/"+o.GetName(), func() error { return c.Patch(ctx, o, p, opts...) })
-		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-			return through(sub+"/"+o.GetName(), func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
-		},
-	})
-}
-
-// faults make every third write or so of an object fail, before it is applied or after. Which one is, depends on the seed and
-// the number of the write alone.
-type faults struct {
-	mu     sync.Mutex
-	writes map[string]int
-	made   map[string]int
-	seed   int64
-}
-
-var errFault = errors.New("the connection broke")
-
-func (f *faults) do(name string, write func() error) error {
-	f.mu.Lock()
-	f.writes[name]++
-	h := fnv.New32a()
-	fmt.Fprint(h, f.seed, name, f.writes[name])
-	what := ""
-	if kinds := []string{"before", "after"}; h.Sum32()%6 < 2 && f.writes[name] <= 6 {
-		what = kinds[h.Sum32()%6]
-		f.made[what]++
-	}
-	f.mu.Unlock()
-	switch what {
-	case "before":
-		return errFault
-	case "after":
-		if err := write(); err != nil {
-			return err
-		}
-		return errFault
-	}
-	return write()
-}
-
 // TestFaults: whatever write is lost, before it is applied or after, each container restarts once an update, and no revision is
 // made twice.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	f := &faults{writes: map[string]int{}, made: map[string]int{}, seed: *seed}
-	if f.seed == 0 {
-		f.seed = time.Now().UnixNano()
-	}
-	t.Logf("repeat with -seed %d", f.seed)
 	b := newBench(t)
-	b.reconcile(sidecarset.Options{}, func(c client.WithWatch) client.Client { return writing(c, f.do) })
+	f := b.Faults(*seed)
+	b.reconcile(sidecarset.Options{}, func(c client.WithWatch) client.Client { return podbench.Writes(c, f.Do) })
 	var sets []*v1beta1.SidecarSet
 	for i := range *runs {
 		sets = append(sets, b.create(fmt.Sprint("s", i), maxUnavailable("2")))
@@ -141,7 +84,6 @@ func TestFaults(t *testing.T) {
 	if diff := cmp.Diff(before, uids(b.pods())); diff != "" {
 		t.Errorf("pods were replaced (-before +after):\n%s", diff)
 	}
-	t.Logf("faults: %v", f.made)
 }
 
 // TestRestart: the controller dies in the middle of an update, and another one, which remembers nothing, goes on.
@@ -159,10 +101,10 @@ func TestRestart(t *testing.T) {
 			left.Store(int64(writes))
 			die := sync.OnceFunc(func() { close(died) })
 			stop = b.reconcile(sidecarset.Options{}, func(c client.WithWatch) client.Client {
-				return writing(c, func(_ string, write func() error) error {
+				return podbench.Writes(c, func(_ string, write func() error) error {
 					if left.Add(-1) < 0 {
 						die()
-						return errFault
+						return podbench.ErrFault
 					}
 					return write()
 				})
@@ -191,7 +133,7 @@ func TestRefused(t *testing.T) {
 	refuse.Store(true)
 	b.reconcile(sidecarset.Options{Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load()) * time.Second) }},
 		func(c client.WithWatch) client.Client {
-			return writing(c, func(name string, write func() error) error {
+			return podbench.Writes(c, func(name string, write func() error) error {
 				if name == "patch/pod-0" && refuse.Load() {
 					return apierrors.NewForbidden(corev1.Resource("pods"), "pod-0", errors.New("a webhook says no"))
 				}
@@ -215,11 +157,11 @@ func TestLate(t *testing.T) {
 	b := newBench(t)
 	other := b.create("other").Name
 	late := sync.OnceFunc(func() {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "pod-0"}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "pod-0"}}
 		b.patch(pod, `{"metadata":{"annotations":{"`+pub.SidecarSetInPlaceUpdateStateKey+`":"{\"`+other+`\":{\"revision\":\"x\"}}"}}}`)
 	})
 	b.reconcile(sidecarset.Options{}, func(c client.WithWatch) client.Client {
-		return writing(c, func(name string, write func() error) error {
+		return podbench.Writes(c, func(name string, write func() error) error {
 			if name == "patch/pod-0" {
 				late()
 			}
@@ -229,11 +171,11 @@ func TestLate(t *testing.T) {
 	set := b.create("mesh")
 	b.fleet(1, set)
 	b.counted(set, 1, 1, 1, 1)
-	b.still()
-	b.requests.take()
+	b.Still()
+	b.Asked()
 	b.change(set, image("mesh:2"))
 	b.counted(set, 1, 1, 1, 1)
-	asked := about(b.requests.take(), "/pods/pod-0 ")
+	asked := about(b.Asked(), "pods/pod-0 ")
 	want := []string{"PATCH 422", "GET 200", "PATCH 200"}
 	for i := range asked {
 		fields := strings.Fields(asked[i])
@@ -242,7 +184,7 @@ func TestLate(t *testing.T) {
 	if diff := cmp.Diff(want, asked); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "pod-0"}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "pod-0"}}
 	if b.get(pod); !strings.Contains(pod.Annotations[pub.SidecarSetInPlaceUpdateStateKey], other+`":{"revision":"x"}`) {
 		t.Errorf("what another one wrote is gone: %s", pod.Annotations[pub.SidecarSetInPlaceUpdateStateKey])
 	}
@@ -255,23 +197,23 @@ func TestRecreated(t *testing.T) {
 	var set *v1beta1.SidecarSet
 	replaced := make(chan struct{})
 	replace := sync.OnceFunc(func() {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "pod-0"}}
-		if err := b.client.Delete(b.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "pod-0"}}
+		if err := b.Client.Delete(b.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
 			b.Error(err)
 		}
-		b.until(func() error {
-			if err := b.client.Get(b.Context(), client.ObjectKeyFromObject(pod), pod); !apierrors.IsNotFound(err) {
+		b.Until(func() error {
+			if err := b.Client.Get(b.Context(), client.ObjectKeyFromObject(pod), pod); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("it is still there: %w", err)
 			}
 			return nil
 		})
-		pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "pod-0"}}
+		pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "pod-0"}}
 		pod.Spec.Containers = []corev1.Container{{Name: "mesh", Image: "app:1"}}
 		b.add(pod)
 		close(replaced)
 	})
 	b.reconcile(sidecarset.Options{}, func(c client.WithWatch) client.Client {
-		return writing(c, func(name string, write func() error) error {
+		return podbench.Writes(c, func(name string, write func() error) error {
 			if name == "patch/pod-0" {
 				replace()
 			}
@@ -284,7 +226,7 @@ func TestRecreated(t *testing.T) {
 	b.change(set, image("mesh:2"))
 	<-replaced
 	b.counted(set, 0, 0, 0, 0)
-	b.still()
+	b.Still()
 	b.runs("mesh=app:1")
 }
 

@@ -5,11 +5,9 @@ package sidecarset_test
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,15 +16,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
@@ -34,21 +27,14 @@ import (
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/sidecar"
 	"github.com/kruisekit/kruisekit/test/cluster"
+	"github.com/kruisekit/kruisekit/test/podbench"
 	"github.com/kruisekit/kruisekit/test/standin"
 )
 
 func TestMain(m *testing.M) { os.Exit(cluster.MainAtOnce(m, 8)) }
 
-// bench is a namespace with sets of its own, a reconciler of these, and something that runs pods.
-type bench struct {
-	*testing.T
-
-	client    client.Client
-	config    *rest.Config
-	scheme    *runtime.Scheme
-	namespace string
-	requests  *requests
-}
+// bench is a namespace with sets of its own.
+type bench struct{ *podbench.Bench }
 
 const (
 	// unready is the annotation of a pod that the stand-in of the kubelet keeps from being ready.
@@ -72,9 +58,9 @@ func same(c client.WithWatch) client.Client { return c }
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	b := newGround(t)
-	b.run(b.config, func(mgr ctrl.Manager) error {
+	b.Beside(func(mgr ctrl.Manager) error {
 		kubelet := &standin.Kubelet{
-			Client: mgr.GetClient(), Namespace: b.namespace, Node: "node-1",
+			Client: mgr.GetClient(), Namespace: b.Namespace, Node: "node-1",
 			Broken:  func(image string) bool { return strings.HasSuffix(image, ":broken") },
 			Unready: func(pod *corev1.Pod) bool { _, is := pod.Annotations[unready]; return is },
 		}
@@ -86,17 +72,12 @@ func newBench(t *testing.T) *bench {
 // newGround has nothing that runs pods, either.
 func newGround(t *testing.T) *bench {
 	t.Helper()
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1beta1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c := cluster.Start(t, cluster.Options{Scheme: scheme, CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_sidecarsets.yaml"}})
-	b := &bench{T: t, client: c.Client, config: c.Config, scheme: scheme, namespace: c.Namespace(t), requests: &requests{}}
+	b := &bench{podbench.New(t, cluster.Options{CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_sidecarsets.yaml"}})}
+	set := &unstructured.Unstructured{}
+	set.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("SidecarSet"))
+	b.Cache.ByObject = map[client.Object]cache.ByObject{set: {Label: labels.SelectorFromSet(labels.Set{owner: b.Namespace})}}
 	b.Cleanup(func() { // the test's context is over
-		set := &v1beta1.SidecarSet{}
-		if err := c.Client.DeleteAllOf(context.WithoutCancel(t.Context()), set, client.MatchingLabels{owner: b.namespace}); err != nil {
+		if err := b.Client.DeleteAllOf(context.WithoutCancel(t.Context()), &v1beta1.SidecarSet{}, client.MatchingLabels{owner: b.Namespace}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -106,52 +87,14 @@ func newGround(t *testing.T) *bench {
 // reconcile starts a reconciler of the test's sets, and gives what stops it. It stops with the test at the latest.
 func (b *bench) reconcile(o sidecarset.Options, wrap func(client.WithWatch) client.Client) (stop func()) {
 	b.Helper()
-	counted := rest.CopyConfig(b.config)
-	counted.QPS = -1
-	counted.Wrap(b.requests.through)
-	o.Namespace = b.namespace
-	return b.run(counted, func(mgr ctrl.Manager) error {
-		watching, err := client.NewWithWatch(counted, client.Options{Scheme: b.scheme, Cache: &client.CacheOptions{Reader: mgr.GetCache()}})
-		if err != nil {
-			return err
-		}
-		r, err := sidecarset.New(wrap(watching), o)
+	o.Namespace = b.Namespace
+	return b.Run(func(mgr ctrl.Manager, c client.WithWatch) error {
+		r, err := sidecarset.New(wrap(c), o)
 		if err != nil {
 			return err
 		}
 		return r.SetupWithManager(b.Context(), mgr, controller.Options{MaxConcurrentReconciles: 2})
 	})
-}
-
-// run starts a manager of the namespace that ends with the test, or when it is stopped.
-func (b *bench) run(config *rest.Config, add func(ctrl.Manager) error) (stop func()) {
-	b.Helper()
-	set := &unstructured.Unstructured{}
-	set.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("SidecarSet"))
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: b.scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		Cache: cache.Options{
-			DefaultNamespaces: map[string]cache.Config{b.namespace: {}},
-			ByObject:          map[client.Object]cache.ByObject{set: {Label: labels.SelectorFromSet(labels.Set{owner: b.namespace})}},
-		},
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := add(mgr); err != nil {
-		b.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(b.Context())
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			b.Error(err)
-		}
-	})
-	b.Cleanup(stop)
-	return stop
 }
 
 // hashed writes on a set what its webhook would.
@@ -172,15 +115,15 @@ func (b *bench) hashed(set *v1beta1.SidecarSet) {
 // create makes a set with a container mesh, for the pods of the test. Its name begins with the namespace.
 func (b *bench) create(name string, change ...func(*v1beta1.SidecarSet)) *v1beta1.SidecarSet {
 	b.Helper()
-	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: b.namespace + "-" + name, Labels: map[string]string{owner: b.namespace}}}
+	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: b.Namespace + "-" + name, Labels: map[string]string{owner: b.Namespace}}}
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}
-	set.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: b.namespace}}
+	set.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: b.Namespace}}
 	set.Spec.Containers = []v1beta1.SidecarContainer{{Container: corev1.Container{Name: name, Image: name + ":1"}}}
 	for _, c := range change {
 		c(set)
 	}
 	b.hashed(set)
-	if err := b.client.Create(b.Context(), set); err != nil {
+	if err := b.Client.Create(b.Context(), set); err != nil {
 		b.Fatal(err)
 	}
 	return set
@@ -195,14 +138,14 @@ func (b *bench) change(set *v1beta1.SidecarSet, how ...func(*v1beta1.SidecarSet)
 		h(set)
 	}
 	b.hashed(set)
-	if err := b.client.Patch(b.Context(), set, client.MergeFrom(before)); err != nil {
+	if err := b.Client.Patch(b.Context(), set, client.MergeFrom(before)); err != nil {
 		b.Fatal(err)
 	}
 }
 
 func (b *bench) get(o client.Object) {
 	b.Helper()
-	if err := b.client.Get(b.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+	if err := b.Client.Get(b.Context(), client.ObjectKeyFromObject(o), o); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -237,7 +180,7 @@ func parsed(tb testing.TB, sets ...*v1beta1.SidecarSet) []*sidecar.Set {
 // pod makes one pod that is given sets, as the webhook does.
 func (b *bench) pod(name string, sets []*v1beta1.SidecarSet, change ...func(*corev1.Pod)) *corev1.Pod {
 	b.Helper()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name, Labels: map[string]string{"app": "shop"}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: name, Labels: map[string]string{"app": "shop"}}}
 	pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "main:1"}}
 	for _, c := range change {
 		c(pod)
@@ -251,7 +194,7 @@ func (b *bench) pod(name string, sets []*v1beta1.SidecarSet, change ...func(*cor
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := b.client.Create(b.Context(), injection.Pod); err != nil {
+	if err := b.Client.Create(b.Context(), injection.Pod); err != nil {
 		b.Fatal(err)
 	}
 	return injection.Pod
@@ -269,48 +212,20 @@ func (b *bench) fleet(n int, sets ...*v1beta1.SidecarSet) {
 func (b *bench) pods() []corev1.Pod {
 	b.Helper()
 	var list corev1.PodList
-	if err := b.client.List(b.Context(), &list, client.InNamespace(b.namespace)); err != nil {
+	if err := b.Client.List(b.Context(), &list, client.InNamespace(b.Namespace)); err != nil {
 		b.Fatal(err)
 	}
 	return list.Items
 }
 
-// until waits for something to be so.
-func (b *bench) until(check func() error) {
-	b.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(b.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		last = check()
-		return last == nil, nil
-	})
-	if err != nil {
-		b.Fatalf("%v; last: %v\nrequests:\n%s", err, last, strings.Join(b.requests.last(), "\n"))
-	}
-}
-
 // counted waits for the status of a set: matched, updated, ready, and both.
 func (b *bench) counted(set *v1beta1.SidecarSet, matched, updated, ready, both int32) {
 	b.Helper()
-	b.until(func() error {
+	b.Until(func() error {
 		b.get(set)
 		s := set.Status
 		if s.ObservedGeneration != set.Generation || s.MatchedPods != matched || s.UpdatedPods != updated || s.ReadyPods != ready || s.UpdatedReadyPods != both {
 			return fmt.Errorf("want %d/%d/%d/%d, got %+v", matched, updated, ready, both, s)
-		}
-		return nil
-	})
-}
-
-// still waits until the reconciler has asked for nothing for a while.
-func (b *bench) still() {
-	b.Helper()
-	quiet, seen := 0, b.requests.count()
-	b.until(func() error {
-		if now := b.requests.count(); now != seen {
-			seen, quiet = now, 0
-		}
-		if quiet++; quiet < 25 {
-			return fmt.Errorf("it is not quiet yet")
 		}
 		return nil
 	})
@@ -334,7 +249,7 @@ func images(pods []corev1.Pod) []string {
 func (b *bench) revisions(set *v1beta1.SidecarSet) []*appsv1.ControllerRevision {
 	b.Helper()
 	var list appsv1.ControllerRevisionList
-	if err := b.client.List(b.Context(), &list, client.InNamespace(b.namespace), client.MatchingLabels{v1beta1.SidecarSetNameLabel: set.Name}); err != nil {
+	if err := b.Client.List(b.Context(), &list, client.InNamespace(b.Namespace), client.MatchingLabels{v1beta1.SidecarSetNameLabel: set.Name}); err != nil {
 		b.Fatal(err)
 	}
 	var all []*appsv1.ControllerRevision
@@ -349,69 +264,18 @@ func (b *bench) revisions(set *v1beta1.SidecarSet) []*appsv1.ControllerRevision 
 func (b *bench) events(reason string) int {
 	b.Helper()
 	var list corev1.EventList
-	if err := b.client.List(b.Context(), &list); err != nil {
+	if err := b.Client.List(b.Context(), &list); err != nil {
 		b.Fatal(err)
 	}
 	n := 0
 	for i := range list.Items {
 		e := &list.Items[i]
 		about := e.InvolvedObject
-		if e.Reason == reason && e.Source.Component == "sidecarset-controller" && (about.Namespace == b.namespace || strings.HasPrefix(about.Name, b.namespace)) {
+		if e.Reason == reason && e.Source.Component == "sidecarset-controller" && (about.Namespace == b.Namespace || strings.HasPrefix(about.Name, b.Namespace)) {
 			n += int(max(e.Count, 1))
 		}
 	}
 	return n
-}
-
-// requests records what the reconciler asks of the API server, but for watches, leases and events.
-type requests struct {
-	mu  sync.Mutex
-	all []string
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-func (r *requests) through(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(request *http.Request) (*http.Response, error) { return r.record(next, request) })
-}
-
-func (r *requests) record(next http.RoundTripper, request *http.Request) (*http.Response, error) {
-	response, err := next.RoundTrip(request)
-	query := request.URL.Query()
-	if query.Get("watch") != "" || request.Method == http.MethodGet && query.Get("limit") != "" || strings.Contains(request.URL.Path, "/events") {
-		return response, err
-	}
-	code := 0
-	if response != nil {
-		code = response.StatusCode
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.all = append(r.all, fmt.Sprintf("%s %s %d", request.Method, request.URL.Path, code))
-	return response, err
-}
-
-// take gives the requests since the last time.
-func (r *requests) take() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	all := r.all
-	r.all = nil
-	return all
-}
-
-func (r *requests) count() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.all)
-}
-
-// last are the last few requests.
-func (r *requests) last() []string {
-	all := r.take()
-	return all[max(len(all)-40, 0):]
 }
 
 // about are the requests that hold all of some words.

@@ -22,7 +22,7 @@ func (b *bench) works(sidecar, name, image string) {
 	if name == other {
 		other = sidecar + "-2"
 	}
-	b.until(func() error {
+	b.Until(func() error {
 		for _, pod := range b.pods() {
 			working, is := map[string]string{}, map[string]string{}
 			if err := json.Unmarshal([]byte(pod.Annotations[pub.SidecarSetWorkingHotUpgradeContainerKey]), &working); err != nil {
@@ -76,7 +76,7 @@ func TestHotUpgradeBadImage(t *testing.T) {
 	b.counted(set, 2, 2, 2, 2)
 	b.change(set, image("mesh:broken"))
 	b.counted(set, 2, 1, 1, 0)
-	b.still()
+	b.Still()
 	b.counted(set, 2, 1, 1, 0)
 	b.change(set, image("mesh:2"))
 	b.works("mesh", "mesh-2", "mesh:2")
@@ -112,7 +112,7 @@ func TestHotUpgradePaused(t *testing.T) {
 	pod := b.pod("pod-0", []*v1beta1.SidecarSet{set}, func(p *corev1.Pod) { p.Annotations = map[string]string{unready: ""} })
 	b.counted(set, 1, 1, 0, 0)
 	b.change(set, image("mesh:2"))
-	b.until(func() error { // it is updated though not ready, and waits then for the new container to be
+	b.Until(func() error { // it is updated though not ready, and waits then for the new container to be
 		if b.get(pod); pod.Spec.Containers[1].Image != "mesh:2" {
 			return fmt.Errorf("it has %s", pod.Spec.Containers[1].Image)
 		}

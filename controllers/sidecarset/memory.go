@@ -22,7 +22,7 @@ type recollection struct {
 	pods *ledger.Ledger[*corev1.Pod]
 	// refused is until when a pod is left alone, because its update was refused.
 	refused map[types.UID]time.Time
-	// took is how long the last plan took.
+	// took is how long it took last to look at everything, and to plan.
 	took time.Duration
 	// said is what was told last of pods that cannot be dealt with.
 	said string
@@ -68,7 +68,7 @@ func (m *memory) refusals(set string, r *Reconciler) map[types.UID]time.Duration
 	return left
 }
 
-// took notes how long a plan took.
+// took notes how long it took to look and to plan.
 func (m *memory) took(set string, r *Reconciler, d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,19 +88,22 @@ func (m *memory) says(set string, r *Reconciler, text string) bool {
 }
 
 // pause is how long to wait for more changes of pods before a set is looked at again. Nobody notices it in a small set. In one
-// of thousands, whose pods change all the time while they are updated, it keeps plans to a small part of the time.
+// of thousands, whose pods change all the time while they are updated, it keeps looks and plans to a small part of the time.
 func (m *memory) pause(set string) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if known := m.sets[set]; known != nil {
-		return min(pauses*known.took, longestPause)
+		return min(max(pauses*known.took, shortestPause), longestPause)
 	}
-	return 0
+	return shortestPause
 }
 
 const (
-	pauses       = 5
-	longestPause = time.Second
+	pauses        = 5
+	shortestPause = 50 * time.Millisecond
+	longestPause  = time.Second
+	// newcomers is the pause for new pods. They come by hundreds, have what their set wants, and are only counted.
+	newcomers = 500 * time.Millisecond
 )
 
 func (m *memory) forget(set string) {

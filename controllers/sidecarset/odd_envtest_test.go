@@ -87,7 +87,7 @@ func TestOddSets(t *testing.T) {
 	b.counted(good, 2, 2, 2, 2)
 	b.change(good, image("mesh:2"))
 	b.counted(good, 2, 2, 2, 2)
-	b.still()
+	b.Still()
 	updated := 0
 	for _, pod := range b.pods() {
 		if pod.Annotations["kept"] != "no JSON" {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/sidecar/rollout"
 )
 
@@ -38,8 +39,6 @@ func (o Options) withDefaults() Options {
 	if o.Now == nil {
 		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
 	}
-	o.Namespace = cmp.Or(o.Namespace, defaultNamespace)
+	o.Namespace = cmp.Or(o.Namespace, pub.DefaultNamespace)
 	return o
 }
-
-const defaultNamespace = "kruise-system"

@@ -166,12 +166,14 @@ func (r *Reconciler) isGone(ctx context.Context, name string) bool {
 
 // gone says which sets do not exist, and remembers it for the pass.
 func (a *act) gone(ctx context.Context) func(string) bool {
-	known := map[string]bool{a.set.Name: false}
+	if a.known == nil {
+		a.known = map[string]bool{a.set.Name: false}
+	}
 	return func(name string) bool {
-		is, asked := known[name]
+		is, asked := a.known[name]
 		if !asked {
 			is = a.isGone(ctx, name)
-			known[name] = is
+			a.known[name] = is
 		}
 		return is
 	}

@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +18,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/ledger"
+	"github.com/kruisekit/kruisekit/internal/retries"
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
@@ -81,39 +79,28 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	if err := indexPods(ctx, mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("index pods: %w", err)
 	}
-	if o.SkipNameValidation == nil {
-		o.SkipNameValidation = ptr.To(true) // two managers in one process may both have SidecarSets
-	}
-	if o.RateLimiter == nil {
-		o.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](leastPause, mostPause)
-	}
 	namespaces, relabelled := r.namespaceEvents()
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).
 		For(stored.Untyped(gvk()), builder.WithPredicates(setEvents())).
 		Watches(&corev1.Pod{}, r.podEvents()).
 		Watches(namespaceOf(""), namespaces, builder.OnlyMetadata, builder.WithPredicates(relabelled)).
-		WithOptions(o).
+		WithOptions(retries.WithDefaults(o)).
 		Complete(r)
 }
 
 func gvk() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("SidecarSet") }
 
-const (
-	controllerName = "sidecarset-controller"
-
-	// The pauses between attempts that fail.
-	leastPause = 5 * time.Millisecond
-	mostPause  = time.Minute
-)
+const controllerName = "sidecarset-controller"
 
 // Reconcile brings the pods of one SidecarSet a step closer to what it asks for.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	begun := r.options.Now()
 	s, err := r.observe(ctx, request.Name)
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
-	a := &act{Reconciler: r, snapshot: s, writes: r.memory.writes(s.set.Name, r)}
+	a := &act{Reconciler: r, snapshot: s, writes: r.memory.writes(s.set.Name, r), looked: r.options.Now().Sub(begun)}
 	if s.malformed != nil {
 		return ctrl.Result{}, a.refuse(ctx)
 	}

@@ -5,7 +5,9 @@ package sidecarset_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -28,7 +30,7 @@ func version(v string) func(*v1beta1.SidecarSet) {
 // kept waits for the revisions of a set to have some numbers.
 func (b *bench) kept(set *v1beta1.SidecarSet, want ...int64) {
 	b.Helper()
-	b.until(func() error {
+	b.Until(func() error {
 		var got []int64
 		for _, rev := range b.revisions(set) {
 			got = append(got, rev.Revision)
@@ -43,7 +45,7 @@ func (b *bench) kept(set *v1beta1.SidecarSet, want ...int64) {
 // latest waits for the status to tell of the spec, and gives the revision of it.
 func (b *bench) latest(set *v1beta1.SidecarSet) string {
 	b.Helper()
-	b.until(func() error {
+	b.Until(func() error {
 		if b.get(set); set.Status.ObservedGeneration != set.Generation {
 			return fmt.Errorf("generation %d is not seen", set.Generation)
 		}
@@ -70,7 +72,7 @@ func TestHistory(t *testing.T) {
 	b.kept(set, 6, 7, 8, 9, 10, 11, 13, 14, 15, 16)
 	newest := b.revisions(set)[9]
 	want := map[string]string{
-		owner: b.namespace, v1beta1.SidecarSetNameLabel: set.Name, v1beta1.SidecarSetCustomVersionLabel: "again",
+		owner: b.Namespace, v1beta1.SidecarSetNameLabel: set.Name, v1beta1.SidecarSetCustomVersionLabel: "again",
 		pub.RevisionHashLabelKey: newest.Labels[pub.RevisionHashLabelKey],
 	}
 	if diff := cmp.Diff(want, newest.Labels); diff != "" {
@@ -88,7 +90,7 @@ func TestHistoryInUse(t *testing.T) {
 	b := start(t, sidecarset.Options{})
 	set := b.create("mesh", notUpdate, func(s *v1beta1.SidecarSet) { s.Spec.RevisionHistoryLimit = ptr.To(int32(1)) })
 	b.latest(set)
-	b.pod("pod-0", []*v1beta1.SidecarSet{set})
+	b.pod("pod-0", []*v1beta1.SidecarSet{set}, func(p *corev1.Pod) { p.Annotations = map[string]string{unready: ""} })
 	b.counted(set, 1, 1, 0, 0)
 	b.change(set, image("mesh:2"), version("pinned"))
 	b.latest(set)
@@ -114,7 +116,7 @@ func TestPinned(t *testing.T) {
 	b.change(set, paused(true), func(s *v1beta1.SidecarSet) {
 		s.Spec.InjectionStrategy.Revision = &v1beta1.SidecarSetInjectRevision{CustomVersion: ptr.To("3")}
 	})
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "pod-0"}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "pod-0"}}
 	resolved, err := sidecar.Resolve(parsed(t, set)[0], pod, b.revisions(set), 0)
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +143,7 @@ func TestCanary(t *testing.T) {
 			canary := b.create("canary", notUpdate, func(s *v1beta1.SidecarSet) {
 				s.Annotations = map[string]string{v1beta1.SidecarSetCanaryAnnotation: "true", v1beta1.SidecarSetBaseAnnotation: base.Name}
 			})
-			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: b.namespace}}
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: b.Namespace}}
 			b.get(namespace)
 			template := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "shop"}}}
 			selection, err := sidecar.Select(template, namespace, parsed(t, base, canary))
@@ -156,11 +158,11 @@ func TestCanary(t *testing.T) {
 				b.pod(fmt.Sprint("pod-", i), sets, func(p *corev1.Pod) { p.Annotations = map[string]string{unready: ""} })
 			}
 			b.counted(canary, 2, 2, 0, 0)
-			b.still()
+			b.Still()
 			for _, pod := range b.pods() {
 				b.patch(&pod, `{"metadata":{"annotations":{"`+unready+`":null}}}`)
 			}
-			b.until(func() error {
+			b.Until(func() error {
 				for _, pod := range b.pods() {
 					if c := pod.Status.Conditions; !slices.ContainsFunc(c, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == "True" }) {
 						return fmt.Errorf("%s is not ready", pod.Name)
@@ -168,7 +170,7 @@ func TestCanary(t *testing.T) {
 				}
 				return nil
 			})
-			b.still()
+			b.Still()
 			b.counted(canary, 2, 2, c.ready, c.ready)
 			b.counted(base, 0, 0, 0, 0)
 			b.runs("canary=canary:1", "canary=canary:1")
@@ -178,8 +180,26 @@ func TestCanary(t *testing.T) {
 
 func (b *bench) patch(o client.Object, patch string) {
 	b.Helper()
-	if err := b.client.Patch(b.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+	if err := b.Client.Patch(b.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		b.Fatal(err)
+	}
+}
+
+// TestNewcomers: pods that come in a crowd are counted together, not one by one.
+func TestNewcomers(t *testing.T) {
+	t.Parallel()
+	b := newGround(t) // nothing runs them
+	b.reconcile(sidecarset.Options{}, same)
+	set := b.create("mesh")
+	b.counted(set, 0, 0, 0, 0)
+	b.Still()
+	b.Asked()
+	began := time.Now()
+	b.fleet(40, set)
+	b.counted(set, 40, 40, 0, 0)
+	most := 2 + int(time.Since(began)/(500*time.Millisecond))
+	if asked := b.Asked(); len(asked) > most {
+		t.Errorf("%d requests within %s, want at most %d:\n%s", len(asked), time.Since(began), most, strings.Join(asked, "\n"))
 	}
 }
 
@@ -187,17 +207,17 @@ func (b *bench) patch(o client.Object, patch string) {
 func TestCounts(t *testing.T) {
 	b := start(t, sidecarset.Options{})
 	set := b.create("mesh", func(s *v1beta1.SidecarSet) {
-		s.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": b.namespace}}
+		s.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": b.Namespace}}
 	})
 	b.fleet(3, set)
 	b.counted(set, 0, 0, 0, 0)
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: b.namespace}}
-	b.patch(namespace, `{"metadata":{"labels":{"team":"`+b.namespace+`"}}}`)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: b.Namespace}}
+	b.patch(namespace, `{"metadata":{"labels":{"team":"`+b.Namespace+`"}}}`)
 	b.counted(set, 3, 3, 3, 3)
 	pods := b.pods()
 	b.patch(&pods[0], `{"metadata":{"labels":{"app":"other"}}}`)
 	b.counted(set, 2, 2, 2, 2)
-	if err := b.client.Delete(t.Context(), &pods[1]); err != nil {
+	if err := b.Client.Delete(t.Context(), &pods[1]); err != nil {
 		t.Fatal(err)
 	}
 	b.counted(set, 1, 1, 1, 1)
@@ -215,11 +235,11 @@ func TestDeletedSet(t *testing.T) {
 	b.change(mesh, environment("1"))
 	b.counted(mesh, 1, 0, 1, 0)
 	b.marked(corev1.ConditionFalse, pub.SidecarSetUpgradableReasonImmutableField)
-	if err := b.client.Delete(t.Context(), mesh); err != nil {
+	if err := b.Client.Delete(t.Context(), mesh); err != nil {
 		t.Fatal(err)
 	}
 	b.marked(corev1.ConditionTrue, pub.SidecarSetUpgradableReasonAll)
-	b.still()
+	b.Still()
 	b.change(logs, image("logs:2"))
 	b.counted(logs, 1, 1, 1, 1)
 	b.marked(corev1.ConditionTrue, pub.SidecarSetUpgradableReasonAll)
@@ -234,15 +254,15 @@ func TestMalformed(t *testing.T) {
 		"containers": []any{map[string]any{"name": "odd", "image": "odd:1", "env": "no list"}},
 	}}}
 	odd.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("SidecarSet"))
-	odd.SetName(b.namespace + "-odd")
-	odd.SetLabels(map[string]string{owner: b.namespace})
-	if err := b.client.Create(t.Context(), odd); err != nil {
+	odd.SetName(b.Namespace + "-odd")
+	odd.SetLabels(map[string]string{owner: b.Namespace})
+	if err := b.Client.Create(t.Context(), odd); err != nil {
 		t.Fatal(err)
 	}
 	set := b.create("mesh")
 	b.fleet(1, set)
 	b.counted(set, 1, 1, 1, 1)
-	b.until(func() error {
+	b.Until(func() error {
 		if n := b.events("InvalidSpec"); n != 1 {
 			return fmt.Errorf("%d events", n)
 		}
@@ -255,7 +275,7 @@ func TestMalformed(t *testing.T) {
 	}
 	// One that can be read and does not work.
 	b.change(set, func(s *v1beta1.SidecarSet) { s.Spec.UpdateStrategy.Partition = nil }, partition("many"), image("mesh:2"))
-	b.until(func() error {
+	b.Until(func() error {
 		if n := b.events("InvalidSpec"); n != 2 {
 			return fmt.Errorf("%d events", n)
 		}

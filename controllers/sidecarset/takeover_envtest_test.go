@@ -40,12 +40,12 @@ func (b *bench) stored(step string) (sets []*v1beta1.SidecarSet) {
 	for i := range recorded.Items {
 		set := &recorded.Items[i]
 		status := set.Status
-		set.ObjectMeta = metav1.ObjectMeta{Name: set.Name, Annotations: set.Annotations, Labels: map[string]string{owner: b.namespace}}
-		set.Spec.NamespaceSelector.MatchLabels[corev1.LabelMetadataName] = b.namespace
+		set.ObjectMeta = metav1.ObjectMeta{Name: set.Name, Annotations: set.Annotations, Labels: map[string]string{owner: b.Namespace}}
+		set.Spec.NamespaceSelector.MatchLabels[corev1.LabelMetadataName] = b.Namespace
 		b.add(set)
 		set.Status = status
 		set.Status.ObservedGeneration = set.Generation
-		if err := b.client.Status().Update(b.Context(), set); err != nil {
+		if err := b.Client.Status().Update(b.Context(), set); err != nil {
 			b.Fatal(err)
 		}
 		owners[set.Name] = *metav1.NewControllerRef(set, v1beta1.GroupVersion.WithKind("SidecarSet"))
@@ -60,7 +60,7 @@ func (b *bench) stored(step string) (sets []*v1beta1.SidecarSet) {
 			continue // of a set that went before this was recorded
 		}
 		rev.ObjectMeta = metav1.ObjectMeta{
-			Namespace: b.namespace, Name: rev.Name, Labels: rev.Labels, Annotations: rev.Annotations,
+			Namespace: b.Namespace, Name: rev.Name, Labels: rev.Labels, Annotations: rev.Annotations,
 			OwnerReferences: []metav1.OwnerReference{of},
 		}
 		b.add(rev)
@@ -73,10 +73,10 @@ func (b *bench) stored(step string) (sets []*v1beta1.SidecarSet) {
 			continue
 		}
 		status := pod.Status
-		pod.ObjectMeta = metav1.ObjectMeta{Namespace: b.namespace, Name: pod.Name, Labels: pod.Labels, Annotations: pod.Annotations}
+		pod.ObjectMeta = metav1.ObjectMeta{Namespace: b.Namespace, Name: pod.Name, Labels: pod.Labels, Annotations: pod.Annotations}
 		b.add(pod)
 		pod.Status = status
-		if err := b.client.Status().Update(b.Context(), pod); err != nil {
+		if err := b.Client.Status().Update(b.Context(), pod); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -85,7 +85,7 @@ func (b *bench) stored(step string) (sets []*v1beta1.SidecarSet) {
 
 func (b *bench) add(o client.Object) {
 	b.Helper()
-	if err := b.client.Create(b.Context(), o); err != nil {
+	if err := b.Client.Create(b.Context(), o); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -109,15 +109,15 @@ func TestTakeover(t *testing.T) {
 				t.Fatal("nobody looked at the sets")
 			}
 		}
-		b.still()
-		writes := slices.DeleteFunc(b.requests.take(), func(request string) bool { return strings.HasPrefix(request, "GET /api") })
+		b.Still()
+		writes := slices.DeleteFunc(b.Asked(), func(request string) bool { return strings.HasPrefix(request, "GET ") })
 		if len(writes) != 0 {
 			t.Errorf("%s: want nothing written, got %v", step, writes)
 		}
 		// And it goes on from there: with the history that it has, in one write of the pod.
 		for _, set := range sets {
 			b.change(set, image("busybox:1.34"))
-			b.until(func() error {
+			b.Until(func() error {
 				if b.get(set); set.Status.ObservedGeneration != set.Generation || set.Status.UpdatedPods != 1 {
 					return fmt.Errorf("%+v", set.Status)
 				}
@@ -130,7 +130,7 @@ func TestTakeover(t *testing.T) {
 		}
 		stop()
 		for _, set := range sets {
-			if err := b.client.Delete(t.Context(), set); err != nil {
+			if err := b.Client.Delete(t.Context(), set); err != nil {
 				t.Fatal(err)
 			}
 		}

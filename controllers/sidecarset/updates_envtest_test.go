@@ -49,7 +49,7 @@ func uids(pods []corev1.Pod) map[string]types.UID {
 // marked waits for the condition of all pods.
 func (b *bench) marked(status corev1.ConditionStatus, reason string) {
 	b.Helper()
-	b.until(func() error {
+	b.Until(func() error {
 		pods := b.pods()
 		for i := range pods {
 			c := lifecycle.ConditionOf(&pods[i], pub.SidecarSetUpgradable)
@@ -75,21 +75,21 @@ func TestUpdate(t *testing.T) {
 	set := b.create("mesh", maxUnavailable("2"))
 	b.fleet(2, set)
 	b.counted(set, 2, 2, 2, 2)
-	b.still()
+	b.Still()
 	before := uids(b.pods())
-	b.requests.take()
+	b.Asked()
 	b.change(set, image("mesh:2"))
 	b.counted(set, 2, 2, 2, 2)
-	b.still()
-	asked := b.requests.take()
-	if n := len(about(asked, "PATCH", "/pods/pod-", " 200")); n != 4 || len(about(asked, "PATCH", "/pods/pod-", "/status 200")) != 2 {
-		t.Errorf("want a write of each pod and one of its status, got %v", about(asked, "/pods/"))
+	b.Still()
+	asked := b.Asked()
+	if n := len(about(asked, "PATCH", "pods/pod-", " 200")); n != 4 || len(about(asked, "PATCH", "pods/pod-", "/status 200")) != 2 {
+		t.Errorf("want a write of each pod and one of its status, got %v", about(asked, "pods/"))
 	}
-	if n := len(about(asked, "/pods/")); n != 4 {
+	if n := len(about(asked, "pods/")); n != 4 {
 		t.Errorf("pods are asked for %d times", n)
 	}
-	if n := len(about(asked, "/controllerrevisions")); n != 1 {
-		t.Errorf("want one new revision, got %v", about(asked, "/controllerrevisions"))
+	if n := len(about(asked, "controllerrevisions")); n != 1 {
+		t.Errorf("want one new revision, got %v", about(asked, "controllerrevisions"))
 	}
 	b.runs("mesh=mesh:2", "mesh=mesh:2")
 	b.marked(corev1.ConditionTrue, pub.SidecarSetUpgradableReasonAll)
@@ -99,12 +99,12 @@ func TestUpdate(t *testing.T) {
 	// The second time the condition says already what it has to.
 	b.change(set, image("mesh:3"))
 	b.counted(set, 2, 2, 2, 2)
-	b.still()
-	if asked := b.requests.take(); len(about(asked, "/pods/")) != 2 {
-		t.Errorf("want one write of each pod, got %v", about(asked, "/pods/"))
+	b.Still()
+	if asked := b.Asked(); len(about(asked, "pods/")) != 2 {
+		t.Errorf("want one write of each pod, got %v", about(asked, "pods/"))
 	}
-	b.still()
-	if asked := b.requests.take(); len(asked) != 0 {
+	b.Still()
+	if asked := b.Asked(); len(asked) != 0 {
 		t.Errorf("idle, and asks %v", asked)
 	}
 }
@@ -124,7 +124,7 @@ func TestBadImage(t *testing.T) {
 			b.counted(set, n, n, n, n)
 			b.change(set, image("mesh:broken"))
 			b.counted(set, n, c.updated, n-c.updated, 0)
-			b.still()
+			b.Still()
 			b.counted(set, n, c.updated, n-c.updated, 0)
 			b.change(set, image("mesh:2"))
 			b.counted(set, n, n, n, n)
@@ -141,7 +141,7 @@ func TestNotUpgradable(t *testing.T) {
 	b.change(set, environment("1"))
 	b.counted(set, 2, 0, 2, 0)
 	b.marked(corev1.ConditionFalse, pub.SidecarSetUpgradableReasonImmutableField)
-	b.until(func() error {
+	b.Until(func() error {
 		if n := b.events("NotUpgradablePods"); n != 1 {
 			return fmt.Errorf("%d events", n)
 		}
@@ -151,13 +151,13 @@ func TestNotUpgradable(t *testing.T) {
 	b.counted(set, 3, 1, 3, 1)
 	b.change(set, image("mesh:2"))
 	b.counted(set, 3, 1, 3, 1)
-	b.until(func() error {
+	b.Until(func() error {
 		if got := images(b.pods()); !slices.Equal(got, []string{"mesh=mesh:1", "mesh=mesh:1", "mesh=mesh:2"}) {
 			return fmt.Errorf("%v", got)
 		}
 		return nil
 	})
-	b.still()
+	b.Still()
 	if n := b.events("NotUpgradablePods"); n != 1 {
 		t.Errorf("the same is told %d times", n)
 	}
@@ -174,7 +174,7 @@ func TestTwoSets(t *testing.T) {
 	b.change(logs, image("logs:2"))
 	b.counted(logs, 2, 2, 2, 2)
 	b.counted(mesh, 2, 0, 2, 0)
-	b.still()
+	b.Still()
 	b.marked(corev1.ConditionFalse, pub.SidecarSetUpgradableReasonImmutableField)
 	b.change(mesh, func(s *v1beta1.SidecarSet) { s.Spec.Containers[0].Env = nil }, image("mesh:2"))
 	b.counted(mesh, 2, 2, 2, 2)
@@ -201,7 +201,7 @@ func TestManySets(t *testing.T) {
 	for _, set := range sets {
 		b.counted(set, 6, 6, 6, 6)
 	}
-	b.until(func() error {
+	b.Until(func() error {
 		pods := b.pods()
 		for i := range pods {
 			if c := lifecycle.ConditionOf(&pods[i], pub.SidecarSetUpgradable); c == nil || strings.Count(c.Message, "true") != len(sets) {
@@ -232,7 +232,7 @@ func TestPaused(t *testing.T) {
 	b.counted(set, 2, 1, 2, 1)
 	b.change(set, paused(true), partition("0"))
 	b.counted(set, 2, 1, 2, 1)
-	b.still()
+	b.Still()
 	b.counted(set, 2, 1, 2, 1)
 	b.change(set, paused(false))
 	b.counted(set, 2, 2, 2, 2)
@@ -250,8 +250,8 @@ func TestSelector(t *testing.T) {
 	b.counted(set, 2, 2, 2, 2)
 	b.change(set, image("mesh:2"))
 	b.counted(set, 2, 1, 2, 1)
-	b.still()
-	canary := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "canary"}}
+	b.Still()
+	canary := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "canary"}}
 	if b.get(canary); canary.Spec.Containers[0].Image != "mesh:2" {
 		t.Errorf("the canary runs %s", canary.Spec.Containers[0].Image)
 	}
@@ -267,7 +267,7 @@ func TestPartition(t *testing.T) {
 	b.counted(set, 2, 2, 2, 2)
 	b.change(set, image("mesh:2"))
 	b.counted(set, 2, 1, 2, 1)
-	b.still()
+	b.Still()
 	b.counted(set, 2, 1, 2, 1)
 	b.change(set, func(s *v1beta1.SidecarSet) { s.Spec.UpdateStrategy.Partition = nil })
 	b.counted(set, 2, 2, 2, 2)

@@ -60,7 +60,7 @@ func (r *Reconciler) podEvents() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
 			for _, name := range setsOf(e.Object) {
-				q.Add(request(name))
+				q.AddAfter(request(name), max(newcomers, r.memory.pause(name)))
 			}
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {

@@ -69,14 +69,16 @@ func TestPause(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for took, want := range map[time.Duration]time.Duration{0: 0, time.Millisecond: 5 * time.Millisecond, time.Minute: time.Second} {
+	for took, want := range map[time.Duration]time.Duration{
+		0: shortestPause, time.Millisecond: shortestPause, 100 * time.Millisecond: 500 * time.Millisecond, time.Minute: time.Second,
+	} {
 		r.memory.took("s", r, took)
 		if got := r.memory.pause("s"); got != want {
-			t.Errorf("a plan takes %s: want %s, got %s", took, want, got)
+			t.Errorf("to look and plan takes %s: want %s, got %s", took, want, got)
 		}
 	}
-	if got := r.memory.pause("other"); got != 0 {
-		t.Errorf("of a set that is not known: want none, got %s", got)
+	if got := r.memory.pause("other"); got != shortestPause {
+		t.Errorf("of a set that is not known: got %s", got)
 	}
 }
 

@@ -20,9 +20,6 @@ import (
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
 
-// cleanup is for what outlives a test.
-func cleanup() context.Context { return context.Background() }
-
 // A request is made once the main container has finished, as the reference makes it, and an event tells of it once.
 func TestRequest(t *testing.T) {
 	b := start(t)

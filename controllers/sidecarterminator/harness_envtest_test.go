@@ -3,6 +3,7 @@
 package sidecarterminator_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"testing"
@@ -83,7 +84,7 @@ func (b *bench) reconcile(o sidecarterminator.Options, wrap func(client.WithWatc
 
 // delete removes what is not in the namespace, after the test.
 func (b *bench) delete(o client.Object) {
-	if err := b.Client.Delete(cleanup(), o); client.IgnoreNotFound(err) != nil {
+	if err := b.Client.Delete(context.WithoutCancel(b.Context()), o); client.IgnoreNotFound(err) != nil {
 		b.Error(err)
 	}
 }

@@ -7,16 +7,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/retries"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/sidecar/finish"
 )
@@ -51,17 +49,11 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o con
 	if r.options.Recorder == nil {
 		r.options.Recorder = mgr.GetEventRecorderFor(controllerName) //nolint:staticcheck // the newer API does not tell the source
 	}
-	if o.SkipNameValidation == nil {
-		o.SkipNameValidation = ptr.To(true) // two managers in one process may both have pods
-	}
-	if o.RateLimiter == nil {
-		o.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](leastPause, mostPause)
-	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).
 		For(&corev1.Pod{}, builder.WithPredicates(podEvents())).
 		Watches(stored.Untyped(gvk()), owned.By("", "Pod"), builder.WithPredicates(r.requestEvents())).
-		WithOptions(o).
+		WithOptions(retries.WithDefaults(o)).
 		Complete(r)
 }
 
@@ -72,9 +64,6 @@ func gvk() schema.GroupVersionKind {
 const (
 	controllerName = "sidecarterminator-controller"
 
-	// The pauses between attempts that fail.
-	leastPause = 5 * time.Millisecond
-	mostPause  = time.Minute
 	// soon is when to look again at what has changed in the moment of a write.
 	soon = time.Second
 	// patience is how long the cache may take to show a request that was made.

@@ -4,22 +4,16 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
-)
 
-// Operation is one of a JSON patch.
-type Operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value"`
-}
+	"github.com/kruisekit/kruisekit/internal/jsonpatch"
+)
 
 // Fill adds to have what only want has, and returns the same as a JSON patch; at is the pointer to have in the object that
 // is patched. What the user wrote stays as it was written, be it in another notation than in want, with the exception of
 // empty values: the API server takes those as left out.
 //
 // Lists are filled element by element, and only when they have the same length.
-func Fill(at string, have, want map[string]any) []Operation {
+func Fill(at string, have, want map[string]any) []jsonpatch.Operation {
 	f := filler{}
 	f.object(at, have, want, nil)
 	return f.done
@@ -28,7 +22,7 @@ func Fill(at string, have, want map[string]any) []Operation {
 // Refill is Fill for a template that takes the place of a stored one. Where that has been defaulted in its time and has
 // gone without a value, so does the new one: a default that the API server has learned since would be a change that
 // nobody made, and one that no running pod can follow.
-func Refill(at string, have, want, stored map[string]any) []Operation {
+func Refill(at string, have, want, stored map[string]any) []jsonpatch.Operation {
 	if !wasDefaulted(stored) {
 		stored = nil
 	}
@@ -39,7 +33,7 @@ func Refill(at string, have, want, stored map[string]any) []Operation {
 
 // RefillParts is Refill for parts of a template that stand in an object of another kind. Of what is stored it must be given only
 // what has been defaulted in its time.
-func RefillParts(at string, have, want, stored map[string]any) []Operation {
+func RefillParts(at string, have, want, stored map[string]any) []jsonpatch.Operation {
 	f := filler{}
 	f.object(at, have, want, stored)
 	return f.done
@@ -57,17 +51,13 @@ func wasDefaulted(template map[string]any) bool {
 }
 
 type filler struct {
-	done []Operation
-}
-
-func (f *filler) set(op, path string, value any) {
-	f.done = append(f.done, Operation{Op: op, Path: path, Value: value})
+	done []jsonpatch.Operation
 }
 
 // object fills an object; stored is nil where nothing like it is stored.
 func (f *filler) object(at string, have, want, stored map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(want)) {
-		w, path := want[key], at+"/"+escape(key)
+		w, path := want[key], at+"/"+jsonpatch.Pointer(key)
 		h, ok := have[key]
 		switch {
 		case w == nil: // as good as none
@@ -76,10 +66,10 @@ func (f *filler) object(at string, have, want, stored map[string]any) {
 				continue
 			}
 			have[key] = w
-			f.set("add", path, w)
+			f.done = append(f.done, jsonpatch.Add(path, w))
 		case replaces(h, w):
 			have[key] = w
-			f.set("replace", path, w)
+			f.done = append(f.done, jsonpatch.Replace(path, w))
 		default:
 			f.value(path, h, w, stored[key])
 		}
@@ -149,9 +139,4 @@ func isZero(v any) bool {
 		return v == 0
 	}
 	return false
-}
-
-// escape makes a key a part of a JSON pointer.
-func escape(key string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
 }

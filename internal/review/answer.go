@@ -1,9 +1,7 @@
 package review
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"reflect"
 	"slices"
@@ -14,18 +12,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/kruisekit/kruisekit/internal/podtemplate"
+	"github.com/kruisekit/kruisekit/internal/jsonpatch"
 )
 
 // Patched allows an object with a patch.
-func Patched(patch []podtemplate.Operation) admission.Response {
+func Patched(patch []jsonpatch.Operation) admission.Response {
 	answer := admission.Allowed("")
 	if len(patch) == 0 {
 		return answer
 	}
-	data, err := json.Marshal(patch)
+	data, err := jsonpatch.Encode(patch)
 	if err != nil {
-		return admission.Errored(http.StatusInternalServerError, fmt.Errorf("encode patch: %w", err))
+		return admission.Errored(http.StatusInternalServerError, err)
 	}
 	kind := admissionv1.PatchTypeJSONPatch
 	answer.Patch, answer.PatchType = data, &kind

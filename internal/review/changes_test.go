@@ -5,11 +5,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	jsonpatch "gopkg.in/evanphx/json-patch.v4" // the one in the API server
+	evanphx "gopkg.in/evanphx/json-patch.v4" // the one in the API server
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/podtemplate"
+	"github.com/kruisekit/kruisekit/internal/jsonpatch"
 	"github.com/kruisekit/kruisekit/internal/review"
+	"github.com/kruisekit/kruisekit/internal/review/plaintest"
 )
 
 type request = appsv1beta1.ContainerRecreateRequest
@@ -69,7 +70,7 @@ func TestChanges(t *testing.T) {
 			}
 			after := before.DeepCopy()
 			c.change(after)
-			got := encode(t, changes(t, c.sent, before, after))
+			got := plaintest.Encode(t, changes(t, c.sent, before, after))
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
 			}
@@ -77,7 +78,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-func changes(t *testing.T, sent string, before, after any) []podtemplate.Operation {
+func changes(t *testing.T, sent string, before, after any) []jsonpatch.Operation {
 	t.Helper()
 	content, err := review.Decode([]byte(sent))
 	if err != nil {
@@ -97,15 +98,6 @@ func changes(t *testing.T, sent string, before, after any) []podtemplate.Operati
 	return patch
 }
 
-func encode(t *testing.T, v any) string {
-	t.Helper()
-	data, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
-}
-
 // FuzzChanges: an API server that applies the patch reads what was meant.
 func FuzzChanges(f *testing.F) {
 	f.Add(`{"metadata":{"labels":{"a/b~c":"theirs"}},"spec":{"strategy":null,"containers":[{"name":"a"},null,{"statusContext":{"containerID":"y"}}]}}`)
@@ -123,19 +115,19 @@ func FuzzChanges(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := jsonpatch.DecodePatch([]byte(encode(t, patch)))
+		p, err := evanphx.DecodePatch([]byte(plaintest.Encode(t, patch)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		applied, err := p.Apply([]byte(sent))
 		if err != nil {
-			t.Fatalf("%v: %s does not fit", err, encode(t, patch))
+			t.Fatalf("%v: %s does not fit", err, plaintest.Encode(t, patch))
 		}
 		got := &request{}
 		if err := review.Unmarshal(applied, got); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(encode(t, after), encode(t, got)); diff != "" {
+		if diff := cmp.Diff(plaintest.Encode(t, after), plaintest.Encode(t, got)); diff != "" {
 			t.Errorf("applied (-want +got):\n%s", diff)
 		}
 	})

@@ -5,10 +5,12 @@ import (
 	"encoding/hex"
 	"net/url"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -86,35 +88,27 @@ func EntryMark(entry *admissionregistrationv1.MutatingWebhook) (Mark, bool) {
 }
 
 // Ahead is the entry for one set alone, to be written before the set is there; nil if it selects no pod. Of the input the sets
-// and the other steps do not matter.
+// and the other steps do not matter. It says by selectors what the computed ones say by conditions: it is for moments, in which
+// there may be many like it, and API servers would compile a condition, and take every pod apart for it.
 func Ahead(in Input, set *appsv1beta1.SidecarSet) (*admissionregistrationv1.MutatingWebhook, error) {
-	in.Sets, in.Owned, in.All, in.Launch = []*appsv1beta1.SidecarSet{set}, false, false, false
-	in.Client = aheadClient(in.Client)
-	s, err := Compute(in)
-	if err != nil || len(s.Entries) == 0 {
+	if err := in.check(); err != nil {
 		return nil, err
 	}
-	e := &s.Entries[0]
-	mark := MarkOf(set)
-	e.Name = aheadName(mark)
-	switch c := &e.ClientConfig; {
-	case c.Service != nil:
-		c.Service.Path = ptr.To(ptr.Deref(c.Service.Path, "") + mark.Segments())
-	case c.URL != nil:
-		c.URL = ptr.To(*c.URL + mark.Segments())
+	groups := map[string]*group{}
+	file(groups, set)
+	for _, g := range groups {
+		mark := MarkOf(set)
+		c := append(g.closed, g.open...)[0]
+		in.Client = onward(in.Client, AheadSuffix)
+		e := frame(in, mark.Open)
+		e.ClientConfig = onward(e.ClientConfig, mark.Segments())
+		e.Name = aheadName(mark)
+		e.ObjectSelector.MatchExpressions = expressions(c.labels)
+		s := e.NamespaceSelector
+		s.MatchExpressions = slices.Concat(s.MatchExpressions, expressions(map[string]term{corev1.LabelMetadataName: c.namespace}), g.namespaces)
+		return e, nil
 	}
-	return e, nil
-}
-
-func aheadClient(c admissionregistrationv1.WebhookClientConfig) admissionregistrationv1.WebhookClientConfig {
-	c = *c.DeepCopy()
-	switch {
-	case c.Service != nil:
-		c.Service.Path = ptr.To(ptr.Deref(c.Service.Path, "") + AheadSuffix)
-	case c.URL != nil:
-		c.URL = ptr.To(*c.URL + AheadSuffix)
-	}
-	return c
+	return nil, nil //nolint:nilnil // it needs none
 }
 
 // Asks says whether a set may be about pods that it was not about before, or must not be missed by those that could go without

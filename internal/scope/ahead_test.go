@@ -1,10 +1,15 @@
 package scope_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -20,7 +25,8 @@ func admitted(set *appsv1beta1.SidecarSet) *appsv1beta1.SidecarSet {
 	return set
 }
 
-// The entry is the computed one of the set alone, whatever else there is, under a name and a path of its own.
+// The entry is as the computed one of the set alone, whatever else there is, but for how it says which pods it is about, and
+// under a name and a path of its own.
 func TestAhead(t *testing.T) {
 	cases := map[string]struct {
 		why  string
@@ -59,6 +65,7 @@ func TestAhead(t *testing.T) {
 				t.Errorf("%s is taken for one that was written ahead", want.Name)
 			}
 			want.Name, want.ClientConfig = got.Name, got.ClientConfig
+			want.MatchConditions, want.ObjectSelector, want.NamespaceSelector = nil, got.ObjectSelector, got.NamespaceSelector
 			if diff := cmp.Diff(want, *got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
 			}
@@ -74,6 +81,58 @@ func TestAhead(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Its selectors choose the pods that the set selects, but for those that are spared.
+func TestAheadSelects(t *testing.T) {
+	chosen, left := 0, 0
+	for seed := range uint64(1500) {
+		d := newDraw(seed)
+		set := d.sets(1)[0]
+		entry, err := scope.Ahead(input(), admitted(set))
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		for n := range 20 {
+			pod := d.pod(n)
+			closed, open := concerns(input(set), pod)
+			got := entry != nil && chooses(t, entry, pod)
+			if got != (closed || open) {
+				t.Errorf("seed %d: pod %s/%s %v: %t by %+v, for %+v", seed, pod.Namespace, pod.Name, pod.Labels, got, entry, set.Spec)
+			}
+			if got {
+				chosen++
+			} else {
+				left++
+			}
+		}
+	}
+	if chosen < 500 || left < 500 {
+		t.Errorf("%d pods are chosen, %d are not", chosen, left)
+	}
+}
+
+// chooses goes by the selectors alone, as API servers do where there is no condition.
+func chooses(t *testing.T, entry *admissionregistrationv1.MutatingWebhook, pod *corev1.Pod) bool {
+	t.Helper()
+	if len(entry.MatchConditions) > 0 {
+		t.Fatalf("conditions %v", entry.MatchConditions)
+	}
+	of := map[string]string{corev1.LabelMetadataName: pod.Namespace}
+	maps.Copy(of, places()[pod.Namespace])
+	for _, s := range []struct {
+		selector *metav1.LabelSelector
+		of       map[string]string
+	}{{entry.NamespaceSelector, of}, {entry.ObjectSelector, pod.Labels}} {
+		selector, err := metav1.LabelSelectorAsSelector(s.selector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !selector.Matches(labels.Set(s.of)) {
+			return false
+		}
+	}
+	return true
 }
 
 func TestMark(t *testing.T) {

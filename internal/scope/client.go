@@ -3,13 +3,15 @@ package scope
 import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/kruisekit/kruisekit/api/pub"
 )
 
 // The names of the reference, and that of the configuration of pods, which it does not have.
 const (
 	DefaultConfiguration     = "kruise-pods-webhook-configuration"
 	DefaultMainConfiguration = "kruise-mutating-webhook-configuration"
-	DefaultNamespace         = "kruise-system"
+	DefaultNamespace         = pub.DefaultNamespace
 	DefaultService           = "kruise-webhook-service"
 
 	// Path is where the webhook of pods is served.

@@ -10,7 +10,8 @@
 // are. What must not be missed (Fail) and what may be (Ignore) are entries of their own, too; the second leaves out what
 // the first one takes.
 //
-// Ahead gives the entry of one set alone. It is written before the set is there, and is in force until the computed ones have it.
+// Ahead gives the entry of one set alone, by selectors. It is written before the set is there, and is in force until the computed
+// ones have it.
 //
 // Laws:
 //   - A pod is sent exactly if a set that is not paused selects it and its namespace, or if another step concerns it. For

@@ -64,12 +64,12 @@ func ids(groups map[string]*group) []string { return slices.Sorted(maps.Keys(gro
 // entry is the group's for what must not be missed, or may be ignored; nil if there is no pod for it.
 func (g *group) entry(in Input, id string, ignore bool) (*admissionregistrationv1.MutatingWebhook, []Note) {
 	closed, widened := anyOf(g.closed, flag(g.launch, launch), flag(g.owned, owned))
-	name, policy, seconds := closedName(id), admissionregistrationv1.Fail, int32(closedSeconds)
+	name := closedName(id)
 	conditions := []admissionregistrationv1.MatchCondition{{Name: Selected, Expression: closed}}
 	if ignore {
 		var open string
 		open, widened = anyOf(g.open, flag(g.all, "!"+gated))
-		name, policy, seconds = openName(id), admissionregistrationv1.Ignore, openSeconds
+		name = openName(id)
 		conditions[0].Expression = open
 		if closed != "" {
 			conditions = append(conditions, admissionregistrationv1.MatchCondition{Name: NotTaken, Expression: "!(" + closed + ")"})
@@ -82,9 +82,20 @@ func (g *group) entry(in Input, id string, ignore bool) (*admissionregistrationv
 	if widened {
 		notes = append(notes, Note{NoteWidened, name, "its sets ask for more than fits into one condition: pods are sent that have only some of the labels"})
 	}
+	e := frame(in, ignore)
+	e.Name, e.MatchConditions = name, conditions
+	e.NamespaceSelector.MatchExpressions = append(e.NamespaceSelector.MatchExpressions, g.namespaces...)
+	return e, notes
+}
+
+// frame is an entry as all are, which has no name yet, and is about all pods that are not spared.
+func frame(in Input, ignore bool) *admissionregistrationv1.MutatingWebhook {
+	policy, seconds, suffix := admissionregistrationv1.Fail, int32(closedSeconds), ""
+	if ignore {
+		policy, seconds, suffix = admissionregistrationv1.Ignore, openSeconds, openSuffix
+	}
 	return &admissionregistrationv1.MutatingWebhook{
-		Name:          name,
-		ClientConfig:  client(in.Client, ignore),
+		ClientConfig:  onward(in.Client, suffix),
 		FailurePolicy: &policy,
 		MatchPolicy:   ptr.To(admissionregistrationv1.Equivalent),
 		// Webhooks that come later, and what they add, are no concern of the sets; the reference is not called again either.
@@ -92,9 +103,8 @@ func (g *group) entry(in Input, id string, ignore bool) (*admissionregistrationv
 		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
 		TimeoutSeconds:          &seconds,
 		AdmissionReviewVersions: []string{"v1", "v1beta1"},
-		NamespaceSelector:       &metav1.LabelSelector{MatchExpressions: append(spared(in.Namespace), g.namespaces...)},
+		NamespaceSelector:       &metav1.LabelSelector{MatchExpressions: spared(in.Namespace)},
 		ObjectSelector:          &metav1.LabelSelector{},
-		MatchConditions:         conditions,
 		Rules: []admissionregistrationv1.RuleWithOperations{{
 			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
 			Rule: admissionregistrationv1.Rule{
@@ -102,20 +112,21 @@ func (g *group) entry(in Input, id string, ignore bool) (*admissionregistrationv
 				Scope: ptr.To(admissionregistrationv1.NamespacedScope),
 			},
 		}},
-	}, notes
+	}
 }
 
 // openSuffix makes of the path for pods that need an answer that of those that do not: a refusal would count there too.
 const openSuffix = "-open"
 
-func client(c admissionregistrationv1.WebhookClientConfig, open bool) admissionregistrationv1.WebhookClientConfig {
+// onward is a client whose path goes on with a suffix.
+func onward(c admissionregistrationv1.WebhookClientConfig, suffix string) admissionregistrationv1.WebhookClientConfig {
 	c = *c.DeepCopy()
 	switch {
-	case !open:
+	case suffix == "":
 	case c.Service != nil:
-		c.Service.Path = ptr.To(ptr.Deref(c.Service.Path, "") + openSuffix)
+		c.Service.Path = ptr.To(ptr.Deref(c.Service.Path, "") + suffix)
 	case c.URL != nil:
-		c.URL = ptr.To(*c.URL + openSuffix)
+		c.URL = ptr.To(*c.URL + suffix)
 	}
 	return c
 }

@@ -4,77 +4,36 @@ package scope_test
 
 import (
 	"context"
-	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"maps"
-	"net/http"
-	"net/http/httptest"
 	"os"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/internal/scope"
-	"github.com/kruisekit/kruisekit/sidecar"
+	"github.com/kruisekit/kruisekit/internal/scope/scopetest"
 	"github.com/kruisekit/kruisekit/test/cluster"
 )
 
 func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }
 
-// counter is a webhook that lets everything through, and counts what it is sent by path and pod.
-type counter struct {
-	*httptest.Server
-	mu    sync.Mutex
-	calls map[string]int
-}
-
-func newCounter(t *testing.T) *counter {
-	t.Helper()
-	c := &counter{calls: map[string]int{}}
-	c.Server = httptest.NewUnstartedServer(c)
-	c.StartTLS()
-	t.Cleanup(c.Close)
-	return c
-}
-
-func (c *counter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var review admissionv1.AdmissionReview
-	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
+// sent is how often a pod came to either path.
+func sent(hook *scopetest.Webhook, pod *corev1.Pod) (closed, open int) {
+	at := func(path string) int {
+		return hook.Sent(scopetest.Call{Path: path, Namespace: pod.Namespace, Name: pod.Name})
 	}
-	c.mu.Lock()
-	c.calls[r.URL.Path+" "+review.Request.Namespace+"/"+review.Request.Name]++
-	c.mu.Unlock()
-	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
-	review.Request = nil
-	_ = json.NewEncoder(w).Encode(review)
+	return at("/mutate-pod"), at("/mutate-pod-open")
 }
 
-// of a pod.
-func (c *counter) of(pod *corev1.Pod) (closed, open int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	at := " " + pod.Namespace + "/" + pod.Name
-	return c.calls["/mutate-pod"+at], c.calls["/mutate-pod-open"+at]
-}
-
-func (c *counter) client() admissionregistrationv1.WebhookClientConfig {
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate().Raw})
-	return admissionregistrationv1.WebhookClientConfig{URL: ptr.To(c.URL + "/mutate-pod"), CABundle: ca}
+func clientOf(hook *scopetest.Webhook) admissionregistrationv1.WebhookClientConfig {
+	return scope.Reach{URL: hook.URL, CABundle: hook.Authority()}.Client()
 }
 
 const rounds, podsPerRound = 12, 60
@@ -83,7 +42,7 @@ const rounds, podsPerRound = 12, 60
 // not be missed exactly if something of that kind does, and never more than once for each kind of namespaces.
 func TestSent(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Private: true})
-	hook := newCounter(t)
+	hook := scopetest.New(t)
 	for name, labels := range places() {
 		if err := c.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}); err != nil {
 			t.Fatal(err)
@@ -103,7 +62,7 @@ func TestSent(t *testing.T) {
 		}
 		canary := newSet(t, "canary", fmt.Sprintf(`selector: {matchLabels: {round: "%d"}}`, round))
 		in := scope.Input{
-			Sets: append(sets, canary), Client: hook.client(), Namespace: "kruise-system",
+			Sets: append(sets, canary), Client: clientOf(hook), Namespace: "kruise-system",
 			Owned: d.IntN(2) == 0, All: d.IntN(3) == 0, Launch: d.IntN(2) == 0,
 		}
 		configuration.Webhooks = compute(t, in).Entries
@@ -117,7 +76,7 @@ func TestSent(t *testing.T) {
 				t.Fatalf("seed %d: %v", seed+round, err)
 			}
 			wantClosed, wantOpen := concerns(in, pod)
-			closed, open := hook.of(pod)
+			closed, open := sent(hook, pod)
 			if (closed > 0) != wantClosed || !wantClosed && (open > 0) != wantOpen {
 				t.Errorf("seed %d: pod %s/%s %v: sent %d and %d times, want %t and %t\n%+v", seed+round, pod.Namespace, pod.Name, pod.Labels, closed, open, wantClosed, wantOpen, in)
 			}
@@ -148,7 +107,7 @@ func filling(t *testing.T) []*appsv1beta1.SidecarSet {
 }
 
 // untilSent waits until the API server goes by the entries of a round.
-func untilSent(t *testing.T, c *cluster.Cluster, hook *counter, round uint64) {
+func untilSent(t *testing.T, c *cluster.Cluster, hook *scopetest.Webhook, round uint64) {
 	t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "three", Name: fmt.Sprintf("canary-%d", round), Labels: map[string]string{"round": fmt.Sprint(round)}}}
 	pod.Spec.Containers = []corev1.Container{{Name: "c", Image: "i"}}
@@ -156,7 +115,7 @@ func untilSent(t *testing.T, c *cluster.Cluster, hook *counter, round uint64) {
 		if err := c.Client.Create(ctx, pod.DeepCopy(), client.DryRunAll); err != nil {
 			return false, err
 		}
-		closed, _ := hook.of(pod)
+		closed, _ := sent(hook, pod)
 		return closed > 0, nil
 	})
 	if err != nil {
@@ -164,59 +123,18 @@ func untilSent(t *testing.T, c *cluster.Cluster, hook *counter, round uint64) {
 	}
 }
 
-// concerns is what a pod should be sent for, by the sets and by the words of the spec.
-func concerns(in scope.Input, pod *corev1.Pod) (closed, open bool) {
-	labels := places()[pod.Namespace]
-	if _, is := labels["control-plane"]; is || pod.Namespace == in.Namespace || pod.Namespace == metav1.NamespaceSystem {
-		return false, false
-	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: pod.Namespace, Labels: map[string]string{corev1.LabelMetadataName: pod.Namespace}}}
-	maps.Copy(namespace.Labels, labels)
-	var must, may []*sidecar.Set
-	for _, object := range in.Sets {
-		set, err := sidecar.Parse(object)
-		if err != nil {
-			panic(err)
-		}
-		if object.Annotations[appsv1beta1.SidecarSetInjectionFailurePolicyAnnotation] == "Ignore" {
-			may = append(may, set)
-		} else {
-			must = append(must, set)
-		}
-	}
-	picks := func(sets []*sidecar.Set) bool {
-		s, err := sidecar.Select(pod, namespace, sets)
-		return err == nil && len(s.Sets) > 0
-	}
-	gated := false
-	for _, g := range pod.Spec.ReadinessGates {
-		gated = gated || g.ConditionType == pub.KruisePodReadyConditionType
-	}
-	owner := metav1.GetControllerOf(pod)
-	closed = picks(must) || in.Owned && !gated && owner != nil && strings.HasPrefix(owner.APIVersion, "apps.kruise.io/")
-	if in.Launch && len(pod.Spec.Containers) > 1 {
-		closed = closed || pod.Annotations[pub.ContainerLaunchPriorityKey] == "Ordered"
-		for _, c := range pod.Spec.Containers {
-			for _, e := range c.Env {
-				closed = closed || e.Name == pub.ContainerLaunchPriorityEnvName
-			}
-		}
-	}
-	return closed, picks(may) || in.All && !gated
-}
-
 // The largest scope that is written is taken by an API server, and pods pass it in time; one that is not sent is created also
 // while nobody answers.
 func TestLarge(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Private: true})
-	hook := newCounter(t)
+	hook := scopetest.New(t)
 	var sets []*appsv1beta1.SidecarSet
 	for i := range 2500 { // keys of their own, near the bound
 		sets = append(sets, newSet(t, fmt.Sprintf("k%d", i), fmt.Sprintf(`selector: {matchLabels: {k%d: x}}`, i)))
 	}
 	for _, n := range []int{0, 1000, 2500} {
 		in := input(append(sets[:n:n], newSet(t, "canary", fmt.Sprintf(`selector: {matchLabels: {canary: c%d}}`, n)))...)
-		in.Client = hook.client()
+		in.Client = clientOf(hook)
 		for i := range 23 {
 			in.Sets = append(in.Sets, newSet(t, fmt.Sprintf("n%d", i), fmt.Sprintf(`{selector: {matchLabels: {app: other}}, namespaceSelector: {matchLabels: {env: e%d}}}`, i)))
 		}
@@ -236,13 +154,13 @@ func TestLarge(t *testing.T) {
 		canary := pod(map[string]string{"canary": fmt.Sprintf("c%d", n)})
 		if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 			err := c.Client.Create(ctx, canary.DeepCopy(), client.DryRunAll)
-			closed, _ := hook.of(canary)
+			closed, _ := sent(hook, canary)
 			return closed > 0, err
 		}); err != nil {
 			t.Fatalf("%d sets: %v", n, err)
 		}
 		inForce := time.Since(created)
-		before, _ := hook.of(canary)
+		before, _ := sent(hook, canary)
 		began := time.Now()
 		const tries = 50
 		for range tries {
@@ -252,7 +170,7 @@ func TestLarge(t *testing.T) {
 		}
 		t.Logf("%d sets of a key each: condition of %d letters, %s for the dry run of a pod that is not sent, in force after %s, notes %v",
 			n, len(computed.Entries[0].MatchConditions[0].Expression), time.Since(began)/tries, inForce, computed.Notes)
-		if after, _ := hook.of(canary); computed.Entries[0].MatchConditions[0].Expression != "true" && after != before {
+		if after, _ := sent(hook, canary); computed.Entries[0].MatchConditions[0].Expression != "true" && after != before {
 			t.Errorf("%d sets: it was sent", n)
 		}
 		if err := c.Client.Delete(t.Context(), configuration); err != nil {
@@ -263,10 +181,10 @@ func TestLarge(t *testing.T) {
 }
 
 // testDown stops the webhook.
-func testDown(t *testing.T, c *cluster.Cluster, hook *counter) {
+func testDown(t *testing.T, c *cluster.Cluster, hook *scopetest.Webhook) {
 	t.Helper()
 	in := input(newSet(t, "a", `selector: {matchLabels: {app: web}}`), open(newSet(t, "b", `selector: {matchLabels: {app: nice}}`)))
-	in.Client, in.Owned, in.Launch = hook.client(), true, true
+	in.Client, in.Owned, in.Launch = clientOf(hook), true, true
 	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "pods"}, Webhooks: compute(t, in).Entries}
 	if err := c.Client.Create(t.Context(), configuration); err != nil {
 		t.Fatal(err)

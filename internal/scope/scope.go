@@ -3,6 +3,7 @@ package scope
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -29,6 +30,13 @@ type Input struct {
 	Launch bool
 }
 
+func (in Input) check() error {
+	if in.Namespace == "" {
+		return errors.New("compute scope: the webhook's own namespace is not known")
+	}
+	return nil
+}
+
 // Scope is whom API servers are to ask about what.
 type Scope struct {
 	// Entries in an order that does not change, none for what there is no pod for.
@@ -39,8 +47,8 @@ type Scope struct {
 
 // Compute gives the scope of what is there.
 func Compute(in Input) (Scope, error) {
-	if in.Namespace == "" {
-		return Scope{}, errors.New("compute scope: the webhook's own namespace is not known")
+	if err := in.check(); err != nil {
+		return Scope{}, err
 	}
 	var s Scope
 	groups := map[string]*group{"": {}}
@@ -113,7 +121,8 @@ func file(groups map[string]*group, set *appsv1beta1.SidecarSet) []Note {
 	if !possible || names[corev1.LabelMetadataName].absent {
 		return notes
 	}
-	if _, possible := terms(others); !possible {
+	asked, possible := terms(others)
+	if !possible {
 		return notes
 	}
 	c := clause{labels: wanted, namespace: names[corev1.LabelMetadataName]}
@@ -122,7 +131,7 @@ func file(groups map[string]*group, set *appsv1beta1.SidecarSet) []Note {
 		id = labels.NewSelector().Add(others...).String()
 	}
 	if groups[id] == nil {
-		groups[id] = &group{namespaces: expressions(others)}
+		groups[id] = &group{namespaces: expressions(asked)}
 	}
 	if Ignores(set) {
 		groups[id].open = append(groups[id].open, c)
@@ -137,31 +146,23 @@ func Ignores(set *appsv1beta1.SidecarSet) bool {
 	return set.Annotations[appsv1beta1.SidecarSetInjectionFailurePolicyAnnotation] == string(admissionregistrationv1.Ignore)
 }
 
-// expressions are requirements as a selector has them, in an order that does not change.
-func expressions(all labels.Requirements) []metav1.LabelSelectorRequirement {
-	out := make([]metav1.LabelSelectorRequirement, 0, len(all))
-	by, _ := terms(all)
-	for i := range all {
-		key := all[i].Key()
-		t, left := by[key]
-		if !left {
-			continue
-		}
-		delete(by, key)
-		switch {
-		case t.absent:
+// expressions are terms as a selector has them, in an order that does not change.
+func expressions(by map[string]term) []metav1.LabelSelectorRequirement {
+	out := make([]metav1.LabelSelectorRequirement, 0, len(by))
+	for _, key := range slices.Sorted(maps.Keys(by)) {
+		t := by[key]
+		if t.absent {
 			out = append(out, metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpDoesNotExist})
-		case t.in != nil:
-			out = append(out, metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpIn, Values: t.in})
-		case t.out != nil:
-			out = append(out, metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpNotIn, Values: t.out})
 		}
 		if t.exists {
 			out = append(out, metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpExists})
 		}
+		if t.in != nil {
+			out = append(out, metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpIn, Values: t.in})
+		}
+		if t.out != nil {
+			out = append(out, metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpNotIn, Values: t.out})
+		}
 	}
-	slices.SortFunc(out, func(a, b metav1.LabelSelectorRequirement) int {
-		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Operator, b.Operator))
-	})
 	return out
 }

@@ -38,6 +38,7 @@ import (
 
 // TestFirstPods: whoever applies a set and pods at once gets pods with sidecars, whether or not anybody leads.
 func TestFirstPods(t *testing.T) {
+	t.Parallel()
 	g := newPodGround(t)
 	t.Run("NoLeader", func(t *testing.T) { testNoLeader(t, g) })
 	t.Run("DryRun", func(t *testing.T) { testDryRun(t, g) })

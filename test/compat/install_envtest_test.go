@@ -74,6 +74,7 @@ func headers(t *testing.T, s *server, want []string, args ...string) {
 // TestKustomizations installs the CRDs as a user does, with a client-side apply, and uses the storage versions without
 // any webhook.
 func TestKustomizations(t *testing.T) {
+	t.Parallel()
 	hub, err := crd.Hub()
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 
 // TestBothVersions installs every kind in all its versions, with conversion served by the test.
 func TestBothVersions(t *testing.T) {
+	t.Parallel()
 	s := newServerOfBoth(t)
 	t.Run("Manifests", func(t *testing.T) { testManifests(t, s) })
 	t.Run("Columns", func(t *testing.T) { testColumns(t, s) })

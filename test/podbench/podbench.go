@@ -1,5 +1,5 @@
 // Package podbench is a place to try a reconciler of pods: a namespace of a real API server, a manager that runs in it, and a record of
-// what it asks of the API server. There is no kubelet: tests say what becomes of their pods.
+// what it asks of the API server. There is no kubelet: tests say what becomes of their pods, or have something beside it do so.
 package podbench
 
 import (
@@ -31,8 +31,8 @@ import (
 const (
 	// patience is how long Until waits: the machine may be busy.
 	patience = 2 * time.Minute
-	// quiet is how long nothing may happen until Still believes that nothing will.
-	quiet = 500 * time.Millisecond
+	// quiet is how long nothing may happen until Still believes that nothing will. Some reconcilers wait half a second for more.
+	quiet = 800 * time.Millisecond
 )
 
 // Bench is a namespace for one test.
@@ -41,8 +41,10 @@ type Bench struct {
 
 	// Client reads and writes without a cache, and is not recorded.
 	Client client.Client
-	// Namespace is where the managers of Run look.
+	// Namespace is where the managers of Run and Beside look.
 	Namespace string
+	// Cache of these managers. A test adds to it what keeps them to its own objects among those without a namespace.
+	Cache cache.Options
 
 	config *rest.Config
 	scheme *runtime.Scheme
@@ -62,7 +64,11 @@ func New(t *testing.T, o cluster.Options) *Bench {
 		}
 	}
 	c := cluster.Start(t, o)
-	return &Bench{T: t, Client: c.Client, Namespace: c.Namespace(t), config: c.Config, scheme: o.Scheme, watched: map[string]bool{}}
+	namespace := c.Namespace(t)
+	return &Bench{
+		T: t, Client: c.Client, Namespace: namespace, Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}},
+		config: c.Config, scheme: o.Scheme, watched: map[string]bool{},
+	}
 }
 
 // Run starts a manager with what add adds to it, and gives what stops it. It stops with the test at the latest. The client
@@ -74,18 +80,30 @@ func (b *Bench) Run(add func(ctrl.Manager, client.WithWatch) error) (stop func()
 	counted.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) { return b.record(next, r) })
 	})
-	mgr, err := ctrl.NewManager(counted, ctrl.Options{
-		Scheme: b.scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{b.Namespace: {}}},
+	return b.run(counted, func(mgr ctrl.Manager) error {
+		cached, err := client.NewWithWatch(counted, client.Options{Scheme: b.scheme, Cache: &client.CacheOptions{Reader: mgr.GetCache()}})
+		if err != nil {
+			return err
+		}
+		return add(mgr, cached)
+	})
+}
+
+// Beside is Run for what is there for the sake of the test, as something that runs pods: nothing is recorded.
+func (b *Bench) Beside(add func(ctrl.Manager) error) (stop func()) {
+	b.Helper()
+	return b.run(b.config, add)
+}
+
+func (b *Bench) run(config *rest.Config, add func(ctrl.Manager) error) (stop func()) {
+	b.Helper()
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme: b.scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Cache: b.Cache,
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	cached, err := client.NewWithWatch(counted, client.Options{Scheme: b.scheme, Cache: &client.CacheOptions{Reader: mgr.GetCache()}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := add(mgr, cached); err != nil {
+	if err := add(mgr); err != nil {
 		b.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(b.Context())
@@ -111,14 +129,14 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 func (b *Bench) record(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 	response, err := next.RoundTrip(r)
 	query := r.URL.Query()
-	_, path, namespaced := strings.Cut(r.URL.Path, "/namespaces/"+b.Namespace+"/")
 	if query.Get("watch") != "" || query.Get("limit") != "" {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.watched[r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]] = true
 		return response, err
 	}
-	if !namespaced || path == "events" || strings.HasPrefix(path, "events/") {
+	path := b.short(r.URL.Path)
+	if path == "" || strings.Contains("/"+path, "/events") {
 		return response, err
 	}
 	code := 0
@@ -131,7 +149,19 @@ func (b *Bench) record(next http.RoundTripper, r *http.Request) (*http.Response,
 	return response, err
 }
 
-// Asked are the requests since it was last called: method, path in the namespace, and code of the answer.
+// short is a path without the version of the API and without the namespace; empty if it is not that of objects.
+func (b *Bench) short(path string) string {
+	at := map[string]int{"api": 2, "apis": 3}
+	all := strings.Split(strings.TrimPrefix(path, "/"), "/")
+	before, objects := at[all[0]]
+	if !objects || len(all) <= before {
+		return ""
+	}
+	return strings.TrimPrefix(strings.Join(all[before:], "/"), "namespaces/"+b.Namespace+"/")
+}
+
+// Asked are the requests since it was last called: method, path in the namespace, and code of the answer. The path of what is not
+// in the namespace begins with its resource.
 func (b *Bench) Asked() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -172,7 +202,8 @@ func (b *Bench) Until(check func() error) {
 		return last == nil, nil
 	})
 	if err != nil {
-		b.Fatalf("%v; last: %v\nasked:\n%s", err, last, strings.Join(b.Asked(), "\n"))
+		asked := b.Asked()
+		b.Fatalf("%v; last: %v\nasked:\n%s", err, last, strings.Join(asked[max(len(asked)-40, 0):], "\n"))
 	}
 }
 

@@ -3,7 +3,6 @@ package certificates
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -12,14 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-)
 
-// operation is one of a JSON patch.
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value"`
-}
+	"github.com/kruisekit/kruisekit/internal/jsonpatch"
+)
 
 // carries tells whether a target needs no patch.
 func (k *Keeper) carries(ctx context.Context, t Target, bundle []byte) (bool, error) {
@@ -38,9 +32,9 @@ func (k *Keeper) inject(ctx context.Context, t Target, bundle []byte) error {
 		logger.Info("The target has not the CA of the Secret, and whoever fills that has to write it")
 		return nil
 	}
-	raw, err := json.Marshal(patch)
+	raw, err := jsonpatch.Encode(patch)
 	if err != nil {
-		return fmt.Errorf("encode patch: %w", err)
+		return err
 	}
 	if err := k.client.Patch(ctx, object, client.RawPatch(types.JSONPatchType, raw)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("inject CA into %s: %w", t, err)
@@ -50,7 +44,7 @@ func (k *Keeper) inject(ctx context.Context, t Target, bundle []byte) error {
 }
 
 // difference reads a target and makes the patch that it needs. One that does not exist needs none.
-func (k *Keeper) difference(ctx context.Context, t Target, bundle []byte) (client.Object, []operation, error) {
+func (k *Keeper) difference(ctx context.Context, t Target, bundle []byte) (client.Object, []jsonpatch.Operation, error) {
 	var object client.Object
 	switch t.kind {
 	case mutating:
@@ -70,16 +64,16 @@ func (k *Keeper) difference(ctx context.Context, t Target, bundle []byte) (clien
 }
 
 // operations change the CA alone, and test before that the entries are still those that were read.
-func (k *Keeper) operations(object client.Object, bundle []byte) []operation {
-	var all []operation
-	add := func(path string, have []byte, namespace, name string, tests ...operation) {
+func (k *Keeper) operations(object client.Object, bundle []byte) []jsonpatch.Operation {
+	var all []jsonpatch.Operation
+	add := func(path string, have []byte, namespace, name string, tests ...jsonpatch.Operation) {
 		if namespace == k.service.Namespace && name == k.service.Name && !bytes.Equal(have, bundle) {
-			all = append(append(all, tests...), operation{"add", path + "/clientConfig/caBundle", bundle})
+			all = append(append(all, tests...), jsonpatch.Add(path+"/clientConfig/caBundle", bundle))
 		}
 	}
 	webhook := func(i int, name string, c *admissionv1.WebhookClientConfig) {
 		if path := fmt.Sprintf("/webhooks/%d", i); c.Service != nil {
-			add(path, c.CABundle, c.Service.Namespace, c.Service.Name, operation{"test", path + "/name", name})
+			add(path, c.CABundle, c.Service.Namespace, c.Service.Name, jsonpatch.Test(path+"/name", name))
 		}
 	}
 	switch o := object.(type) {

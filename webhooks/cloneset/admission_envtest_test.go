@@ -3,74 +3,24 @@
 package cloneset_test
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
-	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
-	"github.com/kruisekit/kruisekit/webhooks/cloneset"
+	"github.com/kruisekit/kruisekit/internal/review/plaintest"
+	"github.com/kruisekit/kruisekit/internal/review/reviewtest"
 )
 
-// TestAdmission shares one API server.
-func TestAdmission(t *testing.T) {
-	g := newGround(t, cloneset.Options{DeletionProtection: true, HostNetworkHostPorts: true})
-	t.Run("Manifests", func(t *testing.T) { testManifests(t, g) })
-	t.Run("Invalid", func(t *testing.T) { testInvalid(t, g) })
-	t.Run("Defaults", func(t *testing.T) { testDefaults(t, g) })
-	t.Run("Template", func(t *testing.T) { testTemplate(t, g) })
-	t.Run("Recorded", func(t *testing.T) { testRecorded(t, g) })
-	t.Run("Calls", func(t *testing.T) { testCalls(t, g) })
-	t.Run("HostPorts", func(t *testing.T) { testHostPorts(t, g) })
-	t.Run("PodsToDelete", func(t *testing.T) { testPodsToDelete(t, g) })
-	t.Run("OnDelete", func(t *testing.T) { testOnDelete(t, g) })
-	t.Run("Refusals", func(t *testing.T) { testRefusals(t, g) })
-	t.Run("Delete", func(t *testing.T) { testDelete(t, g) })
-	var left corev1.PodTemplateList
-	if err := g.Client.List(t.Context(), &left); err != nil || len(left.Items) > 0 {
-		t.Errorf("%d PodTemplates left behind (%v)", len(left.Items), err)
-	}
-	t.Run("Policy", func(t *testing.T) { testPolicy(t, g) })
-}
-
-// documents reads the documents of a YAML file.
-func documents(t *testing.T, path ...string) []map[string]any {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join(append([]string{"..", "..", "test", "compat", "testdata"}, path...)...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []map[string]any
-	for reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data))); ; {
-		document, err := reader.Read()
-		if errors.Is(err, io.EOF) {
-			return all
-		}
-		fields := map[string]any{}
-		if err := errors.Join(err, yaml.Unmarshal(document, &fields)); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, fields)
-	}
-}
-
 // testManifests applies the manifests of the reference's API unchanged.
-func testManifests(t *testing.T, g *ground) {
+func testManifests(t *testing.T, g *reviewtest.Ground) {
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		namespace := g.Namespace(t)
-		for _, fields := range documents(t, "manifests", version, "clonesets.yaml") {
-			set := &unstructured.Unstructured{Object: fields}
+		for _, set := range reviewtest.Manifests(t, version, "clonesets.yaml") {
 			set.SetNamespace(namespace)
 			if err := g.Client.Create(t.Context(), set, client.FieldValidation("Strict")); err != nil {
 				t.Errorf("%s, %s: %v", version, set.GetName(), err)
@@ -82,32 +32,30 @@ func testManifests(t *testing.T, g *ground) {
 			}
 		}
 	}
-	for _, fields := range documents(t, "manifests", "v1alpha1", "clonesets.refused.yaml") {
-		set := &unstructured.Unstructured{Object: fields}
+	for _, set := range reviewtest.Manifests(t, "v1alpha1", "clonesets.refused.yaml") {
 		set.SetNamespace("default")
 		refusedAt(t, g.Client.Create(t.Context(), set), "spec.scaleStrategy.podsToDelete")
 	}
 }
 
-// testInvalid makes mistakes in manifests; with the webhooks in front the schema still says what is wrong.
-func testInvalid(t *testing.T, g *ground) {
+// testMistakes makes mistakes in manifests; with the webhooks in front the schema still says what is wrong.
+func testMistakes(t *testing.T, g *reviewtest.Ground) {
 	namespace := g.Namespace(t)
-	for _, c := range documents(t, "invalid", "clonesets.yaml") {
+	for _, m := range reviewtest.Mistakes(t, "clonesets.yaml") {
 		for _, version := range []string{"v1alpha1", "v1beta1"} {
-			if only, ok := c["version"]; ok && only != version {
+			if m.Version != "" && m.Version != version {
 				continue
 			}
-			t.Run(c["why"].(string)+"/"+version, func(t *testing.T) {
-				for _, fields := range documents(t, "manifests", version, "clonesets.yaml") {
-					set := &unstructured.Unstructured{Object: fields}
-					if set.GetName() != c["manifest"] {
+			t.Run(m.Why+"/"+version, func(t *testing.T) {
+				for _, set := range reviewtest.Manifests(t, version, "clonesets.yaml") {
+					if set.GetName() != m.Manifest {
 						continue
 					}
-					merge(set.Object, c["patch"].(map[string]any))
+					plaintest.Merge(set.Object, m.Patch)
 					set.SetNamespace(namespace)
 					err := g.Client.Create(t.Context(), set, client.DryRunAll, client.FieldValidation("Strict"))
-					if want := c["refusal"].(string); err == nil || !strings.Contains(err.Error(), want) {
-						t.Errorf("want %q, got %v", want, err)
+					if err == nil || !strings.Contains(err.Error(), m.Refusal) {
+						t.Errorf("want %q, got %v", m.Refusal, err)
 					}
 				}
 			})
@@ -132,17 +80,17 @@ func refusedAt(t *testing.T, err error, path string) {
 }
 
 // testDefaults is acceptance 31.
-func testDefaults(t *testing.T, g *ground) {
+func testDefaults(t *testing.T, g *reviewtest.Ground) {
 	namespace := g.Namespace(t)
 	set := newSet(t, "v1alpha1", namespace, "")
 	if err := g.Client.Create(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]any{"type": "ReCreate", "partition": int64(0), "maxUnavailable": "20%", "maxSurge": int64(0)}
-	if diff := cmp.Diff(want, at(set, "spec", "updateStrategy")); diff != "" {
+	if diff := cmp.Diff(want, reviewtest.Field(set, "spec", "updateStrategy")); diff != "" {
 		t.Errorf("v1alpha1 (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]any{int64(1), int64(10)}, []any{at(set, "spec", "replicas"), at(set, "spec", "revisionHistoryLimit")}); diff != "" {
+	if diff := cmp.Diff([]any{int64(1), int64(10)}, []any{reviewtest.Field(set, "spec", "replicas"), reviewtest.Field(set, "spec", "revisionHistoryLimit")}); diff != "" {
 		t.Errorf("v1alpha1 (-want +got):\n%s", diff)
 	}
 	hub := newSet(t, "v1beta1", namespace, "")
@@ -150,28 +98,23 @@ func testDefaults(t *testing.T, g *ground) {
 		t.Fatal(err)
 	}
 	rolling := map[string]any{"podUpdatePolicy": "ReCreate", "partition": int64(0), "maxUnavailable": "20%", "maxSurge": int64(0)}
-	if diff := cmp.Diff(map[string]any{"type": "RollingUpdate", "rollingUpdate": rolling}, at(hub, "spec", "updateStrategy")); diff != "" {
+	if diff := cmp.Diff(map[string]any{"type": "RollingUpdate", "rollingUpdate": rolling}, reviewtest.Field(hub, "spec", "updateStrategy")); diff != "" {
 		t.Errorf("v1beta1 (-want +got):\n%s", diff)
 	}
-	if at(hub, "spec", "scaleStrategy", "enablePVCReuse") != true {
+	if reviewtest.Field(hub, "spec", "scaleStrategy", "enablePVCReuse") != true {
 		t.Error("claims are not reused")
 	}
 	policy := newSet(t, "v1beta1", namespace, `{"updateStrategy":{"rollingUpdate":{"podUpdatePolicy":"InPlaceIfPossible"}}}`)
 	if err := g.Client.Create(t.Context(), policy); err != nil {
 		t.Fatal(err)
 	}
-	if got := at(policy, "spec", "updateStrategy", "rollingUpdate", "maxUnavailable"); got != "20%" {
+	if got := reviewtest.Field(policy, "spec", "updateStrategy", "rollingUpdate", "maxUnavailable"); got != "20%" {
 		t.Errorf("maxUnavailable %v", got)
 	}
 }
 
-func at(obj *unstructured.Unstructured, path ...string) any {
-	value, _, _ := unstructured.NestedFieldNoCopy(obj.Object, path...)
-	return value
-}
-
 // testTemplate has templates judged and completed.
-func testTemplate(t *testing.T, g *ground) {
+func testTemplate(t *testing.T, g *reviewtest.Ground) {
 	namespace := g.Namespace(t)
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		wrong := newSet(t, version, namespace, `{"template":{"spec":{"containers":[{"name":"A b","image":"x"}]}}}`)
@@ -207,7 +150,7 @@ func testTemplate(t *testing.T, g *ground) {
 				"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
 			}},
 		}
-		if diff := cmp.Diff(want, at(set, "spec", "template", "spec")); diff != "" {
+		if diff := cmp.Diff(want, reviewtest.Field(set, "spec", "template", "spec")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", version, diff)
 		}
 		wantClaims := []any{map[string]any{
@@ -217,7 +160,7 @@ func testTemplate(t *testing.T, g *ground) {
 				"resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}},
 			},
 		}}
-		if diff := cmp.Diff(wantClaims, at(set, "spec", "volumeClaimTemplates")); diff != "" {
+		if diff := cmp.Diff(wantClaims, reviewtest.Field(set, "spec", "volumeClaimTemplates")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", version, diff)
 		}
 	}
@@ -225,23 +168,19 @@ func testTemplate(t *testing.T, g *ground) {
 
 // testRecorded creates what the reference has defaulted: there is nothing left to add, so that a set that is taken over
 // and changed differs from its revisions in nothing but the change.
-func testRecorded(t *testing.T, g *ground) {
+func testRecorded(t *testing.T, g *reviewtest.Ground) {
 	namespace := g.Namespace(t)
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
-		for _, list := range documents(t, "recorded", "1-created", "clonesets."+version+".yaml") {
-			for _, item := range list["items"].([]any) {
-				recorded := &unstructured.Unstructured{Object: item.(map[string]any)}
-				set := newSet(t, version, namespace, "")
-				set.Object["spec"] = recorded.DeepCopy().Object["spec"]
-				want := newSet(t, version, namespace, "")
-				want.Object["spec"] = set.DeepCopy().Object["spec"]
-				if err := g.Client.Create(t.Context(), set); err != nil {
-					t.Error(err)
-				}
-				for _, path := range []string{"template", "volumeClaimTemplates", "updateStrategy"} {
-					if diff := cmp.Diff(encode(t, at(want, "spec", path)), encode(t, at(set, "spec", path))); diff != "" {
-						t.Errorf("%s, %s, %s (-recorded +now):\n%s", version, recorded.GetName(), path, diff)
-					}
+		for _, recorded := range reviewtest.Recorded(t, "1-created", "clonesets."+version+".yaml") {
+			set := newSet(t, version, namespace, "")
+			set.Object["spec"] = recorded.DeepCopy().Object["spec"]
+			if err := g.Client.Create(t.Context(), set); err != nil {
+				t.Error(err)
+			}
+			for _, path := range []string{"template", "volumeClaimTemplates", "updateStrategy"} {
+				was, is := reviewtest.Field(recorded, "spec", path), reviewtest.Field(set, "spec", path)
+				if diff := cmp.Diff(plaintest.Encode(t, was), plaintest.Encode(t, is)); diff != "" {
+					t.Errorf("%s, %s, %s (-recorded +now):\n%s", version, recorded.GetName(), path, diff)
 				}
 			}
 		}
@@ -249,13 +188,13 @@ func testRecorded(t *testing.T, g *ground) {
 }
 
 // testCalls counts what admissions cost.
-func testCalls(t *testing.T, g *ground) {
+func testCalls(t *testing.T, g *reviewtest.Ground) {
 	namespace := g.Namespace(t)
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		set := newSet(t, version, namespace, "")
 		cost := func(what string, want map[string]int, do func() error) {
 			t.Helper()
-			got := g.calls.of(func() {
+			got := g.Calls.Of(func() {
 				if err := do(); err != nil {
 					t.Errorf("%s: %v", what, err)
 				}

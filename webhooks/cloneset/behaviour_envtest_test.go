@@ -14,16 +14,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/internal/review/reviewtest"
 )
 
 // testHostPorts is the half of acceptance 27 that is admission's.
-func testHostPorts(t *testing.T, g *ground) {
+func testHostPorts(t *testing.T, g *reviewtest.Ground) {
 	set := newSet(t, "v1beta1", g.Namespace(t), `{"template":{"spec":{"hostNetwork":true,
 		"containers":[{"name":"main","image":"app:1","ports":[{"containerPort":80}]}]}}}`)
 	if err := g.Client.Create(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
-	containers := at(set, "spec", "template", "spec", "containers").([]any)
+	containers := reviewtest.Field(set, "spec", "template", "spec", "containers").([]any)
 	port := containers[0].(map[string]any)["ports"].([]any)[0].(map[string]any)
 	if port["hostPort"] != int64(80) || port["protocol"] != "TCP" {
 		t.Errorf("the port is %v", port)
@@ -31,7 +32,7 @@ func testHostPorts(t *testing.T, g *ground) {
 }
 
 // testPodsToDelete names pods of the set and others.
-func testPodsToDelete(t *testing.T, g *ground) {
+func testPodsToDelete(t *testing.T, g *reviewtest.Ground) {
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		namespace := g.Namespace(t)
 		set := newSet(t, version, namespace, "")
@@ -70,7 +71,7 @@ func testPodsToDelete(t *testing.T, g *ground) {
 	}
 }
 
-func runPod(t *testing.T, g *ground, namespace, name string, owner []metav1.OwnerReference) *corev1.Pod {
+func runPod(t *testing.T, g *reviewtest.Ground, namespace, name string, owner []metav1.OwnerReference) *corev1.Pod {
 	t.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": "a"}, OwnerReferences: owner},
@@ -84,7 +85,7 @@ func runPod(t *testing.T, g *ground, namespace, name string, owner []metav1.Owne
 
 // testOnDelete writes a set of the newer version through the older, as old clients do. A new one they cannot make
 // (acceptance 29).
-func testOnDelete(t *testing.T, g *ground) {
+func testOnDelete(t *testing.T, g *reviewtest.Ground) {
 	namespace := g.Namespace(t)
 	const onDelete = `{"updateStrategy":{"type":"OnDelete"}}`
 	refusedAt(t, g.Client.Create(t.Context(), newSet(t, "v1alpha1", namespace, onDelete)), "spec.updateStrategy.type")
@@ -109,13 +110,13 @@ func testOnDelete(t *testing.T, g *ground) {
 	if err := g.Client.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil {
 		t.Fatal(err)
 	}
-	if at(set, "spec", "updateStrategy", "type") != "OnDelete" || at(set, "spec", "updateStrategy", "rollingUpdate", "paused") != true {
-		t.Errorf("the strategy is now %v", at(set, "spec", "updateStrategy"))
+	if reviewtest.Field(set, "spec", "updateStrategy", "type") != "OnDelete" || reviewtest.Field(set, "spec", "updateStrategy", "rollingUpdate", "paused") != true {
+		t.Errorf("the strategy is now %v", reviewtest.Field(set, "spec", "updateStrategy"))
 	}
 }
 
 // testRefusals is acceptance 29, but for OnDelete.
-func testRefusals(t *testing.T, g *ground) {
+func testRefusals(t *testing.T, g *reviewtest.Ground) {
 	const block = "spec.updateStrategy.rollingUpdate."
 	parallel := func(n string) string {
 		return `{"updateStrategy":{"rollingUpdate":{"inPlaceUpdateStrategy":{"imagePreDownloadParallelism":` + n + `}}}}`
@@ -155,7 +156,7 @@ func testRefusals(t *testing.T, g *ground) {
 }
 
 // testDelete deletes protected sets.
-func testDelete(t *testing.T, g *ground) {
+func testDelete(t *testing.T, g *reviewtest.Ground) {
 	namespace := g.Namespace(t)
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		set := newSet(t, version, namespace, `{"replicas":2}`)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/kruisekit/kruisekit/internal/review/plaintest"
 	"github.com/kruisekit/kruisekit/webhooks/cloneset"
 )
 
@@ -33,33 +34,8 @@ func spec(t testing.TB, patch string) string {
 			t.Fatalf("%v: %s", err, patch)
 		}
 	}
-	merge(spec, change)
-	return encode(t, spec)
-}
-
-func encode(t testing.TB, v any) string {
-	t.Helper()
-	data, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
-}
-
-// merge applies a merge patch.
-func merge(obj, patch map[string]any) {
-	for key, value := range patch {
-		below, isObject := value.(map[string]any)
-		have, wasObject := obj[key].(map[string]any)
-		switch {
-		case value == nil:
-			delete(obj, key)
-		case isObject && wasObject:
-			merge(have, below)
-		default:
-			obj[key] = value
-		}
-	}
+	plaintest.Merge(spec, change)
+	return plaintest.Encode(t, spec)
 }
 
 // plainServer is an API server that knows one default of pod templates, and one pod.
@@ -133,16 +109,4 @@ func rawRequest(version string, operation admissionv1.Operation, object, stored 
 		Kind:   metav1.GroupVersionKind{Group: "apps.kruise.io", Version: version, Kind: "CloneSet"},
 		Object: runtime.RawExtension{Raw: []byte(object)}, OldObject: runtime.RawExtension{Raw: []byte(stored)},
 	}}
-}
-
-// causes are those of an answer without their words.
-func causes(r admission.Response) []string {
-	var all []string
-	if r.Result == nil || r.Result.Details == nil {
-		return nil
-	}
-	for _, c := range r.Result.Details.Causes {
-		all = append(all, c.Field+": "+string(c.Type))
-	}
-	return all
 }

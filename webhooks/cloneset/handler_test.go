@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/kruisekit/kruisekit/internal/review/plaintest"
 	"github.com/kruisekit/kruisekit/webhooks/cloneset"
 )
 
@@ -49,7 +50,7 @@ func TestPathsAreThoseOfTheVersion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, _ := newWebhooks(t, cloneset.Options{}, nil)
 			answer := w.Validate(t.Context(), newRequest(t, c.version, "", c.patch))
-			if diff := cmp.Diff(c.want, causes(answer)); diff != "" {
+			if diff := cmp.Diff(c.want, plaintest.Causes(answer)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s\n%v", c.why, diff, answer.Result)
 			}
 			wantCode := int32(http.StatusOK)
@@ -109,7 +110,7 @@ func TestValidateUpdate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, made := newWebhooks(t, cloneset.Options{}, nil)
 			answer := w.Validate(t.Context(), newRequest(t, c.version, c.stored, c.now))
-			if diff := cmp.Diff(c.want, causes(answer)); diff != "" {
+			if diff := cmp.Diff(c.want, plaintest.Causes(answer)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s\n%v", c.why, diff, answer.Result)
 			}
 			if diff := cmp.Diff([]int{c.warnings, c.calls}, []int{len(answer.Warnings), *made}); diff != "" {
@@ -128,7 +129,7 @@ func TestOldAnnotations(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = unstructured.SetNestedField(object, "50%", "metadata", "annotations", "apps.kruise.io/image-predownload-parallelism")
-	r.Object.Raw = []byte(encode(t, object))
+	r.Object.Raw = []byte(plaintest.Encode(t, object))
 	want := []string{`metadata.annotations[apps.kruise.io/image-predownload-parallelism]: Invalid value: "50%": must be a number, and not negative`}
 	answer := w.Validate(t.Context(), r)
 	if diff := cmp.Diff(want, answer.Warnings); diff != "" || !answer.Allowed {
@@ -225,7 +226,7 @@ func TestOddRequests(t *testing.T) {
 	}
 	w, _ := newWebhooks(t, cloneset.Options{}, nil)
 	answer := w.Validate(t.Context(), cases["a wrong template"].request)
-	if diff := cmp.Diff([]string{"spec.template.spec: FieldValueTypeInvalid"}, causes(answer)); diff != "" {
+	if diff := cmp.Diff([]string{"spec.template.spec: FieldValueTypeInvalid"}, plaintest.Causes(answer)); diff != "" {
 		t.Errorf("the place of a wrong type (-want +got):\n%s", diff)
 	}
 }

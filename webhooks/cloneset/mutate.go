@@ -14,13 +14,14 @@ import (
 
 	appsv1alpha1 "github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/jsonpatch"
 	"github.com/kruisekit/kruisekit/internal/podtemplate"
 	"github.com/kruisekit/kruisekit/internal/review"
 )
 
 // Mutate answers with the defaults that the object lacks.
 func (w *Webhooks) Mutate(ctx context.Context, req admission.Request) admission.Response {
-	if req.SubResource != "" || req.Operation != admissionv1.Create && req.Operation != admissionv1.Update {
+	if !review.Concerns(req) {
 		return admission.Allowed("")
 	}
 	v, err := versionOf(req)
@@ -101,7 +102,7 @@ func difference(before, after map[string]any) map[string]any {
 
 // templateDefaults fills the templates of the object, when the pod template is new or has changed. A template that is
 // wrong gets no defaults: it is for the validation to say so, with all else that is wrong.
-func (w *Webhooks) templateDefaults(ctx context.Context, req admission.Request, object content) ([]podtemplate.Operation, error) {
+func (w *Webhooks) templateDefaults(ctx context.Context, req admission.Request, object content) ([]jsonpatch.Operation, error) {
 	template, stored := object.template(), storedTemplate(req)
 	if w.options.TemplateNoDefaults || template == nil || reflect.DeepEqual(stored, template) {
 		return nil, nil

@@ -4,32 +4,38 @@ package cloneset_test
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
-	"strings"
 	"testing"
-	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/internal/review/reviewtest"
 )
 
 // testPolicy has the webhooks judge some sets, then takes them away and installs the policy, which must judge alike.
-func testPolicy(t *testing.T, g *ground) {
+func testPolicy(t *testing.T, g *reviewtest.Ground) {
 	namespace := g.Namespace(t)
 	t.Run("Webhook", func(t *testing.T) { judgeAll(t, g, namespace, "denied the request") })
 	if out, err := g.Kubectl(t.Context(), "apply", "-f", filepath.Join("..", "..", "config", "webhook", "cloneset-policy.yaml")); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if out, err := g.Kubectl(t.Context(), "delete", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "--all"); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	g.waitForPolicy(t, namespace)
+	g.Withdraw(t)
+	reviewtest.Until(t, "the API server does not mind the policy alone", func(ctx context.Context) error {
+		plain := newSet(t, "v1beta1", namespace, "")
+		if err := g.Client.Create(ctx, plain, client.DryRunAll); err != nil {
+			return err
+		}
+		if reviewtest.Field(plain, "spec", "revisionHistoryLimit") != nil {
+			return errors.New("there are defaults")
+		}
+		return reviewtest.Says(g.Client.Create(ctx, newSet(t, "v1beta1", namespace, `{"updateStrategy":{"type":"x"}}`), client.DryRunAll), "kruisekit-cloneset", "spec.updateStrategy.type")
+	})
 	t.Run("Policy", func(t *testing.T) { judgeAll(t, g, namespace, "kruisekit-cloneset") })
 }
 
 // judgeAll expects refusals by the judge, each for its reason.
-func judgeAll(t *testing.T, g *ground, namespace, judge string) {
+func judgeAll(t *testing.T, g *reviewtest.Ground, namespace, judge string) {
 	create := map[string]struct{ version, patch, want string }{
 		"nothing is set":            {"v1beta1", ``, ""},
 		"nothing is set before":     {"v1alpha1", ``, ""},
@@ -50,7 +56,9 @@ func judgeAll(t *testing.T, g *ground, namespace, judge string) {
 			if name == "negative replicas" {
 				judge = "should be a non-negative integer" // the API server does not ask anybody, because of the scale subresource
 			}
-			says(t, g.Client.Create(t.Context(), newSet(t, c.version, namespace, c.patch), client.DryRunAll), judge, c.want)
+			if err := reviewtest.Says(g.Client.Create(t.Context(), newSet(t, c.version, namespace, c.patch), client.DryRunAll), judge, c.want); err != nil {
+				t.Error(err)
+			}
 		})
 	}
 	const full = `{"selector":{"matchExpressions":[{"key":"app","operator":"Exists"}]}}`
@@ -72,31 +80,9 @@ func judgeAll(t *testing.T, g *ground, namespace, judge string) {
 				t.Fatal(err)
 			}
 			set.Object["spec"].(map[string]any)["selector"] = c.change
-			says(t, g.Client.Update(t.Context(), set), judge, c.want)
+			if err := reviewtest.Says(g.Client.Update(t.Context(), set), judge, c.want); err != nil {
+				t.Error(err)
+			}
 		})
-	}
-}
-
-func says(t *testing.T, err error, judge, want string) {
-	t.Helper()
-	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), judge)) {
-		t.Errorf("want %q, got %v", want, err)
-	}
-}
-
-// waitForPolicy returns when the API server has seen that there is a policy and that there are no webhooks.
-func (g *ground) waitForPolicy(t *testing.T, namespace string) {
-	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		plain := newSet(t, "v1beta1", namespace, "")
-		if err := g.Client.Create(ctx, plain, client.DryRunAll); err != nil {
-			return false, err
-		}
-		_, defaulted, _ := unstructured.NestedFieldNoCopy(plain.Object, "spec", "revisionHistoryLimit")
-		err := g.Client.Create(ctx, newSet(t, "v1beta1", namespace, `{"updateStrategy":{"type":"x"}}`), client.DryRunAll)
-		return !defaulted && err != nil, nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }

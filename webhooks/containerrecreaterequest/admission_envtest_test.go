@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kruisekit/kruisekit/internal/review/plaintest"
 	"github.com/kruisekit/kruisekit/internal/review/reviewtest"
 	"github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest"
 )
@@ -88,7 +89,7 @@ func testFilled(t *testing.T, g *reviewtest.Ground) {
 				if diff := cmp.Diff(labels, r.GetLabels()); diff != "" {
 					t.Errorf("%s: labels (-want +got):\n%s", c.why, diff)
 				}
-				if diff := cmp.Diff(normal(t, c.want), encode(t, r.Object["spec"])); diff != "" {
+				if diff := cmp.Diff(normal(t, c.want), plaintest.Encode(t, r.Object["spec"])); diff != "" {
 					t.Errorf("%s: spec (-want +got):\n%s", c.why, diff)
 				}
 				if diff := cmp.Diff([]string{version}, managers(r)); diff != "" {
@@ -115,7 +116,7 @@ func normal(t *testing.T, text string) string {
 	if err := o.UnmarshalJSON([]byte(`{"kind":"x","spec":` + text + `}`)); err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
-	return encode(t, o.Object["spec"])
+	return plaintest.Encode(t, o.Object["spec"])
 }
 
 // testRecorded asks for what the reference was asked for, of a pod like its own, and gets what it stored.
@@ -128,7 +129,7 @@ func testRecorded(t *testing.T, g *reviewtest.Ground) {
 		want := recorded[0]
 		namespace := g.Namespace(t)
 		pod := newPod(t, g, namespace, "meshed", `{"nodeName":"node-1","terminationGracePeriodSeconds":2,"containers":[{"name":"main","image":"a"},{"name":"proxy","image":"a"}]}`)
-		pod.Status.ContainerStatuses[0].ContainerID = fieldOf(want, "spec", "containers").([]any)[0].(map[string]any)["statusContext"].(map[string]any)["containerID"].(string)
+		pod.Status.ContainerStatuses[0].ContainerID = reviewtest.Field(want, "spec", "containers").([]any)[0].(map[string]any)["statusContext"].(map[string]any)["containerID"].(string)
 		if err := g.Client.Status().Update(t.Context(), pod); err != nil {
 			t.Fatal(err)
 		}
@@ -136,16 +137,16 @@ func testRecorded(t *testing.T, g *reviewtest.Ground) {
 		if err := applied.UnmarshalJSON([]byte(want.GetAnnotations()[corev1.LastAppliedConfigAnnotation])); err != nil {
 			t.Fatal(err)
 		}
-		if _, ok := fieldOf(applied, "spec").(map[string]any); !ok {
+		if _, ok := reviewtest.Field(applied, "spec").(map[string]any); !ok {
 			t.Fatal("nothing was applied")
 		}
-		got := newObject(t, version, namespace, encode(t, applied.Object["spec"]))
+		got := newObject(t, version, namespace, plaintest.Encode(t, applied.Object["spec"]))
 		if err := g.Client.Create(t.Context(), got); err != nil {
 			t.Fatal(err)
 		}
 		// A typed client of the reference has written the object once more, and left out what is zero.
 		unstructured.RemoveNestedField(got.Object, "spec", "strategy", "orderedRecreate")
-		if diff := cmp.Diff(encode(t, want.Object["spec"]), encode(t, got.Object["spec"])); diff != "" {
+		if diff := cmp.Diff(plaintest.Encode(t, want.Object["spec"]), plaintest.Encode(t, got.Object["spec"])); diff != "" {
 			t.Errorf("%s (-recorded +now):\n%s", version, diff)
 		}
 		labels := want.GetLabels()
@@ -186,7 +187,7 @@ func testMistakes(t *testing.T, g *reviewtest.Ground) {
 					if o.GetName() != m.Manifest {
 						continue
 					}
-					reviewtest.Merge(o.Object, m.Patch)
+					plaintest.Merge(o.Object, m.Patch)
 					o.SetNamespace(namespace)
 					want := m.Refusal
 					if here, ok := inWebhook[m.Why]; ok {

@@ -2,7 +2,6 @@ package containerrecreaterequest_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -92,25 +91,4 @@ func (w *world) webhook(t testing.TB, o containerrecreaterequest.Options) *conta
 		t.Fatal(err)
 	}
 	return webhook
-}
-
-func encode(t testing.TB, v any) string {
-	t.Helper()
-	data, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
-}
-
-// causes are those of an answer without their words.
-func causes(r admission.Response) []string {
-	var all []string
-	if r.Result == nil || r.Result.Details == nil {
-		return nil
-	}
-	for _, c := range r.Result.Details.Causes {
-		all = append(all, c.Field+": "+string(c.Type))
-	}
-	return all
 }

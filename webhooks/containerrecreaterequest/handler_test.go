@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/kruisekit/kruisekit/internal/review/plaintest"
 	"github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest"
 )
 
@@ -123,7 +124,7 @@ func TestRefusals(t *testing.T) {
 				if answer.Allowed || answer.Result.Code != c.code {
 					t.Errorf("%s: %+v", c.why, answer.Result)
 				}
-				if diff := cmp.Diff(c.causes, causes(answer)); diff != "" {
+				if diff := cmp.Diff(c.causes, plaintest.Causes(answer)); diff != "" {
 					t.Errorf("%s: causes (-want +got):\n%s", c.why, diff)
 				}
 				if diff := cmp.Diff(c.read, w.read); diff != "" {
@@ -176,7 +177,7 @@ func TestUpdate(t *testing.T) {
 			t.Run(name+"/"+version, func(t *testing.T) {
 				w := newWorld()
 				answer := w.webhook(t, containerrecreaterequest.Options{}).Mutate(t.Context(), newRequest(version, c.now, c.stored))
-				if diff := cmp.Diff(c.causes, causes(answer)); diff != "" {
+				if diff := cmp.Diff(c.causes, plaintest.Causes(answer)); diff != "" {
 					t.Errorf("%s: causes (-want +got):\n%s", c.why, diff)
 				}
 				if answer.Allowed != (c.causes == nil) || !answer.Allowed && answer.Result.Code != 403 || answer.Patch != nil {

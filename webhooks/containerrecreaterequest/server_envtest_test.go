@@ -60,11 +60,6 @@ func newObject(t *testing.T, version, namespace, spec string) *unstructured.Unst
 	return o
 }
 
-func fieldOf(o *unstructured.Unstructured, path ...string) any {
-	value, _, _ := unstructured.NestedFieldNoCopy(o.Object, path...)
-	return value
-}
-
 // newPod is a pod of these containers, as JSON, on a node; each that is not an init container has run.
 func newPod(t *testing.T, g *reviewtest.Ground, namespace, name, spec string) *corev1.Pod {
 	t.Helper()

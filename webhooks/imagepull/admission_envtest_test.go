@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kruisekit/kruisekit/internal/review/plaintest"
 	"github.com/kruisekit/kruisekit/internal/review/reviewtest"
 	"github.com/kruisekit/kruisekit/webhooks/imagepull"
 )
@@ -73,10 +74,10 @@ func testMistakes(t *testing.T, g *reviewtest.Ground) {
 						if resource != node {
 							o.SetNamespace("default")
 						}
-						reviewtest.Merge(o.Object, m.Patch)
+						plaintest.Merge(o.Object, m.Patch)
 						err := g.Client.Create(t.Context(), o, client.DryRunAll, client.FieldValidation("Strict"))
 						if strings.HasPrefix(m.Refusal, "spec.completionPolicy: Required value") {
-							if err != nil || fieldOf(o, "spec", "completionPolicy", "type") != "Always" {
+							if err != nil || reviewtest.Field(o, "spec", "completionPolicy", "type") != "Always" {
 								t.Errorf("the webhook does not write the key that is missing: %v", err)
 							}
 							continue
@@ -116,7 +117,7 @@ func testDefaults(t *testing.T, g *reviewtest.Ground) {
 			t.Run(name+"/"+version, func(t *testing.T) {
 				o := newObject(t, c.resource, version, g.Namespace(t), c.spec)
 				create(t, g, o)
-				if diff := cmp.Diff(c.want, encode(t, o.Object["spec"])); diff != "" {
+				if diff := cmp.Diff(c.want, plaintest.Encode(t, o.Object["spec"])); diff != "" {
 					t.Errorf("%s (-want +got):\n%s", c.why, diff)
 				}
 				var finalizers []string
@@ -144,17 +145,17 @@ func testRecorded(t *testing.T, g *reviewtest.Ground) {
 						t.Fatal("nothing is recorded")
 					}
 					for _, r := range recorded {
-						o := newObject(t, resource, version, namespace, encode(t, r.Object["spec"]))
-						want := encode(t, r.Object["spec"])
+						o := newObject(t, resource, version, namespace, plaintest.Encode(t, r.Object["spec"]))
+						want := plaintest.Encode(t, r.Object["spec"])
 						create(t, g, o)
-						if diff := cmp.Diff(want, encode(t, o.Object["spec"])); diff != "" {
+						if diff := cmp.Diff(want, plaintest.Encode(t, o.Object["spec"])); diff != "" {
 							t.Errorf("%s (-recorded +created):\n%s", r.GetName(), diff)
 						}
 						o.SetLabels(map[string]string{"touched": "true"})
 						if err := g.Client.Update(t.Context(), o); err != nil {
 							t.Error(err)
 						}
-						if diff := cmp.Diff(want, encode(t, o.Object["spec"])); diff != "" {
+						if diff := cmp.Diff(want, plaintest.Encode(t, o.Object["spec"])); diff != "" {
 							t.Errorf("%s (-recorded +updated):\n%s", r.GetName(), diff)
 						}
 						remove(t, g, o)

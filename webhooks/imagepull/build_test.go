@@ -1,14 +1,11 @@
 package imagepull_test
 
 import (
-	"encoding/json"
-	"testing"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/kruisekit/kruisekit/webhooks/imagepull"
@@ -42,28 +39,3 @@ func newWebhooks(o imagepull.Options) *imagepull.Webhooks {
 
 // open lets everything in.
 func open() imagepull.Options { return imagepull.Options{Jobs: true} }
-
-func decode(t *testing.T, text string, into any) {
-	t.Helper()
-	if err := json.Unmarshal([]byte(text), into); err != nil {
-		t.Fatalf("%v: %s", err, text)
-	}
-}
-
-func encode(t *testing.T, v any) string {
-	t.Helper()
-	data, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
-}
-
-// told are faults without their words.
-func told(faults field.ErrorList) []string {
-	var all []string
-	for _, f := range faults {
-		all = append(all, f.Field+": "+f.Type.String())
-	}
-	return all
-}

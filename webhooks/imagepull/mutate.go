@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/podtemplate"
+	"github.com/kruisekit/kruisekit/internal/jsonpatch"
 	"github.com/kruisekit/kruisekit/internal/review"
 )
 
@@ -83,11 +83,11 @@ func stamp(node *appsv1beta1.NodeImage, now metav1.Time) {
 
 // sortTags sorts the tags of a NodeImage as they were sent, so that none loses a field that this program does not know. It
 // returns the sorted object, which content becomes too, and the patch.
-func sortTags(req admission.Request, content map[string]any) ([]byte, []podtemplate.Operation, error) {
+func sortTags(req admission.Request, content map[string]any) ([]byte, []jsonpatch.Operation, error) {
 	if req.Resource.Resource != nodes {
 		return req.Object.Raw, nil, nil
 	}
-	var patch []podtemplate.Operation
+	var patch []jsonpatch.Operation
 	spec, _ := content["spec"].(map[string]any)
 	images, _ := spec["images"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(images)) {
@@ -99,7 +99,7 @@ func sortTags(req admission.Request, content map[string]any) ([]byte, []podtempl
 			continue
 		}
 		image["tags"] = sorted
-		patch = append(patch, podtemplate.Operation{Op: "replace", Path: "/spec/images/" + review.Pointer(name) + "/tags", Value: sorted})
+		patch = append(patch, jsonpatch.Replace("/spec/images/"+jsonpatch.Pointer(name)+"/tags", sorted))
 	}
 	if len(patch) == 0 {
 		return req.Object.Raw, nil, nil

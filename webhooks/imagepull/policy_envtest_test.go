@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,7 +24,7 @@ func testPolicy(t *testing.T, g *reviewtest.Ground) {
 		if err := g.Client.Create(ctx, plain, client.DryRunAll); err != nil {
 			return err
 		}
-		if fieldOf(plain, "spec", "pullPolicy") != nil {
+		if reviewtest.Field(plain, "spec", "pullPolicy") != nil {
 			return errors.New("there are defaults")
 		}
 		return nil
@@ -35,7 +34,7 @@ func testPolicy(t *testing.T, g *reviewtest.Ground) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	reviewtest.Until(t, "the policy does not judge", func(ctx context.Context) error {
-		return says(g.Client.Create(ctx, newObject(t, job, "v1beta1", namespace, `{"image":"","completionPolicy":{}}`), client.DryRunAll), "kruisekit-imagepull", "spec.image")
+		return reviewtest.Says(g.Client.Create(ctx, newObject(t, job, "v1beta1", namespace, `{"image":"","completionPolicy":{}}`), client.DryRunAll), "kruisekit-imagepull", "spec.image")
 	})
 	t.Run("Policy", func(t *testing.T) { judgeAll(t, g, namespace, "kruisekit-imagepull") })
 	for name, o := range stored {
@@ -45,7 +44,7 @@ func testPolicy(t *testing.T, g *reviewtest.Ground) {
 		}
 	}
 	set(t, stored["percentage"], "parallelism", `"60%"`)
-	if err := says(g.Client.Update(t.Context(), stored["percentage"]), "kruisekit-imagepull", "spec.parallelism"); err != nil {
+	if err := reviewtest.Says(g.Client.Update(t.Context(), stored["percentage"]), "kruisekit-imagepull", "spec.parallelism"); err != nil {
 		t.Error(err)
 	}
 }
@@ -74,19 +73,6 @@ func storeFaults(t *testing.T, g *reviewtest.Ground, namespace string) map[strin
 		stored[name] = o
 	}
 	return stored
-}
-
-// says wants a refusal by the judge that names a path; none where the path is empty.
-func says(err error, judge, path string) error {
-	switch {
-	case path == "" && err == nil:
-		return nil
-	case path != "" && err != nil && strings.Contains(err.Error(), path) && strings.Contains(err.Error(), judge):
-		return nil
-	case err == nil:
-		return errors.New("nobody refuses " + path)
-	}
-	return err
 }
 
 func judgeAll(t *testing.T, g *reviewtest.Ground, namespace, judge string) {
@@ -123,7 +109,7 @@ func judgeAll(t *testing.T, g *reviewtest.Ground, namespace, judge string) {
 		for _, version := range []string{"v1alpha1", "v1beta1"} {
 			t.Run(name+"/"+version, func(t *testing.T) {
 				err := g.Client.Create(t.Context(), newObject(t, c.resource, version, namespace, c.spec), client.DryRunAll)
-				if err := says(err, judge, c.want); err != nil {
+				if err := reviewtest.Says(err, judge, c.want); err != nil {
 					t.Error(err)
 				}
 			})
@@ -142,7 +128,7 @@ func judgeAll(t *testing.T, g *reviewtest.Ground, namespace, judge string) {
 				t.Fatal(err)
 			}
 			set(t, o, c.field, c.value)
-			if err := says(g.Client.Update(t.Context(), o), judge, c.want); err != nil {
+			if err := reviewtest.Says(g.Client.Update(t.Context(), o), judge, c.want); err != nil {
 				t.Error(err)
 			}
 		})

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/review/plaintest"
 	"github.com/kruisekit/kruisekit/webhooks/imagepull"
 )
 
@@ -52,12 +53,12 @@ func TestTemplate(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			job, list := &appsv1beta1.ImagePullJob{}, &appsv1beta1.ImageListPullJob{}
-			decode(t, `{"spec":{"image":"app:1",`+c.template+`}}`, job)
-			decode(t, `{"spec":{"images":["app:1"],`+c.template+`}}`, list)
-			if diff := cmp.Diff(c.want, told(imagepull.CheckJob(job))); diff != "" {
+			plaintest.Decode(t, `{"spec":{"image":"app:1",`+c.template+`}}`, job)
+			plaintest.Decode(t, `{"spec":{"images":["app:1"],`+c.template+`}}`, list)
+			if diff := cmp.Diff(c.want, plaintest.Faults(imagepull.CheckJob(job))); diff != "" {
 				t.Errorf("job: %s (-want +got):\n%s", c.why, diff)
 			}
-			if diff := cmp.Diff(c.want, told(imagepull.CheckList(list))); diff != "" {
+			if diff := cmp.Diff(c.want, plaintest.Faults(imagepull.CheckList(list))); diff != "" {
 				t.Errorf("list: %s (-want +got):\n%s", c.why, diff)
 			}
 		})
@@ -92,7 +93,7 @@ func TestImages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			list := &appsv1beta1.ImageListPullJob{Spec: appsv1beta1.ImageListPullJobSpec{Images: c.images}}
 			list.Default()
-			if diff := cmp.Diff(c.want, told(imagepull.CheckList(list))); diff != "" {
+			if diff := cmp.Diff(c.want, plaintest.Faults(imagepull.CheckList(list))); diff != "" {
 				t.Errorf("list: %s (-want +got):\n%s", c.why, diff)
 			}
 			if len(c.images) != 1 {
@@ -101,7 +102,7 @@ func TestImages(t *testing.T) {
 			job := &appsv1beta1.ImagePullJob{Spec: appsv1beta1.ImagePullJobSpec{Image: c.images[0]}}
 			job.Default()
 			want := strings.ReplaceAll(c.want[0], "images[0]", "image")
-			if diff := cmp.Diff([]string{want}, told(imagepull.CheckJob(job))); diff != "" {
+			if diff := cmp.Diff([]string{want}, plaintest.Faults(imagepull.CheckJob(job))); diff != "" {
 				t.Errorf("job: %s (-want +got):\n%s", c.why, diff)
 			}
 		})
@@ -111,12 +112,12 @@ func TestImages(t *testing.T) {
 // TestOrder: the first fault that is told is the one that the reference tells.
 func TestOrder(t *testing.T) {
 	job := &appsv1beta1.ImagePullJob{}
-	decode(t, `{"spec":{"image":"","parallelism":-1,"completionPolicy":{},"selector":{"names":["a","a"]},"podSelector":{"matchLabels":{"a b":"c"}}}}`, job)
+	plaintest.Decode(t, `{"spec":{"image":"","parallelism":-1,"completionPolicy":{},"selector":{"names":["a","a"]},"podSelector":{"matchLabels":{"a b":"c"}}}}`, job)
 	want := []string{
 		"spec.selector: Forbidden", "spec.selector.names[1]: Duplicate value", "spec.podSelector.matchLabels: Invalid value",
 		"spec.image: Required value", "spec.parallelism: Invalid value", "spec.completionPolicy.type: Unsupported value",
 	}
-	if diff := cmp.Diff(want, told(imagepull.CheckJob(job))); diff != "" {
+	if diff := cmp.Diff(want, plaintest.Faults(imagepull.CheckJob(job))); diff != "" {
 		t.Errorf("faults (-want +got):\n%s", diff)
 	}
 }
@@ -151,8 +152,8 @@ func TestNodeImage(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			node := &appsv1beta1.NodeImage{}
-			decode(t, `{"spec":{"images":{`+c.images+`}}}`, node)
-			if diff := cmp.Diff(c.want, told(imagepull.CheckNodeImage(node))); diff != "" {
+			plaintest.Decode(t, `{"spec":{"images":{`+c.images+`}}}`, node)
+			if diff := cmp.Diff(c.want, plaintest.Faults(imagepull.CheckNodeImage(node))); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
 			}
 		})
@@ -175,8 +176,8 @@ func TestJobUpdate(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			now, stored := &appsv1beta1.ImagePullJob{}, &appsv1beta1.ImagePullJob{}
-			decode(t, `{"spec":{"image":"a","pullSecrets":`+c.now+`}}`, now)
-			decode(t, `{"spec":{"image":"b","parallelism":3,"pullSecrets":`+c.stored+`}}`, stored)
+			plaintest.Decode(t, `{"spec":{"image":"a","pullSecrets":`+c.now+`}}`, now)
+			plaintest.Decode(t, `{"spec":{"image":"b","parallelism":3,"pullSecrets":`+c.stored+`}}`, stored)
 			if got := imagepull.CheckJobUpdate(now, stored); (got != nil) != c.refused {
 				t.Errorf("got %v", got)
 			}

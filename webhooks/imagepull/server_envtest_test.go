@@ -54,11 +54,6 @@ func newObject(t *testing.T, resource, version, namespace, spec string) *unstruc
 	return o
 }
 
-func fieldOf(o *unstructured.Unstructured, path ...string) any {
-	value, _, _ := unstructured.NestedFieldNoCopy(o.Object, path...)
-	return value
-}
-
 // set changes a field below spec; the value is JSON.
 func set(t *testing.T, o *unstructured.Unstructured, field, value string) {
 	t.Helper()

@@ -1,42 +1,15 @@
 package pod_test
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
-
-	admissionv1 "k8s.io/api/admission/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/scope"
 	"github.com/kruisekit/kruisekit/webhooks/pod"
 )
-
-// serveAt answers a request as an API server asks it.
-func serveAt(t *testing.T, w *pod.Webhook, path string, req admission.Request) admission.Response {
-	t.Helper()
-	body, err := json.Marshal(admissionv1.AdmissionReview{
-		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: &req.AdmissionRequest,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path+"?timeout=10s", bytes.NewReader(body))
-	r.Header.Set("Content-Type", "application/json")
-	answer := httptest.NewRecorder()
-	w.Handler(strings.HasPrefix(path, pod.NewOpenPath)).ServeHTTP(answer, r)
-	var review admissionv1.AdmissionReview
-	if err := json.Unmarshal(answer.Body.Bytes(), &review); err != nil {
-		t.Fatalf("%v: %s", err, answer.Body)
-	}
-	return admission.Response{AdmissionResponse: *review.Response}
-}
 
 // A pod that was sent ahead of a set gets it, be the cache as old as it may, and costs a read only then.
 func TestAhead(t *testing.T) {

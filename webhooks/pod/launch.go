@@ -14,7 +14,7 @@ import (
 
 // launch has the containers of a pod start in the order that it asks for.
 func (*Webhook) launch(_ context.Context, r *round) (*corev1.Pod, error) {
-	injection, faults := launch.Inject(r.pod, launch.Options{Suffix: suffix(r.request.UID)})
+	injection, faults := launch.Inject(r.pod, launch.Options{Suffix: suffix(r.uid)})
 	if len(faults) > 0 {
 		return nil, &UnfitError{Faults: faults}
 	}

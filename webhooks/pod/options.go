@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/internal/scope"
 )
 
@@ -22,7 +23,7 @@ const (
 	NewOpenPath = Path + scope.AheadSuffix + "-open/"
 
 	// DefaultNamespace is that of the reference.
-	DefaultNamespace = "kruise-system"
+	DefaultNamespace = pub.DefaultNamespace
 
 	// defaultTimeout is for requests that do not say how long the API server waits.
 	defaultTimeout = 8 * time.Second

@@ -248,15 +248,19 @@ func TestTimeout(t *testing.T) {
 		t.Fatal(err)
 	}
 	req := request(t, "u", plain)
-	closed := w.Handler(false).Handler.Handle(t.Context(), req)
+	closed := w.Review(t.Context(), req)
 	refusedWith(t, closed, 504, "")
 	if !strings.Contains(closed.Result.Message, "step sidecars") {
 		t.Errorf("the step is not named: %s", closed.Result.Message)
 	}
-	answer := w.Handler(true).Handler.Handle(t.Context(), req)
+	answer := serveAt(t, w, pod.OpenPath, req)
 	if !answer.Allowed || len(answer.Warnings) != 1 || !strings.Contains(answer.Warnings[0], "step sidecars") {
 		t.Errorf("where it may go without: %+v", answer)
 	}
+	if w, err = pod.New(l, pod.Options{Timeout: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	refusedWith(t, serveAt(t, w, pod.Path+"?timeout=20ms", req), 504, "") // the API server says how long it waits
 }
 
 // What is not the creation of a pod is let through.

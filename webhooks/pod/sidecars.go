@@ -189,7 +189,7 @@ func (r *round) draw(set *sidecar.Set, former string) uint32 {
 		return math.MaxUint32
 	}
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(string(r.request.UID) + "/" + set.Name()))
+	_, _ = h.Write([]byte(string(r.uid) + "/" + set.Name()))
 	return uint32(h.Sum64() >> 32)
 }
 

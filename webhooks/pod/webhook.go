@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"time"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -51,14 +51,7 @@ func (w *Webhook) SetupWithManager(mgr ctrl.Manager) error {
 }
 
 // Handler gives what is served at Path and NewPath, or at OpenPath and NewOpenPath.
-func (w *Webhook) Handler(open bool) *admission.Webhook {
-	return &admission.Webhook{
-		WithContextFunc: func(ctx context.Context, r *http.Request) context.Context { return ahead(patience(ctx, r), r) },
-		Handler: admission.HandlerFunc(func(ctx context.Context, req admission.Request) admission.Response {
-			return w.review(ctx, req, open)
-		}),
-	}
-}
+func (w *Webhook) Handler(open bool) http.Handler { return &handler{w, open} }
 
 // patienceKey is for how long the API server waits, in the context of a request.
 type patienceKey struct{}
@@ -107,7 +100,8 @@ func (w *Webhook) steps() []step {
 
 // round is one pod on its way.
 type round struct {
-	request *admission.Request
+	// uid is of the question, and another for each.
+	uid types.UID
 	// namespace of the pod, which it may not have itself.
 	namespace string
 	// pod as the steps before have left it. It is not changed, but replaced.
@@ -118,24 +112,19 @@ type round struct {
 	lost int
 }
 
-// Review answers a request as at Path.
-func (w *Webhook) Review(ctx context.Context, req admission.Request) admission.Response {
-	return w.review(ctx, req, false)
-}
-
-func (w *Webhook) review(ctx context.Context, req admission.Request, open bool) admission.Response {
-	if req.Operation != admissionv1.Create || req.Resource.Group != corev1.GroupName || req.Resource.Resource != "pods" || req.SubResource != "" {
+func (w *Webhook) review(ctx context.Context, q *question, open bool) admission.Response {
+	if !q.concerns() {
 		return admission.Allowed("")
 	}
-	pod := &corev1.Pod{}
-	if err := review.Unmarshal(req.Object.Raw, pod); err != nil {
-		return review.BadRequest(err)
+	pod := q.Pod
+	if pod == nil {
+		return review.BadRequest(errors.New("the request has no pod"))
 	}
 	ctx, cancel := context.WithTimeout(ctx, w.budget(ctx))
 	defer cancel()
-	r := &round{request: &req, namespace: pod.Namespace, pod: pod}
+	r := &round{uid: q.UID, namespace: pod.Namespace, pod: pod}
 	if r.namespace == "" {
-		r.namespace = req.Namespace
+		r.namespace = q.Namespace
 	}
 	if fault := w.run(ctx, r); fault != nil {
 		if !open || !fault.passing() {

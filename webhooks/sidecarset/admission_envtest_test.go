@@ -17,6 +17,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/internal/review/plaintest"
 	"github.com/kruisekit/kruisekit/internal/review/reviewtest"
 	"github.com/kruisekit/kruisekit/webhooks/sidecarset"
 )
@@ -38,12 +39,12 @@ func testRecorded(t *testing.T, g *reviewtest.Ground) {
 					}
 					asRecorded(t, recorded, got)
 
-					stored := newSet(t, version, recorded.GetName(), encode(t, recorded.Object["spec"]))
+					stored := newSet(t, version, recorded.GetName(), plaintest.Encode(t, recorded.Object["spec"]))
 					if got, err = dry(t, g, stored); err != nil {
 						t.Fatal(err)
 					}
 					asRecorded(t, recorded, got)
-					same(t, "the spec", encode(t, recorded.Object["spec"]), encode(t, got.Object["spec"]))
+					same(t, "the spec", plaintest.Encode(t, recorded.Object["spec"]), plaintest.Encode(t, got.Object["spec"]))
 				})
 			}
 		}
@@ -57,7 +58,7 @@ func asRecorded(t *testing.T, want, got *unstructured.Unstructured) {
 		same(t, key, want.GetAnnotations()[key], got.GetAnnotations()[key])
 	}
 	for _, name := range []string{"containers", "initContainers", "volumes", "updateStrategy", "revisionHistoryLimit"} {
-		same(t, name, encode(t, fieldOf(want, "spec", name)), encode(t, fieldOf(got, "spec", name)))
+		same(t, name, plaintest.Encode(t, reviewtest.Field(want, "spec", name)), plaintest.Encode(t, reviewtest.Field(got, "spec", name)))
 	}
 }
 
@@ -88,7 +89,7 @@ func testMistakes(t *testing.T, g *reviewtest.Ground) {
 					if set.GetName() != m.Manifest {
 						continue
 					}
-					reviewtest.Merge(set.Object, m.Patch)
+					plaintest.Merge(set.Object, m.Patch)
 					if _, err := dry(t, g, set); err == nil || !strings.Contains(err.Error(), m.Refusal) {
 						t.Errorf("want %q, got %v", m.Refusal, err)
 					}
@@ -118,7 +119,7 @@ func testDefaults(t *testing.T, g *reviewtest.Ground) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			same(t, "the spec", full, encode(t, got.Object["spec"]))
+			same(t, "the spec", full, plaintest.Encode(t, got.Object["spec"]))
 		})
 	}
 	t.Run("only init containers", func(t *testing.T) {
@@ -126,9 +127,9 @@ func testDefaults(t *testing.T, g *reviewtest.Ground) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		same(t, "containers", nil, fieldOf(got, "spec", "containers"))
+		same(t, "containers", nil, reviewtest.Field(got, "spec", "containers"))
 		probe := got.Object["spec"].(map[string]any)["initContainers"].([]any)[0].(map[string]any)["startupProbe"]
-		same(t, "a new startup probe", `{"exec":{"command":["true"]},"failureThreshold":3,"periodSeconds":10,"successThreshold":1,"timeoutSeconds":1}`, encode(t, probe))
+		same(t, "a new startup probe", `{"exec":{"command":["true"]},"failureThreshold":3,"periodSeconds":10,"successThreshold":1,"timeoutSeconds":1}`, plaintest.Encode(t, probe))
 	})
 }
 

@@ -2,7 +2,6 @@ package sidecarset_test
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"testing"
 
@@ -12,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/kruisekit/kruisekit/internal/review/plaintest"
 	"github.com/kruisekit/kruisekit/webhooks/sidecarset"
 )
 
@@ -24,51 +23,10 @@ import (
 func spec(t testing.TB, patch string) string {
 	t.Helper()
 	spec, change := map[string]any{}, map[string]any{}
-	decode(t, `{"selector":{"matchLabels":{"app":"x"}},"containers":[{"name":"agent","image":"a:1"}]}`, &spec)
-	decode(t, patch, &change)
-	merge(spec, change)
-	return encode(t, spec)
-}
-
-// merge applies a merge patch.
-func merge(object, patch map[string]any) {
-	for key, value := range patch {
-		below, isObject := value.(map[string]any)
-		have, wasObject := object[key].(map[string]any)
-		switch {
-		case value == nil:
-			delete(object, key)
-		case isObject && wasObject:
-			merge(have, below)
-		default:
-			object[key] = value
-		}
-	}
-}
-
-func decode(t testing.TB, text string, into any) {
-	t.Helper()
-	if err := json.Unmarshal([]byte(text), into); err != nil {
-		t.Fatalf("%v: %s", err, text)
-	}
-}
-
-func encode(t testing.TB, v any) string {
-	t.Helper()
-	data, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
-}
-
-// told are faults without their words.
-func told(faults field.ErrorList) []string {
-	var all []string
-	for _, f := range faults {
-		all = append(all, f.Field+": "+f.Type.String())
-	}
-	return all
+	plaintest.Decode(t, `{"selector":{"matchLabels":{"app":"x"}},"containers":[{"name":"agent","image":"a:1"}]}`, &spec)
+	plaintest.Decode(t, patch, &change)
+	plaintest.Merge(spec, change)
+	return plaintest.Encode(t, spec)
 }
 
 // plainServer is an API server that knows three defaults of containers, and nothing else.
@@ -165,16 +123,4 @@ func newRequest(version, now, stored string) admission.Request {
 func object(t testing.TB, version, patch string) string {
 	t.Helper()
 	return `{"apiVersion":"apps.kruise.io/` + version + `","kind":"SidecarSet","metadata":{"name":"a","uid":"1"},"spec":` + spec(t, patch) + `}`
-}
-
-// causes are those of an answer without their words.
-func causes(r admission.Response) []string {
-	if r.Result == nil || r.Result.Details == nil {
-		return nil
-	}
-	var all []string
-	for _, c := range r.Result.Details.Causes {
-		all = append(all, c.Field+": "+string(c.Type))
-	}
-	return all
 }

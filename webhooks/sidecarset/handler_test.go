@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/kruisekit/kruisekit/internal/review/plaintest"
 	"github.com/kruisekit/kruisekit/webhooks/sidecarset"
 )
 
@@ -36,7 +37,7 @@ func TestPathsAreThoseOfTheVersion(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			answer := newWebhooks(t, &plainServer{}, sidecarset.Options{}).Validate(t.Context(), newRequest(c.version, c.object, ""))
-			if diff := cmp.Diff(c.want, causes(answer)); diff != "" || answer.Result.Code != 422 {
+			if diff := cmp.Diff(c.want, plaintest.Causes(answer)); diff != "" || answer.Result.Code != 422 {
 				t.Errorf("%s: code %d (-want +got):\n%s\n%v", c.why, answer.Result.Code, diff, answer.Result)
 			}
 		})
@@ -73,7 +74,7 @@ func TestValidateUpdate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := &plainServer{others: c.others}
 			answer := newWebhooks(t, server, sidecarset.Options{}).Validate(t.Context(), newRequest("v1beta1", object(t, "v1beta1", c.now), object(t, "v1beta1", c.stored)))
-			if diff := cmp.Diff(c.want, causes(answer)); diff != "" || answer.Allowed != (c.want == nil) || len(answer.Warnings) != c.warnings {
+			if diff := cmp.Diff(c.want, plaintest.Causes(answer)); diff != "" || answer.Allowed != (c.want == nil) || len(answer.Warnings) != c.warnings {
 				t.Errorf("%s: %v, warnings %q (-want +got):\n%s", c.why, answer.Result, answer.Warnings, diff)
 			}
 			if server.calls != c.calls {
@@ -122,9 +123,9 @@ func TestDefaultsOfStored(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			answer := newWebhooks(t, &plainServer{}, sidecarset.Options{}).Mutate(t.Context(), newRequest("v1beta1", c.now, c.stored))
 			is := map[string]any{}
-			decode(t, string(applied(t, c.now, answer)), &is)
+			plaintest.Decode(t, string(applied(t, c.now, answer)), &is)
 			container := is["spec"].(map[string]any)["containers"].([]any)[0].(map[string]any)
-			if diff := cmp.Diff(c.want, encode(t, container["startupProbe"])); diff != "" || container["terminationMessagePolicy"] != "File" {
+			if diff := cmp.Diff(c.want, plaintest.Encode(t, container["startupProbe"])); diff != "" || container["terminationMessagePolicy"] != "File" {
 				t.Errorf("%s: %v (-want +got):\n%s", c.why, container, diff)
 			}
 		})
@@ -191,8 +192,8 @@ func TestNoVerdict(t *testing.T) {
 			if validated.Allowed || validated.Result.Code != c.want || mutated.Allowed != (c.want == 422) || !mutated.Allowed && mutated.Result.Code != c.want {
 				t.Errorf("want %d, got %v and %v", c.want, validated.Result, mutated.Result)
 			}
-			if want := []string{"spec.containers: FieldValueRequired"}; c.want == 422 && !slices.Equal(want, causes(validated)) {
-				t.Errorf("want %v, got %v", want, causes(validated))
+			if want := []string{"spec.containers: FieldValueRequired"}; c.want == 422 && !slices.Equal(want, plaintest.Causes(validated)) {
+				t.Errorf("want %v, got %v", want, plaintest.Causes(validated))
 			}
 		})
 	}

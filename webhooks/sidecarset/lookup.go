@@ -96,3 +96,14 @@ func (w *Webhooks) baseFaults(ctx context.Context, r change) (field.ErrorList, e
 	}
 	return nil, nil
 }
+
+// taken says that there is a set of that name, so that none can be created: some create one over and over to be sure that it is
+// there. A set that only the cache still has is gone.
+func (w *Webhooks) taken(ctx context.Context, name string) bool {
+	for _, reader := range []client.Reader{w.sets, w.api} {
+		if reader.Get(ctx, client.ObjectKey{Name: name}, stored.Untyped(appsv1beta1.GroupVersion.WithKind("SidecarSet"))) != nil {
+			return false
+		}
+	}
+	return true
+}

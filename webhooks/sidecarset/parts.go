@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/kruisekit/kruisekit/internal/jsonpatch"
 	"github.com/kruisekit/kruisekit/internal/podtemplate"
 )
 
@@ -93,7 +94,7 @@ func standIn(c content) string {
 //
 // A container that was defaulted in its time gets no default that the API server has learned since, nor one that the
 // reference does not fill in: its hash would change, and no pod could follow.
-func (w *Webhooks) fillParts(ctx context.Context, c, stored content) ([]podtemplate.Operation, error) {
+func (w *Webhooks) fillParts(ctx context.Context, c, stored content) ([]jsonpatch.Operation, error) {
 	if stored != nil && sameParts(c, stored) || len(c.list("containers"))+len(c.list("initContainers"))+len(c.list("volumes")) == 0 {
 		return nil, nil
 	}

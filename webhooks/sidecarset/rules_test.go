@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/review/plaintest"
 	"github.com/kruisekit/kruisekit/webhooks/sidecarset"
 )
 
@@ -16,7 +17,7 @@ import (
 func newObject(t *testing.T, patch string) *v1beta1.SidecarSet {
 	t.Helper()
 	set := &v1beta1.SidecarSet{}
-	decode(t, object(t, "v1beta1", patch), set)
+	plaintest.Decode(t, object(t, "v1beta1", patch), set)
 	return set
 }
 
@@ -105,7 +106,7 @@ func TestCheck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			set := newObject(t, c.patch)
 			was := set.DeepCopy()
-			got := told(sidecarset.Check(set))
+			got := plaintest.Faults(sidecarset.Check(set))
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s\n%v", c.why, diff, sidecarset.Check(set))
 			}
@@ -113,7 +114,7 @@ func TestCheck(t *testing.T) {
 				t.Errorf("the set is changed: %s", diff)
 			}
 			set.Default()
-			if again := told(sidecarset.Check(set)); !slices.Equal(got, again) {
+			if again := plaintest.Faults(sidecarset.Check(set)); !slices.Equal(got, again) {
 				t.Errorf("with defaults there is another fault: %v, %v", got, again)
 			}
 		})
@@ -127,7 +128,7 @@ func TestCheckNames(t *testing.T) {
 	} {
 		set := newObject(t, "{}")
 		set.Name = name
-		if diff := cmp.Diff(want, told(sidecarset.Check(set))); diff != "" {
+		if diff := cmp.Diff(want, plaintest.Faults(sidecarset.Check(set))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -156,7 +157,7 @@ func TestCheckUpdate(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, told(sidecarset.CheckUpdate(newObject(t, c.now), newObject(t, c.stored)))); diff != "" {
+			if diff := cmp.Diff(c.want, plaintest.Faults(sidecarset.CheckUpdate(newObject(t, c.now), newObject(t, c.stored)))); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
 			}
 		})
@@ -188,7 +189,7 @@ func TestCheckConflicts(t *testing.T) {
 			set, other := newObject(t, c.set), newObject(t, c.other)
 			other.Name = "other"
 			got := sidecarset.CheckConflicts(set, []*v1beta1.SidecarSet{set, other})
-			if diff := cmp.Diff(c.want, told(got)); diff != "" {
+			if diff := cmp.Diff(c.want, plaintest.Faults(got)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
 			}
 			if back := sidecarset.CheckConflicts(other, []*v1beta1.SidecarSet{set, other}); (len(got) == 0) != (len(back) == 0) {

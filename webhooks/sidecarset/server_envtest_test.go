@@ -106,11 +106,6 @@ func create(t *testing.T, g *reviewtest.Ground, set *unstructured.Unstructured) 
 	return set
 }
 
-func fieldOf(set *unstructured.Unstructured, path ...string) any {
-	value, _, _ := unstructured.NestedFieldNoCopy(set.Object, path...)
-	return value
-}
-
 // configure writes kruise-configuration, which ends with the test.
 func configure(t *testing.T, g *reviewtest.Ground, rules string) {
 	t.Helper()

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/review/plaintest"
 	"github.com/kruisekit/kruisekit/internal/review/reviewtest"
 )
 
@@ -29,11 +30,11 @@ func testVersions(t *testing.T, g *reviewtest.Ground) {
 		return as
 	}
 	hub, old := read("v1beta1"), read("v1alpha1")
-	same(t, "a namespace selects the one of its name", `{"matchLabels":{"kubernetes.io/metadata.name":"ns1"}}`, encode(t, fieldOf(hub, "spec", "namespaceSelector")))
-	same(t, "the field is of the older version", nil, fieldOf(hub, "spec", "namespace"))
-	same(t, "the custom version is a field", any("7"), fieldOf(hub, "spec", "customVersion"))
+	same(t, "a namespace selects the one of its name", `{"matchLabels":{"kubernetes.io/metadata.name":"ns1"}}`, plaintest.Encode(t, reviewtest.Field(hub, "spec", "namespaceSelector")))
+	same(t, "the field is of the older version", nil, reviewtest.Field(hub, "spec", "namespace"))
+	same(t, "the custom version is a field", any("7"), reviewtest.Field(hub, "spec", "customVersion"))
 	same(t, "and no label", map[string]string{"team": "blue"}, hub.GetLabels())
-	same(t, "the namespace is read back", any("ns1"), fieldOf(old, "spec", "namespace"))
+	same(t, "the namespace is read back", any("ns1"), reviewtest.Field(old, "spec", "namespace"))
 	same(t, "so is the label", map[string]string{v1beta1.SidecarSetCustomVersionLabel: "7", "team": "blue"}, old.GetLabels())
 	for _, key := range []string{"kruise.io/sidecarset-hash", "kruise.io/sidecarset-hash-without-image"} {
 		if value := hub.GetAnnotations()[key]; value == "" || value != old.GetAnnotations()[key] || value != set.GetAnnotations()[key] {

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -94,7 +95,11 @@ func (n *Node) sync(ctx context.Context, c client.Client, pod *corev1.Pod) error
 		if slices.Contains(pod.Finalizers, Stay) {
 			return nil
 		}
-		return c.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
+		err := c.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
+		if apierrors.IsConflict(err) {
+			return nil // it is gone, and another one has its name
+		}
+		return err
 	}
 	for i := range pod.Spec.Containers {
 		last := n.newest(pod.UID, pod.Spec.Containers[i].Name)

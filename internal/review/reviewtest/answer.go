@@ -2,12 +2,14 @@ package reviewtest
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Refused wants an answer of a webhook with a code, and with a cause at each of the paths, which its text names as well.
@@ -35,6 +37,25 @@ func Refused(t *testing.T, err error, code int32, paths ...string) {
 			t.Errorf("the text does not name %s: %v", path, err)
 		}
 	}
+}
+
+// Says wants a refusal by a judge, which a word tells, that names a path; none where the path is empty.
+func Says(err error, judge, path string) error {
+	switch {
+	case path == "" && err == nil:
+		return nil
+	case path != "" && err != nil && strings.Contains(err.Error(), path) && strings.Contains(err.Error(), judge):
+		return nil
+	case err == nil:
+		return errors.New("nobody refuses " + path)
+	}
+	return fmt.Errorf("want %q by %q: %w", path, judge, err)
+}
+
+// Field of an object; nil where there is none.
+func Field(o *unstructured.Unstructured, path ...string) any {
+	value, _, _ := unstructured.NestedFieldNoCopy(o.Object, path...)
+	return value
 }
 
 func reasonOf(code int32) metav1.StatusReason {

@@ -111,7 +111,7 @@ func (g *Ground) serve(t *testing.T, setup Setup) {
 	if err := setup(mgr, g.Calls.counting(live)); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background()) // deletions after a test need the webhooks
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context())) // deletions after a test need the webhooks
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
 	g.stop = func(t *testing.T) {

@@ -91,22 +91,6 @@ func Mistakes(t *testing.T, file string) []Mistake {
 	return all
 }
 
-// Merge applies a merge patch.
-func Merge(object, patch map[string]any) {
-	for key, value := range patch {
-		below, isObject := value.(map[string]any)
-		have, wasObject := object[key].(map[string]any)
-		switch {
-		case value == nil:
-			delete(object, key)
-		case isObject && wasObject:
-			Merge(have, below)
-		default:
-			object[key] = value
-		}
-	}
-}
-
 func objects(t *testing.T, path ...string) []*unstructured.Unstructured {
 	t.Helper()
 	var all []*unstructured.Unstructured

@@ -18,7 +18,6 @@ package ahead
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -31,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/jsonpatch"
 	"github.com/kruisekit/kruisekit/internal/scope"
 )
 
@@ -211,13 +211,6 @@ func (w *Writer) authority(ctx context.Context, have *admissionregistrationv1.Mu
 	return ca, nil
 }
 
-// operation is one of a JSON patch.
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
-}
-
 // plan is the patch that puts entries in. Entries that are added depend on no others, so that replicas are not in each other's
 // way: API servers themselves apply such a patch again to what another has written.
 func plan(have *admissionregistrationv1.MutatingWebhookConfiguration, entries []*admissionregistrationv1.MutatingWebhook, ca []byte) ([]byte, error) {
@@ -229,31 +222,27 @@ func plan(have *admissionregistrationv1.MutatingWebhookConfiguration, entries []
 			ahead++
 		}
 	}
-	var replaced, added []operation
+	var replaced, added []jsonpatch.Operation
 	for _, e := range entries {
 		e = e.DeepCopy()
 		e.ClientConfig.CABundle = ca
 		if i, there := at[e.Name]; there {
-			replaced = append(replaced, operation{"replace", fmt.Sprintf("/webhooks/%d", i), e})
+			replaced = append(replaced, jsonpatch.Replace(fmt.Sprintf("/webhooks/%d", i), e))
 			continue
 		}
-		added = append(added, operation{"add", "/webhooks/-", e})
+		added = append(added, jsonpatch.Add("/webhooks/-", e))
 	}
 	if len(added) > 0 && ahead+len(added) > most {
 		return nil, fmt.Errorf("%d sets wait already for a leader to cover them", ahead)
 	}
 	patch := slices.Concat(replaced, added)
 	if len(have.Webhooks) == 0 {
-		patch = append([]operation{{"add", "/webhooks", []string{}}}, patch...)
+		patch = append([]jsonpatch.Operation{jsonpatch.Add("/webhooks", []string{})}, patch...)
 	}
 	if len(replaced) > 0 || len(have.Webhooks) == 0 {
-		patch = append([]operation{{"test", "/metadata/resourceVersion", have.ResourceVersion}}, patch...)
+		patch = append([]jsonpatch.Operation{jsonpatch.Test("/metadata/resourceVersion", have.ResourceVersion)}, patch...)
 	}
-	data, err := json.Marshal(patch)
-	if err != nil {
-		return nil, fmt.Errorf("encode patch: %w", err)
-	}
-	return data, nil
+	return jsonpatch.Encode(patch)
 }
 
 // again says that the configuration has become another one meanwhile: a test did not hold, or an entry of the name is there.

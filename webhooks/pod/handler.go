@@ -1,0 +1,147 @@
+package pod
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime/debug"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/kruisekit/kruisekit/internal/review"
+)
+
+// mostBytes of a request. API servers send two objects of 3 MiB at most, and little else.
+const mostBytes = 7 << 20
+
+// handler answers over HTTP. Everybody who creates a pod waits for it, so it decodes the pod together with the question that
+// it is in, and nothing that no step asks for.
+type handler struct {
+	*Webhook
+	open bool
+}
+
+// envelope is an AdmissionReview of any version: v1 and v1beta1 do not differ in what is here.
+type envelope struct {
+	metav1.TypeMeta `json:",inline"`
+	Request         *question                      `json:"request,omitempty"`
+	Response        *admissionv1.AdmissionResponse `json:"response,omitempty"`
+}
+
+// question is what is asked, as far as it matters.
+type question struct {
+	UID         types.UID                   `json:"uid"`
+	Resource    metav1.GroupVersionResource `json:"resource"`
+	SubResource string                      `json:"subResource"`
+	Namespace   string                      `json:"namespace"`
+	Operation   admissionv1.Operation       `json:"operation"`
+	Pod         *corev1.Pod                 `json:"object"`
+}
+
+// concerns says whether this is about a new pod.
+func (q *question) concerns() bool {
+	return q.Operation == admissionv1.Create && q.Resource.Group == corev1.GroupName && q.Resource.Resource == "pods" && q.SubResource == ""
+}
+
+// ServeHTTP answers a review.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	in, err := read(r)
+	var answer admission.Response
+	if err == nil || in.Request != nil && !in.Request.concerns() {
+		answer = h.answer(ahead(patience(r.Context(), r), r), in.Request, h.open)
+	} else {
+		answer = review.BadRequest(err)
+	}
+	out := envelope{TypeMeta: in.TypeMeta, Response: &answer.AdmissionResponse}
+	if in.Request != nil {
+		out.Response.UID = in.Request.UID
+	}
+	data, err := json.Marshal(out)
+	if err != nil { // there is nothing in it that could not be encoded
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(data) // who is gone needs no answer
+}
+
+// read decodes a review. What is known of it comes with an error, too.
+func read(r *http.Request) (envelope, error) {
+	in := envelope{TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"}}
+	if is := r.Header.Get("Content-Type"); is != "application/json" {
+		return in, fmt.Errorf("the request is %q rather than application/json", is)
+	}
+	var body bytes.Buffer
+	if r.ContentLength > 0 {
+		body.Grow(int(min(r.ContentLength, mostBytes)) + bytes.MinRead)
+	}
+	if n, err := body.ReadFrom(io.LimitReader(r.Body, mostBytes+1)); err != nil || n > mostBytes {
+		return in, errors.Join(fmt.Errorf("read the request: %d bytes of at most %d", n, mostBytes), err)
+	}
+	sent := envelope{}
+	err := review.Unmarshal(body.Bytes(), &sent)
+	if err != nil {
+		sent, err = partly(body.Bytes(), err)
+	}
+	switch {
+	case err != nil && sent.Request == nil:
+		return in, err
+	case sent.Kind != in.Kind || sent.Request == nil:
+		return in, fmt.Errorf("a review is wanted, not a %q without a request", sent.Kind)
+	}
+	return sent, err
+}
+
+// partly decodes a review without its object, which is to blame for an error, and no pod maybe.
+func partly(body []byte, why error) (envelope, error) {
+	var wrong *review.TypeError
+	if errors.As(why, &wrong) {
+		wrong.Path = strings.TrimPrefix(wrong.Path, "request.object.")
+		why = fmt.Errorf("decode object: %w", wrong)
+	}
+	var rest struct {
+		metav1.TypeMeta `json:",inline"`
+		Request         *struct {
+			question
+			Pod json.RawMessage `json:"object"`
+		} `json:"request"`
+	}
+	if review.Unmarshal(body, &rest) != nil || rest.Request == nil {
+		return envelope{}, why
+	}
+	return envelope{TypeMeta: rest.TypeMeta, Request: &rest.Request.question}, why
+}
+
+// answer is for what API servers ask. It must not fail for a fault of ours in a way that nobody can see.
+func (w *Webhook) answer(ctx context.Context, q *question, open bool) (answer admission.Response) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			log.FromContext(ctx).Error(fmt.Errorf("panic: %v", fault), "A pod was not looked at", "stack", string(debug.Stack()))
+			answer = admission.Errored(http.StatusInternalServerError, fmt.Errorf("panic: %v [recovered]", fault))
+		}
+	}()
+	return w.review(ctx, q, open)
+}
+
+// Review answers a request as at Path.
+func (w *Webhook) Review(ctx context.Context, req admission.Request) admission.Response {
+	q := &question{UID: req.UID, Resource: req.Resource, SubResource: req.SubResource, Namespace: req.Namespace, Operation: req.Operation}
+	if !q.concerns() {
+		return admission.Allowed("")
+	}
+	q.Pod = &corev1.Pod{}
+	if err := review.Unmarshal(req.Object.Raw, q.Pod); err != nil {
+		return review.BadRequest(err)
+	}
+	return w.answer(ctx, q, false)
+}

@@ -1,0 +1,101 @@
+package pod_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/kruisekit/kruisekit/webhooks/pod"
+)
+
+// serveAt answers a request as an API server asks it.
+func serveAt(t *testing.T, w *pod.Webhook, path string, req admission.Request) admission.Response {
+	t.Helper()
+	return admission.Response{AdmissionResponse: *post(t, w, path, reviewOf(t, req)).Response}
+}
+
+// reviewOf is what API servers send.
+func reviewOf(t *testing.T, req admission.Request) string {
+	t.Helper()
+	body, err := json.Marshal(admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: &req.AdmissionRequest,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+// post sends a review, or what is taken for one.
+func post(t *testing.T, w *pod.Webhook, path, body string, header ...string) admissionv1.AdmissionReview {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	answer := httptest.NewRecorder()
+	w.Handler(strings.HasPrefix(path, pod.OpenPath) || strings.HasPrefix(path, pod.NewOpenPath)).ServeHTTP(answer, r)
+	var review admissionv1.AdmissionReview
+	if err := json.Unmarshal(answer.Body.Bytes(), &review); err != nil || answer.Code != http.StatusOK || review.Response == nil {
+		t.Fatalf("%v: %d %s", err, answer.Code, answer.Body)
+	}
+	return review
+}
+
+// What is no question is refused with what is wrong about it, and a question gets its answer in its own version, whatever the
+// object is.
+func TestHandler(t *testing.T) {
+	good := reviewOf(t, request(t, "u", plain))
+	odd := strings.Replace(good, `"containers":[`, `"nodeName":1,"containers":[`, 1)
+	node := strings.Replace(odd, `"resource":"pods"`, `"resource":"nodes"`, 1)
+	for name, c := range map[string]struct {
+		why, body string
+		header    []string
+		code      int32 // 200 where it is allowed
+		version   string
+		uid, says string
+	}{
+		"good":            {"it is allowed", good, nil, 200, "admission.k8s.io/v1", "u", ""},
+		"the old version": {"it is answered in it", strings.Replace(good, "admission.k8s.io/v1", "admission.k8s.io/v1beta1", 1), nil, 200, "admission.k8s.io/v1beta1", "u", ""},
+		"a field unknown": {"a later API server has it", strings.Replace(good, `"uid"`, `"later":{"a":[1]},"uid"`, 1), nil, 200, "admission.k8s.io/v1", "u", ""},
+		"no pod":          {"it tells where", odd, nil, 400, "admission.k8s.io/v1", "u", "spec.nodeName: a number where string is wanted"},
+		"another kind":    {"it need not be a pod", node, nil, 200, "admission.k8s.io/v1", "u", ""},
+		"null":            {"there is nothing to look at", strings.Replace(good, `"object":{`, `"object":null,"rest":{`, 1), nil, 400, "admission.k8s.io/v1", "u", "has no pod"},
+		"nothing":         {"an empty body", "", nil, 400, "admission.k8s.io/v1", "", "the request has none"},
+		"no JSON":         {"a broken body", good[:len(good)/2], nil, 400, "admission.k8s.io/v1", "", "unexpected end"},
+		"no review":       {"something else", `{"apiVersion":"v1","kind":"Pod","request":{"uid":"u"}}`, nil, 400, "admission.k8s.io/v1", "", `not a "Pod"`},
+		"no request":      {"an answer", `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{}}`, nil, 400, "admission.k8s.io/v1", "", "without a request"},
+		"no type":         {"whoever sends that does not speak to us", good, []string{"Content-Type", "text/plain"}, 400, "admission.k8s.io/v1", "", `"text/plain"`},
+		"too large":       {"no API server sends it", good + strings.Repeat(" ", 8<<20), nil, 400, "admission.k8s.io/v1", "", "of at most"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := post(t, hook(t, nil, pod.Options{}), pod.Path, c.body, c.header...)
+			r := got.Response
+			if got.Kind != "AdmissionReview" || got.APIVersion != c.version || string(r.UID) != c.uid || got.Request != nil {
+				t.Errorf("%s: %s %s for %q", c.why, got.APIVersion, got.Kind, r.UID)
+			}
+			if r.Allowed != (c.code == 200) || r.Result.Code != c.code || !strings.Contains(r.Result.Message, c.says) {
+				t.Errorf("%s: %t %d %q", c.why, r.Allowed, r.Result.Code, r.Result.Message)
+			}
+		})
+	}
+}
+
+// A pod is refused in words also where this program is at fault.
+func TestPanic(t *testing.T) {
+	w, err := pod.New(pod.Lookups{Sets: pod.NewIndex(), Namespaces: &shelf{}, Revisions: &shelf{}}, pod.Options{Now: func() time.Time { panic("no time") }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := post(t, w, pod.Path, reviewOf(t, request(t, "u", plain))).Response; r.Allowed || r.Result.Code != 500 || !strings.Contains(r.Result.Message, "no time") || r.UID != "u" {
+		t.Errorf("%+v", r)
+	}
+}
