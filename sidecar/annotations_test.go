@@ -41,6 +41,14 @@ func TestInjectMetadata(t *testing.T) {
 		"merge onto a list": {why: "what is no object gives way to one", has: pairs("k", `[1]`), changes: []setChange{patches(mergeJSON, "k", `{"a":{"b":null,"c":1}}`)}, want: pairs("k", `{"a":{"c":1}}`), notes: []string{"AnnotationReplaced s"}},
 		"merge into none":   {why: "the patch is written as it is", changes: []setChange{patches(mergeJSON, "k", ` {"a":null}`)}, want: pairs("k", ` {"a":null}`)},
 		"merge into empty":  {why: "the same", has: pairs("k", ""), changes: []setChange{patches(mergeJSON, "k", "{}")}, want: pairs("k", "{}"), notes: []string{"AnnotationReplaced s"}},
+		"a record": {
+			why: "what pods record is wrong if sets write it", has: pairs(pub.SidecarSetInjectedListKey, "former"),
+			changes: []setChange{
+				patches(overwrite, pub.SidecarSetInjectedListKey, "x"), patches(mergeJSON, pub.SidecarSetHashKey, "no JSON"),
+				patches(retain, pub.SidecarSetVersionKeyPrefix+"c-1", "7"),
+			},
+			want: pairs(pub.SidecarSetInjectedListKey, "former"), notes: []string{"AnnotationKept s", "AnnotationKept s", "AnnotationKept s"},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -65,10 +65,20 @@ func (in *injector) collectVolumes(set *Set, c *corev1.Container) {
 		case volume == nil:
 		case there == nil:
 			in.volumes = append(in.volumes, *volume.DeepCopy())
+			in.lenders = append(in.lenders, set)
 		case !equality.Semantic.DeepEqual(volume, there):
-			in.note(NoteVolumeKept, set, "volume %s for container %s is there already, and is another", name, c.Name)
+			in.note(NoteVolumeKept, set, "container %s gets the volume %s of %s, which is another than that of the set", c.Name, name, in.lender(name))
 		}
 	}
+}
+
+// lender is whose a volume is.
+func (in *injector) lender(volume string) string {
+	i := slices.IndexFunc(in.volumes, func(v corev1.Volume) bool { return v.Name == volume })
+	if i < 0 {
+		return "the pod"
+	}
+	return "sidecarset " + in.lenders[i].Name()
 }
 
 func findVolume(volumes []corev1.Volume, name string) *corev1.Volume {

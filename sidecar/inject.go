@@ -65,6 +65,7 @@ type injector struct {
 
 	inits, containers []added
 	volumes           []corev1.Volume
+	lenders           []*Set // of the volumes, one for each
 	secrets           []corev1.LocalObjectReference
 	working           map[string]string
 	notes             []Note

@@ -16,6 +16,10 @@ import (
 func (in *injector) patchMetadata(set *Set) error {
 	for i, p := range set.object.Spec.PatchPodMetadata {
 		for _, key := range slices.Sorted(maps.Keys(p.Annotations)) {
+			if IsRecord(key) {
+				in.note(NoteAnnotationKept, set, "annotation %s is what pods record of sets, and not for sets to write", key)
+				continue
+			}
 			was, had := in.pod.Annotations[key]
 			is, write, err := patchAnnotation(p.PatchPolicy, was, p.Annotations[key])
 			switch {

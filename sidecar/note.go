@@ -36,7 +36,7 @@ const (
 	NoteNotShared = "PathTaken"
 	// NoteNotTransferred is a variable that a container does not get.
 	NoteNotTransferred = "EnvNotTransferred"
-	// NoteAnnotationKept is an annotation that the pod has already and otherwise.
+	// NoteAnnotationKept is an annotation that the pod has already and otherwise, or that no set writes: see IsRecord.
 	NoteAnnotationKept = "AnnotationKept"
 	// NoteAnnotationReplaced is an annotation of the pod that is overwritten.
 	NoteAnnotationReplaced = "AnnotationReplaced"

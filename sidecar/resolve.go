@@ -56,7 +56,7 @@ func Former(set *Set, revisions []*appsv1.ControllerRevision) (*appsv1.Controlle
 			if r.Name == *pin.RevisionName {
 				found = r
 			}
-		case r.Labels[appsv1beta1.SidecarSetCustomVersionLabel] != *pin.CustomVersion:
+		case !isOfVersion(r, *pin.CustomVersion):
 		case found == nil || r.Revision > found.Revision || r.Revision == found.Revision && r.Name > found.Name:
 			found = r
 		}
@@ -70,6 +70,12 @@ func Former(set *Set, revisions []*appsv1.ControllerRevision) (*appsv1.Controlle
 		err = fieldError(set.object, fieldRevision+".customVersion", fmt.Errorf("%q: %w", *pin.CustomVersion, ErrNoRevision))
 	}
 	return found, err
+}
+
+// isOfVersion says whether a revision has a custom version. One that has none is not of the empty version.
+func isOfVersion(r *appsv1.ControllerRevision, version string) bool {
+	has, is := r.Labels[appsv1beta1.SidecarSetCustomVersionLabel]
+	return is && has == version
 }
 
 // holdback says which pods get the former revision.

@@ -152,3 +152,16 @@ func TestResolveRefuses(t *testing.T) {
 		})
 	}
 }
+
+// TestUnnamedVersions: a revision without a custom version is not of the empty one.
+func TestUnnamedVersions(t *testing.T) {
+	r := revisionOf("a", "a-1", 1, "", `{"spec":{"containers":[{"name":"c","image":"c:1"}]}}`)
+	set := parse(sidecarSet("a", pins(nil, ptr.To(""), always)))[0]
+	if got, err := sidecar.Former(set, []*appsv1.ControllerRevision{r}); got != r || err != nil {
+		t.Errorf("it has that label: %v, %v", got, err)
+	}
+	delete(r.Labels, v1beta1.SidecarSetCustomVersionLabel)
+	if got, err := sidecar.Former(set, []*appsv1.ControllerRevision{r}); got != nil || !errors.Is(err, sidecar.ErrNoRevision) {
+		t.Errorf("it has no custom version: %v, %v", got, err)
+	}
+}

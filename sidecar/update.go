@@ -2,11 +2,24 @@ package sidecar
 
 import (
 	"maps"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/pub"
 )
+
+// IsRecord says whether an annotation of pods is what they record of sets. No set can write it by its patchPodMetadata: a wrong
+// record would stop the injection of new pods, and have the controller lose sight of running ones, also for other sets.
+func IsRecord(key string) bool {
+	switch key {
+	case pub.SidecarSetHashKey, pub.SidecarSetHashWithoutImageKey, pub.SidecarSetInjectedListKey,
+		pub.SidecarSetInPlaceUpdateStateKey, pub.SidecarSetWorkingHotUpgradeContainerKey:
+		return true
+	}
+	return strings.HasPrefix(key, pub.SidecarSetVersionKeyPrefix) || strings.HasPrefix(key, pub.SidecarSetVersionAltKeyPrefix)
+}
 
 // PatchAnnotations is what spec.patchPodMetadata makes of a pod's annotations: those that change, with their new values.
 func PatchAnnotations(set *appsv1beta1.SidecarSet, annotations map[string]string) (map[string]string, error) {

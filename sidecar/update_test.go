@@ -12,7 +12,7 @@ import (
 
 func TestPatchAnnotations(t *testing.T) {
 	set := sidecarSet("s", patches(retain, "has", "set"), patches(retain, "lacks", "set"), patches(overwrite, "over", "set"),
-		patches(overwrite, "same", "set"), patches(mergeJSON, "json", `{"a":1}`))
+		patches(overwrite, "same", "set"), patches(mergeJSON, "json", `{"a":1}`), patches(overwrite, pub.SidecarSetInjectedListKey, "other"))
 	has := pairs("has", "pod", "over", "pod", "same", "set", "json", `{"b":2}`, "other", "pod")
 	given := pairs("has", "pod", "over", "pod", "same", "set", "json", `{"b":2}`, "other", "pod")
 	got, err := sidecar.PatchAnnotations(set, has)
@@ -30,6 +30,12 @@ func ExampleReadInjected() {
 	entries, err := sidecar.ReadInjected(`{"mesh":{"hash":"x7b","sidecarSetName":"mesh","sidecarList":["proxy"]},"old":"c4d"}`)
 	fmt.Println(entries["mesh"].Hash, entries["old"].Hash, err)
 	// Output: x7b c4d <nil>
+}
+
+// Which annotations no set can write.
+func ExampleIsRecord() {
+	fmt.Println(sidecar.IsRecord(pub.SidecarSetInjectedListKey), sidecar.IsRecord("example.com/mesh"))
+	// Output: true false
 }
 
 // What an update records of the containers of a set.

@@ -2,9 +2,12 @@ package sidecarset
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -18,6 +21,8 @@ const (
 	reasonFailedReset   = "ResetContainerFailed"
 	// reasonInvalidSpec is not among the reference's, which does not tell.
 	reasonInvalidSpec = "InvalidSpec"
+	// reasonFailed is not either: it is of pods that cannot be brought to the set, and nobody else tells their owners.
+	reasonFailed = "FailedUpdate"
 )
 
 // tell records an event. It comes after the write that it is about.
@@ -32,6 +37,49 @@ func (a *act) tellUnfit(err error) {
 	if err != nil && a.set.Status.ObservedGeneration != a.set.Generation {
 		a.tell(a.set, corev1.EventTypeWarning, reasonInvalidSpec, err.Error())
 	}
+}
+
+// mostText of an event.
+const mostText = 1000
+
+// tellFailed tells of pods whose records cannot be read, or whose writes were refused, once as long as these are the same and so
+// is the spec. What the API server fails with is not told: the next attempt may succeed.
+func (a *act) tellFailed(led error) {
+	var all []string
+	for _, n := range a.plan.Notes {
+		if n.Code == rollout.NoteUnreadable {
+			all = append(all, fmt.Sprintf("pod %s: %s", n.Object, n.Text))
+		}
+	}
+	for _, err := range joined(led) {
+		if isRefusal(err) && !apierrors.IsConflict(err) {
+			all = append(all, err.Error())
+		}
+	}
+	if len(all) == 0 {
+		return // a pod whose update was refused is left alone for a while
+	}
+	slices.Sort(all)
+	text := strings.ToValidUTF8(all[0][:min(len(all[0]), mostText)], "")
+	if len(all) > 1 {
+		text += fmt.Sprintf(" (and %d more)", len(all)-1)
+	}
+	if a.memory.says(a.set.Name, a.Reconciler, fmt.Sprint(a.set.Generation, text)) {
+		a.tell(a.set, corev1.EventTypeWarning, reasonFailed, text)
+	}
+}
+
+// joined are the errors that one is made of.
+func joined(err error) []error {
+	e, is := err.(interface{ Unwrap() []error })
+	if !is {
+		return []error{err}
+	}
+	var all []error
+	for _, part := range e.Unwrap() {
+		all = append(all, joined(part)...)
+	}
+	return all
 }
 
 // unfit is the part of an error that only another spec can mend.

@@ -24,6 +24,8 @@ type recollection struct {
 	refused map[types.UID]time.Time
 	// took is how long it took last to look at everything, and to plan.
 	took time.Duration
+	// said is what was told last of pods that cannot be dealt with.
+	said string
 }
 
 func (m *memory) of(set string, r *Reconciler) *recollection {
@@ -71,6 +73,18 @@ func (m *memory) took(set string, r *Reconciler, d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.of(set, r).took = d
+}
+
+// says notes what is told of pods that cannot be dealt with, and whether that is new.
+func (m *memory) says(set string, r *Reconciler, text string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.of(set, r)
+	if known.said == text {
+		return false
+	}
+	known.said = text
+	return true
 }
 
 // pause is how long to wait for more changes of pods before a set is looked at again. Nobody notices it in a small set. In one

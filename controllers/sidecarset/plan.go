@@ -44,6 +44,11 @@ func encode(set *v1beta1.SidecarSet) ([]byte, error) {
 	if err := json.Unmarshal(data, &spec); err != nil {
 		return nil, fmt.Errorf("encode revision: %w", err)
 	}
+	for key, value := range spec {
+		if list, is := value.([]any); is && len(list) == 0 {
+			spec[key] = nil // an empty list is none, however it was written
+		}
+	}
 	spec["$patch"] = "replace"
 	if data, err = json.Marshal(map[string]any{"spec": spec}); err != nil {
 		return nil, fmt.Errorf("encode revision: %w", err)

@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -104,9 +105,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, a.refuse(ctx)
 	}
 	if err := a.revise(ctx); err != nil {
+		if apierrors.IsInvalid(err) { // such as a custom version that is no label
+			a.malformed = err
+			return ctrl.Result{}, a.refuse(ctx)
+		}
 		return ctrl.Result{}, err
 	}
 	led := a.lead(ctx)
+	a.tellFailed(led)
 	if err := a.report(ctx); err != nil {
 		return ctrl.Result{}, errors.Join(led, err)
 	}
@@ -120,7 +126,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: a.after}, nil
 }
 
-// refuse is all that is done with a set that cannot be read.
+// refuse is all that is done with a set that cannot be read, or of which no revision can be made.
 func (a *act) refuse(ctx context.Context) error {
 	status := a.set.Status
 	status.ObservedGeneration = a.set.Generation

@@ -129,6 +129,10 @@ func TestSame(t *testing.T) {
 	if string(data) != want {
 		t.Errorf("want %s, got %s", want, data)
 	}
+	set.Spec.Volumes, set.Spec.InitContainers = []corev1.Volume{}, []v1beta1.SidecarContainer{}
+	if data, err = encode(set); err != nil || string(data) != want {
+		t.Errorf("empty lists: want %s, got %s, %v", want, data, err)
+	}
 	for text, want := range map[string]bool{
 		want: true,
 		`{"spec":{"containers":[{"name":"mesh","image":"mesh:1"}],"volumes":[]}}`: true,

@@ -9,6 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
+// namespaceName stands for the name of the namespace where else the key of a pod's label stands, which it cannot be: a pod may
+// have the label that namespaces have for their names.
+const namespaceName = corev1.LabelMetadataName + "/"
+
 // clause selects pods: all of its terms must hold. Without any it selects all.
 type clause struct {
 	// labels of the pod.
@@ -17,10 +21,10 @@ type clause struct {
 	namespace term
 }
 
-// key tells clauses apart, but for the values of one label (or of the namespace, by its own key).
+// key tells clauses apart, but for the values of one label, or of namespaceName.
 func (c clause) key(except string) string {
 	var b strings.Builder
-	if except != corev1.LabelMetadataName {
+	if except != namespaceName {
 		b.WriteString(c.namespace.key())
 	}
 	for _, k := range slices.Sorted(maps.Keys(c.labels)) {
@@ -43,7 +47,7 @@ func merged(all []clause) []clause {
 			}
 		}
 		if c.namespace.in != nil {
-			with[corev1.LabelMetadataName] = append(with[corev1.LabelMetadataName], i)
+			with[namespaceName] = append(with[namespaceName], i)
 		}
 	}
 	gone := make([]bool, len(all))
@@ -90,7 +94,7 @@ func mergeBy(key string, all []clause, some []int, gone []bool) {
 }
 
 func (c clause) term(key string) term {
-	if key == corev1.LabelMetadataName {
+	if key == namespaceName {
 		return c.namespace
 	}
 	return c.labels[key]
@@ -98,7 +102,7 @@ func (c clause) term(key string) term {
 
 // with is the clause with another term.
 func (c clause) with(key string, t term) clause {
-	if key == corev1.LabelMetadataName {
+	if key == namespaceName {
 		c.namespace = t
 		return c
 	}

@@ -50,7 +50,8 @@ func (d draw) selector(keys, values []string) *metav1.LabelSelector {
 	return s
 }
 
-func podKeys() []string   { return []string{"app", "tier", "example.com/zone"} }
+// podKeys have one in them that means something else on namespaces.
+func podKeys() []string   { return []string{"app", "tier", "example.com/zone", corev1.LabelMetadataName} }
 func podValues() []string { return []string{"a", "b", "c", ""} }
 
 // places are the namespaces of the world, with labels.

@@ -16,8 +16,9 @@ const (
 	owned = `(has(object.metadata.ownerReferences) && object.metadata.ownerReferences.exists(o, ` +
 		`has(o.controller) && o.controller && o.apiVersion.startsWith('apps.kruise.io/')) && !` + gated + `)`
 
-	// launch are pods that ask for an order of their containers, of which there is none where one is alone.
-	launch = `(size(object.spec.containers) > 1 && (` +
+	// launch are pods that ask for an order of their containers, of which there is none where one is alone. A pod without any has
+	// null there: it is for the API server to refuse it.
+	launch = `(object.spec.containers != null && size(object.spec.containers) > 1 && (` +
 		`(has(object.metadata.annotations) && '` + launchAnnotation + `' in object.metadata.annotations && ` +
 		`object.metadata.annotations['` + launchAnnotation + `'] == '` + launchOrdered + `') || ` +
 		`object.spec.containers.exists(c, has(c.env) && c.env.exists(e, e.name == '` + launchEnv + `'))))`

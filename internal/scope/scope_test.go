@@ -82,6 +82,13 @@ func TestConditions(t *testing.T) {
 			newSet(t, "a", `{selector: {matchLabels: {app: a}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: one}}}`),
 			newSet(t, "b", `{selector: {matchLabels: {app: a}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: two}}}`),
 		}, labels + "((request.namespace in ['one','two']) && 'app' in l && l['app'] == 'a'))"},
+		"pods labelled as namespaces are": {"the label of a pod is no name of a namespace", []*appsv1beta1.SidecarSet{
+			newSet(t, "a", `selector: {matchLabels: {kubernetes.io/metadata.name: x}}`), newSet(t, "b", `selector: {matchLabels: {kubernetes.io/metadata.name: z}}`),
+		}, labels + "('kubernetes.io/metadata.name' in l && l['kubernetes.io/metadata.name'] in ['x','z']))"},
+		"in namespaces, pods labelled as they are": {"the one and the other are told apart", []*appsv1beta1.SidecarSet{
+			newSet(t, "a", `{selector: {matchLabels: {kubernetes.io/metadata.name: x}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: one}}}`),
+			newSet(t, "b", `{selector: {matchLabels: {kubernetes.io/metadata.name: x}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: two}}}`),
+		}, labels + "((request.namespace in ['one','two']) && 'kubernetes.io/metadata.name' in l && l['kubernetes.io/metadata.name'] == 'x'))"},
 		"contradictions": {"they select nothing", []*appsv1beta1.SidecarSet{
 			newSet(t, "a", `selector: {matchLabels: {app: a}, matchExpressions: [{key: app, operator: NotIn, values: [a]}]}`),
 			newSet(t, "b", `selector: {matchExpressions: [{key: app, operator: Exists}, {key: app, operator: DoesNotExist}]}`),

@@ -162,6 +162,9 @@ func TestWhich(t *testing.T) {
 			p.Annotations[pub.SidecarSetInPlaceUpdateStateKey] = `{"s":{"revision":"x","updateTimestamp":null,"lastContainerStatuses":{"mesh":{"imageID":"sha256:mesh:1"}}}}`
 			p.Spec.Containers[0].Image = "mesh:3"
 		}}, "a"},
+		"an unreadable record": {"nothing but an update replaces it", nil, []podChange{none, func(p *corev1.Pod) {
+			p.Annotations[pub.SidecarSetInPlaceUpdateStateKey] = `{"s":7}`
+		}}, "ab"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -66,8 +66,12 @@ func (m *member) isGood(name string) bool {
 	return now != nil && now.Ready && m.isConsistent(func(n string) bool { return n == name })
 }
 
-// restarting is a container that is ready and does not run its image yet, as just after a write; empty if there is none.
+// restarting is a container that is ready and does not run its image yet, as just after a write; empty if there is none. A record
+// that cannot be read tells of none: nothing would ever replace it, if not the next update.
 func (p *planner) restarting(m *member) string {
+	if m.badState {
+		return ""
+	}
 	for i := range m.pod.Status.ContainerStatuses {
 		s := &m.pod.Status.ContainerStatuses[i]
 		if s.Ready && p.names[s.Name] && !m.isConsistent(func(n string) bool { return n == s.Name }) {

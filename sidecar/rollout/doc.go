@@ -33,8 +33,8 @@
 //
 // Where the reference is left on purpose: Pods that no image can update count as kept by the partition. A spec that goes back
 // while the new container of a hot upgrade does not work puts the old one to work again. Hot upgrades end also while updates are
-// paused. What is recorded of an update is of the last one. A pod whose set can update it again says so. Images are the same
-// if they mean the same. Ties go by namespace and name.
+// paused. What is recorded of an update is of the last one; a record that cannot be read holds up no later one. A pod whose set
+// can update it again says so. Images are the same if they mean the same. Ties go by namespace and name.
 //
 // When not to use it: for new pods, which package sidecar is for.
 package rollout

@@ -67,3 +67,33 @@ func TestAhead(t *testing.T) {
 		})
 	}
 }
+
+// A new set that cannot be decoded stops its pods, unless they may go without it.
+func TestAheadOfMalformed(t *testing.T) {
+	for name, c := range map[string]struct {
+		set  *appsv1beta1.SidecarSet
+		path string
+		code int32
+	}{
+		"closed": {newSet(t, "a", logs), pod.NewPath, 422},
+		"open":   {open(newSet(t, "a", logs)), pod.NewOpenPath, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			live := &shelf{sets: []*appsv1beta1.SidecarSet{c.set}, malformed: true}
+			w, err := pod.New(pod.Lookups{Sets: indexOf(), Namespaces: &shelf{}, Revisions: &shelf{}, Live: live}, pod.Options{Now: now})
+			if err != nil {
+				t.Fatal(err)
+			}
+			req := request(t, "u", plain)
+			answer := serveAt(t, w, strings.TrimSuffix(c.path, "/")+scope.MarkOf(c.set).Segments(), req)
+			if c.code != 0 {
+				refusedWith(t, answer, c.code, "spec")
+				return
+			}
+			same(t, "the pod goes without", []string{"main=m"}, describe(t, patched(t, req, answer)))
+			if len(answer.Warnings) != 1 || !strings.Contains(answer.Warnings[0], "sidecarset a is left out") {
+				t.Errorf("warnings %q", answer.Warnings)
+			}
+		})
+	}
+}

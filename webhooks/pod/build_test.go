@@ -33,6 +33,8 @@ type shelf struct {
 	namespaces map[string]map[string]string
 	revisions  []appsv1.ControllerRevision
 	sets       []*appsv1beta1.SidecarSet
+	// malformed says that the sets are stored so that their containers cannot be read.
+	malformed bool
 	// fault of every read.
 	fault error
 	reads int
@@ -53,6 +55,9 @@ func (s *shelf) Get(_ context.Context, key client.ObjectKey, into client.Object,
 			if set.Name == key.Name {
 				content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(set)
 				o.Object = content
+				if err == nil && s.malformed {
+					err = unstructured.SetNestedField(content, "no list", "spec", "containers")
+				}
 				return err
 			}
 		}

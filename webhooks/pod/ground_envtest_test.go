@@ -47,6 +47,8 @@ type ground struct {
 	scheme  *runtime.Scheme
 	config  *admissionregistrationv1.MutatingWebhookConfiguration
 	stop    func()
+	// options of the webhook, from the next start on.
+	options pod.Options
 
 	mu       sync.Mutex
 	calls    int
@@ -115,7 +117,7 @@ func (g *ground) serve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := pod.New(lookups, pod.Options{})
+	w, err := pod.New(lookups, g.options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,7 +28,8 @@ type Lookups struct {
 	Namespaces client.Reader
 	// Revisions gives ControllerRevisions of the manager's namespace, from a cache. They must not be changed.
 	Revisions client.Reader
-	// Live gives metadata of a namespace, and the set, that the cache does not have yet; nil takes them for such as do not exist.
+	// Live gives metadata of a namespace, and the revision and the set, that the cache does not have yet; nil takes them for such
+	// as do not exist.
 	Live client.Reader
 	// Filled waits until Sets has what is there; nil if it has.
 	Filled func(context.Context) error
@@ -78,19 +80,31 @@ func (l Lookups) newSet(ctx context.Context, name string) (*sidecar.Set, error) 
 	return set, nil
 }
 
-// revisions are those among which the one is that a set is pinned to: by its name one, by a custom version those of the
-// set.
+// revisions are those among which the one is that a set is pinned to. A pod is not refused because the cache of revisions is
+// behind that of sets.
 func (l Lookups) revisions(ctx context.Context, namespace string, set *sidecar.Set) ([]*appsv1.ControllerRevision, error) {
+	found, err := revisionsOf(ctx, l.Revisions, namespace, set)
+	if _, missing := sidecar.Former(set, found); err != nil || missing == nil || l.Live == nil {
+		return found, err
+	}
+	return revisionsOf(ctx, l.Live, namespace, set)
+}
+
+// revisionsOf are by a name one revision, by a custom version those of the set.
+func revisionsOf(ctx context.Context, from client.Reader, namespace string, set *sidecar.Set) ([]*appsv1.ControllerRevision, error) {
 	if name := set.Object().Spec.InjectionStrategy.Revision.RevisionName; name != nil {
+		if *name == "" || len(path.IsValidPathSegmentName(*name)) > 0 {
+			return nil, nil // no object has it, and no client asks for it
+		}
 		found := &appsv1.ControllerRevision{}
-		err := l.Revisions.Get(ctx, types.NamespacedName{Namespace: namespace, Name: *name}, found)
+		err := from.Get(ctx, types.NamespacedName{Namespace: namespace, Name: *name}, found)
 		if apierrors.IsNotFound(err) {
 			return nil, nil
 		}
 		return []*appsv1.ControllerRevision{found}, err
 	}
 	list := &appsv1.ControllerRevisionList{}
-	err := l.Revisions.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy,
+	err := from.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy,
 		client.MatchingLabels{appsv1beta1.SidecarSetNameLabel: set.Name()})
 	if err != nil {
 		return nil, err

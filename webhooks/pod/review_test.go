@@ -97,6 +97,7 @@ func TestRefusals(t *testing.T) {
 	unreadable := `{selector: {matchLabels: {app: web}, matchExpressions: [{key: x, operator: Near}]}, containers: [{name: log, image: l}]}`
 	pinned := `{selector: {matchLabels: {app: web}}, containers: [{name: log, image: l}], injectionStrategy: {revision: {revisionName: gone}}}`
 	byLabels := `{selector: {matchLabels: {app: web}}, containers: [{name: log, image: l}], namespaceSelector: {matchLabels: {env: prod}}}`
+	mounting := `{selector: {matchLabels: {app: web}}, containers: [{name: log, image: l, volumeMounts: [{name: data, mountPath: /d}]}], volumes: [{name: data, emptyDir: {}}]}`
 	down := &shelf{fault: errors.New("the cache is down")}
 	cases := map[string]struct {
 		why   string
@@ -144,6 +145,27 @@ func TestRefusals(t *testing.T) {
 			[]*appsv1beta1.SidecarSet{open(newSet(t, "a", logs)), newSet(t, "b", logs), open(newSet(t, "c", logs))},
 			0,
 			[]string{"a is left out", "c is left out"},
+			"",
+		},
+		"another volume": {
+			"the container gets what it may not expect", `{metadata: {name: p, labels: {app: web}}, spec: {containers: [{name: main, image: m}], volumes: [{name: data, hostPath: {path: /data}}]}}`, nil,
+			[]*appsv1beta1.SidecarSet{newSet(t, "a", mounting)},
+			0,
+			[]string{"sidecarset a: container log gets the volume data of the pod"},
+			"",
+		},
+		"another set's volume": {
+			"both are named", plain, nil,
+			[]*appsv1beta1.SidecarSet{newSet(t, "a", mounting), newSet(t, "b", strings.NewReplacer("name: log", "name: other", "emptyDir: {}", "hostPath: {path: /data}").Replace(mounting))},
+			0,
+			[]string{"sidecarset b: container other gets the volume data of sidecarset a"},
+			"",
+		},
+		"above the limit": {
+			"the API server refuses the pod, and does not know whose requests these are", strings.Replace(plain, "image: m", "image: m, resources: {limits: {cpu: 1}}", 1), nil,
+			[]*appsv1beta1.SidecarSet{newSet(t, "a", logs[:len(logs)-3]+`, resourcesPolicy: {targetContainersMode: sum, targetContainersNameRegex: .*, resourcesExpr: {requests: {cpu: 100m}, limits: {cpu: 50m}}}}]}`)},
+			0,
+			[]string{"sidecarset a: container log: requests.cpu: 100m is above the limit of 50m"},
 			"",
 		},
 		"replaced": {"the pod's owner should know", strings.Replace(plain, "name: main", "name: log", 1), nil, []*appsv1beta1.SidecarSet{newSet(t, "a", logs)}, 0, []string{"sidecarset a: ", "log"}, ""},

@@ -1,6 +1,7 @@
 package pod_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -66,6 +67,43 @@ func TestPinned(t *testing.T) {
 			s.revisions[0].Data.Raw = []byte(`{"spec":{"containers":[{"name":"log","image":"log:older"}]}}`)
 			same(t, "what was restored is not kept too long", []string{"main=m", "log=log:older"}, describe(t, patched(t, req, w.Review(t.Context(), req))))
 		})
+	}
+}
+
+// A revision that the cache does not have yet is read from the API server; one that it has is not.
+func TestPinnedToNew(t *testing.T) {
+	for name, pin := range map[string]string{"by name": "revisionName: a-old", "by version": "customVersion: v1"} {
+		t.Run(name, func(t *testing.T) {
+			live, cached := &shelf{revisions: []appsv1.ControllerRevision{old()}}, &shelf{}
+			set := newSet(t, "a", strings.NewReplacer("revisionName: a-old", pin, ", policy: Partial", "").Replace(partial))
+			w, err := pod.New(pod.Lookups{Sets: indexOf(set), Namespaces: cached, Revisions: cached, Live: live}, pod.Options{Now: now})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				req := request(t, "u", plain)
+				same(t, "the pod gets the former revision", []string{"main=m", "log=log:old"}, describe(t, patched(t, req, w.Review(t.Context(), req))))
+				cached.revisions = live.revisions
+			}
+			if live.reads != 1 {
+				t.Errorf("%d reads of the API server", live.reads)
+			}
+			cached.revisions, live.revisions = nil, nil
+			refusedWith(t, w.Review(t.Context(), request(t, "u", plain)), 422, "spec.injectionStrategy.revision."+strings.SplitN(pin, ":", 2)[0])
+		})
+	}
+}
+
+// What no object can be called is asked for nowhere.
+func TestPinnedToNothing(t *testing.T) {
+	for _, name := range []string{`""`, "a/b", "."} {
+		live := &shelf{fault: errors.New("no such request")}
+		set := newSet(t, "a", strings.Replace(partial, "a-old", name, 1))
+		w, err := pod.New(pod.Lookups{Sets: indexOf(set), Namespaces: live, Revisions: live, Live: live}, pod.Options{Now: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		refusedWith(t, w.Review(t.Context(), request(t, "u", plain)), 422, "spec.injectionStrategy.revision.revisionName")
 	}
 }
 

@@ -33,6 +33,12 @@ func TestServer(t *testing.T) {
 		{"Injected", testInjected},
 		{"Unconcerned", testUnconcerned},
 		{"Launch", testLaunch},
+		{"Cases", testCases},
+		{"Told", testTold},
+		{"HeldBack", testHeldBack},
+		{"Canary", testCanary},
+		{"Relabelled", testRelabelled},
+		{"Ordered", testOrdered},
 		{"Refused", testRefused},
 		{"Namespaces", testNamespaces},
 		{"Entries", testEntries},
@@ -269,6 +275,20 @@ func testGates(t *testing.T, g *ground) {
 	if calls, _ := g.took(); calls != 1 {
 		t.Errorf("%d calls for one pod that is concerned", calls)
 	}
+	g.stop()
+	g.options.ReadinessGateForAll = true
+	g.serve(t)
+	g.have(t, scope.Input{Owned: true, All: true})
+	for _, text := range []string{owned, plain} {
+		p := newPod(t, namespace, text)
+		if err := g.Client.Create(t.Context(), p, client.DryRunAll); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "all pods are gated, once", []string{"main=m", "gate KruisePodReady"}, describeTyped(t, p))
+	}
+	g.stop()
+	g.options.ReadinessGateForAll = false
+	g.serve(t)
 }
 
 // While no webhook is up, pods that nothing selects are created, and so are those that may go without; the others wait.

@@ -43,7 +43,7 @@ func (w *Webhook) sidecars(ctx context.Context, r *round) (*corev1.Pod, error) {
 		if out < 0 || !scope.Ignores(candidates[out].Object()) {
 			return w.relent(ctx, r, candidates, err)
 		}
-		r.leaveOut(candidates[out], err)
+		r.leaveOut(candidates[out].Name(), err)
 		candidates = slices.Delete(candidates, out, out+1)
 	}
 }
@@ -57,10 +57,17 @@ func (w *Webhook) candidates(ctx context.Context, r *round) ([]*sidecar.Set, err
 		return found, nil
 	}
 	set, err := w.lookups.newSet(ctx, mark.Set)
-	if err != nil || set == nil {
+	var broken *sidecar.FieldError
+	switch {
+	case mark.Open && errors.As(err, &broken):
+		r.leaveOut(mark.Set, err)
+	case err != nil || set == nil:
 		return found, err
 	}
 	found = slices.DeleteFunc(found, func(s *sidecar.Set) bool { return s.Name() == mark.Set })
+	if set == nil {
+		return found, nil
+	}
 	return append(found, set), nil
 }
 
@@ -92,7 +99,7 @@ func (w *Webhook) relent(ctx context.Context, r *round, sets []*sidecar.Set, why
 	for i := range may {
 		rest := slices.DeleteFunc(slices.Clone(sets), func(s *sidecar.Set) bool { return s == may[i] })
 		if injection, err := w.inject(ctx, r, rest); err == nil {
-			r.leaveOut(may[i], why)
+			r.leaveOut(may[i].Name(), why)
 			r.warn(injection.Notes)
 			return injection.Pod, nil
 		}
@@ -100,7 +107,7 @@ func (w *Webhook) relent(ctx context.Context, r *round, sets []*sidecar.Set, why
 	if len(may) > 1 {
 		if injection, err := w.inject(ctx, r, must); err == nil {
 			for _, set := range may {
-				r.leaveOut(set, why)
+				r.leaveOut(set.Name(), why)
 			}
 			r.warn(injection.Notes)
 			return injection.Pod, nil
@@ -110,9 +117,9 @@ func (w *Webhook) relent(ctx context.Context, r *round, sets []*sidecar.Set, why
 }
 
 // leaveOut tells whoever creates the pod what it goes without.
-func (r *round) leaveOut(set *sidecar.Set, why error) {
+func (r *round) leaveOut(set string, why error) {
 	r.lost++
-	r.warnings = append(r.warnings, fmt.Sprintf("sidecarset %s is left out: %v", set.Name(), why))
+	r.warnings = append(r.warnings, fmt.Sprintf("sidecarset %s is left out: %v", set, why))
 }
 
 func (w *Webhook) inject(ctx context.Context, r *round, candidates []*sidecar.Set) (sidecar.Injection, error) {
@@ -208,11 +215,16 @@ func injected(containers []corev1.Container) bool {
 	})
 }
 
-// warn tells whoever creates the pod what of it was replaced, and what is missing.
+// warn tells whoever creates the pod what of it was replaced, what is missing, and what API servers will not take.
 func (r *round) warn(notes []sidecar.Note) {
 	for _, n := range notes {
 		switch n.Code {
-		case sidecar.NoteReplaced, sidecar.NoteAnnotationReplaced, sidecar.NoteVolumeMissing:
+		case sidecar.NoteVolumeKept:
+			if _, before := gotBefore(r.pod, n.Object); before {
+				continue // it is the set's own, with defaults
+			}
+			fallthrough
+		case sidecar.NoteReplaced, sidecar.NoteAnnotationReplaced, sidecar.NoteVolumeMissing, sidecar.NoteAboveLimit:
 			r.warnings = append(r.warnings, fmt.Sprintf("sidecarset %s: %s", n.Object, n.Text))
 		}
 	}

@@ -1,10 +1,12 @@
 package sidecarset
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -36,8 +38,38 @@ func readTyped(version review.Version, raw []byte) (typed, error) { //nolint:ire
 		// The decoder names the struct that is embedded.
 		wrong.Path = strings.Replace(wrong.Path, ".Container.", ".", 1)
 		err = fmt.Errorf("decode object: %w", wrong)
+	} else if err != nil {
+		err = located(raw, err)
 	}
 	return set, err
+}
+
+// located says where in the containers and volumes something cannot be decoded, which decoders of quantities and times do not: a
+// *field.Error, or the error as it was.
+func located(raw []byte, err error) error {
+	c, malformed := review.Decode(raw)
+	if malformed != nil {
+		return err
+	}
+	for _, name := range podParts() {
+		for i, element := range content(c).list(name) {
+			fields, _ := element.(map[string]any)
+			for _, key := range sortedKeys(fields) {
+				var into any = &appsv1beta1.SidecarContainer{}
+				if name == "volumes" {
+					into = &corev1.Volume{}
+				}
+				data, broken := json.Marshal(map[string]any{key: fields[key]})
+				if broken == nil {
+					broken = json.Unmarshal(data, into)
+				}
+				if broken != nil {
+					return field.Invalid(field.NewPath("spec", name).Index(i).Child(key), fields[key], broken.Error())
+				}
+			}
+		}
+	}
+	return err
 }
 
 // hubOf gives a set as v1beta1. What it gives may share with the set.

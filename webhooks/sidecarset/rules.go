@@ -13,6 +13,7 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/review"
+	"github.com/kruisekit/kruisekit/sidecar"
 )
 
 // Check tells what is wrong with a SidecarSet by itself, defaults filled in or not. Of containers and volumes it judges what
@@ -71,15 +72,31 @@ func Warnings(set *appsv1beta1.SidecarSet) []string {
 			all = append(all, "spec.updateStrategy.maxUnavailable: is 0, so that no pod that is ready is updated")
 		}
 	}
-	for i, p := range set.Spec.PatchPodMetadata {
+	if isCanary(set) && baseOf(set) == "" {
+		all = append(all, fmt.Sprintf("metadata.annotations: the canary names no base in %s, and takes the place of none", appsv1beta1.SidecarSetBaseAnnotation))
+	}
+	return append(all, warningsOfParts(&set.Spec)...)
+}
+
+// warningsOfParts are those of containers and of what is written on pods.
+func warningsOfParts(spec *appsv1beta1.SidecarSetSpec) []string {
+	var all []string
+	each(spec, field.NewPath("spec"), func(c *appsv1beta1.SidecarContainer, init bool, at *field.Path) {
+		if len(sidecar.ContainerNames(c, init)) > 1 && c.Image != "" && c.Image == c.UpgradeStrategy.HotUpgradeEmptyImage {
+			all = append(all, fmt.Sprintf("%s: is the hotUpgradeEmptyImage, so that no upgrade to it ends", at.Child("image")))
+		}
+	})
+	for i, p := range spec.PatchPodMetadata {
 		switch p.PatchPolicy {
 		case "", appsv1beta1.SidecarSetRetainPatchPolicy, appsv1beta1.SidecarSetOverwritePatchPolicy, appsv1beta1.SidecarSetMergePatchJsonPatchPolicy:
 		default:
 			all = append(all, fmt.Sprintf("spec.patchPodMetadata[%d].patchPolicy: %q is unknown, and writes nothing", i, p.PatchPolicy))
 		}
-	}
-	if isCanary(set) && baseOf(set) == "" {
-		all = append(all, fmt.Sprintf("metadata.annotations: the canary names no base in %s, and takes the place of none", appsv1beta1.SidecarSetBaseAnnotation))
+		for _, key := range sortedKeys(p.Annotations) {
+			if sidecar.IsRecord(key) {
+				all = append(all, fmt.Sprintf("spec.patchPodMetadata[%d].annotations[%s]: is what pods record of sets, and not written by them", i, key))
+			}
+		}
 	}
 	return all
 }

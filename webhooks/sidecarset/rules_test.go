@@ -217,6 +217,12 @@ func TestWarnings(t *testing.T) {
 			t.Errorf("%s: no pod would ever be updated: %q", zero, got)
 		}
 	}
+	if got := sidecarset.Warnings(newObject(t, `{"containers":[{"name":"a","image":"e:1","upgradeStrategy":{"upgradeType":"HotUpgrade","hotUpgradeEmptyImage":"e:1"}}]}`)); len(got) != 1 {
+		t.Errorf("the old container would work for ever: %q", got)
+	}
+	if got := sidecarset.Warnings(newObject(t, `{"patchPodMetadata":[{"annotations":{"a":"b","kruise.io/sidecarset-injected-list":"c"}}]}`)); len(got) != 1 {
+		t.Errorf("what pods record is not written: %q", got)
+	}
 	if got := sidecarset.Warnings(newObject(t, `{"updateStrategy":{"maxUnavailable":"1%"}}`)); got != nil {
 		t.Errorf("there is nothing to warn of: %q", got)
 	}

@@ -41,6 +41,7 @@ func TestAdmission(t *testing.T) {
 	t.Run("Canary", func(t *testing.T) { testCanary(t, g) })
 	t.Run("Revisions", func(t *testing.T) { testRevisions(t, g) })
 	t.Run("Annotations", func(t *testing.T) { testAnnotations(t, g) })
+	t.Run("Versions", func(t *testing.T) { testVersions(t, g) })
 	t.Run("Policy", func(t *testing.T) { testPolicy(t, g) })
 }
 

@@ -2,6 +2,7 @@ package sidecarset
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -27,7 +28,7 @@ func (w *Webhooks) Validate(ctx context.Context, req admission.Request) admissio
 	}
 	var r change
 	if r.now, err = read(version, req.Object.Raw); err != nil {
-		return review.BadRequest(err)
+		return unread(req.Name, err)
 	}
 	if req.Operation == admissionv1.Update {
 		if before, err := read(version, req.OldObject.Raw); err == nil {
@@ -56,6 +57,15 @@ func (w *Webhooks) Validate(ctx context.Context, req admission.Request) admissio
 		answer.Warnings = append(answer.Warnings, w.cover(ctx, r)...)
 	}
 	return answer
+}
+
+// unread refuses what cannot be decoded.
+func unread(name string, err error) admission.Response {
+	var at *field.Error
+	if errors.As(err, &at) {
+		return review.Invalid(appsv1beta1.GroupVersion.WithKind("SidecarSet").GroupKind(), name, field.ErrorList{at})
+	}
+	return review.BadRequest(err)
 }
 
 // cover has new pods sent that the set has not been about. That it cannot be done is a warning.
