@@ -162,6 +162,13 @@ func TestLarge(t *testing.T) {
 		inForce := time.Since(created)
 		before, _ := sent(hook, canary)
 		began := time.Now()
+		many := map[string]string{}
+		for i := range 500 {
+			many[fmt.Sprintf("example.com/some-label-of-a-pod-%d", i)] = "x"
+		}
+		if err := c.Client.Create(t.Context(), pod(many), client.DryRunAll); err != nil {
+			t.Errorf("%d sets: a pod with %d labels: %v", n, len(many), err)
+		}
 		const tries = 50
 		for range tries {
 			if err := c.Client.Create(t.Context(), pod(map[string]string{"app": "web"}), client.DryRunAll); err != nil {
