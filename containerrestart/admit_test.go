@@ -15,7 +15,8 @@ import (
 	"github.com/kruisekit/kruisekit/containerrestart"
 )
 
-// TestAdmitRefuses is case 14, and the rest of what is refused, in the order in which it is told.
+// TestAdmitRefuses has all that is refused, in the order in which it is told: nobody is to wait for a request that cannot be
+// carried out.
 func TestAdmitRefuses(t *testing.T) {
 	only := func(name string) func(*request) {
 		return func(r *request) { r.Spec.Containers = r.Spec.Containers[:1]; r.Spec.Containers[0].Name = name }
@@ -91,7 +92,8 @@ func paths(faults field.ErrorList) []string {
 	return all
 }
 
-// TestAdmitFills is the first half of case 1, and case 17.
+// TestAdmitFills has what a request gets when it is made: labels to find it by, defaults, how its containers run now, and the
+// hooks that a daemon has to run.
 func TestAdmitFills(t *testing.T) {
 	get := corev1.HTTPGetAction{Path: "/bye", Port: port("web")}
 	cases := map[string]struct {
@@ -184,7 +186,7 @@ func TestAdmitFills(t *testing.T) {
 	}
 }
 
-// TestCheckUpdate is the pure half of case 15.
+// TestCheckUpdate: what was admitted stays, since a daemon may have begun with it; so do the labels that lead to it.
 func TestCheckUpdate(t *testing.T) {
 	uid := appsv1beta1.ContainerRecreateRequestPodUIDKey
 	cases := map[string]struct {

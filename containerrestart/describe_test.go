@@ -131,9 +131,9 @@ func TestDescribe(t *testing.T) {
 		},
 		"environment of one that ended": {why: "there is no process to read", view: view{Pod: newPod(owned, fed(0, "conf"), told(meta("app", 0, 7, 0), meta("log", 0, 8, none))), Containers: containers{plain(down("app", 0, -60), 7), both[1]}, Env: true}},
 
-		"annotation changed in place": {why: "case 23: the container starts anew", view: view{Pod: newPod(stale...), Containers: both, Env: true}, restart: []string{"app"}},
+		"annotation changed in place": {why: "the container starts anew", view: view{Pod: newPod(stale...), Containers: both, Env: true}, restart: []string{"app"}},
 		"gate off":                    {why: "nothing is compared", view: view{Pod: newPod(stale...), Containers: both}},
-		"annotation patched":          {why: "case 23: nobody took the pod out of traffic", view: view{Pod: pod(stale, func(p *corev1.Pod) { p.Status.Conditions[3].Status = "True" }), Containers: both, Env: true}},
+		"annotation patched":          {why: "nobody took the pod out of traffic", view: view{Pod: pod(stale, func(p *corev1.Pod) { p.Status.Conditions[3].Status = "True" }), Containers: both, Env: true}},
 		"never in place":              {why: "no condition is as good as True", view: view{Pod: pod(stale, func(p *corev1.Pod) { p.Status.Conditions = nil }), Containers: both, Env: true}},
 		"being stopped":               {why: "no container is stopped twice", view: view{Pod: newPod(stale...), Containers: both, Env: true, Stopping: []string{id("app", 0)}}},
 		"ended on its own":            {why: "it starts with the new environment", view: view{Pod: newPod(stale...), Containers: containers{plain(down("app", 0, -60), 7), both[1]}, Env: true}},

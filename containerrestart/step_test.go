@@ -69,15 +69,15 @@ func TestStep(t *testing.T) {
 		},
 		"under way, together": {why: "the other need not wait", work: work{Request: admitted(both), Containers: old, Attempts: []containerrestart.Attempt{begun}, Together: true}, kills: []string{"log"}, notes: []string{containerrestart.NoteStopping}},
 		"stopped": {
-			why: "case 3: unordered, the next is stopped while this one starts", work: work{Request: admitted(both), Containers: old, Attempts: []containerrestart.Attempt{done("app", nil)}},
+			why: "unordered, the next is stopped while this one starts", work: work{Request: admitted(both), Containers: old, Attempts: []containerrestart.Attempt{done("app", nil)}},
 			write: status(recreating, st("app", recreating, true, ""), st("log", pending, false, "")),
 		},
 		"stopped, and the next": {
-			why: "case 3", work: work{Request: admitted(in(recreating, st("app", recreating, true, ""), st("log", pending, false, ""))), Containers: append(containers{down("app", 0, -60)}, old[1]), Attempts: []containerrestart.Attempt{done("app", nil)}},
+			why: "unordered, so it does not wait until the first is up", work: work{Request: admitted(in(recreating, st("app", recreating, true, ""), st("log", pending, false, ""))), Containers: append(containers{down("app", 0, -60)}, old[1]), Attempts: []containerrestart.Attempt{done("app", nil)}},
 			kills: []string{"log"}, notes: []string{containerrestart.NoteStarting},
 		},
 		"stopped, in order": {
-			why: "case 4", work: work{Request: admitted(ordered, in(recreating, st("app", recreating, true, ""), st("log", pending, false, ""))), Containers: append(containers{up("app", 1, 25)}, old...)},
+			why: "the next waits until the API server knows that this one is up", work: work{Request: admitted(ordered, in(recreating, st("app", recreating, true, ""), st("log", pending, false, ""))), Containers: append(containers{up("app", 1, 25)}, old...)},
 			notes: []string{containerrestart.NoteStarting},
 		},
 		"stopped, and the runtime does not know it yet": {
@@ -89,7 +89,7 @@ func TestStep(t *testing.T) {
 			write: status(recreating, st("app", succeeded, true, ""), st("log", pending, false, "")),
 		},
 		"up, in order": {
-			why: "case 4: now the next", work: work{Request: admitted(known("app"), ordered, in(recreating, st("app", succeeded, true, ""), st("log", pending, false, ""))), Containers: append(containers{up("app", 1, 25)}, old...)},
+			why: "now it is the turn of the next", work: work{Request: admitted(known("app"), ordered, in(recreating, st("app", succeeded, true, ""), st("log", pending, false, ""))), Containers: append(containers{up("app", 1, 25)}, old...)},
 			kills: []string{"log"},
 		},
 		"up, and unknown to the API server": {
@@ -97,11 +97,11 @@ func TestStep(t *testing.T) {
 			notes: []string{containerrestart.NoteStarting},
 		},
 		"up for as long as asked": {
-			why: "case 1: it is to be longer than that", work: work{Request: admitted(known("app"), with(strategy{MinStartedSeconds: 5}), in(recreating, st("app", recreating, true, ""), st("log", succeeded, true, ""))), Containers: containers{up("app", 1, 25)}},
+			why: "it is to be longer than that", work: work{Request: admitted(known("app"), with(strategy{MinStartedSeconds: 5}), in(recreating, st("app", recreating, true, ""), st("log", succeeded, true, ""))), Containers: containers{up("app", 1, 25)}},
 			after: 100 * time.Millisecond, notes: []string{containerrestart.NoteStarting},
 		},
 		"up for longer": {
-			why: "end of case 1", work: work{Request: admitted(known("app"), with(strategy{MinStartedSeconds: 5}), in(recreating, st("app", recreating, true, ""), st("log", succeeded, true, ""))), Containers: containers{up("app", 1, 24.9)}},
+			why: "it has run for longer than asked, and nothing is left", work: work{Request: admitted(known("app"), with(strategy{MinStartedSeconds: 5}), in(recreating, st("app", recreating, true, ""), st("log", succeeded, true, ""))), Containers: containers{up("app", 1, 24.9)}},
 			write: status(completed, st("app", succeeded, true, ""), st("log", succeeded, true, "")),
 		},
 		"restarted by itself": {
@@ -117,7 +117,7 @@ func TestStep(t *testing.T) {
 			write: status(recreating, st("app", recreating, true, ""), st("log", pending, false, "")), notes: []string{containerrestart.NoteStarting},
 		},
 		"started after the request was made": {
-			why: "case 21: the time alone proves nothing", work: work{Request: admitted(both), Containers: containers{up("app", 0, 5), up("log", 0, 5)}}, kills: []string{"app"},
+			why: "the time alone proves nothing", work: work{Request: admitted(both), Containers: containers{up("app", 0, 5), up("log", 0, 5)}}, kills: []string{"app"},
 		},
 		"of several the newest counts": {
 			why: "past ones stay with the runtime for a while", work: work{Request: admitted(in(recreating, st("app", recreating, true, ""), st("log", succeeded, true, ""))), Containers: containers{down("app", 0, -60), up("app", 1, 25), down("app", -1, -90)}},
@@ -129,11 +129,11 @@ func TestStep(t *testing.T) {
 			write: status(recreating, st("app", pending, false, "stopping containerd://app-3"), st("log", pending, false, "")),
 		},
 		"by force, noted": {
-			why: "case 8", work: work{Request: admitted(forced, in(recreating, st("app", pending, false, "stopping containerd://app-3"), st("log", pending, false, ""))), Containers: containers{up("app", 3, 25), old[1]}},
+			why: "the one that is written down still runs", work: work{Request: admitted(forced, in(recreating, st("app", pending, false, "stopping containerd://app-3"), st("log", pending, false, ""))), Containers: containers{up("app", 3, 25), old[1]}},
 			kills: []string{"app"},
 		},
 		"by force, and the daemon died": {
-			why: "case 8: exactly once, so the one that runs now is the new one", work: work{Request: admitted(forced, in(recreating, st("app", pending, false, "stopping containerd://app-3"), st("log", pending, false, ""))), Containers: containers{up("app", 4, 25), old[1]}},
+			why: "exactly once, so the one that runs now is the new one", work: work{Request: admitted(forced, in(recreating, st("app", pending, false, "stopping containerd://app-3"), st("log", pending, false, ""))), Containers: containers{up("app", 4, 25), old[1]}},
 			write: status(recreating, st("app", recreating, true, ""), st("log", pending, false, "stopping containerd://log-0")), notes: []string{containerrestart.NoteStarting},
 		},
 		"by force, the daemon died, and the container is gone": {
@@ -159,15 +159,15 @@ func TestStep(t *testing.T) {
 		},
 
 		"cannot be stopped": {
-			why: "case 22: the others stay untouched", work: work{Request: admitted(both), Containers: old, Attempts: []containerrestart.Attempt{done("app", boom)}},
+			why: "the others stay untouched", work: work{Request: admitted(both), Containers: old, Attempts: []containerrestart.Attempt{done("app", boom)}},
 			write: status(completed, st("app", failed, false, "kill container error: deadline exceeded"), st("log", pending, false, "")),
 		},
 		"cannot be stopped, ignored": {
-			why: "case 22: the next is tried", work: work{Request: admitted(both, with(strategy{FailurePolicy: ignore})), Containers: old, Attempts: []containerrestart.Attempt{done("app", boom)}},
+			why: "the next is tried", work: work{Request: admitted(both, with(strategy{FailurePolicy: ignore})), Containers: old, Attempts: []containerrestart.Attempt{done("app", boom)}},
 			write: status(recreating, st("app", failed, false, "kill container error: deadline exceeded"), st("log", pending, false, "")),
 		},
 		"ignored, and the next": {
-			why: "case 22", work: work{Request: admitted(in(recreating, st("app", failed, false, "x"), st("log", pending, false, "")), with(strategy{FailurePolicy: ignore})), Containers: old},
+			why: "one that failed does not hold up the others", work: work{Request: admitted(in(recreating, st("app", failed, false, "x"), st("log", pending, false, "")), with(strategy{FailurePolicy: ignore})), Containers: old},
 			kills: []string{"log"},
 		},
 		"all failed, ignored": {
@@ -184,17 +184,17 @@ func TestStep(t *testing.T) {
 		},
 
 		"no runtime":      {why: "nobody could stop anything", work: work{Request: admitted(), NoRuntime: errors.New("not found runtime service for docker in daemon")}, write: because("failed to find runtime service: not found runtime service for docker in daemon"), notes: []string{containerrestart.NoteEnded}},
-		"behind another":  {why: "case 20", work: work{Request: admitted(), Others: []*request{admitted(named("first", -1), in(recreating))}, Containers: old}, write: status(pending), notes: []string{containerrestart.NoteQueued}},
-		"still behind":    {why: "case 20", work: work{Request: admitted(in(pending)), Others: []*request{admitted(named("first", -1), in(recreating))}, Containers: old}, notes: []string{containerrestart.NoteQueued}},
-		"first now":       {why: "case 20: it does not get stuck", work: work{Request: admitted(in(pending)), Others: []*request{admitted(), admitted(named("first", -1), func(r *request) { r.Status.CompletionTime = now })}, Containers: old}, write: status(recreating, st("app", pending, false, ""), st("log", pending, false, ""))},
+		"behind another":  {why: "a pod has one request at a time", work: work{Request: admitted(), Others: []*request{admitted(named("first", -1), in(recreating))}, Containers: old}, write: status(pending), notes: []string{containerrestart.NoteQueued}},
+		"still behind":    {why: "it is written already that it waits", work: work{Request: admitted(in(pending)), Others: []*request{admitted(named("first", -1), in(recreating))}, Containers: old}, notes: []string{containerrestart.NoteQueued}},
+		"first now":       {why: "it does not get stuck", work: work{Request: admitted(in(pending)), Others: []*request{admitted(), admitted(named("first", -1), func(r *request) { r.Status.CompletionTime = now })}, Containers: old}, write: status(recreating, st("app", pending, false, ""), st("log", pending, false, ""))},
 		"no grace yet":    {why: "the manager says when it begins", work: work{Request: admitted(in(recreating), with(strategy{UnreadyGracePeriodSeconds: ptr.To[int64](5)})), Containers: old}, notes: []string{containerrestart.NoteGrace}},
 		"in grace":        {why: "requests in flight end meanwhile", work: work{Request: admitted(in(recreating), graced(27), with(strategy{UnreadyGracePeriodSeconds: ptr.To[int64](5)})), Containers: old}, after: 2100 * time.Millisecond, notes: []string{containerrestart.NoteGrace}},
 		"after the grace": {why: "no longer than asked", work: work{Request: admitted(both, graced(25), with(strategy{UnreadyGracePeriodSeconds: ptr.To[int64](5)})), Containers: old}, kills: []string{"app"}},
 
 		"ended":               {why: "there is nothing to do", work: work{Request: admitted(in(completed, st("app", pending, false, "")), done30), Containers: old}, do: containerrestart.DoNothing},
-		"ended during a kill": {why: "case 6: a kill that began is not given up", work: work{Request: admitted(in(completed, st("app", pending, false, ""), st("log", pending, false, "")), done30), Containers: old, Attempts: []containerrestart.Attempt{begun}}, do: containerrestart.DoNothing},
+		"ended during a kill": {why: "a kill that began is not given up", work: work{Request: admitted(in(completed, st("app", pending, false, ""), st("log", pending, false, "")), done30), Containers: old, Attempts: []containerrestart.Attempt{begun}}, do: containerrestart.DoNothing},
 		"ended before a kill": {
-			why: "case 6: what became of it is told, and nothing more is stopped", work: work{Request: admitted(in(completed, st("app", pending, false, ""), st("log", pending, false, "")), done30), Containers: old, Attempts: []containerrestart.Attempt{done("app", nil)}},
+			why: "what became of it is told, and nothing more is stopped", work: work{Request: admitted(in(completed, st("app", pending, false, ""), st("log", pending, false, "")), done30), Containers: old, Attempts: []containerrestart.Attempt{done("app", nil)}},
 			write: status(completed, st("app", recreating, true, ""), st("log", pending, false, "")),
 		},
 		"ended before a kill that failed": {

@@ -23,7 +23,7 @@ func TestStories(t *testing.T) {
 		until int                  // by default for 20 seconds
 	}{
 		"two": {
-			shows: "Two containers, the second stopped as soon as the first has stopped (cases 1 to 3).",
+			shows: "Two containers, the second stopped as soon as the first has stopped.",
 			ways:  map[string]way{"app": {slow: 3}},
 			begin: func(w *world) {
 				w.create("again", func(r *request) {
@@ -41,7 +41,7 @@ func TestStories(t *testing.T) {
 			},
 		},
 		"ordered": {
-			shows: "One after the other, out of traffic; the pod is put back at the end (cases 4 and 7).",
+			shows: "One after the other, out of traffic; the pod is put back at the end.",
 			ways:  map[string]way{"app": {slow: 5}},
 			begin: func(w *world) {
 				w.create("again", func(r *request) {
@@ -50,20 +50,20 @@ func TestStories(t *testing.T) {
 			},
 		},
 		"deadline": {
-			shows: "The deadline passes during a hook: the container is stopped all the same, the next one is not (cases 5 and 6).",
+			shows: "The deadline passes during a hook: the container is stopped all the same, the next one is not.",
 			ways:  map[string]way{"app": {hook: 8}},
 			begin: func(w *world) {
 				w.create("again", func(r *request) { r.Spec.ActiveDeadlineSeconds = ptr.To[int64](3) })
 			},
 		},
 		"queue": {
-			shows: "Two requests for one pod; the second runs when the first is over (case 20).",
+			shows: "Two requests for one pod; the second runs when the first is over.",
 			ways:  map[string]way{"log": {hook: 3}},
 			begin: func(w *world) { w.create("first") },
 			then:  map[int]func(*world){2: func(w *world) { w.create("second", func(r *request) { r.Spec.Containers = r.Spec.Containers[:1] }) }},
 		},
 		"force": {
-			shows: "By force; the daemon dies when the container has stopped, before it says so. The next one leaves the new container alone (case 8).",
+			shows: "By force; the daemon dies when the container has stopped, before it says so. The next one leaves the new container alone.",
 			ways:  map[string]way{"app": {hook: 4}},
 			begin: func(w *world) {
 				w.create("again", func(r *request) {
@@ -81,13 +81,13 @@ func TestStories(t *testing.T) {
 			},
 		},
 		"stuck": {
-			shows: "A container cannot be stopped: the others stay untouched (case 22).",
+			shows: "A container cannot be stopped: the others stay untouched.",
 			ways:  map[string]way{"app": {unstoppable: true, hook: 2}},
 			begin: func(w *world) { w.create("again") },
 		},
 		"alone": {
 			until: 65,
-			shows: "No daemon runs: the request ends by itself (case 18).",
+			shows: "No daemon runs: the request ends by itself.",
 			begin: func(w *world) {
 				w.noDaemon = true
 				w.create("again")

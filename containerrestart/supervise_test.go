@@ -23,7 +23,8 @@ const (
 	takenOut   = `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"conditions":[{"type":"PreRecreateGrace","status":"True","lastTransitionTime":"2026-11-21T12:00:30Z","reason":"PreRecreateGrace","message":"Pod has been forced to not-ready for unreadyGracePeriodSeconds drain"}]}}`
 )
 
-// TestSupervise looks at requests 30 seconds after most were made: cases 9 to 13, 18 and 19 among others.
+// TestSupervise looks at requests 30 seconds after most were made: how they end where nobody answers, what is noted of new
+// containers, and how a pod leaves traffic and comes back.
 func TestSupervise(t *testing.T) {
 	limit := func(seconds int64) func(*request) {
 		return func(r *request) { r.Spec.ActiveDeadlineSeconds = &seconds }
@@ -59,14 +60,14 @@ func TestSupervise(t *testing.T) {
 		notes    []string
 	}{
 		"new":       {why: "the daemon has a minute", request: admitted(), pod: newPod(), after: 30 * time.Second},
-		"no daemon": {why: "nobody answers, case 18", request: admitted(old), pod: newPod(), write: noResponse, notes: []string{containerrestart.NoteEnded}},
+		"no daemon": {why: "nobody answers", request: admitted(old), pod: newPod(), write: noResponse, notes: []string{containerrestart.NoteEnded}},
 		"no daemon, and a deadline that has passed": {why: "the first reason counts", request: admitted(old, limit(3)), pod: newPod(), write: noResponse, notes: []string{containerrestart.NoteEnded}},
 		"deadline to come":                          {why: "the sooner of two", request: admitted(limit(40)), pod: newPod(), after: 10 * time.Second},
 		"deadline has come":                         {why: "it counts from the creation", request: admitted(limit(30), in(recreating)), pod: newPod(), write: deadline, notes: []string{containerrestart.NoteEnded}},
 		"deadline of one that waits":                {why: "it holds for these too", request: admitted(limit(30), in(pending)), others: []*request{admitted(named("first", -5), in(recreating))}, pod: newPod(), write: deadline, notes: []string{containerrestart.NoteEnded}},
 		"absurd deadline":                           {why: "no overflow", request: admitted(limit(1<<62), in(recreating)), pod: newPod(), after: 3 * time.Second},
-		"no pod":                                    {why: "case 19", request: admitted(in(recreating)), write: gone, notes: []string{containerrestart.NoteEnded}},
-		"another pod":                               {why: "case 19, under the same name", request: admitted(), pod: newPod(func(p *corev1.Pod) { p.UID = "u2" }), write: gone, notes: []string{containerrestart.NoteEnded}},
+		"no pod":                                    {why: "there is nothing left to restart", request: admitted(in(recreating)), write: gone, notes: []string{containerrestart.NoteEnded}},
+		"another pod":                               {why: "it only has the same name", request: admitted(), pod: newPod(func(p *corev1.Pod) { p.UID = "u2" }), write: gone, notes: []string{containerrestart.NoteEnded}},
 		"pod is deleted":                            {why: "it is as good as gone", request: admitted(in(pending)), pod: newPod(func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(stamp(1)) }), write: gone, notes: []string{containerrestart.NoteEnded}},
 
 		"waits for another":       {why: "there is no limit to that", request: admitted(old, in(pending)), others: []*request{admitted(named("first", -50), in(recreating))}, pod: newPod(), notes: []string{containerrestart.NoteQueued}},
@@ -82,13 +83,13 @@ func TestSupervise(t *testing.T) {
 			write: `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"conditions":[{"type":"InTurn","status":"False","lastTransitionTime":"2026-11-21T12:00:30Z","reason":"Waits","message":"Another request of the pod is before this one"}]}}`,
 		},
 
-		"nothing new yet": {why: "case 13: what ran before the request is not new", request: admitted(in(recreating)), pod: newPod(), after: 3 * time.Second},
+		"nothing new yet": {why: "what ran before the request is not new", request: admitted(in(recreating)), pod: newPod(), after: 3 * time.Second},
 		"a new container": {
-			why: "case 9: the snapshot has the new ID", request: admitted(in(recreating)), pod: newPod(func(p *corev1.Pod) { p.Status.ContainerStatuses[0] = running("app", 1, 20) }), after: 3 * time.Second,
+			why: "the snapshot has the new ID", request: admitted(in(recreating)), pod: newPod(func(p *corev1.Pod) { p.Status.ContainerStatuses[0] = running("app", 1, 20) }), after: 3 * time.Second,
 			write: `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"containerStatusSnapshot":[{"name":"app","ready":true,"restartCount":1,"containerID":"containerd://app-1"}]}}`,
 		},
 		"started in the second of the request": {
-			why: "not before is enough: case 21", request: admitted(in(recreating)), pod: newPod(func(p *corev1.Pod) { p.Status.ContainerStatuses[1] = running("log", 0, 0) }), after: 3 * time.Second,
+			why: "not before is enough", request: admitted(in(recreating)), pod: newPod(func(p *corev1.Pod) { p.Status.ContainerStatuses[1] = running("log", 0, 0) }), after: 3 * time.Second,
 			write: `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"containerStatusSnapshot":[{"name":"log","ready":true,"restartCount":0,"containerID":"containerd://log-0"}]}}`,
 		},
 		"a native sidecar": {
@@ -100,18 +101,18 @@ func TestSupervise(t *testing.T) {
 		"it ended again": {why: "the last that was known stays", request: admitted(in(recreating), known("app")), pod: newPod(), after: 3 * time.Second},
 
 		"out of traffic": {
-			why: "case 7: the finalizer first", request: admitted(in(recreating), unready), pod: newPod(func(p *corev1.Pod) { p.Status.ContainerStatuses[0] = running("app", 1, 20) }), after: 3 * time.Second, finalize: "+",
+			why: "the finalizer first, or nobody might put the pod back", request: admitted(in(recreating), unready), pod: newPod(func(p *corev1.Pod) { p.Status.ContainerStatuses[0] = running("app", 1, 20) }), after: 3 * time.Second, finalize: "+",
 		},
 		"out of traffic, with the finalizer": {
-			why: "case 7: then the pod, then the time", request: admitted(in(recreating), unready, held), pod: newPod(), after: 3 * time.Second,
+			why: "then the pod, then the time", request: admitted(in(recreating), unready, held), pod: newPod(), after: 3 * time.Second,
 			pods: "KruisePodReady=False " + ours + "; Ready=False readiness gate \"KruisePodReady\" is False", write: takenOut,
 		},
 		"out of traffic, half done": {
 			why: "what is written is not written again", request: admitted(in(recreating), unready, held), pod: newPod(message("False", ours)), after: 3 * time.Second, write: takenOut,
 		},
-		"out of traffic already": {why: "case 11: the time is not pushed forward", request: admitted(in(recreating), unready, held, graced(3)), pod: newPod(), after: 3 * time.Second},
-		"another condition":      {why: "case 12", request: admitted(in(recreating), unready, held, graced(3), func(r *request) { r.Status.Conditions[0].Type = "Other" }), pod: newPod(message("False", ours)), after: 3 * time.Second, write: `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"conditions":[{"type":"Other","status":"True","lastTransitionTime":"2026-11-21T12:00:03Z","reason":"","message":""},{"type":"PreRecreateGrace","status":"True","lastTransitionTime":"2026-11-21T12:00:30Z","reason":"PreRecreateGrace","message":"Pod has been forced to not-ready for unreadyGracePeriodSeconds drain"}]}}`},
-		"condition is False":     {why: "case 12: as good as none", request: admitted(in(recreating), unready, held, graced(3), func(r *request) { r.Status.Conditions[0].Status = "False" }), pod: newPod(message("False", ours)), after: 3 * time.Second, write: takenOut},
+		"out of traffic already": {why: "the time is not pushed forward", request: admitted(in(recreating), unready, held, graced(3)), pod: newPod(), after: 3 * time.Second},
+		"another condition":      {why: "it says nothing of traffic", request: admitted(in(recreating), unready, held, graced(3), func(r *request) { r.Status.Conditions[0].Type = "Other" }), pod: newPod(message("False", ours)), after: 3 * time.Second, write: `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"conditions":[{"type":"Other","status":"True","lastTransitionTime":"2026-11-21T12:00:03Z","reason":"","message":""},{"type":"PreRecreateGrace","status":"True","lastTransitionTime":"2026-11-21T12:00:30Z","reason":"PreRecreateGrace","message":"Pod has been forced to not-ready for unreadyGracePeriodSeconds drain"}]}}`},
+		"condition is False":     {why: "as good as none", request: admitted(in(recreating), unready, held, graced(3), func(r *request) { r.Status.Conditions[0].Status = "False" }), pod: newPod(message("False", ours)), after: 3 * time.Second, write: takenOut},
 		"no gate":                {why: "it only waits", request: admitted(in(recreating), unready), pod: newPod(noGate), after: 3 * time.Second, write: takenOut, notes: []string{containerrestart.NoteNoGate}},
 		"foreign message":        {why: "it is not written over", request: admitted(in(recreating), unready), pod: newPod(message("False", "busy")), after: 3 * time.Second, write: takenOut, notes: []string{containerrestart.NoteUnreadable}},
 		"grace while it waits":   {why: "the pod stays ready until its turn", request: admitted(in(pending), unready), pod: newPod(), after: 30 * time.Second},
@@ -124,7 +125,7 @@ func TestSupervise(t *testing.T) {
 		"ended at no time":        {why: "its time to live has to begin", request: admitted(in(completed), inactive, ttl(5)), after: 5 * time.Second, write: `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"completionTime":"2026-11-21T12:00:30Z"}}`},
 		"over":                    {why: "without a time to live it stays", request: admitted(done(20), inactive), pod: newPod()},
 		"to live on":              {why: "for the rest of its time", request: admitted(done(20), inactive, ttl(15)), pod: newPod(), after: 5 * time.Second},
-		"lived":                   {why: "end of case 1", request: admitted(done(20), inactive, ttl(10)), pod: newPod(), delete: true},
+		"lived":                   {why: "its time is over", request: admitted(done(20), inactive, ttl(10)), pod: newPod(), delete: true},
 		"deleted":                 {why: "nothing was done to the pod", request: admitted(deleting), pod: newPod()},
 		"deleted, out of traffic": {why: "the label is of no matter any more", request: admitted(deleting, held, in(recreating)), pod: newPod(message("False", ours)), pods: "KruisePodReady=True []", finalize: "-"},
 	}

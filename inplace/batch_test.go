@@ -42,7 +42,7 @@ func lead(t *testing.T, pod *corev1.Pod, c *inplace.Change, r inplace.Rules) []*
 	return nil
 }
 
-// TestBatches are cases 8, 9 and 14.
+// TestBatches: containers of higher priority come first, and those that one label feeds come together.
 func TestBatches(t *testing.T) {
 	four := template(container("c1", "app:1", launch(20)), container("c2", "app:1", launch(10)), container("c3", "app:1", launch(0)), container("c4", "app:1", launch(0)))
 	plain := template(container("c1", "app:1"), container("c2", "app:1"), container("c3", "app:1"), container("c4", "app:1"))
@@ -63,8 +63,8 @@ func TestBatches(t *testing.T) {
 		change []func(*corev1.PodTemplateSpec)
 		want   [][]string
 	}{
-		"three priorities (case 8)": {why: "one after the other, highest first", from: four, change: three, want: [][]string{{"c1"}, {"c2"}, {"c4"}}},
-		"shared label (case 8)": {
+		"three priorities": {why: "one after the other, highest first", from: four, change: three, want: [][]string{{"c1"}, {"c2"}, {"c4"}}},
+		"shared label": {
 			why: "a label is written once, so all that it feeds go together", from: with(four, feed("metadata.labels['conf']", 1, 2)),
 			change: append([]func(*corev1.PodTemplateSpec){label("conf", "2")}, three...), want: [][]string{{"c1"}, {"c2", "c3"}, {"c4"}},
 		},
@@ -72,16 +72,16 @@ func TestBatches(t *testing.T) {
 			why: "who joins brings others", from: with(four, feed("metadata.labels['a']", 0, 1), feed("metadata.annotations['b']", 1, 2)),
 			change: []func(*corev1.PodTemplateSpec){label("a", "1"), annotate("b", "1"), image(0, "app:2")}, want: [][]string{{"c1", "c2", "c3"}},
 		},
-		"no priority (case 9)": {why: "they need no order", from: plain, change: []func(*corev1.PodTemplateSpec){image(0, "app:2"), image(1, "app:2"), label("a", "1")}, want: [][]string{{"c1", "c2"}}},
-		"image and feed (case 9)": {
+		"no priority": {why: "they need no order", from: plain, change: []func(*corev1.PodTemplateSpec){image(0, "app:2"), image(1, "app:2"), label("a", "1")}, want: [][]string{{"c1", "c2"}}},
+		"image and feed": {
 			why: "of one priority", from: with(four, feed("metadata.annotations['conf']", 3)),
 			change: []func(*corev1.PodTemplateSpec){image(2, "app:2"), annotate("conf", "1")}, want: [][]string{{"c3", "c4"}},
 		},
-		"priority and none (case 14)": {
+		"priority and none": {
 			why: "a container without priority goes with the first", from: template(container("c1", "app:1", launch(5)), container("c2", "app:1"), container("c3", "app:1", launch(-1))),
 			change: []func(*corev1.PodTemplateSpec){image(0, "app:2"), image(1, "app:2"), image(2, "app:2")}, want: [][]string{{"c1", "c2"}, {"c3"}},
 		},
-		"feed of higher priority (case 14)": {
+		"feed of higher priority": {
 			why: "a variable restarts like an image", from: with(four, feed("metadata.annotations['conf']", 0)),
 			change: []func(*corev1.PodTemplateSpec){annotate("conf", "1"), image(1, "app:2")}, want: [][]string{{"c1"}, {"c2"}},
 		},
@@ -134,7 +134,7 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// TestLabelComesWithItsBatch is case 8: not before its containers are due.
+// TestLabelComesWithItsBatch: not before its containers are due.
 func TestLabelComesWithItsBatch(t *testing.T) {
 	from := template(container("c1", "app:1", launch(2)), container("c2", "app:1", launch(1), fed("FED", "metadata.labels['conf']")))
 	to := with(from, image(0, "app:2"), label("conf", "2"), label("plain", "1"))
@@ -151,7 +151,7 @@ func TestLabelComesWithItsBatch(t *testing.T) {
 	}
 }
 
-// TestNextBatch are cases 12 and 13.
+// TestNextBatch: the next batch may need the one before, so it waits until that one runs and is ready.
 func TestNextBatch(t *testing.T) {
 	from := template(container("c1", "app:1", launch(2)), container("c2", "app:1", launch(1)))
 	to := with(from, image(0, "app:2"), image(1, "app:2"))
@@ -160,12 +160,12 @@ func TestNextBatch(t *testing.T) {
 		node func(*corev1.Pod)
 		want string
 	}{
-		"same image ID (case 12)": {why: "the first batch is not done", node: func(*corev1.Pod) {}, want: "Wait 1m0s InPlaceImage"},
-		"not ready (case 13)": {why: "the first batch is not ready", node: func(p *corev1.Pod) {
+		"same image ID": {why: "the first batch is not done", node: func(*corev1.Pod) {}, want: "Wait 1m0s InPlaceImage"},
+		"not ready": {why: "the first batch is not ready", node: func(p *corev1.Pod) {
 			restart(p, 0)
 			p.Status.ContainerStatuses[0].Ready = false
 		}, want: "Wait 1m0s InPlaceBatch"},
-		"ready (case 12)": {why: "the next may come", node: func(p *corev1.Pod) { restart(p, 0) }, want: "Write "},
+		"ready": {why: "the next may come", node: func(p *corev1.Pod) { restart(p, 0) }, want: "Write "},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -29,7 +29,7 @@ func TestBegin(t *testing.T) {
 		want     string   // state
 		check    func(*testing.T, *corev1.Pod)
 	}{
-		"image (case 7)": {
+		"image": {
 			why: "what ran is recorded, one batch, and nothing to check before another", from: one, to: with(one, image(0, "app:2")), writes: []string{"status"},
 			want: `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":{"c1":{"imageID":"id-of-app:1","containerID":"containerd://c1-0","image":"app:1"}},` +
 				`"updateImages":true,"containerBatchesRecord":[{"timestamp":"2026-11-21T12:00:00Z","containers":["c1"]}]}`,
@@ -50,7 +50,7 @@ func TestBegin(t *testing.T) {
 				}
 			},
 		},
-		"removed label and finalizers (case 2)": {
+		"removed label and finalizers": {
 			why: "metadata of other writers stays", from: with(one, label("old", "1"), finalizers("a/b", "c/d")), to: with(one, finalizers("c/d", "e/f")),
 			pod: func(p *corev1.Pod) {
 				p.Finalizers = append(p.Finalizers, "other/one")
@@ -98,7 +98,7 @@ func TestBegin(t *testing.T) {
 				}
 			},
 		},
-		"resources (case 30)": {
+		"resources": {
 			why: "the resize is sent before the pod itself, and alone", from: template(container("c1", "app:1", requests("cpu", "1"))), to: template(container("c1", "app:1", requests("cpu", "2"))), writes: []string{"resize"},
 			want: `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":null,"updateResources":true,"containerBatchesRecord":[{"timestamp":"2026-11-21T12:00:00Z","containers":["c1"]}]}`,
 		},
@@ -118,7 +118,7 @@ func TestBegin(t *testing.T) {
 			want: `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":null,` +
 				`"updateImages":true,"containerBatchesRecord":[{"timestamp":"2026-11-21T12:00:00Z","containers":["c1"]}]}`,
 		},
-		"overtaking a batch (case 31)": {
+		"overtaking a batch": {
 			why: "what a later batch was to bring, and nobody undoes, comes now; the state is of the new update", from: two, to: with(two, label("a", "1")),
 			pod: func(p *corev1.Pod) {
 				metav1.SetMetaDataAnnotation(&p.ObjectMeta, pub.InPlaceUpdateStateKey, `{"revision":"web-1","updateTimestamp":"2026-11-21T11:00:00Z","lastContainerStatuses":{"c1":{"imageID":"id-of-app:1"}},`+
@@ -162,7 +162,7 @@ func TestBegin(t *testing.T) {
 				}
 			},
 		},
-		"two priorities (case 8)": {
+		"two priorities": {
 			why: "the lower one is written down for later", from: first, to: with(first, image(0, "app:2"), image(1, "app:2")), writes: []string{"status"},
 			want: `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":{"c1":{"imageID":"id-of-app:1","containerID":"containerd://c1-0","image":"app:1"}},` +
 				`"updateImages":true,"nextContainerImages":{"c2":"app:2"},"preCheckBeforeNext":{"containersRequiredReady":["c1"]},"containerBatchesRecord":[{"timestamp":"2026-11-21T12:00:00Z","containers":["c1"]}]}`,
@@ -240,7 +240,7 @@ func TestBeginDecides(t *testing.T) {
 	}
 }
 
-// TestBeginUnready is case 17.
+// TestBeginUnready: a pod with a gate leaves traffic for what restarts a container, and for nothing else by default.
 func TestBeginUnready(t *testing.T) {
 	sized := template(container("c1", "app:1", requests("cpu", "1", "memory", "1Gi")), container("c2", "app:1", requests("cpu", "1")))
 	cpu := func(p *corev1.PodTemplateSpec) {

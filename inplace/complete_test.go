@@ -39,15 +39,15 @@ func TestCompletedImages(t *testing.T) {
 		pod   []func(*corev1.Pod)
 		want  string // code of the note, with a part of its text
 	}{
-		"no update (case 15)":       {why: "nothing is under way"},
-		"other image ID (case 15)":  {why: "another image runs", pod: []func(*corev1.Pod){stateText(oneImage)}},
-		"same image ID (case 15)":   {why: "the old image runs", pod: []func(*corev1.Pod){stateText(oneImage), same("app:1")}, want: "InPlaceImage c1 does not run image app:2 yet"},
-		"no status (case 15)":       {why: "nothing is known", pod: []func(*corev1.Pod){stateText(oneImage), func(p *corev1.Pod) { p.Status.ContainerStatuses = nil }}, want: "InPlaceImage c1 has no status yet"},
+		"no update":                 {why: "nothing is under way"},
+		"other image ID":            {why: "another image runs", pod: []func(*corev1.Pod){stateText(oneImage)}},
+		"same image ID":             {why: "the old image runs", pod: []func(*corev1.Pod){stateText(oneImage), same("app:1")}, want: "InPlaceImage c1 does not run image app:2 yet"},
+		"no status":                 {why: "nothing is known", pod: []func(*corev1.Pod){stateText(oneImage), func(p *corev1.Pod) { p.Status.ContainerStatuses = nil }}, want: "InPlaceImage c1 has no status yet"},
 		"same image and tag":        {why: "both tags are one image, and the node tells the new one", pod: []func(*corev1.Pod){stateText(oneImage), same("app:2")}},
 		"no tag":                    {why: "no tag means latest", image: "app", pod: []func(*corev1.Pod){stateText(oneImage), same("app:latest")}},
 		"no tag, with a port":       {why: "a port is no tag", image: "localhost:5000/app", pod: []func(*corev1.Pod){stateText(oneImage), same("localhost:5000/app:latest")}},
 		"full name":                 {why: "the node tells the whole name", pod: []func(*corev1.Pod){stateText(oneImage), same("docker.io/library/app:2")}},
-		"restarted (case 15)":       {why: "another container of the same image", pod: []func(*corev1.Pod){stateText(recordedByUs), same("sha256:abc"), again}},
+		"restarted":                 {why: "another container of the same image", pod: []func(*corev1.Pod){stateText(recordedByUs), same("sha256:abc"), again}},
 		"restarted, unrecorded":     {why: "it started after the write", pod: []func(*corev1.Pod){stateText(oneImage), same("sha256:abc"), started(0)}},
 		"not restarted, unrecorded": {why: "it started before the write", pod: []func(*corev1.Pod){stateText(oneImage), same("sha256:abc"), started(-time.Hour)}, want: "InPlaceImage app:2"},
 		"other name of what runs": {
@@ -136,7 +136,7 @@ func TestCompletedByDaemon(t *testing.T) {
 		pod  []func(*corev1.Pod)
 		want string
 	}{
-		"image under another tag (case 15)": {why: "the daemon knows what each container was started with", pod: []func(*corev1.Pod){stateText(oneImage), same, daemon(t, nil)}},
+		"image under another tag": {why: "the daemon knows what each container was started with", pod: []func(*corev1.Pod){stateText(oneImage), same, daemon(t, nil)}},
 		"an older kubelet's hash": {why: "it hashes the whole container", pod: []func(*corev1.Pod){stateText(oneImage), same, func(p *corev1.Pod) {
 			daemon(t, func(s *pub.RuntimeContainerMetaSet) {
 				for i := range s.Containers {
@@ -149,7 +149,7 @@ func TestCompletedByDaemon(t *testing.T) {
 		"no hash of a sidecar":         {why: "all containers count", pod: []func(*corev1.Pod){stateText(oneImage), same, daemon(t, func(s *pub.RuntimeContainerMetaSet) { s.Containers = s.Containers[:1] })}, want: "InPlaceImage app:2"},
 		"unreadable, but the image is": {why: "what the node says is enough", pod: []func(*corev1.Pod){stateText(oneImage), annotation(pub.RuntimeContainerMetaKey, "{")}},
 		"the same container":           {why: "it was asked before the kubelet looked", pod: []func(*corev1.Pod){stateText(recordedByUs), same, daemon(t, nil)}, want: "InPlaceImage app:2"},
-		"variables (case 29)":          {why: "all containers have theirs", pod: []func(*corev1.Pod){stateText(env), daemon(t, nil)}},
+		"variables":                    {why: "all containers have theirs", pod: []func(*corev1.Pod){stateText(env), daemon(t, nil)}},
 		"variables, from before":       {why: "the container is still the old one", pod: []func(*corev1.Pod){stateText(env), daemon(t, func(s *pub.RuntimeContainerMetaSet) { s.Containers[0].Hashes.ExtractedEnvFromMetadataHash++ })}, want: "InPlaceEnv c1 runs with the environment from before"},
 		"variables, unknown":           {why: "0 is what is not known yet", pod: []func(*corev1.Pod){stateText(env), daemon(t, func(s *pub.RuntimeContainerMetaSet) { s.Containers[1].Hashes.ExtractedEnvFromMetadataHash = 0 })}, want: "InPlaceEnv c2"},
 		"variables, no daemon":         {why: "nobody restarts the container", pod: []func(*corev1.Pod){stateText(env), func(p *corev1.Pod) { p.Spec.NodeName = "node-7" }}, want: "InPlaceNoDaemon node-7"},
@@ -166,7 +166,7 @@ func TestCompletedByDaemon(t *testing.T) {
 	}
 }
 
-// TestCompletedResources is case 16.
+// TestCompletedResources: a resize is done when the node tells the same amounts of what was resized.
 func TestCompletedResources(t *testing.T) {
 	c1 := func(p *corev1.Pod) *corev1.ContainerStatus { return &p.Status.ContainerStatuses[0] }
 	cases := map[string]struct {
@@ -186,7 +186,7 @@ func TestCompletedResources(t *testing.T) {
 		"nothing asked for": {why: "there is nothing to compare", pod: func(p *corev1.Pod) {
 			p.Spec.Containers[0].Resources, c1(p).Resources = corev1.ResourceRequirements{}, nil
 		}},
-		"an image besides (case 16)": {why: "both must be done", pod: func(p *corev1.Pod) {
+		"an image besides": {why: "both must be done", pod: func(p *corev1.Pod) {
 			stateText(strings.Replace(oneImage, `"updateImages"`, `"updateResources":true,"updateImages"`, 1))(p)
 			c1(p).Resources.Requests = amounts("cpu", "1", "memory", "1Gi")
 		}, want: "InPlaceResize c1"},

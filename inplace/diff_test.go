@@ -25,15 +25,15 @@ func TestDiff(t *testing.T) {
 		options  inplace.Options
 		want     inplace.Change
 	}{
-		"nothing":                 {why: "equal templates need nothing", from: one, to: one.DeepCopy()},
-		"no templates":            {why: "whoever has no template at all has nothing to change"},
-		"image (case 1)":          {why: "an image is what this is for", from: one, to: with(one, image(0, "app:2")), want: inplace.Change{Images: images("c1", "app:2")}},
-		"equal metadata (case 1)": {why: "metadata around it is no change", from: with(one, label("a", "1"), annotate("b", "2")), to: with(one, image(0, "app:2"), label("a", "1"), annotate("b", "2")), want: inplace.Change{Images: images("c1", "app:2")}},
-		"image and label (case 1)": {
+		"nothing":        {why: "equal templates need nothing", from: one, to: one.DeepCopy()},
+		"no templates":   {why: "whoever has no template at all has nothing to change"},
+		"image":          {why: "an image is what this is for", from: one, to: with(one, image(0, "app:2")), want: inplace.Change{Images: images("c1", "app:2")}},
+		"equal metadata": {why: "metadata around it is no change", from: with(one, label("a", "1"), annotate("b", "2")), to: with(one, image(0, "app:2"), label("a", "1"), annotate("b", "2")), want: inplace.Change{Images: images("c1", "app:2")}},
+		"image and label": {
 			why: "a label that feeds nobody is plain metadata", from: one, to: with(one, image(0, "app:2"), label("new", "1")),
 			want: inplace.Change{Images: images("c1", "app:2"), Metadata: inplace.Metadata{Labels: values("new", "1")}},
 		},
-		"label that feeds (case 1)": {
+		"label that feeds": {
 			why: "what feeds a container is told by container, and the rest apart", from: with(feeds, label("conf", "1")), to: with(feeds, image(0, "app:2"), label("conf", "2"), label("other", "1")),
 			want: inplace.Change{
 				Images: images("c1", "app:2"), Env: []string{"c1"}, Metadata: inplace.Metadata{Labels: values("other", "1")},
@@ -52,17 +52,17 @@ func TestDiff(t *testing.T) {
 			why: "the variable may stay as it is until the next start", from: feeds, to: with(feeds, label("conf", "1")), options: inplace.Options{Env: inplace.EnvIgnore},
 			want: inplace.Change{Metadata: inplace.Metadata{Labels: values("conf", "1")}},
 		},
-		"finalizer and label removed (case 2)": {
+		"finalizer and label removed": {
 			why: "metadata goes as it comes", from: with(one, label("old", "1"), finalizers("a/b", "c/d")), to: with(one, image(0, "app:2"), finalizers("c/d", "e/f")),
 			want: inplace.Change{Images: images("c1", "app:2"), Metadata: inplace.Metadata{
 				Labels: map[string]*string{"old": nil}, AddFinalizers: []string{"e/f"}, RemoveFinalizers: []string{"a/b"},
 			}},
 		},
-		"cpu request (case 4)": {
+		"cpu request": {
 			why: "a value is replaced", from: sized, to: with(sized, func(p *corev1.PodTemplateSpec) { p.Spec.Containers[1].Resources.Requests = amounts("cpu", "2") }), options: resizable,
 			want: inplace.Change{Resources: map[string]corev1.ResourceRequirements{"c2": {Requests: amounts("cpu", "2")}}},
 		},
-		"cpu and image of two (case 4)": {
+		"cpu and image of two": {
 			why: "both kinds at once, by container", from: sized, to: with(sized, image(0, "app:2"), func(p *corev1.PodTemplateSpec) {
 				p.Spec.Containers[0].Resources.Limits = amounts("cpu", "3", "memory", "2Gi")
 				p.Spec.Containers[1].Resources.Requests = amounts("cpu", "2")
@@ -71,7 +71,7 @@ func TestDiff(t *testing.T) {
 				"c1": {Limits: amounts("cpu", "3")}, "c2": {Requests: amounts("cpu", "2")},
 			}},
 		},
-		"memory inside the class (case 5)": {
+		"memory inside the class": {
 			why: "the class of service stays", from: sized, to: with(sized, func(p *corev1.PodTemplateSpec) {
 				p.Spec.Containers[0].Resources.Requests = amounts("cpu", "1", "memory", "1536Mi")
 			}), options: resizable,
@@ -146,7 +146,7 @@ func TestDiffBlocks(t *testing.T) {
 		options  inplace.Options
 		want     []string // paths
 	}{
-		"added variable (case 3)": {
+		"added variable": {
 			why: "an environment is fixed", from: one, want: []string{"spec.containers[c1].env[NEW]"},
 			to: first(func(c *corev1.Container) { c.Env = append(c.Env, corev1.EnvVar{Name: "NEW", Value: "1"}) }),
 		},
@@ -154,7 +154,7 @@ func TestDiffBlocks(t *testing.T) {
 			why: "the very field is told", from: one, want: []string{"spec.containers[c1].env[LEVEL].value"},
 			to: first(func(c *corev1.Container) { c.Env[0].Value = "debug" }),
 		},
-		"pull policy and resources (case 3)": {
+		"pull policy and resources": {
 			why: "every reason is told", from: one, want: []string{"spec.containers[c1].imagePullPolicy", "spec.containers[c1].resources.requests"},
 			to: first(func(c *corev1.Container) {
 				c.ImagePullPolicy = corev1.PullNever
@@ -168,25 +168,25 @@ func TestDiffBlocks(t *testing.T) {
 				p.Spec.Containers[0].Resources.Limits["memory"] = amounts("memory", "1073741824")["memory"]
 			}),
 		},
-		"cpu while fixed (case 4)": {
+		"cpu while fixed": {
 			why: "resources are fixed by default", from: sized, want: []string{"spec.containers[c1].resources.limits.cpu", "spec.containers[c1].resources.requests.cpu"},
 			to: resources(func(r *corev1.ResourceRequirements) {
 				r.Requests["cpu"], r.Limits["cpu"] = amounts("cpu", "2")["cpu"], amounts("cpu", "2")["cpu"]
 			}),
 		},
-		"class of service (cases 5, 24)": {
+		"class of service": {
 			why: "a pod keeps its class", from: sized, options: resizable, want: []string{"spec.containers"},
 			to: resources(func(r *corev1.ResourceRequirements) { r.Limits["cpu"] = amounts("cpu", "2")["cpu"] }),
 		},
-		"gpu (case 5)": {
+		"gpu": {
 			why: "only cpu and memory can be resized", from: sized, options: resizable, want: []string{"spec.containers[c1].resources.limits.nvidia.com/gpu", "spec.containers[c1].resources.requests.nvidia.com/gpu"},
 			to: resources(func(r *corev1.ResourceRequirements) { r.Limits["nvidia.com/gpu"] = amounts("gpu", "2")["gpu"] }),
 		},
-		"removed limit (case 5)": {
+		"removed limit": {
 			why: "no API server takes a limit away", from: sized, options: everything(), want: []string{"spec.containers[c1].resources.limits.cpu"},
 			to: resources(func(r *corev1.ResourceRequirements) { delete(r.Limits, "cpu") }),
 		},
-		"added request (case 5)": {
+		"added request": {
 			why: "it is for newer API servers", from: one, options: resizable, want: []string{"spec.containers[c1].resources.requests.cpu"},
 			to: with(one, func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Resources.Requests = amounts("cpu", "1") }),
 		},

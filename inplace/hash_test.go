@@ -9,7 +9,7 @@ import (
 	"github.com/kruisekit/kruisekit/inplace"
 )
 
-// TestEnvHash is case 19, and the pairs of containers that must hash alike or not.
+// TestEnvHash has pairs of containers that must hash alike or not: the daemon restarts a container for another hash.
 func TestEnvHash(t *testing.T) {
 	labels, annotations := map[string]string{"l1": "a", "l2": "b"}, map[string]string{"n1": "c"}
 	l1, l2 := fed("E1", "metadata.labels['l1']"), fed("E2", "metadata.labels['l2']")
@@ -19,8 +19,8 @@ func TestEnvHash(t *testing.T) {
 		a, b corev1.Container
 		want bool
 	}{
-		"order (case 19)":         {why: "the order of variables is no matter", a: container("c", "i", l1, l2), b: container("c", "i", l2, l1), want: true},
-		"other label (case 19)":   {why: "the value differs", a: container("c", "i", fed("E1", "metadata.labels['l1']")), b: container("c", "i", fed("E1", "metadata.labels['l2']"))},
+		"order":                   {why: "the order of variables is no matter", a: container("c", "i", l1, l2), b: container("c", "i", l2, l1), want: true},
+		"other label":             {why: "the value differs", a: container("c", "i", fed("E1", "metadata.labels['l1']")), b: container("c", "i", fed("E1", "metadata.labels['l2']"))},
 		"other name":              {why: "the variable differs", a: container("c", "i", l1), b: container("c", "i", fed("E9", "metadata.labels['l1']"))},
 		"image":                   {why: "only variables count", a: container("c", "i", l1), b: container("d", "j", l1), want: true},
 		"literal":                 {why: "literal values are fixed anyway", a: container("c", "i", l1), b: container("c", "i", l1, literal), want: true},

@@ -72,7 +72,7 @@ func TestReadyIsNotForced(t *testing.T) {
 	}
 }
 
-// TestMakeReadyTestsWhatItSaw is case 26: an update that began meanwhile keeps the pod out of traffic.
+// TestMakeReadyTestsWhatItSaw: an update that began meanwhile keeps the pod out of traffic.
 func TestMakeReadyTestsWhatItSaw(t *testing.T) {
 	cases := map[string]struct {
 		why    string
@@ -155,7 +155,7 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// TestResize is case 18: the patch has what differs, and nothing else.
+// TestResize: the patch has what differs, and nothing else.
 func TestResize(t *testing.T) {
 	from := template(container("c1", "app:1", requests("cpu", "1", "memory", "1Gi"), limits("cpu", "2")), container("c2", "app:1"), container("c3", "app:1", requests("cpu", "1")))
 	cases := map[string]struct {

@@ -51,18 +51,18 @@ func TestStep(t *testing.T) {
 		now   time.Duration
 		want  string // verdict, subresource, time and code
 	}{
-		"no gate (case 10)":                {why: "there is nothing to make ready", of: with(t1, noGate), pod: []func(*corev1.Pod){marked(corev1.ConditionFalse)}, want: "Done"},
-		"no condition (case 10)":           {why: "a new pod becomes ready for the first time", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { p.Status.Conditions = p.Status.Conditions[:2] }}, want: "Write status"},
+		"no gate":                          {why: "there is nothing to make ready", of: with(t1, noGate), pod: []func(*corev1.Pod){marked(corev1.ConditionFalse)}, want: "Done"},
+		"no condition":                     {why: "a new pod becomes ready for the first time", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { p.Status.Conditions = p.Status.Conditions[:2] }}, want: "Write status"},
 		"no conditions":                    {why: "nor need there be any", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { p.Status.Conditions = nil }}, want: "Write status"},
-		"image done (case 10)":             {why: "the pod is put back", of: t2, pod: []func(*corev1.Pod){stateText(oneImage), marked(corev1.ConditionFalse)}, want: "Write status"},
-		"image not done (case 10)":         {why: "the node is not ready", of: t2, pod: []func(*corev1.Pod){stateText(oneImage), marked(corev1.ConditionFalse), still}, want: "Wait 1m0s InPlaceImage"},
-		"ready (case 10)":                  {why: "there is nothing left", of: t1, want: "Done"},
+		"image done":                       {why: "the pod is put back", of: t2, pod: []func(*corev1.Pod){stateText(oneImage), marked(corev1.ConditionFalse)}, want: "Write status"},
+		"image not done":                   {why: "the node is not ready", of: t2, pod: []func(*corev1.Pod){stateText(oneImage), marked(corev1.ConditionFalse), still}, want: "Wait 1m0s InPlaceImage"},
+		"ready":                            {why: "there is nothing left", of: t1, want: "Done"},
 		"ready with a reason":              {why: "a reason at a true condition is no matter", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { condition(p, pub.InPlaceUpdateReady).Reason = "Odd" }}, want: "Done"},
 		"going away":                       {why: "nobody updates what is deleted", of: t2, pod: []func(*corev1.Pod){stateText(oneImage), still, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon()} }}, want: "Done"},
 		"ended":                            {why: "nothing will change in it", of: t2, pod: []func(*corev1.Pod){stateText(oneImage), still, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }}, want: "Done"},
-		"resize not done (case 16)":        {why: "the node is not ready", of: sized, pod: []func(*corev1.Pod){stateText(resized), func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Resources.Requests = amounts("cpu", "1") }}, want: "Wait 1m0s InPlaceResize"},
-		"resize ignored (case 16)":         {why: "the rules say so", of: sized, pod: []func(*corev1.Pod){stateText(resized), func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Resources = nil }}, rules: inplace.Rules{IgnoreResources: true}, want: "Done"},
-		"infeasible (case 30)":             {why: "a feasible update may still come", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Infeasible", 2)}, want: "Wait 1m0s InPlaceResizeInfeasible"},
+		"resize not done":                  {why: "the node is not ready", of: sized, pod: []func(*corev1.Pod){stateText(resized), func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Resources.Requests = amounts("cpu", "1") }}, want: "Wait 1m0s InPlaceResize"},
+		"resize ignored":                   {why: "the rules say so", of: sized, pod: []func(*corev1.Pod){stateText(resized), func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Resources = nil }}, rules: inplace.Rules{IgnoreResources: true}, want: "Done"},
+		"infeasible":                       {why: "a feasible update may still come", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Infeasible", 2)}, want: "Wait 1m0s InPlaceResizeInfeasible"},
 		"infeasible, given up":             {why: "the node has had its time to answer", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Infeasible", 2)}, rules: old, want: "Recreate InPlaceResizeInfeasible"},
 		"infeasible, soon given up":        {why: "the answer may be to an older question", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Infeasible", 2)}, rules: old, now: -4 * time.Second, want: "Wait 4s InPlaceResizeInfeasible"},
 		"infeasible, an older answer":      {why: "the node has not seen this spec", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Infeasible", 1)}, rules: old, want: "Wait 1m0s InPlaceResize"},
@@ -135,13 +135,13 @@ func TestStepGrace(t *testing.T) {
 		parts       map[string]string
 		annotations func(map[string]string)
 	}{
-		"not over (case 11)": {why: "20 of 30 seconds are left", grace: grace(30, ""), after: 20 * time.Second},
-		"over (case 11)":     {why: "the change is due", grace: grace(5, ""), image: "app:2"},
-		"over just now":      {why: "no second is left", grace: grace(10, ""), image: "app:2"},
-		"overtaken":          {why: "another revision has its own change", grace: grace(5, ""), revision: "web-3", image: "app:1"},
-		"short revision":     {why: "some pods carry only the hash in the name of their revision (case 27)", grace: grace(5, ""), revision: "2", image: "app:2"},
-		"no seconds":         {why: "there is nothing to wait for", grace: grace(0, ""), image: "app:2"},
-		"less than none":     {why: "there is nothing to wait for", grace: grace(-5, ""), image: "app:2"},
+		"not over":       {why: "20 of 30 seconds are left", grace: grace(30, ""), after: 20 * time.Second},
+		"over":           {why: "the change is due", grace: grace(5, ""), image: "app:2"},
+		"over just now":  {why: "no second is left", grace: grace(10, ""), image: "app:2"},
+		"overtaken":      {why: "another revision has its own change", grace: grace(5, ""), revision: "web-3", image: "app:1"},
+		"short revision": {why: "some pods carry only the hash in the name of their revision", grace: grace(5, ""), revision: "2", image: "app:2"},
+		"no seconds":     {why: "there is nothing to wait for", grace: grace(0, ""), image: "app:2"},
+		"less than none": {why: "there is nothing to wait for", grace: grace(-5, ""), image: "app:2"},
 		"clock far behind": {why: "a state from the future says nothing of when it began", grace: grace(5, ""), image: "app:2", annotations: func(a map[string]string) {
 			a[pub.InPlaceUpdateStateKey] = `{"revision":"web-2","updateTimestamp":"2036-11-21T11:59:50Z"}`
 		}},
@@ -196,7 +196,7 @@ func TestStepGrace(t *testing.T) {
 	}
 }
 
-// TestRollbackInGrace is case 25: the pod ends ready, with the image that it never left.
+// TestRollbackInGrace: the pod ends ready, with the image that it never left.
 func TestRollbackInGrace(t *testing.T) {
 	for _, name := range []string{"nginx", "localhost:5000/nginx"} {
 		from := template(container("c1", name))

@@ -43,12 +43,12 @@ func TestConcerns(t *testing.T) {
 		pod  *corev1.Pod
 		want bool
 	}{
-		"new":                  {"acceptance 12, nothing is there", five(), true},
+		"new":                  {"nothing is there", five(), true},
 		"all ready":            {"nobody waits", with(five(), ready, "a", "b", "c", "e", "f"), false},
 		"one is not":           {"", with(five(), ready, "a", "b", "c", "e"), true},
 		"containers ready":     {"the kubelet says so", containersReady(five(), corev1.ConditionTrue), false},
 		"containers not ready": {"", containersReady(five(), corev1.ConditionFalse), true},
-		"complete":             {"acceptance 13", done(five()), false},
+		"complete":             {"nobody waits any more", done(five()), false},
 		"complete and blocked": {"something is missing that was there", done(with(five(), blocked, "a")), true},
 		"complete, no barrier": {"what is missing is no barrier", done(with(newPod("a"), blocked, "a")), false},
 		"not complete":         {"only true is", annotated(five(), completedKey, "false"), true},

@@ -29,16 +29,16 @@ func TestInject(t *testing.T) {
 		want  []string // variables of the pod; nil where nothing is to be done
 		notes []string
 	}{
-		"no order":            {"acceptance 1", newPod("a", "b"), nil, nil},
-		"in order":            {"acceptance 2", annotated(newPod("a", "b", "c"), ordered, "Ordered"), []string{"a: " + bar(0), "b: " + bar(-1), "c: " + bar(-2)}, nil},
+		"no order":            {"nobody asks for one", newPod("a", "b"), nil, nil},
+		"in order":            {"each has one less than the one before", annotated(newPod("a", "b", "c"), ordered, "Ordered"), []string{"a: " + bar(0), "b: " + bar(-1), "c: " + bar(-2)}, nil},
 		"another value":       {"only Ordered is one", annotated(newPod("a", "b", "c"), ordered, "ordered"), nil, nil},
-		"priorities":          {"acceptance 3: the barrier comes last", env(env(newPod("main", "c2"), 0, plain("TEST", "1")), 1, plain(priorityEnv, "10"), plain("TEST", "2")), []string{"main: TEST=1 " + bar(0), "c2: KRUISE_CONTAINER_PRIORITY=10 TEST=2 " + bar(10)}, nil},
-		"all the same":        {"acceptance 5", asking("5", "5", "5"), nil, nil},
+		"priorities":          {"the barrier comes last", env(env(newPod("main", "c2"), 0, plain("TEST", "1")), 1, plain(priorityEnv, "10"), plain("TEST", "2")), []string{"main: TEST=1 " + bar(0), "c2: KRUISE_CONTAINER_PRIORITY=10 TEST=2 " + bar(10)}, nil},
+		"all the same":        {"nobody has to wait for another", asking("5", "5", "5"), nil, nil},
 		"all zero":            {"as good as none", asking("0", "", "-0"), nil, nil},
-		"one container":       {"acceptance 7", annotated(newPod("a"), ordered, "Ordered"), nil, nil},
+		"one container":       {"it would wait for nobody", annotated(newPod("a"), ordered, "Ordered"), nil, nil},
 		"one odd container":   {"nothing is read of it", asking("abc"), nil, nil},
 		"no container":        {"the API server says so", annotated(newPod(), ordered, "Ordered"), nil, nil},
-		"order before number": {"acceptance 14", annotated(asking("1", "2", "abc"), ordered, "Ordered"), []string{"a: KRUISE_CONTAINER_PRIORITY=1 " + bar(0), "b: KRUISE_CONTAINER_PRIORITY=2 " + bar(-1), "c: KRUISE_CONTAINER_PRIORITY=abc " + bar(-2)}, nil},
+		"order before number": {"the position decides, and numbers are not read", annotated(asking("1", "2", "abc"), ordered, "Ordered"), []string{"a: KRUISE_CONTAINER_PRIORITY=1 " + bar(0), "b: KRUISE_CONTAINER_PRIORITY=2 " + bar(-1), "c: KRUISE_CONTAINER_PRIORITY=abc " + bar(-2)}, nil},
 		"signs":               {"", asking("+7", "-3"), []string{"a: KRUISE_CONTAINER_PRIORITY=+7 " + bar(7), "b: KRUISE_CONTAINER_PRIORITY=-3 " + bar(-3)}, nil},
 		"the bounds":          {"of 32 bits", asking("2147483647", "-2147483647"), []string{"a: KRUISE_CONTAINER_PRIORITY=2147483647 " + bar(2147483647), "b: KRUISE_CONTAINER_PRIORITY=-2147483647 " + bar(-2147483647)}, nil},
 		"the last counts":     {"as in any environment", env(newPod("a", "b"), 0, plain(priorityEnv, "x"), plain(priorityEnv, "1")), []string{"a: KRUISE_CONTAINER_PRIORITY=x KRUISE_CONTAINER_PRIORITY=1 " + bar(1), "b: " + bar(0)}, nil},
@@ -118,7 +118,7 @@ func TestInjectLeavesTheRest(t *testing.T) {
 	}
 }
 
-// Acceptance 15: what has only generateName gets its name now.
+// What has only generateName gets its name now, since the barrier is called after it.
 func TestInjectNames(t *testing.T) {
 	long := strings.Repeat("n", 70)
 	for name, c := range map[string]struct{ generate, want string }{
@@ -160,7 +160,7 @@ func TestInjectFaults(t *testing.T) {
 		pod  *corev1.Pod
 		want []string
 	}{
-		"a word":           {"acceptance 6", asking("abc", "1"), []string{"spec.containers[0].env[0].value: Invalid value: \"abc\""}},
+		"a word":           {"there is no order of words", asking("abc", "1"), []string{"spec.containers[0].env[0].value: Invalid value: \"abc\""}},
 		"both wrong":       {"each is told", asking("abc", "1.5"), []string{"spec.containers[0].env[0].value", "spec.containers[1].env[0].value"}},
 		"empty":            {"a variable without a value", env(newPod("a", "b"), 1, plain("X", ""), plain(priorityEnv, "")), []string{"spec.containers[1].env[1].value"}},
 		"blanks":           {"are no digits", asking(" 1", "2"), []string{"spec.containers[0].env[0].value"}},

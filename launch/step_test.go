@@ -12,7 +12,7 @@ import (
 	"github.com/kruisekit/kruisekit/launch"
 )
 
-// five has a=3, b=5, c=0, e=-1 and f=3, as acceptance 8 to 12 do.
+// five has a=3, b=5, c=0, e=-1 and f=3.
 func five() *corev1.Pod {
 	p := waiting("p_3", "p_5", "p_0", "p_-1", "p_3")
 	p.Spec.Containers[3].Name, p.Spec.Containers[4].Name = "e", "f"
@@ -49,14 +49,14 @@ func TestStep(t *testing.T) {
 		barrier *corev1.ConfigMap
 		want    outcome
 	}{
-		"first":          {"acceptance 8", five(), nil, outcome{Create: is("p_5")}},
-		"first, empty":   {"acceptance 8, as the reference leaves it", five(), barrier("u1"), outcome{Add: is("p_5")}},
-		"again":          {"acceptance 8: a second time adds nothing", five(), barrier("u1", "p_5"), outcome{}},
-		"one is missing": {"acceptance 9", with(five(), ready, "b", "f"), barrier("u1", "p_5", "p_3"), outcome{}},
-		"the third":      {"acceptance 10", with(five(), ready, "a", "b", "f"), barrier("u1", "p_5", "p_3"), outcome{Add: is("p_0")}},
-		"the last":       {"acceptance 11", with(five(), ready, "a", "b", "c", "f"), barrier("u1", "p_5", "p_3", "p_0"), outcome{Add: is("p_-1"), Complete: true}},
+		"first":          {"only the highest may start", five(), nil, outcome{Create: is("p_5")}},
+		"first, empty":   {"as the reference leaves it", five(), barrier("u1"), outcome{Add: is("p_5")}},
+		"again":          {"a second time adds nothing", five(), barrier("u1", "p_5"), outcome{}},
+		"one is missing": {"a is of the same priority as f, and not ready", with(five(), ready, "b", "f"), barrier("u1", "p_5", "p_3"), outcome{}},
+		"the third":      {"all of higher priority are ready", with(five(), ready, "a", "b", "f"), barrier("u1", "p_5", "p_3"), outcome{Add: is("p_0")}},
+		"the last":       {"nobody is left to wait", with(five(), ready, "a", "b", "c", "f"), barrier("u1", "p_5", "p_3", "p_0"), outcome{Add: is("p_-1"), Complete: true}},
 		"all are up":     {"by somebody else's help", with(five(), ready, "a", "b", "c", "e", "f"), barrier("u1", "p_5", "p_3", "p_0", "p_-1"), outcome{Complete: true}},
-		"lowest open":    {"acceptance 17", with(five(), ready, "b"), barrier("u1", "p_5", "p_3", "p_0", "p_-1"), outcome{Complete: true}},
+		"lowest open":    {"the lowest may start, so nobody is left to wait", with(five(), ready, "b"), barrier("u1", "p_5", "p_3", "p_0", "p_-1"), outcome{Complete: true}},
 		"only the lowest": {
 			"what is missing is written before the mark, or those containers never start",
 			with(five(), ready, "b"), barrier("u1", "p_-1"),
@@ -72,7 +72,7 @@ func TestStep(t *testing.T) {
 			b.Data["p_5"] = "no"
 			return b
 		}(), outcome{}},
-		"complete":           {"acceptance 13", done(with(five(), ready, "a")), barrier("u1", "p_5", "p_3", "p_0", "p_-1"), outcome{}},
+		"complete":           {"what starts again finds its key", done(with(five(), ready, "a")), barrier("u1", "p_5", "p_3", "p_0", "p_-1"), outcome{}},
 		"complete, lost":     {"a restart would wait for ever", done(with(five(), blocked, "a")), nil, outcome{Create: is("p_-1", "p_0", "p_3", "p_5"), After: later}},
 		"complete, key lost": {"a restart would wait for ever", done(with(five(), blocked, "a")), barrier("u1", "p_5"), outcome{Add: is("p_-1", "p_0", "p_3"), After: later}},
 		"complete, elsewhere": {

@@ -128,7 +128,7 @@ func TestDiffer(t *testing.T) {
 	}
 }
 
-// TestDifferAgainstTheFormula compares with the formula of the specification, written down as it stands there.
+// TestDifferAgainstTheFormula compares with the formula, written down term by term.
 func TestDifferAgainstTheFormula(t *testing.T) {
 	for seed := range int64(20000) {
 		random := rand.New(rand.NewSource(seed))

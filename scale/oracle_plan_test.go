@@ -96,7 +96,7 @@ func (o oracle) delete(d scale.Difference) []scale.Instance {
 		return out
 	}
 	out = append(out, sorted(broken, byName)...)
-	// What the broken ones take away from available ones is the difference to the specification.
+	// The broken ones take away from the available ones, which they do not in the reference.
 	budget := int(d.DeleteAvailable) - len(broken)
 	chosen := slices.Concat(sorted(fresh, byName), sorted(fine, byName))
 	out = append(out, chosen[:min(max(budget, 0), len(chosen))]...)

@@ -13,7 +13,7 @@ import (
 	"github.com/kruisekit/kruisekit/scale"
 )
 
-// The oracle plans as the rules stand in the specification, one instance at a time, with no thought of speed.
+// The oracle plans by the bare rules, one instance at a time, with no thought of speed.
 type oracle struct{ in scale.Input }
 
 func podsOf(i scale.Instance) []*corev1.Pod {
@@ -160,7 +160,7 @@ func sorted(all []scale.Instance, before func(a, b scale.Instance) bool) []scale
 	return out
 }
 
-// ranking ranks by what the specification sums up as logarithms; here it is the product of what they are of.
+// ranking ranks by what the plan sums up as logarithms; here it is the product of what they are of.
 type ranking struct {
 	oracle
 	candidates, all []scale.Instance

@@ -35,8 +35,7 @@ func (b *bench) claimsOf(owner types.UID) []string {
 	}))
 }
 
-// Acceptance 5: of two ids that are needed, one is that of a claim no pod has; the other is new. A claim that exists is not
-// created again.
+// Of two ids that are needed, one is that of a claim no pod has; the other is new. A claim that exists is not created again.
 func TestIDsOfClaimsComeFirst(t *testing.T) {
 	b := start(t, cloneset.Options{NewID: numbered()})
 	set := b.create("web", 2, func(s *v1beta1.CloneSet) {
@@ -63,7 +62,7 @@ func TestIDsOfClaimsComeFirst(t *testing.T) {
 	}
 }
 
-// Acceptance 6: the claims of deleted pods go, the others stay.
+// The claims of deleted pods go, the others stay.
 func TestClaimsGoWithTheirPods(t *testing.T) {
 	b := start(t, cloneset.Options{NewID: numbered()})
 	set := b.create("web", 3, withClaims)
@@ -78,7 +77,7 @@ func TestClaimsGoWithTheirPods(t *testing.T) {
 	}
 }
 
-// Acceptance 23: claims outlive pods that somebody deletes, with reuse; without it there are new ones.
+// Claims outlive pods that somebody deletes, with reuse; without it there are new ones.
 func TestClaimReuseIsSwitchedOff(t *testing.T) {
 	b := start(t, cloneset.Options{})
 	set := b.create("web", 4, func(s *v1beta1.CloneSet) {
@@ -123,7 +122,7 @@ func TestClaimReuseIsSwitchedOff(t *testing.T) {
 	}
 }
 
-// Acceptance 23: without reuse, claims of pods that are on their way out are handed to them.
+// Without reuse, claims of pods that are on their way out are handed to them.
 func TestClaimsAreHandedOver(t *testing.T) {
 	b := start(t, cloneset.Options{NewID: numbered()})
 	set := b.create("web", 3, func(s *v1beta1.CloneSet) {
@@ -190,7 +189,7 @@ func TestFinishedPods(t *testing.T) {
 	}
 }
 
-// Acceptance 24: a changed claim template counts with a change of the pods, and by itself not at all.
+// A changed claim template counts with a change of the pods, and by itself not at all.
 func TestRecreateOnClaimChange(t *testing.T) {
 	b := start(t, cloneset.Options{RecreateOnClaimChange: true})
 	set := b.create("web", 1, func(s *v1beta1.CloneSet) {

@@ -29,7 +29,7 @@ type inStates = map[pub.LifecycleState]int
 
 const released = `{"labels":{"example.com/hook":null}}`
 
-// Acceptance 10: a pod that is chosen to go, and that its hook holds, counts until it is gone.
+// A pod that is chosen to go, and that its hook holds, counts until it is gone.
 func TestChosenPodIsHeld(t *testing.T) {
 	b := start(t, cloneset.Options{})
 	set := b.create("web", 3, func(s *v1beta1.CloneSet) {
@@ -51,7 +51,7 @@ func TestChosenPodIsHeld(t *testing.T) {
 	}
 }
 
-// Acceptance 11: what is held before its deletion does not count with excludePreparingDelete, so that another pod comes early.
+// What is held before its deletion does not count with excludePreparingDelete, so that another pod comes early.
 func TestHeldPodIsNotCounted(t *testing.T) {
 	for name, o := range map[string]struct {
 		options cloneset.Options
@@ -78,7 +78,7 @@ func TestHeldPodIsNotCounted(t *testing.T) {
 	}
 }
 
-// Acceptance 12: a new pod is Normal when it has all that its hook asks for, and stays so.
+// A new pod is Normal when it has all that its hook asks for, and stays so.
 func TestPreNormal(t *testing.T) {
 	b := start(t, cloneset.Options{})
 	set := b.create("web", 1, func(s *v1beta1.CloneSet) {
@@ -125,8 +125,7 @@ func TestPreNormalOfAnUpdatedPod(t *testing.T) {
 	b.eventually(set, all(settled, states(inStates{normal: 1})))
 }
 
-// Acceptance 21: nothing is written to the containers of a pod that its hook holds; when the user goes back meanwhile, it is
-// left as it was.
+// Nothing is written to the containers of a pod that its hook holds; when the user goes back meanwhile, it is left as it was.
 func TestRollbackWhileHeld(t *testing.T) {
 	b := start(t, cloneset.Options{})
 	set := b.create("web", 1, withUpdateHook)
@@ -149,9 +148,8 @@ func withUpdateHook(s *v1beta1.CloneSet) {
 	s.Spec.Lifecycle = &pub.Lifecycle{InPlaceUpdate: &pub.LifecycleHook{LabelsHandler: map[string]string{"example.com/hook": "true"}}}
 }
 
-// Acceptance 22, with two seconds for a deadline of 120 and for a readiness of 10: while scaling, a pod that is about to be
-// updated counts as updated, so that what is missing is of the current revision. A rollout that is late stays late while its
-// pods come along.
+// While scaling, a pod that is about to be updated counts as updated, so that what is missing is of the current revision. A
+// rollout that is late stays late while its pods come along.
 func TestPreparingUpdateCountsAsUpdated(t *testing.T) {
 	b := start(t, cloneset.Options{PreparingUpdateIsUpdated: true, PartitionRollback: true})
 	set := b.create("web", 2, func(s *v1beta1.CloneSet) {
@@ -204,7 +202,7 @@ func TestPreparingUpdateCountsAsUpdated(t *testing.T) {
 	}
 }
 
-// Acceptance 20: a pod is out of traffic for its grace period before its containers change.
+// A pod is out of traffic for its grace period before its containers change.
 func TestGracePeriod(t *testing.T) {
 	c := &clock{}
 	b := start(t, cloneset.Options{Now: c.now})

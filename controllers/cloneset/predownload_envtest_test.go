@@ -59,7 +59,8 @@ func partition(n int) func(*v1beta1.CloneSet) {
 	}
 }
 
-// Acceptance 26, and what becomes of the jobs after it.
+// While the rollout waits, one job pulls the new image, as many nodes at a time as the set says. It goes when another revision
+// comes, and when the rollout is done.
 func TestPreDownload(t *testing.T) {
 	b := start(t, cloneset.Options{PreDownload: true})
 	set := b.create("web", 5, func(s *v1beta1.CloneSet) {

@@ -17,8 +17,8 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 )
 
-// Acceptance 13, on a clock of its own: a pod that nobody schedules runs into the deadline; with another scheduler it is
-// recreated, for it was not available anyway, and all is well.
+// A pod that nobody schedules runs into the deadline; with another scheduler it is recreated, for it was not available
+// anyway, and all is well.
 func TestDeadlineOfUnschedulablePod(t *testing.T) {
 	c := &clock{}
 	b := start(t, cloneset.Options{Now: c.now})
@@ -44,7 +44,7 @@ func TestDeadlineOfUnschedulablePod(t *testing.T) {
 	}
 }
 
-// Acceptance 14: a set that is paused from the beginning has its pods made, and says that it is paused until all are available.
+// A set that is paused from the beginning has its pods made, and says that it is paused until all are available.
 func TestProgressOfPausedSet(t *testing.T) {
 	b := start(t, cloneset.Options{})
 	set := b.create("web", 2, func(s *v1beta1.CloneSet) {
@@ -62,7 +62,7 @@ func TestProgressOfPausedSet(t *testing.T) {
 	b.eventually(set, all(counts(2, 2), reason("CloneSetAvailable")))
 }
 
-// Acceptance 15: the largest deadline is none, as no deadline is.
+// The largest deadline is none, as no deadline is.
 func TestNoDeadline(t *testing.T) {
 	b := start(t, cloneset.Options{})
 	set := b.create("web", 1, func(s *v1beta1.CloneSet) { s.Spec.ProgressDeadlineSeconds = ptr.To(int32(math.MaxInt32)) })
@@ -84,7 +84,7 @@ func TestNoDeadline(t *testing.T) {
 	b.eventually(slow, all(ready, reason("")))
 }
 
-// Acceptance 16 is the behaviour of a partition, which TestPartition has; here the condition through a partition and a pause.
+// The condition through a partition and a pause. Which pods a partition lets through is for TestPartition.
 func TestProgressThroughPartition(t *testing.T) {
 	b := start(t, cloneset.Options{})
 	set := b.create("web", 4, func(s *v1beta1.CloneSet) {
@@ -102,9 +102,9 @@ func TestProgressThroughPartition(t *testing.T) {
 	}
 }
 
-// Acceptance 32 tells how the reference measures: from when the reason before was set, so that a set that was available for
-// long is late the moment a rollout begins. That is listed there as a fault: here the clock starts with the rollout, starts
-// again with the next revision, and a rollout that is late stays late until it is done, paused or replaced.
+// The reference measures from when the reason before was set, so that a set that was available for long is late the moment a
+// rollout begins. Here the clock starts with the rollout, starts again with the next revision, and a rollout that is late stays
+// late until it is done, paused or replaced.
 func TestDeadlineStartsWithTheRollout(t *testing.T) {
 	c := &clock{}
 	b := start(t, cloneset.Options{Now: c.now})

@@ -17,7 +17,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 )
 
-// Acceptance 1: creation stops where too many pods are unavailable, which is told once for as long as nothing changes.
+// Creation stops where too many pods are unavailable, which is told once for as long as nothing changes.
 func TestScaleOutIsLimited(t *testing.T) {
 	b := start(t, cloneset.Options{})
 	set := b.create("web", 5, func(s *v1beta1.CloneSet) {
@@ -35,7 +35,7 @@ func TestScaleOutIsLimited(t *testing.T) {
 	}
 }
 
-// Acceptance 1: three pods, of which some are not ready, are to be six, and two may be unavailable.
+// Three pods, of which some are not ready, are to be six, and two may be unavailable.
 func TestScaleOutWithUnreadyPods(t *testing.T) {
 	for name, c := range map[string]struct {
 		why           string
@@ -72,8 +72,8 @@ func TestScaleOutWithUnreadyPods(t *testing.T) {
 	}
 }
 
-// Acceptance 2, with two seconds for ten: each pod comes as soon as the one before it has been ready for minReadySeconds, and
-// not before. Nothing but the requeue tells when that is.
+// Each pod comes as soon as the one before it has been ready for minReadySeconds, which are two here, and not before.
+// Nothing but the requeue tells when that is.
 func TestScaleOutOneByOne(t *testing.T) {
 	b := start(t, cloneset.Options{})
 	set := b.create("web", 3, func(s *v1beta1.CloneSet) {
@@ -93,8 +93,7 @@ func TestScaleOutOneByOne(t *testing.T) {
 	}
 }
 
-// Acceptance 7: pods that are ready, and not yet available, are not deleted while that would take more out of use than the
-// budget has.
+// Pods that are ready, and not yet available, are not deleted while that would take more out of use than the budget has.
 func TestScaleInWaitsForAvailability(t *testing.T) {
 	b := start(t, cloneset.Options{})
 	set := b.create("web", 5, func(s *v1beta1.CloneSet) { s.Spec.MinReadySeconds = 9999 })
@@ -110,7 +109,7 @@ func TestScaleInWaitsForAvailability(t *testing.T) {
 	b.eventually(set, settled)
 }
 
-// Acceptance 7: while a chosen pod is on its way out, no other is deleted with it.
+// While a chosen pod is on its way out, no other is deleted with it.
 func TestScaleInChosenFirst(t *testing.T) {
 	b := start(t, cloneset.Options{})
 	set := b.create("web", 5, withDeleteHook)
@@ -138,8 +137,8 @@ func withDeleteHook(s *v1beta1.CloneSet) {
 	s.Spec.Lifecycle = &pub.Lifecycle{PreDelete: &pub.LifecycleHook{LabelsHandler: map[string]string{"example.com/hook": "true"}}}
 }
 
-// Acceptance 4: of what is missing, the share of the partition comes from the current revision and the rest from the update
-// revision, in the order of the names.
+// Of what is missing, the share of the partition comes from the current revision and the rest from the update revision, in
+// the order of the names.
 func TestScaleOutOfTwoRevisions(t *testing.T) {
 	b := start(t, cloneset.Options{NewID: numbered()})
 	set := b.create("web", 2, func(s *v1beta1.CloneSet) {

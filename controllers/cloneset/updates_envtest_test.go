@@ -23,8 +23,7 @@ import (
 	"github.com/kruisekit/kruisekit/revision"
 )
 
-// Acceptance 17, with a readiness of one second for ten: OnDelete replaces what the user deletes, and when it scales in, old pods
-// go first.
+// OnDelete replaces what the user deletes, and when it scales in, old pods go first.
 func TestOnDeleteThroughScaling(t *testing.T) {
 	b := start(t, cloneset.Options{})
 	set := b.create("web", 5, func(s *v1beta1.CloneSet) {
@@ -68,8 +67,7 @@ func TestOnDeleteOfAChosenPod(t *testing.T) {
 	})
 }
 
-// Acceptance 18: to be recreated, one pod is marked, and it is deleted in another pass; here it cannot be deleted, and so no
-// other is marked.
+// To be recreated, one pod is marked, and it is deleted in another pass; here it cannot be deleted, and so no other is marked.
 func TestRecreateMarksFirst(t *testing.T) {
 	b := startWith(t, cloneset.Options{}, func(c client.WithWatch) client.Client {
 		return interceptor.NewClient(c, interceptor.Funcs{
@@ -98,7 +96,7 @@ func TestRecreateMarksFirst(t *testing.T) {
 	}
 }
 
-// Acceptance 19: what an update in place writes, and what is no update in place.
+// What an update in place writes, and what is no update in place.
 func TestInPlaceIfPossible(t *testing.T) {
 	cases := map[string]struct {
 		why     string
@@ -179,7 +177,7 @@ func TestInPlaceOnlyIsImpossible(t *testing.T) {
 	}
 }
 
-// Acceptance 25: an older revision that lacks all annotations becomes the newest one, with what it lacked.
+// An older revision that lacks all annotations becomes the newest one, with what it lacked.
 func TestBareRevisionIsRaised(t *testing.T) {
 	b := start(t, cloneset.Options{})
 	set := b.create("web", 1, func(s *v1beta1.CloneSet) {
@@ -205,7 +203,7 @@ func TestBareRevisionIsRaised(t *testing.T) {
 	}
 }
 
-// Acceptance 27, the half that is not admission's: a pod in the network of its host has the port of its container there.
+// A pod in the network of its host has the port of its container there.
 func TestHostPorts(t *testing.T) {
 	b := start(t, cloneset.Options{})
 	set := b.create("web", 1, func(s *v1beta1.CloneSet) {
@@ -219,8 +217,7 @@ func TestHostPorts(t *testing.T) {
 	b.stays(set, settled) // that the API server adds the port makes no new revision
 }
 
-// Acceptance 33: the limit of an update is a vector of package scale; here it holds over a whole rollout, whatever is the matter
-// with the pods.
+// The limit of updates holds over a whole rollout, whatever is the matter with the pods.
 func TestRolloutKeepsItsBudget(t *testing.T) {
 	b := start(t, cloneset.Options{})
 	set := b.create("web", 6, func(s *v1beta1.CloneSet) {

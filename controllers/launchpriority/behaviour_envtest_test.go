@@ -25,8 +25,8 @@ func TestOrder(t *testing.T) {
 		want  []string
 		steps int
 	}{
-		"ordered":    {"acceptance 2 and 16", []string{"Ordered", "Ordered", "Ordered"}, []string{"a", "b", "c"}, 3},
-		"priorities": {"acceptance 3", []string{"", "10"}, []string{"b", "a"}, 2},
+		"ordered":    {"the position decides", []string{"Ordered", "Ordered", "Ordered"}, []string{"a", "b", "c"}, 3},
+		"priorities": {"higher ones start first", []string{"", "10"}, []string{"b", "a"}, 2},
 		"same level": {"they start together", []string{"3", "5", "0", "-1", "3"}, []string{"b", "a", "e", "c", "d"}, 4},
 	} {
 		t.Run(name, func(t *testing.T) {

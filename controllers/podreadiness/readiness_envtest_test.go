@@ -132,7 +132,7 @@ func TestNotTouched(t *testing.T) {
 	b := start(t, plain)
 	pod := b.Pod("web", gated)
 	b.isTrue(pod)
-	for _, key := range []string{"one", "two"} { // acceptance 3
+	for _, key := range []string{"one", "two"} {
 		conditions, err := lifecycle.Hold(pod, "test", key, time.Now())
 		if err != nil {
 			t.Fatal(err)

@@ -39,7 +39,8 @@ func (b *bench) works(sidecar, name, image string) {
 	})
 }
 
-// TestHotUpgrade is case 26.
+// TestHotUpgrade: the idle container of each pair gets the new image and takes over, and the other becomes empty; the next
+// time it is the other way round.
 func TestHotUpgrade(t *testing.T) {
 	b := start(t, sidecarset.Options{})
 	set := b.create("mesh", hot)
@@ -68,7 +69,8 @@ func TestHotUpgrade(t *testing.T) {
 	b.counted(set, 2, 2, 2, 2)
 }
 
-// TestHotUpgradeBadImage is cases 27 and 47.
+// TestHotUpgradeBadImage: an image that does not run gets no further than the budget, and a good one takes over from it. What
+// cannot change in a pod leaves pods as they are.
 func TestHotUpgradeBadImage(t *testing.T) {
 	b := start(t, sidecarset.Options{})
 	set := b.create("mesh", hot)

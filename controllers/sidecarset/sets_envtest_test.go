@@ -54,7 +54,8 @@ func (b *bench) latest(set *v1beta1.SidecarSet) string {
 	return set.Status.LatestRevision
 }
 
-// TestHistory is case 28.
+// TestHistory: the newest revisions stay, as many as the limit allows. A spec that was there before is the newest one again,
+// under its old name.
 func TestHistory(t *testing.T) {
 	b := start(t, sidecarset.Options{})
 	set := b.create("mesh", version("v1"))
@@ -104,7 +105,7 @@ func TestHistoryInUse(t *testing.T) {
 	b.kept(set, 1, 2, 4)
 }
 
-// TestPinned is what case 29 says of a running pod: it is updated to what the set is, not to what is pinned.
+// TestPinned: a pod that was made as the set once was is updated to what the set is, not to what is pinned.
 func TestPinned(t *testing.T) {
 	b := start(t, sidecarset.Options{})
 	set := b.create("mesh", version("0"))
@@ -131,7 +132,7 @@ func TestPinned(t *testing.T) {
 	b.runs("mesh=mesh:6")
 }
 
-// TestCanary is case 31: sets that update nothing do not look at their pods any more, unless that is asked for.
+// TestCanary: sets that update nothing do not look at their pods any more, unless that is asked for.
 func TestCanary(t *testing.T) {
 	for name, c := range map[string]struct {
 		options sidecarset.Options

@@ -69,7 +69,7 @@ func (b *bench) runs(want ...string) {
 	}
 }
 
-// TestUpdate is case 16: a new image, in the pods that there are, at no more writes than it needs.
+// TestUpdate: a new image, in the pods that there are, at no more writes than it needs.
 func TestUpdate(t *testing.T) {
 	b := start(t, sidecarset.Options{})
 	set := b.create("mesh", maxUnavailable("2"))
@@ -109,7 +109,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestBadImage is cases 17 and 23.
+// TestBadImage: an image that does not run gets no further than the budget; a good one reaches all pods.
 func TestBadImage(t *testing.T) {
 	for name, c := range map[string]struct {
 		pods    int
@@ -132,7 +132,8 @@ func TestBadImage(t *testing.T) {
 	}
 }
 
-// TestNotUpgradable is case 18.
+// TestNotUpgradable: what cannot change in a pod is told once, and leaves the pods that there are. Pods that come later have it,
+// and are updated as ever.
 func TestNotUpgradable(t *testing.T) {
 	b := start(t, sidecarset.Options{})
 	set := b.create("mesh")
@@ -163,7 +164,7 @@ func TestNotUpgradable(t *testing.T) {
 	}
 }
 
-// TestTwoSets is case 19.
+// TestTwoSets: as long as one set cannot update a pod the condition says so, whatever another set does to that pod.
 func TestTwoSets(t *testing.T) {
 	b := start(t, sidecarset.Options{})
 	mesh, logs := b.create("mesh", maxUnavailable("100%")), b.create("logs", maxUnavailable("100%"))
@@ -222,7 +223,7 @@ func TestManySets(t *testing.T) {
 	}
 }
 
-// TestPaused is case 20. The second pod is updated when the set goes on.
+// TestPaused: a set that is paused halfway leaves the second pod as it is, and updates it when it goes on.
 func TestPaused(t *testing.T) {
 	b := start(t, sidecarset.Options{})
 	set := b.create("mesh", paused(true))
@@ -238,7 +239,7 @@ func TestPaused(t *testing.T) {
 	b.counted(set, 2, 2, 2, 2)
 }
 
-// TestSelector is case 21.
+// TestSelector: only the pods that are selected are updated, and all of them once there is no selector.
 func TestSelector(t *testing.T) {
 	b := start(t, sidecarset.Options{})
 	set := b.create("mesh", func(s *v1beta1.SidecarSet) {
@@ -259,7 +260,7 @@ func TestSelector(t *testing.T) {
 	b.counted(set, 2, 2, 2, 2)
 }
 
-// TestPartition is case 22.
+// TestPartition: what a partition holds back is updated when there is none.
 func TestPartition(t *testing.T) {
 	b := start(t, sidecarset.Options{})
 	set := b.create("mesh", partition("50%"), maxUnavailable("2"))

@@ -26,10 +26,10 @@ func TestRequest(t *testing.T) {
 	pod := b.pod("job", corev1.RestartPolicyNever, []string{kill})
 	b.Still()
 	if b.request(pod) != nil || len(b.Asked()) > 0 {
-		t.Error("it does not wait for the main container") // acceptance 1
+		t.Error("it does not wait for the main container")
 	}
 	b.end(pod, 1, "app")
-	r := b.asks(pod, "s1") // acceptance 2
+	r := b.asks(pod, "s1")
 	want := v1beta1.ContainerRecreateRequestSpec{
 		PodName: "job", Containers: []v1beta1.ContainerRecreateRequestContainer{{Name: "s1"}},
 		Strategy: &v1beta1.ContainerRecreateRequestStrategy{ForceRecreate: true, FailurePolicy: "Ignore"},
@@ -54,7 +54,7 @@ func TestRequest(t *testing.T) {
 	}
 	b.end(pod, 0, "s1")
 	b.Still()
-	if all := b.Asked(); len(all) > 0 { // acceptance 3
+	if all := b.Asked(); len(all) > 0 {
 		t.Errorf("all have ended, and it asks %q", all)
 	}
 }
@@ -81,14 +81,14 @@ func TestWhoIsStopped(t *testing.T) {
 		code   int32
 		want   []string
 	}{
-		"failed-again":  {"acceptance 4", corev1.RestartPolicyOnFailure, sidecars{{kill}}, []string{"app"}, 1, nil},
-		"succeeded":     {"acceptance 4", corev1.RestartPolicyOnFailure, sidecars{{kill}}, []string{"app"}, 0, []string{"s1"}},
-		"two":           {"acceptance 5", corev1.RestartPolicyOnFailure, sidecars{{kill}, {kill}}, []string{"app"}, 0, []string{"s1", "s2"}},
-		"one-left":      {"acceptance 5", corev1.RestartPolicyOnFailure, sidecars{{kill}, {kill}}, []string{"app", "s1"}, 0, []string{"s2"}},
-		"one-main-left": {"acceptance 6", corev1.RestartPolicyOnFailure, sidecars{{kill}, {}}, []string{"app"}, 0, nil},
-		"first":         {"acceptance 7", corev1.RestartPolicyNever, sidecars{{kill}, {kill, ignore}, {kill}}, []string{"app"}, 0, []string{"s1", "s3"}},
-		"always":        {"acceptance 13", corev1.RestartPolicyAlways, sidecars{{kill}}, []string{"app"}, 0, nil},
-		"image-only":    {"acceptance 14", corev1.RestartPolicyNever, sidecars{{image}}, []string{"app"}, 0, nil},
+		"failed-again":  {"the main container starts again", corev1.RestartPolicyOnFailure, sidecars{{kill}}, []string{"app"}, 1, nil},
+		"succeeded":     {"the main container never starts again", corev1.RestartPolicyOnFailure, sidecars{{kill}}, []string{"app"}, 0, []string{"s1"}},
+		"two":           {"one request names all", corev1.RestartPolicyOnFailure, sidecars{{kill}, {kill}}, []string{"app"}, 0, []string{"s1", "s2"}},
+		"one-left":      {"what has ended needs no request", corev1.RestartPolicyOnFailure, sidecars{{kill}, {kill}}, []string{"app", "s1"}, 0, []string{"s2"}},
+		"one-main-left": {"the other main container still needs it", corev1.RestartPolicyOnFailure, sidecars{{kill}, {}}, []string{"app"}, 0, nil},
+		"first":         {"one whose exit code is ignored waits for the others", corev1.RestartPolicyNever, sidecars{{kill}, {kill, ignore}, {kill}}, []string{"app"}, 0, []string{"s1", "s3"}},
+		"always":        {"such a pod never completes", corev1.RestartPolicyAlways, sidecars{{kill}}, []string{"app"}, 0, nil},
+		"image-only":    {"an image ends it on virtual nodes only", corev1.RestartPolicyNever, sidecars{{image}}, []string{"app"}, 0, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := b.pod(name, c.policy, c.parts...)
@@ -193,7 +193,7 @@ func (a admission) Create(ctx context.Context, o client.Object, opts ...client.C
 	return nil
 }
 
-// Without others to wait for, the phase is written at once: acceptance 12.
+// Without others to wait for, the phase is written at once, and the job waits no longer for that sidecar.
 func TestIgnoredAlone(t *testing.T) {
 	b := start(t)
 	pod := b.pod("job", corev1.RestartPolicyNever, []string{kill, ignore})
@@ -208,7 +208,7 @@ func TestIgnoredAlone(t *testing.T) {
 	}
 }
 
-// Acceptance 9: on a virtual node sidecars get another image, once, and there is no request.
+// On a virtual node sidecars get another image, once, and there is no request.
 func TestVirtual(t *testing.T) {
 	b := virtual(t)
 	pod := b.pod("job", corev1.RestartPolicyOnFailure, []string{image}, []string{kill}, []string{image, kill, ignore})

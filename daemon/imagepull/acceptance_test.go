@@ -55,7 +55,8 @@ func TestImageIsPulled(t *testing.T) {
 	})
 }
 
-// Case 36 of image pulls: the reference joins name and digest with a colon.
+// A digest follows an @ as in any reference of an image. The reference joins name and digest with a colon, which no registry
+// understands.
 func TestDigestIsPulled(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("0a", 32)
 	inWorld(t, func(w *world) {
@@ -68,7 +69,7 @@ func TestDigestIsPulled(t *testing.T) {
 	})
 }
 
-// Case 7.
+// What comes is pulled beside the rest; what leaves is pulled no further, and nothing is told of it.
 func TestImagesComeAndGo(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.images.pull = takes(time.Minute)
@@ -91,7 +92,7 @@ func TestImagesComeAndGo(t *testing.T) {
 	})
 }
 
-// Case 8.
+// No more pulls are under way than the limit allows. The others say that they wait, and follow as soon as one has ended.
 func TestLimit(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.options.MaxPulls = 2
@@ -115,7 +116,7 @@ func TestLimit(t *testing.T) {
 	})
 }
 
-// Case 9, the first half: the status is the memory.
+// The status is the memory: after a restart, what has ended is not pulled again, and what has not begins anew.
 func TestRestart(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.images.pull = func(ctx context.Context, c call) (string, error) {
@@ -142,7 +143,7 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// Case 9, the second half. What the reference tells of such a pull is not told.
+// What somebody else says has ended is pulled no further. What the reference tells of such a pull is not told.
 func TestSettledBySomebodyElse(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.images.pull = takes(time.Hour)
@@ -167,7 +168,7 @@ func TestSettledBySomebodyElse(t *testing.T) {
 	})
 }
 
-// Case 10.
+// Another version asks for another round: the pull of the old one stops, and nothing is told of it.
 func TestAnotherRound(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.images.pull = takes(time.Minute)
@@ -189,7 +190,7 @@ func TestAnotherRound(t *testing.T) {
 	})
 }
 
-// Case 11.
+// After the first attempt there are as many as the limit says, and three where the limit is none.
 func TestBackoffLimit(t *testing.T) {
 	for limit, attempts := range map[int32]int{0: 1, 2: 3, -1: 4} {
 		inWorld(t, func(w *world) {
@@ -215,7 +216,7 @@ func TestBackoffLimit(t *testing.T) {
 	}
 }
 
-// Case 12.
+// The deadline ends what is being pulled, and what has not had its turn.
 func TestDeadline(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.options.MaxPulls = 1
@@ -247,7 +248,7 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// Case 13.
+// With IfNotPresent the registry is asked only for what is not there; what the runtime cannot tell is not there.
 func TestPresence(t *testing.T) {
 	nginx := cri.Image{ID: "sha256:7", Tags: []string{"docker.io/library/nginx:1"}}
 	for why, test := range map[string]struct {
@@ -278,7 +279,8 @@ func TestPresence(t *testing.T) {
 	}
 }
 
-// Case 17, the writes: five at once, then one in two seconds, and the last result is among them.
+// The API server has many nodes to serve, so writes are limited: five at once, then one in two seconds, and the last
+// result is among them.
 func TestWritesAreLimited(t *testing.T) {
 	inWorld(t, func(w *world) {
 		began := time.Now()
@@ -311,7 +313,7 @@ func TestWritesAreLimited(t *testing.T) {
 	})
 }
 
-// Case 18.
+// An event counts when it may be about what is to be pulled, or about what somebody else says of it.
 func TestEventsThatCount(t *testing.T) {
 	at := func(change func(*v1beta1.NodeImage)) *v1beta1.NodeImage {
 		n := newStore().object.DeepCopy()

@@ -91,7 +91,7 @@ func (k *nodeKeyring) Forget(string) {
 	k.dropped++
 }
 
-// Cases 14, 15 and 26: who the registry is told to be asked by, in order. Empty is nobody.
+// Who the registry is told to be asked by, in order. Empty is nobody.
 func TestCredentials(t *testing.T) {
 	broken := dockerConfig("broken")
 	broken.Data[corev1.DockerConfigJsonKey] = []byte(`{"auths":{"docker.io":{"auth":"?"}}}`)
@@ -169,8 +169,8 @@ func TestCredentials(t *testing.T) {
 
 func list[T any](all ...T) []T { return all }
 
-// Case 16, and what the reference does not: a refusal has the secret read anew, so that the next attempt has the password
-// that was rotated meanwhile.
+// A secret is read once in five minutes. What the reference does not do: a refusal has it read anew, so that the next attempt
+// has the password that was rotated meanwhile.
 func TestSecretsAreRemembered(t *testing.T) {
 	inWorld(t, func(w *world) {
 		keyring := &nodeKeyring{}

@@ -79,7 +79,8 @@ func refusedAt(t *testing.T, err error, path string) {
 	t.Errorf("no cause at %s: %v", path, err)
 }
 
-// testDefaults is acceptance 31.
+// testDefaults: what a set leaves out is filled in, in a block that is there in part as well, and means the same in both
+// versions.
 func testDefaults(t *testing.T, g *reviewtest.Ground) {
 	namespace := g.Namespace(t)
 	set := newSet(t, "v1alpha1", namespace, "")

@@ -17,7 +17,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/review/reviewtest"
 )
 
-// testHostPorts is the half of acceptance 27 that is admission's.
+// testHostPorts: in the network of its host, a container has its port there, and the template says so.
 func testHostPorts(t *testing.T, g *reviewtest.Ground) {
 	set := newSet(t, "v1beta1", g.Namespace(t), `{"template":{"spec":{"hostNetwork":true,
 		"containers":[{"name":"main","image":"app:1","ports":[{"containerPort":80}]}]}}}`)
@@ -83,8 +83,7 @@ func runPod(t *testing.T, g *reviewtest.Ground, namespace, name string, owner []
 	return pod
 }
 
-// testOnDelete writes a set of the newer version through the older, as old clients do. A new one they cannot make
-// (acceptance 29).
+// testOnDelete writes a set of the newer version through the older, as old clients do. A new one they cannot make.
 func testOnDelete(t *testing.T, g *reviewtest.Ground) {
 	namespace := g.Namespace(t)
 	const onDelete = `{"updateStrategy":{"type":"OnDelete"}}`
@@ -115,7 +114,7 @@ func testOnDelete(t *testing.T, g *reviewtest.Ground) {
 	}
 }
 
-// testRefusals is acceptance 29, but for OnDelete.
+// testRefusals has what could never work, and what only looks like it. OnDelete has a test of its own.
 func testRefusals(t *testing.T, g *reviewtest.Ground) {
 	const block = "spec.updateStrategy.rollingUpdate."
 	parallel := func(n string) string {

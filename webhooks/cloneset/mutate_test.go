@@ -27,12 +27,12 @@ func TestMutate(t *testing.T) {
 		calls                     int
 	}{
 		"v1beta1": {
-			"acceptance 31", "v1beta1", "", "",
+			"what is left out is filled in", "v1beta1", "", "",
 			cloneset.Options{},
 			`[` + rest + `,{"op":"add","path":"/spec/updateStrategy","value":{"rollingUpdate":{"maxSurge":0,"maxUnavailable":"20%","partition":0,"podUpdatePolicy":"ReCreate"},"type":"RollingUpdate"}},` + template + `]`, 1,
 		},
 		"v1alpha1": {
-			"acceptance 31", "v1alpha1", "", "",
+			"the same, in the words of the older version", "v1alpha1", "", "",
 			cloneset.Options{},
 			`[` + rest + `,{"op":"add","path":"/spec/updateStrategy","value":{"maxSurge":0,"maxUnavailable":"20%","partition":0,"type":"ReCreate"}},` + template + `]`, 1,
 		},

@@ -37,7 +37,7 @@ const (
 	plain = `{"nodeName":"node-1","containers":[{"name":"app","image":"a"},{"name":"log","image":"a"}]}`
 )
 
-// testFilled is the first half of acceptance 1, and 17.
+// testFilled reads back what a request gets when it is made: how its containers run, their hooks, and of which node they are.
 func testFilled(t *testing.T, g *reviewtest.Ground) {
 	namespace := g.Namespace(t)
 	pod := newPod(t, g, namespace, "web", hooks)
@@ -210,7 +210,7 @@ func testMistakes(t *testing.T, g *reviewtest.Ground) {
 	}
 }
 
-// testRefusals is acceptance 14, and every other refusal that the reference knows.
+// testRefusals has every refusal that the reference knows.
 func testRefusals(t *testing.T, g *reviewtest.Ground) {
 	namespace := g.Namespace(t)
 	newPod(t, g, namespace, "web", plain)
@@ -343,7 +343,7 @@ func testCalls(t *testing.T, g *reviewtest.Ground) {
 	}
 }
 
-// testGate is the second half of acceptance 15.
+// testGate: without a daemon there are no new requests and no changes, but what is being deleted can go.
 func testGate(t *testing.T, g *reviewtest.Ground) {
 	namespace := g.Namespace(t)
 	newPod(t, g, namespace, "web", plain)

@@ -70,7 +70,7 @@ func changes() map[string]struct {
 	}
 }
 
-// testUpdates is the first half of acceptance 15.
+// testUpdates: what was admitted cannot change in either version, since a daemon may have begun with it.
 func testUpdates(t *testing.T, g *reviewtest.Ground) {
 	namespace := g.Namespace(t)
 	newPod(t, g, namespace, "web", plain)

@@ -150,14 +150,14 @@ func TestUpdate(t *testing.T) {
 		"nothing":        {"nothing changes", stored, stored, both, nil},
 		"no longer live": {"the label active may go", stored, strings.Replace(stored, `"crr.apps.kruise.io/active":"true",`, "", 1), both, nil},
 		"defaults":       {"what is zero is what is left out", stored, strings.Replace(stored, `"web"`, `"web","activeDeadlineSeconds":null`, 1), both, nil},
-		"spec":           {"acceptance 15", stored, strings.Replace(stored, `"web"`, `"other"`, 1), both, []string{"spec: FieldValueForbidden"}},
-		"a deadline":     {"acceptance 15", stored, strings.Replace(stored, `"web"`, `"web","activeDeadlineSeconds":9`, 1), both, []string{"spec: FieldValueForbidden"}},
+		"spec":           {"a daemon may have begun with it", stored, strings.Replace(stored, `"web"`, `"other"`, 1), both, []string{"spec: FieldValueForbidden"}},
+		"a deadline":     {"one that comes later is a change as well", stored, strings.Replace(stored, `"web"`, `"web","activeDeadlineSeconds":9`, 1), both, []string{"spec: FieldValueForbidden"}},
 		"pod": {
-			"acceptance 15", stored, strings.Replace(stored, `"u1"`, `"u2"`, 1), both,
+			"its containers are those of the old one", stored, strings.Replace(stored, `"u1"`, `"u2"`, 1), both,
 			[]string{"metadata.labels[crr.apps.kruise.io/pod-uid]: FieldValueForbidden"},
 		},
 		"no labels": {
-			"acceptance 15", stored, `{"metadata":{},` + spec + `}`, both,
+			"its daemon would not find it", stored, `{"metadata":{},` + spec + `}`, both,
 			[]string{"metadata.labels[crr.apps.kruise.io/pod-uid]: FieldValueForbidden", "metadata.labels[crr.apps.kruise.io/node-name]: FieldValueForbidden"},
 		},
 		"the grace begins":  {"its controller says so", stored, grace, both, nil},
@@ -212,7 +212,7 @@ func TestRequests(t *testing.T) {
 	}{
 		"new": {"it is completed", newRequest("v1beta1", asked, ""), false, 200, true},
 		"asked for in another version": {
-			"acceptance 16: the object has the version of the resource",
+			"the object has the version of the resource",
 			change(newRequest("v1alpha1", asked, ""), func(r *admission.Request) {
 				r.RequestKind = &metav1.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "ContainerRecreateRequest"}
 				r.RequestResource = &metav1.GroupVersionResource{Group: "apps.kruise.io", Version: "v1beta1", Resource: crr}
@@ -224,7 +224,7 @@ func TestRequests(t *testing.T) {
 		"another kind":    {"somebody misconfigured us", change(newRequest("v1beta1", asked, ""), func(r *admission.Request) { r.Resource.Resource = "pods" }), false, 400, false},
 		"an odd stored":   {"nobody knows what changes", newRequest("v1alpha1", asked, "7"), false, 400, false},
 
-		"no daemon":          {"acceptance 15: nobody would stop containers", newRequest("v1alpha1", asked, ""), true, 403, false},
+		"no daemon":          {"nobody would stop containers", newRequest("v1alpha1", asked, ""), true, 403, false},
 		"no daemon, changed": {"what stays is not open to changes", newRequest("v1beta1", asked, asked), true, 403, false},
 		"no daemon, leaving": {"its finalizer must come off", newRequest("v1beta1", leaving, leaving), true, 200, false},
 		"no daemon, odd":     {"the answer is the same for all", newRequest("v1beta1", "7", ""), true, 403, false},

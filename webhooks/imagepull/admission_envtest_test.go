@@ -230,7 +230,7 @@ func testRefusals(t *testing.T, g *reviewtest.Ground) {
 	}
 }
 
-// testUpdates is acceptance 23, and what an old fault is to an update.
+// testUpdates: the secrets of a job stay as they are, those of a list do not; and what an old fault is to an update.
 func testUpdates(t *testing.T, g *reviewtest.Ground) {
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		t.Run(version, func(t *testing.T) {

@@ -100,7 +100,7 @@ func TestValidate(t *testing.T) {
 		"odder than before": {"the new fault is not borne", job, "v1beta1", odder, odd, open(), 400, "spec.image: Invalid value", 1},
 		"odd list":          {"two of one", list, "v1beta1", manyNew, "", open(), 400, `spec.images[1]: Duplicate value: "a"`, 0},
 		"odd node":          {"the tag is told", node, "v1beta1", `{"spec":{"images":{"n":{"tags":[{"tag":"1"}]}}}}`, "", open(), 400, "spec.images[n].tags[1].createdAt: Required value", 0},
-		"secrets":           {"acceptance 23", job, "v1beta1", secret, good, open(), 403, "spec.pullSecrets: Forbidden: spec.pullSecrets is immutable", 0},
+		"secrets":           {"nodes may have used those that were given", job, "v1beta1", secret, good, open(), 403, "spec.pullSecrets: Forbidden: spec.pullSecrets is immutable", 0},
 		"secrets first":     {"they come before what is wrong", job, "v1alpha1", both, good, open(), 403, "spec.pullSecrets: Forbidden: spec.pullSecrets is immutable", 0},
 		"wrong type":        {"the place is told", job, "v1beta1", `{"spec":{"image":7}}`, "", open(), 400, "decode object: spec.image: a number where string is wanted", 0},
 

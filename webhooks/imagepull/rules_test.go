@@ -33,11 +33,11 @@ func TestTemplate(t *testing.T) {
 		"nodes and pods":    {"which of the two?", `"selector":{},"podSelector":{}` + always + `}`, []string{"spec.selector: Forbidden"}},
 
 		"paused":             {"nobody pulls", `"parallelism":0` + always + `}`, nil},
-		"number as text":     {"acceptance 12", `"parallelism":"4"` + always + `}`, nil},
-		"negative text":      {"acceptance 12", `"parallelism":"-1"` + always + `}`, []string{"spec.parallelism: Invalid value"}},
-		"negative":           {"acceptance 12", `"parallelism":-1` + always + `}`, []string{"spec.parallelism: Invalid value"}},
-		"no number":          {"acceptance 12", `"parallelism":"abc"` + always + `}`, []string{"spec.parallelism: Invalid value"}},
-		"percentage":         {"acceptance 12", `"parallelism":"50%"` + always + `}`, []string{"spec.parallelism: Invalid value"}},
+		"number as text":     {"it is a number all the same", `"parallelism":"4"` + always + `}`, nil},
+		"negative text":      {"no number of nodes is below zero", `"parallelism":"-1"` + always + `}`, []string{"spec.parallelism: Invalid value"}},
+		"negative":           {"no number of nodes is below zero", `"parallelism":-1` + always + `}`, []string{"spec.parallelism: Invalid value"}},
+		"no number":          {"nodes cannot be counted by it", `"parallelism":"abc"` + always + `}`, []string{"spec.parallelism: Invalid value"}},
+		"percentage":         {"of which number?", `"parallelism":"50%"` + always + `}`, []string{"spec.parallelism: Invalid value"}},
 		"too large a number": {"it is none of 32 bits", `"parallelism":"4294967297"` + always + `}`, []string{"spec.parallelism: Invalid value"}},
 
 		"unknown end":           {"nobody knows what it means", `"completionPolicy":{"type":"Sometimes"}`, []string{"spec.completionPolicy.type: Unsupported value"}},
@@ -160,7 +160,7 @@ func TestNodeImage(t *testing.T) {
 	}
 }
 
-// TestJobUpdate is acceptance 23.
+// TestJobUpdate: the secrets of a job cannot change, not even their order; none at all and an empty list are the same.
 func TestJobUpdate(t *testing.T) {
 	cases := map[string]struct {
 		stored, now string

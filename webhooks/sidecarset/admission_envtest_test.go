@@ -100,7 +100,7 @@ func testMistakes(t *testing.T, g *reviewtest.Ground) {
 }
 
 func testDefaults(t *testing.T, g *reviewtest.Ground) {
-	// Acceptance 46, and what the API server fills in.
+	// What is left open reads back, where containers are injected among it, and what the API server itself fills in.
 	const (
 		common = `"resources":{},"shareVolumePolicy":{"type":"disabled"},"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File","upgradeStrategy":{"upgradeType":"ColdUpgrade"}`
 		full   = `{"containers":[{"image":"agent","imagePullPolicy":"Always","name":"agent","podInjectPolicy":"BeforeAppContainer",` + common + `}],` +
@@ -112,7 +112,7 @@ func testDefaults(t *testing.T, g *reviewtest.Ground) {
 	revision(t, g, "a-1", "a", "1")
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		t.Run(version, func(t *testing.T) {
-			// Acceptance 45: the items have no version.
+			// The items of the volume name no version of the API, as those of pods need not.
 			got, err := dry(t, g, newSet(t, version, "a", `{"selector":{"matchLabels":{"app":"x"}},"containers":[{"name":"agent","image":"agent"}],
 				"initContainers":[{"name":"setup","image":"setup:1","podInjectPolicy":""}],"injectionStrategy":{"revision":{"customVersion":"1"}},
 				"volumes":[{"name":"info","downwardAPI":{"items":[{"path":"l","fieldRef":{"fieldPath":"metadata.labels"}}]}},{"name":"tmp"}]}`))
@@ -144,20 +144,20 @@ func testRefusals(t *testing.T, g *reviewtest.Ground) {
 		spec  string
 		paths []string
 	}{
-		"no selector":         {`{"selector":null}`, []string{"spec.selector"}},
-		"empty selector":      {`{"selector":{"matchLabels":null}}`, []string{"spec.selector"}},
-		"no containers":       {`{"containers":null}`, []string{"spec"}},
-		"36, with resources":  {with(`"resources":{"limits":{"cpu":"1"}},` + fmt.Sprintf(policy, ".*", "cpu")), []string{"spec.containers[0].resourcesPolicy"}},
-		"36, plain init":      {`{"initContainers":[{"name":"i","image":"a:1",` + fmt.Sprintf(policy, ".*", "cpu") + `}]}`, []string{"spec.initContainers[0].resourcesPolicy"}},
-		"36, an empty regex":  {with(fmt.Sprintf(policy, "", "cpu")), []string{"spec.containers[0].resourcesPolicy.targetContainersNameRegex"}},
-		"36, a bad formula":   {with(fmt.Sprintf(policy, ".*", "cpu +*/ 50%")), []string{"spec.containers[0].resourcesPolicy.resourcesExpr.limits.cpu"}},
-		"37, native, rolling": {fmt.Sprintf(vault, "RollingUpdate"), []string{"spec.updateStrategy"}},
-		"37, native":          {fmt.Sprintf(vault, "NotUpdate"), nil},
-		"unknown volume":      {with(`"volumeMounts":[{"name":"x","mountPath":"/x"}]`), []string{"spec.containers[0].volumeMounts[0].name"}},
-		"no image":            {`{"containers":[{"name":"agent"}]}`, []string{"spec.containers[0].image"}},
-		"twice":               {`{"initContainers":[{"name":"agent","image":"a:1"}]}`, []string{"spec.initContainers[0].name"}},
-		"odd volume":          {`{"volumes":[{"name":"A"}]}`, []string{"spec.volumes[0].name"}},
-		"no formulas":         {with(`"resourcesPolicy":{"targetContainersMode":"sum","resourcesExpr":{}}`), []string{"spec.containers[0].resourcesPolicy.resourcesExpr"}},
+		"no selector":            {`{"selector":null}`, []string{"spec.selector"}},
+		"empty selector":         {`{"selector":{"matchLabels":null}}`, []string{"spec.selector"}},
+		"no containers":          {`{"containers":null}`, []string{"spec"}},
+		"formulas and resources": {with(`"resources":{"limits":{"cpu":"1"}},` + fmt.Sprintf(policy, ".*", "cpu")), []string{"spec.containers[0].resourcesPolicy"}},
+		"formulas, plain init":   {`{"initContainers":[{"name":"i","image":"a:1",` + fmt.Sprintf(policy, ".*", "cpu") + `}]}`, []string{"spec.initContainers[0].resourcesPolicy"}},
+		"an empty regex":         {with(fmt.Sprintf(policy, "", "cpu")), []string{"spec.containers[0].resourcesPolicy.targetContainersNameRegex"}},
+		"a bad formula":          {with(fmt.Sprintf(policy, ".*", "cpu +*/ 50%")), []string{"spec.containers[0].resourcesPolicy.resourcesExpr.limits.cpu"}},
+		"native, rolling":        {fmt.Sprintf(vault, "RollingUpdate"), []string{"spec.updateStrategy"}},
+		"native":                 {fmt.Sprintf(vault, "NotUpdate"), nil},
+		"unknown volume":         {with(`"volumeMounts":[{"name":"x","mountPath":"/x"}]`), []string{"spec.containers[0].volumeMounts[0].name"}},
+		"no image":               {`{"containers":[{"name":"agent"}]}`, []string{"spec.containers[0].image"}},
+		"twice":                  {`{"initContainers":[{"name":"agent","image":"a:1"}]}`, []string{"spec.initContainers[0].name"}},
+		"odd volume":             {`{"volumes":[{"name":"A"}]}`, []string{"spec.volumes[0].name"}},
+		"no formulas":            {with(`"resourcesPolicy":{"targetContainersMode":"sum","resourcesExpr":{}}`), []string{"spec.containers[0].resourcesPolicy.resourcesExpr"}},
 	}
 	for name, c := range cases {
 		for _, version := range []string{"v1alpha1", "v1beta1"} {
@@ -179,7 +179,7 @@ func testRefusals(t *testing.T, g *reviewtest.Ground) {
 	})
 }
 
-// testUpdates: acceptance 38, and what may be changed.
+// testUpdates: pods that are there can get no other containers, so names and upgrade types stay; the rest may change.
 func testUpdates(t *testing.T, g *reviewtest.Ground) {
 	set := create(t, g, plain(t, "v1beta1", "updated", `{"selector":{"matchLabels":{"app":"updated"}}}`))
 	cases := map[string]struct {
@@ -190,8 +190,8 @@ func testUpdates(t *testing.T, g *reviewtest.Ground) {
 		"a label":           {`{"metadata":{"labels":{"a":"b"}}}`, nil, map[string]int{}},
 		"a strategy":        {`{"spec":{"updateStrategy":{"maxUnavailable":"50%"}}}`, nil, map[string]int{}},
 		"an image":          {`{"spec":{"containers":[{"name":"agent","image":"a:2"}]}}`, nil, map[string]int{"create": 2}},
-		"38, a name":        {`{"spec":{"containers":[{"name":"agent","image":"a:1"},{"name":"b","image":"b:1"}]}}`, []string{"spec.containers[1].name"}, map[string]int{"create": 2}},
-		"38, the type":      {`{"spec":{"containers":[{"name":"agent","image":"a:1","upgradeStrategy":{"upgradeType":"HotUpgrade","hotUpgradeEmptyImage":"e"}}]}}`, []string{"spec.containers[0].upgradeStrategy.upgradeType"}, map[string]int{"create": 2}},
+		"a name":            {`{"spec":{"containers":[{"name":"agent","image":"a:1"},{"name":"b","image":"b:1"}]}}`, []string{"spec.containers[1].name"}, map[string]int{"create": 2}},
+		"the type":          {`{"spec":{"containers":[{"name":"agent","image":"a:1","upgradeStrategy":{"upgradeType":"HotUpgrade","hotUpgradeEmptyImage":"e"}}]}}`, []string{"spec.containers[0].upgradeStrategy.upgradeType"}, map[string]int{"create": 2}},
 		"an init container": {`{"spec":{"initContainers":[{"name":"b","image":"b:1"}]}}`, nil, map[string]int{"create": 2}},
 	}
 	for name, c := range cases {
@@ -212,7 +212,8 @@ func testUpdates(t *testing.T, g *reviewtest.Ground) {
 	}
 }
 
-// testHashes: acceptance 15 and 48.
+// testHashes: what clients send in their place counts for nothing, and neither does a plain init container, which no update
+// reaches.
 func testHashes(t *testing.T, g *reviewtest.Ground) {
 	set := create(t, g, plain(t, "v1beta1", "hashed", `{"selector":{"matchLabels":{"app":"hashed"}},"initContainers":[{"name":"setup","image":"s:1"}]}`))
 	key, bare := pub.SidecarSetHashKey, pub.SidecarSetHashWithoutImageKey
@@ -357,7 +358,7 @@ func testRevisions(t *testing.T, g *reviewtest.Ground) {
 	}
 }
 
-// testAnnotations: acceptance 33.
+// testAnnotations: a set can write annotations of pods only where a rule allows that, or an option allows all.
 func testAnnotations(t *testing.T, g *reviewtest.Ground) {
 	const at = "spec.patchPodMetadata"
 	write := func() error {
