@@ -3,6 +3,7 @@ package sidecar
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -61,7 +62,7 @@ func (s *Set) matches(pod *corev1.Pod, namespace *corev1.Namespace, notes *[]Not
 			*notes = append(*notes, Note{NoteNamespaceUnknown, s.Name(), "the namespace of the pod is not known, so the set is left out"})
 			return false, nil
 		}
-		switch ok, err := s.namespaces.matches(namespace.Labels); {
+		switch ok, err := s.namespaces.matches(labelsOf(namespace)); {
 		case err != nil:
 			return false, &FieldError{Set: s.Name(), Field: fieldNamespaceSelector, Err: err}
 		case !ok:
@@ -109,8 +110,21 @@ func MatchesNamespace(set *appsv1beta1.SidecarSet, namespace *corev1.Namespace) 
 	if namespace == nil {
 		return false, nil
 	}
-	ok, err := readQuery(set.Spec.NamespaceSelector).matches(namespace.Labels)
+	ok, err := readQuery(set.Spec.NamespaceSelector).matches(labelsOf(namespace))
 	return ok, fieldError(set, fieldNamespaceSelector, err)
+}
+
+// labelsOf are those of a namespace with the one that API servers give it for its name. One that is made by hand may lack it.
+func labelsOf(namespace *corev1.Namespace) map[string]string {
+	if _, is := namespace.Labels[corev1.LabelMetadataName]; is || namespace.Name == "" {
+		return namespace.Labels
+	}
+	labels := maps.Clone(namespace.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[corev1.LabelMetadataName] = namespace.Name
+	return labels
 }
 
 // Namespaces are the names of the only namespaces where the set can match, for an index: a pod needs to be shown no other

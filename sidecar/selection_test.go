@@ -60,6 +60,11 @@ func TestSelect(t *testing.T) {
 			sets: []*v1beta1.SidecarSet{sidecarSet("a", inNamespace(withLabels("team", "blue"))), sidecarSet("b"), sidecarSet("c", selects(withLabels("app", "y")), inNamespace(withLabels("team", "blue")))},
 			want: []string{"b"}, notes: []string{"NamespaceUnknown a"},
 		},
+		"a namespace made by hand": {
+			why: "API servers label each with its name", namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}},
+			sets: []*v1beta1.SidecarSet{sidecarSet("a", inNamespace(withLabels(corev1.LabelMetadataName, "shop"))), sidecarSet("b", inNamespace(withLabels(corev1.LabelMetadataName, "other")))},
+			want: []string{"a"},
+		},
 		"paused": {
 			why: "the pod is told of, if the set would match", namespace: shop,
 			sets:  []*v1beta1.SidecarSet{sidecarSet("a", pausedInjection), sidecarSet("b", pausedInjection, selects(withLabels("app", "y")))},

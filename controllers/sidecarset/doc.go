@@ -17,8 +17,8 @@
 // In these the reconciler departs from the reference:
 //   - A pod that cannot be written, or that nobody may update, does not keep others from it.
 //   - A hot upgrade in its middle is brought to its end also while updates are paused.
-//   - Events tell of pods that cannot be updated when they are found, not at every pass. InvalidSpec and FailedUpdate
-//     are not among the reference's.
+//   - Events tell of pods that cannot be updated when they are found, not at every pass. InvalidSpec, FailedUpdate
+//     and UpdateLimited, of updates that stand still, are not among the reference's.
 //   - A pod that goes is not counted any more, whether or not it was seen to go.
 //   - A set whose namespaces change their labels is looked at.
 //

@@ -21,6 +21,8 @@ const (
 	reasonFailedReset   = "ResetContainerFailed"
 	// reasonInvalidSpec is not among the reference's, which does not tell.
 	reasonInvalidSpec = "InvalidSpec"
+	// reasonLimited is not either: it is of updates that stand still.
+	reasonLimited = "UpdateLimited"
 	// reasonFailed is not either: it is of pods that cannot be brought to the set, and nobody else tells their owners.
 	reasonFailed = "FailedUpdate"
 )
@@ -66,6 +68,22 @@ func (a *act) tellFailed(led error) {
 	}
 	if a.memory.says(a.set.Name, a.Reconciler, fmt.Sprint(a.set.Generation, text)) {
 		a.tell(a.set, corev1.EventTypeWarning, reasonFailed, text)
+	}
+}
+
+// tellStalled tells of updates that wait for others to become ready, and of which none has for a while.
+func (a *act) tellStalled() {
+	s, step := &a.plan.Status, ""
+	i := slices.IndexFunc(a.plan.Notes, func(n rollout.Note) bool { return n.Code == rollout.NoteUpdateLimited })
+	if i >= 0 {
+		step = fmt.Sprint(a.set.Generation, s.MatchedPods, s.UpdatedPods, s.UpdatedReadyPods)
+	}
+	told, left := a.memory.stalls(a.set.Name, a.Reconciler, a.set.Generation, step)
+	switch {
+	case told:
+		a.tell(a.set, corev1.EventTypeWarning, reasonLimited, a.plan.Notes[i].Text)
+	case left > 0:
+		a.wake(left)
 	}
 }
 

@@ -26,6 +26,10 @@ type recollection struct {
 	took time.Duration
 	// said is what was told last of pods that cannot be dealt with.
 	said string
+	// step is how far updates were that wait, and since when; stalled is the generation of which that was told.
+	step    string
+	since   time.Time
+	stalled int64
 }
 
 func (m *memory) of(set string, r *Reconciler) *recollection {
@@ -85,6 +89,25 @@ func (m *memory) says(set string, r *Reconciler, text string) bool {
 	}
 	known.said = text
 	return true
+}
+
+// stalls notes how far updates of a generation are that wait, empty if none does. It says whether that is to be told, or when it
+// may be.
+func (m *memory) stalls(set string, r *Reconciler, generation int64, step string) (told bool, left time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known, now := m.of(set, r), r.options.Now()
+	if known.step != step {
+		known.step, known.since = step, now
+	}
+	if step == "" || known.stalled == generation {
+		return false, 0
+	}
+	if left = known.since.Add(r.options.Stalled).Sub(now); left > 0 {
+		return false, left
+	}
+	known.stalled = generation
+	return true, 0
 }
 
 // pause is how long to wait for more changes of pods before a set is looked at again. Nobody notices it in a small set. In one

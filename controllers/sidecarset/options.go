@@ -30,6 +30,9 @@ type Options struct {
 	// MayUpdate is asked before each update of a pod; nil allows all. A refusal comes with its reason, and is asked again
 	// after a second.
 	MayUpdate func(pod *corev1.Pod) (ok bool, why string)
+	// Stalled is for how long updates that wait for pods to become ready make no step until an event tells of it, once for a spec.
+	// Default 1 minute.
+	Stalled time.Duration
 	// Explain is told at each pass, after its writes, why pods wait: for logs, traces and screens. The context is that of the
 	// pass. It holds up the pass as long as it takes. Nil is told nothing.
 	Explain func(ctx context.Context, set string, notes []rollout.Note)
@@ -40,5 +43,6 @@ func (o Options) withDefaults() Options {
 		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
 	}
 	o.Namespace = cmp.Or(o.Namespace, pub.DefaultNamespace)
+	o.Stalled = cmp.Or(o.Stalled, time.Minute)
 	return o
 }

@@ -113,6 +113,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	led := a.lead(ctx)
 	a.tellFailed(led)
+	a.tellStalled()
 	if err := a.report(ctx); err != nil {
 		return ctrl.Result{}, errors.Join(led, err)
 	}

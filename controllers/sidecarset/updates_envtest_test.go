@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -117,7 +118,7 @@ func TestBadImage(t *testing.T) {
 		updated int32
 	}{"one of two": {2, "1", 1}, "half of four": {4, "50%", 2}} {
 		t.Run(name, func(t *testing.T) {
-			b := start(t, sidecarset.Options{})
+			b := start(t, sidecarset.Options{Stalled: 2 * time.Second})
 			set := b.create("mesh", maxUnavailable(c.budget))
 			b.fleet(c.pods, set)
 			n := int32(c.pods)
@@ -126,8 +127,17 @@ func TestBadImage(t *testing.T) {
 			b.counted(set, n, c.updated, n-c.updated, 0)
 			b.Still()
 			b.counted(set, n, c.updated, n-c.updated, 0)
+			b.Until(func() error { // nothing changes any more, and yet it is told
+				if got := b.events("UpdateLimited"); got != 1 {
+					return fmt.Errorf("%d events", got)
+				}
+				return nil
+			})
 			b.change(set, image("mesh:2"))
 			b.counted(set, n, n, n, n)
+			if got := b.events("UpdateLimited"); got != 1 {
+				t.Errorf("%d events of updates that stand still", got)
+			}
 		})
 	}
 }
