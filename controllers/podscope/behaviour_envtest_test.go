@@ -174,6 +174,15 @@ func testEnforcer(b *bench) {
 	if n := b.written(); n > 8 {
 		b.Errorf("%d writes for five sets", n)
 	}
+	told := 0
+	for len(b.events.Events) > 0 {
+		if strings.Contains(<-b.events.Events, "has made its failurePolicy Ignore, which was Fail") {
+			told++
+		}
+	}
+	if told != 1 {
+		b.Errorf("told %d times that a policy was changed", told)
+	}
 }
 
 // With a service, the CA is that of the main configuration, from the first moment of an entry.

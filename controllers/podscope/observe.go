@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -42,6 +44,25 @@ func (r *Reconciler) want(ctx context.Context) (scope.Scope, []*appsv1beta1.Side
 	s, err := scope.Compute(in)
 	return s, in.Sets, err
 }
+
+// edited are the entries whose policy somebody else has changed, as in an outage. That stays, but nobody should have to wonder
+// later why pods go without sidecars, or wait.
+func edited(have *admissionregistrationv1.MutatingWebhookConfiguration, want []entry) []scope.Note {
+	var notes []scope.Note
+	for i := range want {
+		at := slices.IndexFunc(have.Webhooks, func(h entry) bool { return h.Name == want[i].Name })
+		if at < 0 || ptr.Equal(have.Webhooks[at].FailurePolicy, want[i].FailurePolicy) {
+			continue
+		}
+		notes = append(notes, scope.Note{Code: notePolicy, Object: want[i].Name, Text: fmt.Sprintf(
+			"somebody has made its failurePolicy %s, which was %s; that stays until the entry is deleted, and comes back as it was",
+			ptr.Deref(have.Webhooks[at].FailurePolicy, ""), ptr.Deref(want[i].FailurePolicy, ""))})
+	}
+	return notes
+}
+
+// notePolicy is the code of a note about an entry that somebody else has changed.
+const notePolicy = "PolicyEdited"
 
 // authority is the CA of the service, as the main configuration has it, or an older entry of ours.
 func (r *Reconciler) authority(ctx context.Context, have *admissionregistrationv1.MutatingWebhookConfiguration) ([]byte, error) {

@@ -135,7 +135,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	r.tell(ctx, have, want.Notes)
+	r.tell(ctx, have, append(want.Notes, edited(have, want.Entries)...))
 	p, err := makePlan(have, want.Entries)
 	if err != nil {
 		return ctrl.Result{}, err
