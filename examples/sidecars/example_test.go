@@ -21,7 +21,7 @@ import (
 // The namespace of the manager, the same for all parts.
 const namespace = "platform"
 
-// It is compiled, not run: it wants a cluster, and there what the package comment lists.
+// It wants a cluster, and there what the package comment lists.
 func Example() { //nolint:testableexamples // it wants a cluster
 	run := func(ctx context.Context) error {
 		scheme := runtime.NewScheme()
