@@ -1,4 +1,4 @@
-package sidecars_test
+package sidecars_test //nolint:testableexamples // it wants a cluster
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 const namespace = "platform"
 
 // It wants a cluster, and there what the package comment lists.
-func Example() { //nolint:testableexamples // it wants a cluster
+func Example() {
 	run := func(ctx context.Context) error {
 		scheme := runtime.NewScheme()
 		for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1beta1.AddToScheme} {
