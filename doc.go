@@ -62,6 +62,7 @@
 // # Programs
 //
 //   - [github.com/kruisekit/kruisekit/examples/embed]: a controller of your own on these packages, client-go alone.
+//   - [github.com/kruisekit/kruisekit/examples/sidecars]: sidecars alone, in a manager of your own.
 //   - [github.com/kruisekit/kruisekit/examples/handover]: a sidecar that can be upgraded hot.
 //   - [github.com/kruisekit/kruisekit/examples/kruise-manager]: all controllers and webhooks in one process.
 //   - [github.com/kruisekit/kruisekit/examples/kruise-daemon]: all that happens on a node in one process.

@@ -25,6 +25,10 @@
 //		// admit that pod
 //	}
 //
+// Admission answers with a JSON patch. PatchResponseFromRaw of controller-runtime's webhook/admission makes one of two texts: give
+// it the pod as it was decoded, encoded again, and injection.Pod, encoded. With the object as it came in the request, fields
+// that the program's types do not know would be removed. webhooks/pod is such a webhook, ready for use.
+//
 // Laws:
 //   - The same input gives the same output, and is not changed. Time and randomness are input.
 //   - The order of the sets does not matter: they are taken by name.

@@ -46,6 +46,11 @@ type part struct {
 // There is always a set. With an error, which joins one *FieldError for each part that cannot be read, the set still gives
 // pods to the rest: Select fails for a pod that the selector might mean, and Resolve and Inject where the part is needed.
 // So whoever keeps sets can report the error and keep the set, and pods that it has nothing to do with are not harmed.
+//
+// It reads what pods need, and does not judge the rest. It does not find formulas of a resourcesPolicy that are broken, which
+// sizing.Check does, nor an empty selector, which selects nothing, or wrong strategies, annotations and names, which Check of
+// webhooks/sidecarset does. Whoever admits sets wants those; what they find and Parse does not is an error of Inject, or a
+// pod that the API server refuses.
 func Parse(set *appsv1beta1.SidecarSet) (*Set, error) {
 	s := &Set{
 		object:   set,

@@ -21,13 +21,15 @@ const (
 
 // Options of a Reconciler. The zero value behaves as the reference does by default.
 type Options struct {
-	// Configuration is the name of the MutatingWebhookConfiguration that is kept.
+	// Configuration is the name of the MutatingWebhookConfiguration that is kept. Default DefaultConfiguration,
+	// kruise-pods-webhook-configuration.
 	Configuration string
-	// MainConfiguration is the one that the CA is taken from.
+	// MainConfiguration is the one that the CA is taken from. Default DefaultMainConfiguration,
+	// kruise-mutating-webhook-configuration.
 	MainConfiguration string
-	// Namespace is the manager's own, whose pods are never sent.
+	// Namespace is the manager's own, whose pods are never sent. Default DefaultNamespace, kruise-system.
 	Namespace string
-	// Service is the name of the webhook's, in that namespace.
+	// Service is the name of the webhook's, in that namespace. Default DefaultService, kruise-webhook-service.
 	Service string
 	// URL is where API servers reach the webhook without a service, and CABundle whom they trust there.
 	URL      string

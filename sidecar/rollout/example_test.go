@@ -8,29 +8,6 @@ import (
 	"github.com/kruisekit/kruisekit/sidecar/rollout"
 )
 
-// Three pods have a set, whose image changes.
-func ExampleCompute() {
-	before := sidecarSet("mesh", cold("proxy", "proxy:1"))
-	pods := []*corev1.Pod{podOf("a", before), podOf("b", before), podOf("c", before)}
-	set := edited(before, image("proxy:2"), partition("1"))
-
-	plan, err := rollout.Compute(rollout.Input{Set: set, Revision: "mesh-2", Pods: pods, Now: noon()})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for _, w := range plan.Update {
-		fmt.Println(w.Pod.Name, w.Images)
-	}
-	for _, n := range plan.Notes {
-		fmt.Println(n.Code+":", n.Text)
-	}
-	// Output:
-	// a map[proxy:proxy:2]
-	// Partition: 1 pod waits to be updated: the partition keeps as many
-	// UpdateLimited: 1 pod waits to be updated (updated and not ready: 1, at most: 1)
-}
-
 // The status of a set is counted without a plan, too.
 func ExampleCount() {
 	before := sidecarSet("mesh", cold("proxy", "proxy:1"))

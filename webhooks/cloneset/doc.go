@@ -18,7 +18,12 @@
 // that change something else, and gives them a warning.
 //
 // Check, CheckUpdate and CheckDelete are the rules that need no API server, as functions of values. Those that CEL can
-// express are also in config/webhook/cloneset-policy.yaml, for the time when no replica of the webhook is up.
+// express are also in config/webhook/cloneset-policy.yaml, which API servers mind by themselves. It is for clusters that set these
+// webhooks to Ignore or leave them out, and is applied by hand:
+//
+//	kubectl apply -f config/webhook/cloneset-policy.yaml
+//
+// No kustomization lists it. As deployed the webhooks fail closed, so that nothing gets past their rules while they are away.
 //
 // In use:
 //

@@ -10,7 +10,10 @@
 //   - A request that is being deleted can be updated even without a daemon: else nobody could take its finalizer off.
 //   - No input makes the handler panic.
 //
-// What cannot be changed is also guarded by a policy, config/webhook/containerrecreaterequest-policy.yaml, while no webhook is up.
+// What cannot be changed is also guarded by a policy, config/webhook/containerrecreaterequest-policy.yaml, which API servers mind by
+// themselves. It is for clusters that set this webhook to Ignore, and is applied by hand:
+//
+//	kubectl apply -f config/webhook/containerrecreaterequest-policy.yaml
 //
 // In use:
 //

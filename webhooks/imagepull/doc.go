@@ -15,8 +15,10 @@
 // attempt, is refused itself; it was accepted, and nothing followed. All faults are told at once, with their paths. Tags in a
 // status are not sorted: API servers take no status from the requests that come here.
 //
-// Some of the rules of jobs and lists also exist as a policy, config/webhook/imagepull-policy.yaml, which API servers mind while
-// no webhook is up.
+// Some of the rules of jobs and lists also exist as a policy, config/webhook/imagepull-policy.yaml, which API servers mind by
+// themselves. It is for clusters that set these webhooks to Ignore or leave them out, and is applied by hand:
+//
+//	kubectl apply -f config/webhook/imagepull-policy.yaml
 //
 // In use:
 //

@@ -18,8 +18,12 @@
 //   - No input makes a handler panic.
 //
 // Check, CheckUpdate and CheckConflicts are the rules that need no API server, as functions of values, and Warnings what is
-// let in with a word. Some of them are also in config/webhook/sidecarset-policy.yaml, for the time when no replica of the
-// webhook is up.
+// let in with a word. Some of them are also in config/webhook/sidecarset-policy.yaml, which API servers mind by themselves. It is
+// for clusters that set these webhooks to Ignore or leave them out, and is applied by hand:
+//
+//	kubectl apply -f config/webhook/sidecarset-policy.yaml
+//
+// No kustomization lists it. As deployed the webhooks fail closed, so that nothing gets past their rules while they are away.
 //
 // Where the reference is left on purpose: refusals are 422, not 500, and their paths are those of the fields that are
 // wrong. The canary of a set does not keep it from being changed. A hot upgrade without its empty image, names that hot
