@@ -34,6 +34,30 @@ func faultsIn(err error, t Template, m mocks) field.ErrorList {
 	return nil
 }
 
+// unknownIn gives the paths of the fields that the API server does not know; false if the error is about anything else.
+func unknownIn(err error, t Template, m mocks) (paths []string, ok bool) {
+	const marker, each = "strict decoding error: ", "unknown field "
+	if err == nil || !apierrors.IsBadRequest(err) {
+		return nil, false
+	}
+	_, rest, ok := strings.Cut(err.Error(), marker)
+	for ok {
+		var found bool
+		if _, rest, found = strings.Cut(rest, each); !found {
+			break
+		}
+		quoted, malformed := strconv.QuotedPrefix(rest)
+		if malformed != nil {
+			continue
+		}
+		rest = rest[len(quoted):]
+		if path, malformed := strconv.Unquote(quoted); malformed == nil {
+			paths = append(paths, pathOf(path, t, m))
+		}
+	}
+	return paths, ok
+}
+
 func faultOf(cause metav1.StatusCause, t Template, m mocks) *field.Error {
 	kind := field.ErrorType(cause.Type)
 	if kind == "" {
