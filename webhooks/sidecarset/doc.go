@@ -26,7 +26,8 @@
 // Where the reference is left on purpose: refusals are 422, not 500, and their paths are those of the fields that are
 // wrong. The canary of a set does not keep it from being changed. A hot upgrade without its empty image, names that hot
 // upgrades would make twice or too long, a custom version that is no label, and a formula that fails for all values are
-// refused; a formula that fails only for small values is not. A revision must be one of the set.
+// refused; a formula that fails only for small values is not. A revision must be one of the set. An upgrade type that nobody
+// knows can be changed into one that is known.
 //
 // In use:
 //

@@ -128,6 +128,25 @@ func TestUnknownFields(t *testing.T) {
 	}
 }
 
+// TestTwoNamespaces: in v1alpha1 a name goes before labels, which then do nothing.
+func TestTwoNamespaces(t *testing.T) {
+	for name, c := range map[string]struct {
+		version, patch string
+		warned         bool
+	}{
+		"both":         {"v1alpha1", `{"namespace":"n","namespaceSelector":{"matchLabels":{"a":"b"}}}`, true},
+		"empty labels": {"v1alpha1", `{"namespace":"n","namespaceSelector":{}}`, true},
+		"a name":       {"v1alpha1", `{"namespace":"n"}`, false},
+		"no name":      {"v1alpha1", `{"namespace":"","namespaceSelector":{"matchLabels":{"a":"b"}}}`, false},
+		"no such name": {"v1beta1", `{"namespace":"n","namespaceSelector":{"matchLabels":{"a":"b"}}}`, false},
+	} {
+		answer := newWebhooks(t, &plainServer{}, sidecarset.Options{}).Validate(t.Context(), newRequest(c.version, object(t, c.version, c.patch), ""))
+		if warned := slices.Contains(answer.Warnings, "spec.namespaceSelector: does nothing, as spec.namespace goes before it"); warned != c.warned || !answer.Allowed {
+			t.Errorf("%s: %q, %v", name, answer.Warnings, answer.Result)
+		}
+	}
+}
+
 // TestConflictWithNobody: a set that is listed, but has gone, is in the way of nobody.
 func TestConflictWithNobody(t *testing.T) {
 	gone := strings.Replace(object(t, "v1beta1", `{}`), `"name":"a"`, `"name":"gone"`, 1)

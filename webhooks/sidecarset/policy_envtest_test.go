@@ -59,6 +59,7 @@ func judgeAll(t *testing.T, g *reviewtest.Ground, stored *unstructured.Unstructu
 		"none of both":        {`{"updateStrategy":{"partition":0,"selector":{"matchLabels":{"a":"b"}}}}`, ""},
 		"negative":            {`{"updateStrategy":{"partition":-1}}`, "partition"},
 		"a fraction":          {`{"updateStrategy":{"maxUnavailable":"33.3%"}}`, "maxUnavailable"},
+		"odd type, negative":  {`{"updateStrategy":{"type":"Odd","partition":-1}}`, ""},
 		"odd place":           {`{"containers":[{"name":"a","image":"a:1","podInjectPolicy":"Odd"}]}`, "podInjectPolicy"},
 		"two resources":       {`{"containers":[{"name":"a","image":"a:1","resources":{"limits":{"cpu":"1"}},` + policy + `}]}`, "resourcesPolicy"},
 		"one resources":       {`{"containers":[{"name":"a","image":"a:1",` + policy + `}]}`, ""},

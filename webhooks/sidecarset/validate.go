@@ -54,6 +54,7 @@ func (w *Webhooks) Validate(ctx context.Context, req admission.Request) admissio
 		answer.Warnings = append(answer.Warnings, fault.Error())
 	}
 	answer.Warnings = append(answer.Warnings, review.Unknown(found.unknown)...)
+	answer.Warnings = append(answer.Warnings, warningsOfVersion(version, r.now.content)...)
 	answer.Warnings = append(answer.Warnings, Warnings(r.now.set)...)
 	if len(found.faults) == 0 && !ptr.Deref(req.DryRun, false) {
 		answer.Warnings = append(answer.Warnings, w.cover(ctx, r)...)

@@ -1,7 +1,6 @@
 package reviewtest
 
 import (
-	"context"
 	"sync"
 	"testing"
 
@@ -15,15 +14,11 @@ type heard struct {
 	said []string
 }
 
+// HandleWarningHeader takes one in.
 func (h *heard) HandleWarningHeader(_ int, _, text string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.said = append(h.said, text)
-}
-
-// HandleWarningHeaderWithContext is the same for newer clients.
-func (h *heard) HandleWarningHeaderWithContext(_ context.Context, code int, agent, text string) {
-	h.HandleWarningHeader(code, agent, text)
 }
 
 // Warnings creates an object in a dry run, and gives what the API server warns of.
