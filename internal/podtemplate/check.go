@@ -65,7 +65,7 @@ func Check(ctx context.Context, api API, t Template) (Verdict, error) {
 		"metadata":   map[string]any{"generateName": "dry-run-", "namespace": t.Namespace},
 		"template":   content,
 	}}
-	unknown, err := create(ctx, api, obj, t, mocks)
+	unknown, err := t.create(ctx, api, obj, mocks)
 	if err != nil {
 		if faults := faultsIn(err, t, mocks); len(faults) > 0 {
 			return Verdict{Faults: faults, Unknown: unknown}, nil
@@ -80,7 +80,7 @@ func Check(ctx context.Context, api API, t Template) (Verdict, error) {
 
 // create is the dry run. A field that this API server does not know is kept in the workload, as the schema says: it is told
 // where that is wanted, and then left out of the judgement.
-func create(ctx context.Context, api API, obj *unstructured.Unstructured, t Template, m mocks) (unknown []string, err error) {
+func (t Template) create(ctx context.Context, api API, obj *unstructured.Unstructured, m mocks) (unknown []string, err error) {
 	if t.TellUnknown {
 		err = api.Create(ctx, obj, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))
 		var strict bool

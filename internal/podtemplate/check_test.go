@@ -159,8 +159,10 @@ func TestUnknown(t *testing.T) {
 		"none":       {"there is one call", true, nil, nil, []string{strictly}, nil, nil, false},
 		"some": {
 			"all are named as the user knows them, whatever is in them", true,
-			strict(`unknown field "template.spec.containers[0].comand", unknown field "template.spec.a\", unknown field \"b"`), nil, []string{strictly, anyway},
-			[]string{"spec.template.spec.containers[0].comand", `spec.template.spec.a", unknown field "b`}, nil, false,
+			strict(`unknown field "template.spec.containers[0].comand", unknown field "template.spec.a\", unknown field \"b"`), nil,
+			[]string{strictly, anyway},
+			[]string{"spec.template.spec.containers[0].comand", `spec.template.spec.a", unknown field "b`},
+			nil, false,
 		},
 		"with a fault":   {"one may explain the other", true, strict(`unknown field "template.spec.y"`), fault, []string{strictly, anyway}, []string{"spec.template.spec.y"}, []string{"spec.template.spec.x"}, false},
 		"a fault":        {"it is judged once", true, fault, nil, []string{strictly}, nil, []string{"spec.template.spec.x"}, false},
