@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -31,7 +32,10 @@ type Template struct {
 	Claims []string
 	// ClaimsPath is the path of the list of claim templates.
 	ClaimsPath *field.Path
-	// Timeout of the call; zero is DefaultTimeout.
+	// TellUnknown asks for the fields that the API server does not know, as misspelt ones are. Only where there are any it
+	// costs a second call.
+	TellUnknown bool
+	// Timeout of all calls; zero is DefaultTimeout.
 	Timeout time.Duration
 }
 
@@ -41,6 +45,9 @@ type Verdict struct {
 	Defaulted map[string]any
 	// Faults name the fields that are wrong, by their paths in the workload.
 	Faults field.ErrorList
+	// Unknown are the paths in the workload of fields that the API server does not know, with faults or without, where they
+	// were asked for. They are no faults: the API server leaves them out of pods.
+	Unknown []string
 }
 
 // Check asks the API server. The error is an *UnavailableError.
@@ -59,18 +66,31 @@ func Check(ctx context.Context, api API, t Template) (Verdict, error) {
 		"metadata":   map[string]any{"generateName": "dry-run-", "namespace": t.Namespace},
 		"template":   content,
 	}}
-	// Ignore: a field that this API server does not know is kept in the workload, as the schema says.
-	err := api.Create(ctx, obj, client.DryRunAll, client.FieldValidation(metav1.FieldValidationIgnore))
+	unknown, err := t.create(ctx, api, obj, mocks)
 	if err != nil {
 		if faults := faultsIn(err, t, mocks); len(faults) > 0 {
-			return Verdict{Faults: faults}, nil
+			return Verdict{Faults: faults, Unknown: unknown}, nil
 		}
 		return Verdict{}, unavailable(ctx, t.Namespace, err)
 	}
 	defaulted, _, _ := unstructured.NestedMap(obj.Object, "template")
 	dropMocks(defaulted, len(mocks.claims))
 	dropAlias(defaulted, t.Content)
-	return Verdict{Defaulted: defaulted}, nil
+	return Verdict{Defaulted: defaulted, Unknown: unknown}, nil
+}
+
+// create is the dry run. A field that this API server does not know is kept in the workload, as the schema says: it is told
+// where that is wanted, and then left out of the judgement.
+func (t Template) create(ctx context.Context, api API, obj *unstructured.Unstructured, m mocks) (unknown []string, err error) {
+	if t.TellUnknown {
+		err = api.Create(ctx, obj, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))
+		if !apierrors.IsBadRequest(err) {
+			return nil, err
+		}
+		// Whatever its words are: no template is refused for a field that is not known.
+		unknown = unknownIn(err, t, m)
+	}
+	return unknown, api.Create(ctx, obj, client.DryRunAll, client.FieldValidation(metav1.FieldValidationIgnore))
 }
 
 // mocks are the volumes that stand for claims: those from index first on, and which claim each stands for.

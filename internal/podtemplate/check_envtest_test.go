@@ -54,7 +54,7 @@ func TestRealServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			verdict, err := podtemplate.Check(t.Context(), tt.api, podtemplate.Template{
 				Namespace: tt.namespace, Content: decode(t, tt.content), Path: field.NewPath("spec", "template"),
-				Claims: []string{"data"}, ClaimsPath: field.NewPath("spec", "volumeClaimTemplates"), Timeout: tt.given,
+				Claims: []string{"data"}, ClaimsPath: field.NewPath("spec", "volumeClaimTemplates"), TellUnknown: true, Timeout: tt.given,
 			})
 			var unavailable *podtemplate.UnavailableError
 			if got := errors.As(err, &unavailable); got != (tt.want != "") || got && unavailable.Reason != tt.want {
@@ -62,6 +62,9 @@ func TestRealServer(t *testing.T) {
 			}
 			if tt.fault != "" && (len(verdict.Faults) == 0 || verdict.Faults[0].Field != tt.fault) || tt.fault == "" && len(verdict.Faults) > 0 {
 				t.Errorf("%s: want a fault at %q, got %v", tt.why, tt.fault, verdict.Faults)
+			}
+			if wrote := strings.Contains(tt.content, `"new":1`); tt.want == "" && (len(verdict.Unknown) == 1 && verdict.Unknown[0] == "spec.template.spec.new") != wrote {
+				t.Errorf("%s: unknown are %q", tt.why, verdict.Unknown)
 			}
 			if tt.fault == "" && tt.want == "" && verdict.Defaulted["spec"].(map[string]any)["dnsPolicy"] != "ClusterFirst" {
 				t.Errorf("%s: no defaults in %v", tt.why, verdict.Defaulted)

@@ -140,6 +140,65 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// TestUnknown: fields that nobody knows are told where that is wanted, and cost a call only where there are some.
+func TestUnknown(t *testing.T) {
+	strict := func(what string) error {
+		return apierrors.NewBadRequest(`PodTemplate in version "v1" cannot be handled as a PodTemplate: strict decoding error: ` + what)
+	}
+	fault := apierrors.NewInvalid(schema.GroupKind{Kind: "PodTemplate"}, "", field.ErrorList{field.Required(field.NewPath("template", "spec", "x"), "")})
+	const strictly, anyway = metav1.FieldValidationStrict, metav1.FieldValidationIgnore
+	cases := map[string]struct {
+		why            string
+		tell           bool
+		strict, lax    error
+		asked          []string
+		unknown, fault []string
+		fails          bool
+	}{
+		"not wanted": {"there is one call", false, nil, nil, []string{anyway}, nil, nil, false},
+		"none":       {"there is one call", true, nil, nil, []string{strictly}, nil, nil, false},
+		"some": {
+			"all are named as the user knows them, whatever is in them", true,
+			strict(`unknown field "template.spec.containers[0].comand", unknown field "template.spec.a\", unknown field \"b"`), nil,
+			[]string{strictly, anyway},
+			[]string{"spec.template.spec.containers[0].comand", `spec.template.spec.a", unknown field "b`},
+			nil, false,
+		},
+		"with a fault":   {"one may explain the other", true, strict(`unknown field "template.spec.y"`), fault, []string{strictly, anyway}, []string{"spec.template.spec.y"}, []string{"spec.template.spec.x"}, false},
+		"a fault":        {"it is judged once", true, fault, nil, []string{strictly}, nil, []string{"spec.template.spec.x"}, false},
+		"something else": {"it is no fault", true, strict("odd"), nil, []string{strictly, anyway}, nil, nil, false},
+		"no quotes":      {"it is no fault", true, strict("unknown field x"), nil, []string{strictly, anyway}, nil, nil, false},
+		"no verdict":     {"nobody judged it", true, strict(`unknown field "template.y"`), errors.New("boom"), []string{strictly, anyway}, nil, nil, true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var asked []string
+			api := interceptor.NewClient(nil, interceptor.Funcs{
+				Create: func(_ context.Context, _ client.WithWatch, _ client.Object, opts ...client.CreateOption) error {
+					var o client.CreateOptions
+					o.ApplyOptions(opts)
+					asked = append(asked, o.FieldValidation)
+					if len(o.DryRun) == 0 {
+						t.Error("this would be stored")
+					}
+					if o.FieldValidation == strictly {
+						return c.strict
+					}
+					return c.lax
+				},
+			})
+			verdict, err := podtemplate.Check(t.Context(), api, podtemplate.Template{Content: decode(t, `{"spec":{}}`), Path: field.NewPath("spec", "template"), TellUnknown: c.tell})
+			var faults []string
+			for _, f := range verdict.Faults {
+				faults = append(faults, f.Field)
+			}
+			if diff := cmp.Diff([][]string{c.asked, c.unknown, c.fault}, [][]string{asked, verdict.Unknown, faults}); diff != "" || (err != nil) != c.fails {
+				t.Errorf("%s: %v (-want +got):\n%s", c.why, err, diff)
+			}
+		})
+	}
+}
+
 func TestUnavailable(t *testing.T) {
 	templates := schema.GroupResource{Resource: "podtemplates"}
 	terminating := apierrors.NewForbidden(templates, "", errors.New("unable to create new content"))

@@ -34,6 +34,27 @@ func faultsIn(err error, t Template, m mocks) field.ErrorList {
 	return nil
 }
 
+// unknownIn gives the paths of the fields that the API server does not know, if that is what an error is about.
+func unknownIn(err error, t Template, m mocks) []string {
+	const marker, each = "strict decoding error: ", "unknown field "
+	var paths []string
+	_, rest, ok := strings.Cut(err.Error(), marker)
+	for ok {
+		if _, rest, ok = strings.Cut(rest, each); !ok {
+			break
+		}
+		quoted, malformed := strconv.QuotedPrefix(rest)
+		if malformed != nil {
+			continue
+		}
+		rest = rest[len(quoted):]
+		if path, malformed := strconv.Unquote(quoted); malformed == nil {
+			paths = append(paths, pathOf(path, t, m))
+		}
+	}
+	return paths
+}
+
 func faultOf(cause metav1.StatusCause, t Template, m mocks) *field.Error {
 	kind := field.ErrorType(cause.Type)
 	if kind == "" {

@@ -2,6 +2,7 @@ package review
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"reflect"
 	"slices"
@@ -63,6 +64,15 @@ func Refused(code int32, faults field.ErrorList) admission.Response {
 	return Denied(metav1.Status{
 		Code: code, Reason: reason, Message: strings.Join(said, "; "), Details: &metav1.StatusDetails{Causes: causes},
 	})
+}
+
+// Unknown are the warnings of fields that nobody knows, in the words of API servers.
+func Unknown(paths []string) []string {
+	warnings := make([]string, len(paths))
+	for i, path := range paths {
+		warnings[i] = fmt.Sprintf("unknown field %q", path)
+	}
+	return warnings
 }
 
 // Denied refuses an object for the reason that the status gives.

@@ -49,7 +49,7 @@ func ExampleExpression_Check() {
 	}
 	// Output:
 	// cpu-2 <nil>
-	// memory*50% at 0: expected a value of memory, found none
+	// memory*50% at 0: expected cpu, the only variable that is known here, found memory
 	// -cpu-1 at 4: expected a result of at least 0, found -2
 }
 

@@ -211,7 +211,7 @@ func TestEvaluateRefuses(t *testing.T) {
 		at     int
 		found  string
 	}{
-		"a value that is missing":       {"1 + memory", given("cpu", "1"), expression.Undefined, 4, "none"},
+		"a value that is missing":       {"1 + memory", given("cpu", "1"), expression.Undefined, 4, "memory"},
 		"no values":                     {"cpu", nil, expression.Undefined, 0, "none"},
 		"a negative result":             {"cpu-200m", given("cpu", "100m"), expression.Negative, 3, "-100m"},
 		"a negative value":              {"cpu", given("cpu", "-1"), expression.Negative, 0, "-1"},

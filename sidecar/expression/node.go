@@ -60,13 +60,23 @@ func (n *node) evaluate(given corev1.ResourceList) (amount, error) {
 func (n *node) lookUp(given corev1.ResourceList) (amount, error) {
 	q, defined := given[n.name]
 	if !defined {
-		return amount{}, &Error{Reason: Undefined, At: n.at, Expected: "a value of " + string(n.name), Found: "none"}
+		return amount{}, n.undefined(given)
 	}
 	value, ok := amountOf(q)
 	if !ok {
 		return amount{}, overflow(n.at, q.String())
 	}
 	return value, nil
+}
+
+// undefined names the variable that can be used in place of this one, if there is one.
+func (n *node) undefined(given corev1.ResourceList) error {
+	for _, other := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		if _, known := given[other]; known {
+			return &Error{Reason: Undefined, At: n.at, Expected: string(other) + ", the only variable that is known here", Found: string(n.name)}
+		}
+	}
+	return &Error{Reason: Undefined, At: n.at, Expected: "a value of " + string(n.name), Found: "none"}
 }
 
 // combine gives what the operation makes of its operands, false where that overflows.

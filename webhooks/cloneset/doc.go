@@ -9,6 +9,8 @@
 //     be recreated for a change that nobody made.
 //   - A template is judged by the API server, when it is new or has changed, with one call for both webhooks where they run
 //     in one process. Anything else costs no call, but for pods that an update names for deletion.
+//   - A field of a template that the API server does not know is kept, and told by a warning when the template is new or has
+//     changed. Only a template that has one costs a call more.
 //   - An update is not refused for a fault that the stored object has already: nobody could repair such an object, and
 //     controllers could not tidy it up. The fault is a warning then.
 //   - No input makes a handler panic.

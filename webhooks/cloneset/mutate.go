@@ -39,11 +39,13 @@ func (w *Webhooks) Mutate(ctx context.Context, req admission.Request) admission.
 		return admission.Allowed("")
 	}
 	patch := podtemplate.Fill("", object, defaults)
-	more, err := w.templateDefaults(ctx, req, object)
+	more, unknown, err := w.templateDefaults(ctx, req, object)
 	if err != nil {
 		return review.Undecided(err)
 	}
-	return review.Patched(append(patch, more...))
+	answer := review.Patched(append(patch, more...))
+	answer.Warnings = review.Unknown(unknown)
+	return answer
 }
 
 // defaults gives what Default sets in the object, and nothing else.
@@ -101,26 +103,28 @@ func difference(before, after map[string]any) map[string]any {
 }
 
 // templateDefaults fills the templates of the object, when the pod template is new or has changed. A template that is
-// wrong gets no defaults: it is for the validation to say so, with all else that is wrong.
-func (w *Webhooks) templateDefaults(ctx context.Context, req admission.Request, object content) ([]jsonpatch.Operation, error) {
+// wrong gets no defaults: it is for the validation to say so, with all else that is wrong. One that is right is not judged
+// again, so that the paths of fields in it that nobody knows are told here.
+func (w *Webhooks) templateDefaults(ctx context.Context, req admission.Request, object content) (patch []jsonpatch.Operation, unknown []string, err error) {
 	template, stored := object.template(), storedTemplate(req)
 	if w.options.TemplateNoDefaults || template == nil || reflect.DeepEqual(stored, template) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	prepared := podtemplate.Prepare(template, podtemplate.Defaults{PullAlways: true, HostPorts: w.options.HostNetworkHostPorts})
 	verdict, err := podtemplate.Check(ctx, w.api, podtemplate.Template{
-		Namespace:  req.Namespace,
-		Content:    prepared,
-		Path:       field.NewPath("spec", "template"),
-		Claims:     object.claimNames(),
-		ClaimsPath: field.NewPath("spec", "volumeClaimTemplates"),
-		Timeout:    w.options.Timeout,
+		Namespace:   req.Namespace,
+		Content:     prepared,
+		Path:        field.NewPath("spec", "template"),
+		Claims:      object.claimNames(),
+		ClaimsPath:  field.NewPath("spec", "volumeClaimTemplates"),
+		TellUnknown: true,
+		Timeout:     w.options.Timeout,
 	})
 	if err != nil || len(verdict.Faults) > 0 {
-		return nil, err
+		return nil, nil, err
 	}
 	const at = "/spec/template"
-	patch := append(podtemplate.Fill(at, template, prepared), podtemplate.Refill(at, template, verdict.Defaulted, stored)...)
+	patch = append(podtemplate.Fill(at, template, prepared), podtemplate.Refill(at, template, verdict.Defaulted, stored)...)
 	for i, claim := range object.claims() {
 		if c, ok := claim.(map[string]any); ok {
 			patch = append(patch, podtemplate.Fill(fmt.Sprintf("/spec/volumeClaimTemplates/%d", i), c, claimDefaults())...)
@@ -129,7 +133,7 @@ func (w *Webhooks) templateDefaults(ctx context.Context, req admission.Request, 
 	if key, err := ticketFor(req.Namespace, template, object.claimNames()); err == nil {
 		w.passed.issue(key)
 	}
-	return patch, nil
+	return patch, verdict.Unknown, nil
 }
 
 // claimDefaults are those that the reference gives a claim template. The API server's own, as the mode of the volume, are

@@ -26,6 +26,7 @@ func TestAdmission(t *testing.T) {
 	t.Run("Mistakes", func(t *testing.T) { testMistakes(t, g) })
 	t.Run("Defaults", func(t *testing.T) { testDefaults(t, g) })
 	t.Run("Template", func(t *testing.T) { testTemplate(t, g) })
+	t.Run("Unknown", func(t *testing.T) { testUnknown(t, g) })
 	t.Run("Recorded", func(t *testing.T) { testRecorded(t, g) })
 	t.Run("Calls", func(t *testing.T) { testCalls(t, g) })
 	t.Run("HostPorts", func(t *testing.T) { testHostPorts(t, g) })

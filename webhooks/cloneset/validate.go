@@ -80,11 +80,11 @@ func (w *Webhooks) judge(ctx context.Context, r change) admission.Response {
 		return review.Undecided(err)
 	}
 	faults = append(faults, r.version.told(pods)...)
-	template, err := w.templateFaults(ctx, r)
+	template, err := w.templateVerdict(ctx, r)
 	if err != nil && len(faults) == 0 {
 		return review.Undecided(err)
 	}
-	faults = append(faults, without(template, faults)...)
+	faults = append(faults, without(template.Faults, faults)...)
 	answer := admission.Allowed("")
 	if len(faults) > 0 {
 		answer = review.Invalid(appsv1beta1.GroupVersion.WithKind("CloneSet").GroupKind(), r.now.set.Name, faults)
@@ -92,6 +92,7 @@ func (w *Webhooks) judge(ctx context.Context, r change) admission.Response {
 	for _, fault := range tolerated {
 		answer.Warnings = append(answer.Warnings, fault.Error())
 	}
+	answer.Warnings = append(answer.Warnings, review.Unknown(template.Unknown)...)
 	return answer
 }
 
@@ -117,25 +118,25 @@ func (r change) faults() (faults, tolerated field.ErrorList) {
 	return r.version.told(faults), r.version.told(tolerated)
 }
 
-// templateFaults asks the API server about a template that is new, or has changed, or its claims have.
-func (w *Webhooks) templateFaults(ctx context.Context, r change) (field.ErrorList, error) {
+// templateVerdict asks the API server about a template that is new, or has changed, or its claims have.
+func (w *Webhooks) templateVerdict(ctx context.Context, r change) (podtemplate.Verdict, error) {
 	template, claims := r.now.content.template(), r.now.content.claimNames()
 	if b := r.before; b != nil && reflect.DeepEqual(b.content.template(), template) && slices.Equal(b.content.claimNames(), claims) {
-		return nil, nil
+		return podtemplate.Verdict{}, nil
 	}
 	key, err := ticketFor(r.namespace, template, claims)
 	if err == nil && w.passed.redeem(key) {
-		return nil, nil
+		return podtemplate.Verdict{}, nil
 	}
-	verdict, err := podtemplate.Check(ctx, w.api, podtemplate.Template{
-		Namespace:  r.namespace,
-		Content:    template,
-		Path:       field.NewPath("spec", "template"),
-		Claims:     claims,
-		ClaimsPath: field.NewPath("spec", "volumeClaimTemplates"),
-		Timeout:    w.options.Timeout,
+	return podtemplate.Check(ctx, w.api, podtemplate.Template{
+		Namespace:   r.namespace,
+		Content:     template,
+		Path:        field.NewPath("spec", "template"),
+		Claims:      claims,
+		ClaimsPath:  field.NewPath("spec", "volumeClaimTemplates"),
+		TellUnknown: true,
+		Timeout:     w.options.Timeout,
 	})
-	return verdict.Faults, err
 }
 
 // without leaves out faults that were found already.

@@ -87,7 +87,7 @@ func TestAheadOfMalformed(t *testing.T) {
 			req := request(t, "u", plain)
 			answer := serveAt(t, w, strings.TrimSuffix(c.path, "/")+scope.MarkOf(c.set).Segments(), req)
 			if c.code != 0 {
-				refusedWith(t, answer, c.code, "spec")
+				refusedWith(t, answer, c.code, "sidecarsets[a].spec")
 				return
 			}
 			same(t, "the pod goes without", []string{"main=m"}, describe(t, patched(t, req, answer)))

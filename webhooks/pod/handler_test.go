@@ -99,3 +99,12 @@ func TestPanic(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// A pod that has no name yet is known by the start of it.
+func TestRefusedWithoutName(t *testing.T) {
+	unnamed := strings.Replace(plain, "name: p,", "generateName: web-,", 1)
+	answer := hook(t, nil, pod.Options{}, newSet(t, "a", logs), newSet(t, "b", logs)).Review(t.Context(), request(t, "u", unnamed))
+	if answer.Allowed || answer.Result.Details == nil || answer.Result.Details.Kind != "Pod" || answer.Result.Details.Name != "web-" {
+		t.Errorf("%+v", answer.Result)
+	}
+}

@@ -1,15 +1,17 @@
 package pod
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/review"
 	"github.com/kruisekit/kruisekit/sidecar"
 )
@@ -52,11 +54,13 @@ func (e *StepError) late() bool {
 	return errors.Is(e.Err, context.DeadlineExceeded) || errors.Is(e.Err, context.Canceled)
 }
 
-// response refuses the pod.
-func (e *StepError) response() admission.Response {
+// response refuses the pod. Clients as kubectl say that what the details name is invalid, and then each cause by its field: the
+// pod is named, and a field that is not one of the pod goes by the set that has it.
+func (e *StepError) response(pod *corev1.Pod) admission.Response {
 	status := metav1.Status{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: e.Error()}
-	var field *sidecar.FieldError
-	var pod *UnfitError
+	details := &metav1.StatusDetails{Kind: "Pod", Name: cmp.Or(pod.Name, pod.GenerateName)}
+	var wrong *sidecar.FieldError
+	var unfit *UnfitError
 	switch {
 	case e.late():
 		status.Code, status.Reason = http.StatusGatewayTimeout, metav1.StatusReasonTimeout
@@ -65,15 +69,14 @@ func (e *StepError) response() admission.Response {
 	case e.passing():
 		status.Code, status.Reason = http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable
 		status.Details = &metav1.StatusDetails{RetryAfterSeconds: retryAfter}
-	case errors.As(e.Err, &field):
-		status.Details = &metav1.StatusDetails{
-			Group: appsv1beta1.GroupVersion.Group, Kind: "SidecarSet", Name: field.Set,
-			Causes: []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Field: field.Field, Message: field.Err.Error()}},
-		}
-	case errors.As(e.Err, &pod):
-		status.Details = &metav1.StatusDetails{Kind: "Pod"}
-		for _, fault := range pod.Faults {
-			status.Details.Causes = append(status.Details.Causes, metav1.StatusCause{Type: metav1.CauseType(fault.Type), Field: fault.Field, Message: fault.ErrorBody()})
+	case errors.As(e.Err, &wrong):
+		at := field.NewPath("sidecarsets").Key(wrong.Set).String() + "." + wrong.Field
+		details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Field: at, Message: wrong.Err.Error()}}
+		status.Details = details
+	case errors.As(e.Err, &unfit):
+		status.Details = details
+		for _, fault := range unfit.Faults {
+			details.Causes = append(details.Causes, metav1.StatusCause{Type: metav1.CauseType(fault.Type), Field: fault.Field, Message: fault.ErrorBody()})
 		}
 	}
 	return review.Denied(status)

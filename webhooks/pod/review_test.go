@@ -3,6 +3,7 @@ package pod_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -111,11 +112,11 @@ func TestRefusals(t *testing.T) {
 	}{
 		"bad pod":         {"nobody could say what it is", `{spec: {containers: 5}}`, nil, nil, 400, []string{"spec.containers"}, "spec.containers"},
 		"bad priority":    {"the field is named", strings.Replace(two, `"10"`, `abc`, 1), nil, nil, 422, []string{"step launch", "spec.containers[1].env[0].value"}, "spec.containers[1].env[0].value"},
-		"unreadable":      {"it might mean the pod", plain, nil, []*appsv1beta1.SidecarSet{newSet(t, "a", unreadable)}, 422, []string{"step sidecars", "sidecarset a", "spec.selector"}, "spec.selector"},
+		"unreadable":      {"it might mean the pod", plain, nil, []*appsv1beta1.SidecarSet{newSet(t, "a", unreadable)}, 422, []string{"step sidecars", "sidecarset a", "spec.selector"}, "sidecarsets[a].spec.selector"},
 		"unreadable else": {"it does not mean the pod, whatever it says", strings.Replace(plain, "web", "db", 1), nil, []*appsv1beta1.SidecarSet{newSet(t, "a", unreadable)}, 0, nil, ""},
 		"unreadable open": {"its owner would rather have pods", plain, nil, []*appsv1beta1.SidecarSet{open(newSet(t, "a", unreadable))}, 0, []string{"sidecarset a is left out"}, ""},
 		"all unreadable":  {"it would stop every pod", plain, nil, []*appsv1beta1.SidecarSet{newSet(t, "a", `{selector: {matchExpressions: [{key: x, operator: Near}]}}`)}, 0, nil, ""},
-		"no revision":     {"the set asks for it", plain, nil, []*appsv1beta1.SidecarSet{newSet(t, "a", pinned)}, 422, []string{"sidecarset a", "gone"}, "spec.injectionStrategy.revision.revisionName"},
+		"no revision":     {"the set asks for it", plain, nil, []*appsv1beta1.SidecarSet{newSet(t, "a", pinned)}, 422, []string{"sidecarset a", "gone"}, "sidecarsets[a].spec.injectionStrategy.revision.revisionName"},
 		"no revision open": {
 			"the others are injected all the same", plain, nil, []*appsv1beta1.SidecarSet{open(newSet(t, "a", pinned)), newSet(t, "b", first)}, 0, []string{"sidecarset a is left out"}, "",
 		},
@@ -130,7 +131,7 @@ func TestRefusals(t *testing.T) {
 		},
 		"lookup open": {"its owner would rather have pods", plain, down, []*appsv1beta1.SidecarSet{open(newSet(t, "a", byLabels))}, 0, []string{"sidecarset a is left out"}, ""},
 		"clash": {
-			"two sets cannot have one name", plain, nil, []*appsv1beta1.SidecarSet{newSet(t, "a", logs), newSet(t, "b", logs)}, 422, []string{"sidecarset b", "log"}, "spec.containers[0]",
+			"two sets cannot have one name", plain, nil, []*appsv1beta1.SidecarSet{newSet(t, "a", logs), newSet(t, "b", logs)}, 422, []string{"sidecarset b", "log"}, "sidecarsets[b].spec.containers[0]",
 		},
 		"clash open": {"the one that may be missing is", plain, nil, []*appsv1beta1.SidecarSet{open(newSet(t, "a", logs)), newSet(t, "b", logs)}, 0, []string{"sidecarset a is left out"}, ""},
 		"clash with one": {
@@ -195,6 +196,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// refusedWith looks for a cause at a field, which is one of the pod p or of a set.
 func refusedWith(t *testing.T, answer admission.Response, code int32, field string) {
 	t.Helper()
 	if answer.Allowed || answer.Result == nil || answer.Result.Code != code {
@@ -203,6 +205,9 @@ func refusedWith(t *testing.T, answer admission.Response, code int32, field stri
 	details := answer.Result.Details
 	if field != "" && (details == nil || !slices.ContainsFunc(details.Causes, func(c metav1.StatusCause) bool { return c.Field == field })) {
 		t.Errorf("no cause at %s: %+v", field, details)
+	}
+	if field != "" && code == http.StatusUnprocessableEntity && (details == nil || details.Kind != "Pod" || !strings.HasPrefix(details.Name, "p")) {
+		t.Errorf("it is not the pod that is refused: %+v", details)
 	}
 	if code > 500 && (details == nil || details.RetryAfterSeconds == 0) {
 		t.Errorf("no hint when to try again: %+v", details)
@@ -230,7 +235,7 @@ func TestMalformed(t *testing.T) {
 				t.Errorf("%+v", answer.Result)
 			}
 			if c.code != 0 {
-				refusedWith(t, answer, c.code, "spec")
+				refusedWith(t, answer, c.code, "sidecarsets[a].spec")
 			}
 		})
 	}

@@ -89,7 +89,7 @@ func TestPinnedToNew(t *testing.T) {
 				t.Errorf("%d reads of the API server", live.reads)
 			}
 			cached.revisions, live.revisions = nil, nil
-			refusedWith(t, w.Review(t.Context(), request(t, "u", plain)), 422, "spec.injectionStrategy.revision."+strings.SplitN(pin, ":", 2)[0])
+			refusedWith(t, w.Review(t.Context(), request(t, "u", plain)), 422, "sidecarsets[a].spec.injectionStrategy.revision."+strings.SplitN(pin, ":", 2)[0])
 		})
 	}
 }
@@ -103,7 +103,7 @@ func TestPinnedToNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		refusedWith(t, w.Review(t.Context(), request(t, "u", plain)), 422, "spec.injectionStrategy.revision.revisionName")
+		refusedWith(t, w.Review(t.Context(), request(t, "u", plain)), 422, "sidecarsets[a].spec.injectionStrategy.revision.revisionName")
 	}
 }
 

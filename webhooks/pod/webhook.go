@@ -128,7 +128,7 @@ func (w *Webhook) review(ctx context.Context, q *question, open bool) admission.
 	}
 	if fault := w.run(ctx, r); fault != nil {
 		if !open || !fault.passing() {
-			return fault.response()
+			return fault.response(pod)
 		}
 		answer := admission.Allowed("")
 		answer.Warnings = shortened(append(r.warnings, "created without what kruise would add: "+fault.Error()))
@@ -138,7 +138,7 @@ func (w *Webhook) review(ctx context.Context, q *question, open bool) admission.
 	if r.pod != pod {
 		patch, err := difference(pod, r.pod)
 		if err != nil {
-			return (&StepError{Step: "patch", Err: err}).response()
+			return (&StepError{Step: "patch", Err: err}).response(pod)
 		}
 		answer = review.Patched(patch)
 	}

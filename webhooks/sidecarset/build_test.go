@@ -3,6 +3,7 @@ package sidecarset_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -35,13 +36,19 @@ type plainServer struct {
 	fail error
 	// others are the sets that are listed, and gone those that are listed though they are not there any more.
 	others, gone []string
-	calls        int
+	// unknown are the fields that it knows nothing of, by their paths in a PodTemplate.
+	unknown []string
+	calls   int
 }
 
 func (s *plainServer) client() client.WithWatch {
 	return interceptor.NewClient(nil, interceptor.Funcs{
-		Create: func(_ context.Context, _ client.WithWatch, obj client.Object, _ ...client.CreateOption) error {
+		Create: func(_ context.Context, _ client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 			s.calls++
+			var o client.CreateOptions
+			if o.ApplyOptions(opts); o.FieldValidation == metav1.FieldValidationStrict && len(s.unknown) > 0 {
+				return apierrors.NewBadRequest(`PodTemplate in version "v1" cannot be handled as a PodTemplate: strict decoding error: unknown field "` + strings.Join(s.unknown, `", unknown field "`) + `"`)
+			}
 			template, _ := obj.(*unstructured.Unstructured).Object["template"].(map[string]any)
 			pod, _ := template["spec"].(map[string]any)
 			for _, list := range []string{"containers", "initContainers"} {

@@ -9,6 +9,8 @@
 //     default that the API server has learned since, nor one that OpenKruise does not fill in.
 //   - Containers and volumes are defaulted and judged by the API server, when they are new or have changed. An update of
 //     anything else costs no call for them.
+//   - A field of containers and volumes that the API server does not know is kept, and told by a warning when they are new or
+//     have changed. Only a set that has one costs a call more.
 //   - An update is not refused for a fault that the stored object has already, but for one of containers and volumes when
 //     these are changed. The fault is a warning then. A set that is being deleted can always be updated.
 //   - Two sets that have a name in common are let in if, and only if, no pod can be selected by both. A refusal tells the
@@ -28,7 +30,8 @@
 // Where the reference is left on purpose: refusals are 422, not 500, and their paths are those of the fields that are
 // wrong. The canary of a set does not keep it from being changed. A hot upgrade without its empty image, names that hot
 // upgrades would make twice or too long, a custom version that is no label, and a formula that fails for all values are
-// refused; a formula that fails only for small values is not. A revision must be one of the set.
+// refused; a formula that fails only for small values is not. A revision must be one of the set. An upgrade type that nobody
+// knows can be changed into one that is known.
 //
 // In use:
 //

@@ -31,8 +31,9 @@ func sameParts(a, b content) bool {
 	return true
 }
 
-// judgeParts has the API server judge the containers and volumes of a set, as those of a pod that has nothing else.
-func (w *Webhooks) judgeParts(ctx context.Context, c content) (podtemplate.Verdict, error) {
+// judgeParts has the API server judge the containers and volumes of a set, as those of a pod that has nothing else. It tells
+// the fields that nobody knows where that is wanted.
+func (w *Webhooks) judgeParts(ctx context.Context, c content, tellUnknown bool) (podtemplate.Verdict, error) {
 	const at = "template"
 	spec := map[string]any{"volumes": c.list("volumes"), "initContainers": bare(c.list("initContainers"))}
 	containers := bare(c.list("containers"))
@@ -42,15 +43,19 @@ func (w *Webhooks) judgeParts(ctx context.Context, c content) (podtemplate.Verdi
 	spec["containers"] = containers
 	maps.DeleteFunc(spec, func(_ string, list any) bool { return len(list.([]any)) == 0 }) //nolint:forcetypeassert // all are lists
 	verdict, err := podtemplate.Check(ctx, w.api, podtemplate.Template{
-		Namespace: w.options.Namespace,
-		Content:   map[string]any{"spec": spec},
-		Path:      field.NewPath(at),
-		Timeout:   w.options.Timeout,
+		Namespace:   w.options.Namespace,
+		Content:     map[string]any{"spec": spec},
+		Path:        field.NewPath(at),
+		TellUnknown: tellUnknown,
+		Timeout:     w.options.Timeout,
 	})
 	for _, fault := range verdict.Faults {
 		if fault.Field = strings.TrimPrefix(fault.Field, at+"."); fault.Field == at {
 			fault.Field = "spec"
 		}
+	}
+	for i, path := range verdict.Unknown {
+		verdict.Unknown[i] = strings.TrimPrefix(path, at+".")
 	}
 	if len(c.list("containers")) == 0 {
 		defaulted, _ := verdict.Defaulted["spec"].(map[string]any)
@@ -98,7 +103,7 @@ func (w *Webhooks) fillParts(ctx context.Context, c, stored content) ([]jsonpatc
 	if stored != nil && sameParts(c, stored) || len(c.list("containers"))+len(c.list("initContainers"))+len(c.list("volumes")) == 0 {
 		return nil, nil
 	}
-	verdict, err := w.judgeParts(ctx, c)
+	verdict, err := w.judgeParts(ctx, c, false)
 	if err != nil || len(verdict.Faults) > 0 {
 		return nil, err
 	}

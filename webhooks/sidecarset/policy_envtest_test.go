@@ -18,7 +18,8 @@ import (
 // testPolicy has the webhooks judge some sets, then takes them away and installs the policy, which must judge alike.
 func testPolicy(t *testing.T, g *reviewtest.Ground) {
 	stored := create(t, g, plain(t, "v1beta1", "stored", `{"selector":{"matchLabels":{"app":"stored"}}}`))
-	t.Run("Webhook", func(t *testing.T) { judgeAll(t, g, stored, "denied the request") })
+	odd := create(t, g, plain(t, "v1beta1", "odd", `{"selector":{"matchLabels":{"app":"odd"}},"containers":[{"name":"agent","image":"a:1","upgradeStrategy":{"upgradeType":"Odd"}}]}`))
+	t.Run("Webhook", func(t *testing.T) { judgeAll(t, g, stored, odd, "denied the request") })
 	if out, err := g.Kubectl(t.Context(), "apply", "-f", filepath.Join("..", "..", "config", "webhook", "sidecarset-policy.yaml")); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -36,11 +37,11 @@ func testPolicy(t *testing.T, g *reviewtest.Ground) {
 		}
 		return nil
 	})
-	t.Run("Policy", func(t *testing.T) { judgeAll(t, g, stored, "kruisekit-sidecarset") })
+	t.Run("Policy", func(t *testing.T) { judgeAll(t, g, stored, odd, "kruisekit-sidecarset") })
 }
 
 // judgeAll expects refusals by the judge, each for its reason.
-func judgeAll(t *testing.T, g *reviewtest.Ground, stored *unstructured.Unstructured, judge string) {
+func judgeAll(t *testing.T, g *reviewtest.Ground, stored, odd *unstructured.Unstructured, judge string) {
 	const (
 		native = `"initContainers":[{"name":"n","image":"n:1","restartPolicy":"Always"}]`
 		policy = `"resourcesPolicy":{"targetContainersMode":"sum","targetContainersNameRegex":".*","resourcesExpr":{"limits":{"cpu":"cpu"}}}`
@@ -59,6 +60,7 @@ func judgeAll(t *testing.T, g *reviewtest.Ground, stored *unstructured.Unstructu
 		"none of both":        {`{"updateStrategy":{"partition":0,"selector":{"matchLabels":{"a":"b"}}}}`, ""},
 		"negative":            {`{"updateStrategy":{"partition":-1}}`, "partition"},
 		"a fraction":          {`{"updateStrategy":{"maxUnavailable":"33.3%"}}`, "maxUnavailable"},
+		"odd type, negative":  {`{"updateStrategy":{"type":"Odd","partition":-1}}`, ""},
 		"odd place":           {`{"containers":[{"name":"a","image":"a:1","podInjectPolicy":"Odd"}]}`, "podInjectPolicy"},
 		"two resources":       {`{"containers":[{"name":"a","image":"a:1","resources":{"limits":{"cpu":"1"}},` + policy + `}]}`, "resourcesPolicy"},
 		"one resources":       {`{"containers":[{"name":"a","image":"a:1",` + policy + `}]}`, ""},
@@ -84,10 +86,14 @@ func judgeAll(t *testing.T, g *reviewtest.Ground, stored *unstructured.Unstructu
 			}
 		})
 	}
+	const hot = `{"spec":{"containers":[{"name":"agent","image":"a:1","upgradeStrategy":{"upgradeType":"HotUpgrade","hotUpgradeEmptyImage":"e"}}]}}`
+	if err := reviewtest.Says(g.Client.Patch(t.Context(), odd.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(hot)), client.DryRunAll), judge, ""); err != nil {
+		t.Errorf("a type that nobody knows: %v", err)
+	}
 	for name, c := range map[string]struct{ patch, want string }{
 		"an image":     {`{"spec":{"containers":[{"name":"agent","image":"a:2","upgradeStrategy":{"upgradeType":"ColdUpgrade"}}]}}`, ""},
 		"another name": {`{"spec":{"containers":[{"name":"b","image":"a:1"}]}}`, "spec.containers"},
-		"another type": {`{"spec":{"containers":[{"name":"agent","image":"a:1","upgradeStrategy":{"upgradeType":"HotUpgrade","hotUpgradeEmptyImage":"e"}}]}}`, "upgradeType"},
+		"another type": {hot, "upgradeType"},
 		"no selector":  {`{"spec":{"selector":null}}`, "spec.selector"},
 		"a label":      {`{"metadata":{"labels":{"a":"b"}}}`, ""},
 	} {

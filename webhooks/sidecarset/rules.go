@@ -13,7 +13,6 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/review"
-	"github.com/kruisekit/kruisekit/sidecar"
 )
 
 // Check tells what is wrong with a SidecarSet by itself, defaults filled in or not. Of containers and volumes it judges what
@@ -52,53 +51,17 @@ func CheckUpdate(set, stored *appsv1beta1.SidecarSet) field.ErrorList {
 		case !known:
 			faults = append(faults, field.Forbidden(at.Child("name"),
 				fmt.Sprintf("container %s cannot be added, as pods that exist would never get it; put it into another SidecarSet", c.Name)))
-		case was != "" && was != c.UpgradeStrategy.UpgradeType:
+		case isUpgradeType(was) && was != c.UpgradeStrategy.UpgradeType:
 			faults = append(faults, field.Forbidden(at.Child("upgradeStrategy", "upgradeType"), fmt.Sprintf("is %s for good", was)))
 		}
 	}
 	return faults
 }
 
-// Warnings tell what is let in, and is likely not what was meant.
-func Warnings(set *appsv1beta1.SidecarSet) []string {
-	var all []string
-	switch t := set.Spec.UpdateStrategy.Type; t {
-	case "", appsv1beta1.NotUpdateSidecarSetStrategyType, appsv1beta1.RollingUpdateSidecarSetStrategyType:
-	default:
-		all = append(all, fmt.Sprintf("spec.updateStrategy.type: %q is unknown, and works as RollingUpdate", t))
-	}
-	if u := set.Spec.UpdateStrategy; u.Type != appsv1beta1.NotUpdateSidecarSetStrategyType && u.MaxUnavailable != nil {
-		if n, err := intstr.GetScaledValueFromIntOrPercent(u.MaxUnavailable, 100, true); err == nil && n == 0 {
-			all = append(all, "spec.updateStrategy.maxUnavailable: is 0, so that no pod that is ready is updated")
-		}
-	}
-	if isCanary(set) && baseOf(set) == "" {
-		all = append(all, fmt.Sprintf("metadata.annotations: the canary names no base in %s, and takes the place of none", appsv1beta1.SidecarSetBaseAnnotation))
-	}
-	return append(all, warningsOfParts(&set.Spec)...)
-}
-
-// warningsOfParts are those of containers and of what is written on pods.
-func warningsOfParts(spec *appsv1beta1.SidecarSetSpec) []string {
-	var all []string
-	each(spec, field.NewPath("spec"), func(c *appsv1beta1.SidecarContainer, init bool, at *field.Path) {
-		if len(sidecar.ContainerNames(c, init)) > 1 && c.Image != "" && c.Image == c.UpgradeStrategy.HotUpgradeEmptyImage {
-			all = append(all, fmt.Sprintf("%s: is the hotUpgradeEmptyImage, so that no upgrade to it ends", at.Child("image")))
-		}
-	})
-	for i, p := range spec.PatchPodMetadata {
-		switch p.PatchPolicy {
-		case "", appsv1beta1.SidecarSetRetainPatchPolicy, appsv1beta1.SidecarSetOverwritePatchPolicy, appsv1beta1.SidecarSetMergePatchJsonPatchPolicy:
-		default:
-			all = append(all, fmt.Sprintf("spec.patchPodMetadata[%d].patchPolicy: %q is unknown, and writes nothing", i, p.PatchPolicy))
-		}
-		for _, key := range sortedKeys(p.Annotations) {
-			if sidecar.IsRecord(key) {
-				all = append(all, fmt.Sprintf("spec.patchPodMetadata[%d].annotations[%s]: is what pods record of sets, and not written by them", i, key))
-			}
-		}
-	}
-	return all
+// isUpgradeType tells a type from none, and from one that nobody knows: what has none can be given any, as it works like cold
+// upgrades without having asked for them.
+func isUpgradeType(t appsv1beta1.SidecarContainerUpgradeType) bool {
+	return t == appsv1beta1.SidecarContainerColdUpgrade || t == appsv1beta1.SidecarContainerHotUpgrade
 }
 
 // validName is stricter than that of other objects: the name is a label of revisions, and a part of their names.
@@ -183,12 +146,18 @@ func checkRevision(pin *appsv1beta1.SidecarSetInjectRevision, at *field.Path) fi
 	return faults
 }
 
-// checkStrategy looks at how pods are updated only where they are.
+// checkStrategy looks at how pods are updated only where they are. What is wrong with a strategy of a type that nobody knows
+// has never kept a set out, and is a warning.
 func checkStrategy(spec *appsv1beta1.SidecarSetSpec, at *field.Path) field.ErrorList {
-	u := spec.UpdateStrategy
-	if u.Type != "" && u.Type != appsv1beta1.RollingUpdateSidecarSetStrategyType {
+	if t := spec.UpdateStrategy.Type; t != "" && t != appsv1beta1.RollingUpdateSidecarSetStrategyType {
 		return nil
 	}
+	return checkRolling(spec, at)
+}
+
+// checkRolling judges a strategy by which pods are updated.
+func checkRolling(spec *appsv1beta1.SidecarSetSpec, at *field.Path) field.ErrorList {
+	u := spec.UpdateStrategy
 	var faults field.ErrorList
 	for i := range spec.InitContainers {
 		if isNative(&spec.InitContainers[i]) {

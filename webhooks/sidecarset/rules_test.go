@@ -142,6 +142,7 @@ func TestCheckNames(t *testing.T) {
 func TestCheckUpdate(t *testing.T) {
 	hot := `{"containers":[{"name":"agent","image":"a:1","upgradeStrategy":{"upgradeType":"HotUpgrade","hotUpgradeEmptyImage":"e"}}]}`
 	cold := `{"containers":[{"name":"agent","image":"a:1","upgradeStrategy":{"upgradeType":"ColdUpgrade"}}]}`
+	odd := strings.Replace(cold, "Cold", "Clod", 1)
 	two := `{"containers":[{"name":"agent","image":"a:1"},{"name":"b"}]}`
 	cases := map[string]struct {
 		why, stored, now string
@@ -154,6 +155,11 @@ func TestCheckUpdate(t *testing.T) {
 		"one more init": {"only new pods have it", `{}`, `{"initContainers":[{"name":"i"}]}`, nil},
 		"hot to cold":   {"pods have two containers of it", hot, cold, []string{"spec.containers[0].upgradeStrategy.upgradeType: Forbidden"}},
 		"none to hot":   {"there was no type", `{}`, hot, nil},
+		"odd to hot":    {"it was cold without having asked", odd, hot, nil},
+		"odd to cold":   {"that is what it was", odd, cold, nil},
+		"odd to none":   {"that is what it was", odd, `{}`, nil},
+		"hot to odd":    {"pods have two containers of it", hot, odd, []string{"spec.containers[0].upgradeStrategy.upgradeType: Forbidden"}},
+		"cold to odd":   {"it is said for good", cold, odd, []string{"spec.containers[0].upgradeStrategy.upgradeType: Forbidden"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -203,27 +209,5 @@ func TestCheckConflicts(t *testing.T) {
 				canary.Annotations = nil
 			}
 		})
-	}
-}
-
-func TestWarnings(t *testing.T) {
-	set := newObject(t, `{"updateStrategy":{"type":"Odd"},"patchPodMetadata":[{"patchPolicy":"Odd"},{"patchPolicy":"Retain"}]}`)
-	set.Annotations = map[string]string{v1beta1.SidecarSetCanaryAnnotation: "true"}
-	if got := sidecarset.Warnings(set); len(got) != 3 {
-		t.Errorf("want three, got %q", got)
-	}
-	for _, zero := range []string{`0`, `"0%"`} {
-		if got := sidecarset.Warnings(newObject(t, `{"updateStrategy":{"maxUnavailable":`+zero+`}}`)); len(got) != 1 {
-			t.Errorf("%s: no pod would ever be updated: %q", zero, got)
-		}
-	}
-	if got := sidecarset.Warnings(newObject(t, `{"containers":[{"name":"a","image":"e:1","upgradeStrategy":{"upgradeType":"HotUpgrade","hotUpgradeEmptyImage":"e:1"}}]}`)); len(got) != 1 {
-		t.Errorf("the old container would work for ever: %q", got)
-	}
-	if got := sidecarset.Warnings(newObject(t, `{"patchPodMetadata":[{"annotations":{"a":"b","kruise.io/sidecarset-injected-list":"c"}}]}`)); len(got) != 1 {
-		t.Errorf("what pods record is not written: %q", got)
-	}
-	if got := sidecarset.Warnings(newObject(t, `{"updateStrategy":{"maxUnavailable":"1%"}}`)); got != nil {
-		t.Errorf("there is nothing to warn of: %q", got)
 	}
 }

@@ -35,6 +35,7 @@ func TestAdmission(t *testing.T) {
 	t.Run("Mistakes", func(t *testing.T) { testMistakes(t, g) })
 	t.Run("Defaults", func(t *testing.T) { testDefaults(t, g) })
 	t.Run("Refusals", func(t *testing.T) { testRefusals(t, g) })
+	t.Run("Unknown", func(t *testing.T) { testUnknown(t, g) })
 	t.Run("Updates", func(t *testing.T) { testUpdates(t, g) })
 	t.Run("Hashes", func(t *testing.T) { testHashes(t, g) })
 	t.Run("Conflicts", func(t *testing.T) { testConflicts(t, g) })

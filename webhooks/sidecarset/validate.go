@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/podtemplate"
 	"github.com/kruisekit/kruisekit/internal/review"
 	"github.com/kruisekit/kruisekit/internal/scope"
 )
@@ -38,22 +39,24 @@ func (w *Webhooks) Validate(ctx context.Context, req admission.Request) admissio
 	}
 	ctx, cancel := context.WithTimeout(ctx, w.options.Timeout)
 	defer cancel()
-	faults, borne, err := w.faults(ctx, r)
-	if err != nil && len(faults) == 0 {
+	found, err := w.judge(ctx, r)
+	if err != nil && len(found.faults) == 0 {
 		return review.Undecided(err)
 	}
 	name, _ := r.now.content.spec()["namespace"].(string)
 	namespaced := name != "" // v1alpha1 only
 	answer := admission.Allowed("")
-	if len(faults) > 0 {
+	if len(found.faults) > 0 {
 		kind := appsv1beta1.GroupVersion.WithKind("SidecarSet").GroupKind()
-		answer = review.Invalid(kind, r.now.set.Name, told(version, faults, namespaced))
+		answer = review.Invalid(kind, r.now.set.Name, told(version, found.faults, namespaced))
 	}
-	for _, fault := range told(version, borne, namespaced) {
+	for _, fault := range told(version, found.borne, namespaced) {
 		answer.Warnings = append(answer.Warnings, fault.Error())
 	}
+	answer.Warnings = append(answer.Warnings, review.Unknown(found.unknown)...)
+	answer.Warnings = append(answer.Warnings, warningsOfVersion(version, r.now.content)...)
 	answer.Warnings = append(answer.Warnings, Warnings(r.now.set)...)
-	if len(faults) == 0 && !ptr.Deref(req.DryRun, false) {
+	if len(found.faults) == 0 && !ptr.Deref(req.DryRun, false) {
 		answer.Warnings = append(answer.Warnings, w.cover(ctx, r)...)
 	}
 	return answer
@@ -95,42 +98,59 @@ func (r change) stored() *appsv1beta1.SidecarSet {
 	return r.before.set
 }
 
-// faults of the set by itself, of the change, and of what is around it. Those that the stored set has already are borne.
-// An error says that not all of them were found.
-func (w *Webhooks) faults(ctx context.Context, r change) (faults, borne field.ErrorList, err error) {
+// findings are what is wrong with a change.
+type findings struct {
+	// faults keep it out.
+	faults field.ErrorList
+	// borne are those that the stored set has already.
+	borne field.ErrorList
+	// unknown are the paths of fields that nobody knows.
+	unknown []string
+}
+
+// judge finds what is wrong with the set by itself, with the change, and with what is around it. An error says that not all
+// of it was found.
+func (w *Webhooks) judge(ctx context.Context, r change) (found findings, err error) {
 	set, before := r.now.set, r.stored()
 	var had field.ErrorList
 	if before != nil {
 		had = Check(before)
 	}
-	faults, borne = review.Added(Check(set), had)
+	found.faults, found.borne = review.Added(Check(set), had)
 	if before != nil {
-		faults = append(faults, CheckUpdate(set, before)...)
+		found.faults = append(found.faults, CheckUpdate(set, before)...)
 	}
-	for _, look := range []func(context.Context, change) (field.ErrorList, error){w.partFaults, w.revisionFaults, w.metadataFaults, w.baseFaults} {
+	parts, err := w.partVerdict(ctx, r)
+	if err != nil {
+		return found, err
+	}
+	found.unknown = parts.Unknown
+	found.faults = append(found.faults, without(parts.Faults, found.faults)...)
+	for _, look := range []func(context.Context, change) (field.ErrorList, error){w.revisionFaults, w.metadataFaults, w.baseFaults} {
 		more, err := look(ctx, r)
 		if err != nil {
-			return faults, borne, err
+			return found, err
 		}
-		faults = append(faults, without(more, faults)...)
+		found.faults = append(found.faults, without(more, found.faults)...)
 	}
-	if len(faults) > 0 {
-		return faults, borne, nil
+	if len(found.faults) > 0 {
+		return found, nil
 	}
 	faults, more, err := w.conflicts(ctx, set, before)
-	return faults, append(borne, more...), err
+	found.faults, found.borne = faults, append(found.borne, more...)
+	return found, err
 }
 
-// partFaults asks the API server about containers and volumes that are new or have changed.
-func (w *Webhooks) partFaults(ctx context.Context, r change) (field.ErrorList, error) {
+// partVerdict asks the API server about containers and volumes that are new or have changed.
+func (w *Webhooks) partVerdict(ctx context.Context, r change) (podtemplate.Verdict, error) {
 	if r.before != nil && sameParts(r.now.content, r.before.content) {
-		return nil, nil
+		return podtemplate.Verdict{}, nil
 	}
-	verdict, err := w.judgeParts(ctx, r.now.content)
+	verdict, err := w.judgeParts(ctx, r.now.content, true)
 	if err != nil {
-		return nil, fmt.Errorf("judge containers and volumes: %w", err)
+		return podtemplate.Verdict{}, fmt.Errorf("judge containers and volumes: %w", err)
 	}
-	return verdict.Faults, nil
+	return verdict, nil
 }
 
 // without leaves out faults that were found already.
