@@ -72,6 +72,7 @@ func testLatency(t *testing.T, g *ground) {
 var (
 	mostLatency = flag.Duration("latency", 0, "how much longer the creation of a pod may take, at the 99th percentile; 0 is not judged")
 	latencyPods = flag.Int("pods", 150, "how many pods of each kind are created for that")
+	latencyPace = flag.Duration("pace", 0, "how long to wait between them: without, an API server on few cores is never idle")
 )
 
 // alike is the label of pods that are sent to a webhook that gives always the same answer.
@@ -131,6 +132,7 @@ func (l *latency) create(t *testing.T, what string, template *corev1.Pod, app st
 	p := template.DeepCopy()
 	p.Namespace, p.Name, p.Labels["app"] = l.namespace, fmt.Sprint("p-", l.n), app
 	l.n++
+	time.Sleep(*latencyPace) //nolint:forbidigo // the pace of a client, not a wait for anything
 	begin := time.Now()
 	if err := l.Client.Create(t.Context(), p); err != nil {
 		t.Fatal(err)
