@@ -8,7 +8,7 @@
 //
 // Laws:
 //   - One call per Check, none elsewhere, and no memory between two calls. A second one only where Template.TellUnknown is set
-//     and there is a field that the API server does not know.
+//     and there is a field that the API server does not know, or a value that it cannot read.
 //   - The input is not changed. Fields that this program does not know are sent as they are, and stay.
 //   - A template that is wrong is a Verdict with faults. An error means that there is no verdict: see UnavailableError.
 //

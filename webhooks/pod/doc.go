@@ -25,8 +25,8 @@
 //     does not know stay as they were sent.
 //   - A pod that was through here once is changed no more, whichever entry of the configuration sends it again.
 //   - Nothing is read from the API server for a pod: sets come from an index that grows with those that match, namespaces
-//     and revisions from caches. The exceptions are a namespace or a revision so new that the cache does not have it, and the
-//     set that a pod is sent for ahead of the caches (internal/scope/ahead).
+//     and revisions from caches. The exceptions are a namespace or a revision so new that the cache does not have it, the latter
+//     once a second where the API server has none either, and the set that a pod is sent for ahead of the caches (internal/scope/ahead).
 //   - Chance is a function of the request, and of what the pod got at an earlier call: the same request gives the same pod.
 //   - A refusal says what is wrong, of which set and where: 422 for a set or a pod that cannot be, 503 or 504 with a pause
 //     where an answer was not to be had, and the step that was at it. Never a bare 500.

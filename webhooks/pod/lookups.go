@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -80,16 +81,6 @@ func (l Lookups) newSet(ctx context.Context, name string) (*sidecar.Set, error) 
 	return set, nil
 }
 
-// revisions are those among which the one is that a set is pinned to. A pod is not refused because the cache of revisions is
-// behind that of sets.
-func (l Lookups) revisions(ctx context.Context, namespace string, set *sidecar.Set) ([]*appsv1.ControllerRevision, error) {
-	found, err := revisionsOf(ctx, l.Revisions, namespace, set)
-	if _, missing := sidecar.Former(set, found); err != nil || missing == nil || l.Live == nil {
-		return found, err
-	}
-	return revisionsOf(ctx, l.Live, namespace, set)
-}
-
 // revisionsOf are by a name one revision, by a custom version those of the set.
 func revisionsOf(ctx context.Context, from client.Reader, namespace string, set *sidecar.Set) ([]*appsv1.ControllerRevision, error) {
 	if name := set.Object().Spec.InjectionStrategy.Revision.RevisionName; name != nil {
@@ -114,6 +105,40 @@ func revisionsOf(ctx context.Context, from client.Reader, namespace string, set 
 		all[i] = &list.Items[i]
 	}
 	return all, nil
+}
+
+// asksAgain is the pause between two reads past the cache for the revision that a set is pinned to and that is nowhere: pods that
+// it selects may come by hundreds, and each is refused, or goes without.
+const asksAgain = time.Second
+
+// absences are the sets whose revision the API server did not have either.
+type absences struct {
+	mu  sync.Mutex
+	all map[string]absence
+}
+
+type absence struct {
+	uid        types.UID
+	generation int64
+	until      time.Time
+}
+
+// known says that it was asked for a moment ago, of the set as it is.
+func (k *absences) known(set *appsv1beta1.SidecarSet, now time.Time) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	a, ok := k.all[set.Name]
+	return ok && a.uid == set.UID && a.generation == set.Generation && now.Before(a.until)
+}
+
+// note that it was not there.
+func (k *absences) note(set *appsv1beta1.SidecarSet, now time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.all == nil || len(k.all) >= mostRestored {
+		k.all = map[string]absence{} // sets come and go
+	}
+	k.all[set.Name] = absence{set.UID, set.Generation, now.Add(asksAgain)}
 }
 
 // mostRestored sets are kept as former revisions have them.

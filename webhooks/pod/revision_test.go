@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
@@ -91,6 +92,42 @@ func TestPinnedToNew(t *testing.T) {
 			cached.revisions, live.revisions = nil, nil
 			refusedWith(t, w.Review(t.Context(), request(t, "u", plain)), 422, "sidecarsets[a].spec.injectionStrategy.revision."+strings.SplitN(pin, ":", 2)[0])
 		})
+	}
+}
+
+// A revision that is nowhere is asked for now and then, however many pods come, and at once when the set has changed.
+func TestPinnedToMissing(t *testing.T) {
+	clock, live := now(), &shelf{}
+	set := newSet(t, "a", partial)
+	index := indexOf(set)
+	w, err := pod.New(pod.Lookups{Sets: index, Namespaces: live, Revisions: &shelf{}, Live: live}, pod.Options{Now: func() time.Time { return clock }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := func(why string, reads int) {
+		t.Helper()
+		live.reads = 0
+		for range 20 {
+			refusedWith(t, w.Review(t.Context(), request(t, "u", plain)), 422, "sidecarsets[a].spec.injectionStrategy.revision.revisionName")
+		}
+		if live.reads != reads {
+			t.Errorf("%s: %d reads of the API server for 20 pods, want %d", why, live.reads, reads)
+		}
+	}
+	refused("at first", 1)
+	refused("a moment later", 0)
+	clock = clock.Add(time.Second)
+	refused("a second later", 1)
+	changed := set.DeepCopy()
+	changed.Generation++
+	if err := index.Put(changed); err != nil {
+		t.Fatal(err)
+	}
+	refused("as another set", 1)
+	live.revisions = []appsv1.ControllerRevision{old()}
+	clock = clock.Add(time.Second)
+	if answer := w.Review(t.Context(), request(t, "u", plain)); !answer.Allowed {
+		t.Errorf("the revision has come: %v", answer.Result)
 	}
 }
 

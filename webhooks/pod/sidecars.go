@@ -10,7 +10,9 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/internal/scope"
@@ -164,11 +166,7 @@ func (w *Webhook) namespace(ctx context.Context, r *round, sets []*sidecar.Set) 
 
 // resolve is the set as this pod gets it. What was restored of a revision is kept.
 func (w *Webhook) resolve(ctx context.Context, r *round, set *sidecar.Set) (*sidecar.Set, error) {
-	revisions, err := w.lookups.revisions(ctx, w.options.Namespace, set)
-	if err != nil {
-		return nil, &setLookupError{set.Name(), &LookupError{What: "revisions of sidecarset " + set.Name(), Err: err}}
-	}
-	former, err := sidecar.Former(set, revisions)
+	former, err := w.former(ctx, set)
 	if err != nil {
 		return nil, err
 	}
@@ -177,6 +175,27 @@ func (w *Webhook) resolve(ctx context.Context, r *round, set *sidecar.Set) (*sid
 		return set, err
 	}
 	return w.restored.restore(set, former)
+}
+
+// former is the revision that a set is pinned to. No pod is refused because the cache of revisions is behind that of sets; but
+// what the API server does not have either is asked for only now and then.
+func (w *Webhook) former(ctx context.Context, set *sidecar.Set) (*appsv1.ControllerRevision, error) {
+	find := func(from client.Reader) (*appsv1.ControllerRevision, error) {
+		revisions, err := revisionsOf(ctx, from, w.options.Namespace, set)
+		if err != nil {
+			return nil, &setLookupError{set.Name(), &LookupError{What: "revisions of sidecarset " + set.Name(), Err: err}}
+		}
+		return sidecar.Former(set, revisions)
+	}
+	failed := func(err error) bool { return errors.As(err, new(*setLookupError)) }
+	former, err := find(w.lookups.Revisions)
+	if err == nil || failed(err) || w.lookups.Live == nil || w.absent.known(set.Object(), w.options.Now()) {
+		return former, err
+	}
+	if former, err = find(w.lookups.Live); err != nil && !failed(err) {
+		w.absent.note(set.Object(), w.options.Now())
+	}
+	return former, err
 }
 
 // draw is the chance of a set at this pod. A pod that was here before keeps what it got then: the API server calls once for

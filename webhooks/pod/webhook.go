@@ -22,6 +22,7 @@ type Webhook struct {
 	options  Options
 	metrics  *meters
 	restored restorations
+	absent   absences
 }
 
 // New makes the webhook.
