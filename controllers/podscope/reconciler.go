@@ -87,7 +87,7 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o con
 	if err != nil {
 		return fmt.Errorf("make a cache of the configuration: %w", err)
 	}
-	if err := mgr.Add(one); err != nil {
+	if err := mgr.Add(one); err != nil { // on the leader only, as the reconciler that alone reads it
 		return fmt.Errorf("add the cache of the configuration: %w", err)
 	}
 	r.configuration, r.sets = one, mgr.GetCache()

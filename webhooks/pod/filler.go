@@ -40,8 +40,10 @@ func FromManager(mgr ctrl.Manager, o Options) (Lookups, error) {
 	if err != nil {
 		return Lookups{}, fmt.Errorf("make a cache of revisions: %w", err)
 	}
-	f := &filler{index: NewIndex(), cache: mgr.GetCache(), mapper: mgr.GetRESTMapper(), filled: make(chan struct{})}
-	if err := mgr.Add(revisions); err != nil {
+	f := &filler{
+		index: NewIndex(), cache: mgr.GetCache(), mapper: mgr.GetRESTMapper(), revisions: revisions, filled: make(chan struct{}),
+	}
+	if err := mgr.Add(replicated{revisions}); err != nil {
 		return Lookups{}, fmt.Errorf("add the cache of revisions: %w", err)
 	}
 	if err := mgr.Add(f); err != nil {
@@ -50,12 +52,20 @@ func FromManager(mgr ctrl.Manager, o Options) (Lookups, error) {
 	return Lookups{Sets: f.index, Namespaces: mgr.GetCache(), Revisions: revisions, Live: mgr.GetAPIReader(), Filled: f.wait}, nil
 }
 
+// replicated is a cache that runs on every replica. A manager runs a cache that is restricted by kind or by namespace only on the
+// leader, because such a cache does not declare that it needs no election.
+type replicated struct{ cache.Cache }
+
+// NeedLeaderElection returns false: all replicas answer.
+func (replicated) NeedLeaderElection() bool { return false }
+
 // filler keeps an index as the cache has it. It is started once.
 type filler struct {
-	index  *Index
-	cache  cache.Cache
-	mapper meta.RESTMapper
-	filled chan struct{}
+	index     *Index
+	cache     cache.Cache
+	mapper    meta.RESTMapper
+	revisions cache.Cache
+	filled    chan struct{}
 }
 
 // NeedLeaderElection is false: all replicas answer.
@@ -63,6 +73,10 @@ func (*filler) NeedLeaderElection() bool { return false }
 
 // Start follows the sets until the context ends.
 func (f *filler) Start(ctx context.Context) error {
+	// No informer of the cache runs before a set is pinned, so this waits for its start alone.
+	if !f.revisions.WaitForCacheSync(ctx) {
+		return nil
+	}
 	kind := scope.Kind()
 	if _, err := f.mapper.RESTMapping(kind.GroupKind(), kind.Version); meta.IsNoMatchError(err) {
 		log.FromContext(ctx).Info("Pods get no sidecars: SidecarSets are not installed")

@@ -49,6 +49,9 @@ type ground struct {
 	stop    func()
 	// options of the webhook, from the next start on.
 	options pod.Options
+	// follows has the manager of the webhook compete for a lease, from the next start on.
+	follows bool
+	webhook *pod.Webhook
 
 	mu       sync.Mutex
 	calls    int
@@ -109,7 +112,11 @@ func newGround(t *testing.T) *ground {
 func (g *ground) serve(t *testing.T) {
 	t.Helper()
 	server0 := webhook.NewServer(webhook.Options{Host: g.install.LocalServingHost, Port: g.install.LocalServingPort, CertDir: g.install.LocalServingCertDir})
-	mgr, err := ctrl.NewManager(g.Config, ctrl.Options{Scheme: g.scheme, Metrics: server.Options{BindAddress: "0"}, WebhookServer: &counting{Server: server0, ground: g}})
+	o := ctrl.Options{Scheme: g.scheme, Metrics: server.Options{BindAddress: "0"}, WebhookServer: &counting{Server: server0, ground: g}}
+	if g.follows {
+		o = g.elected(o)
+	}
+	mgr, err := ctrl.NewManager(g.Config, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,6 +131,7 @@ func (g *ground) serve(t *testing.T) {
 	if err := w.SetupWithManager(mgr); err != nil {
 		t.Fatal(err)
 	}
+	g.webhook = w
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()

@@ -32,7 +32,8 @@ type Lookups struct {
 	// Live gives metadata of a namespace, and the revision and the set, that the cache does not have yet; nil takes them for such
 	// as do not exist.
 	Live client.Reader
-	// Filled waits until Sets has what is there; nil if it has.
+	// Filled waits until Sets has all SidecarSets and the caches can be read. It returns at once if they can, also with a context
+	// that has ended. Nil if nothing needs to be waited for.
 	Filled func(context.Context) error
 }
 

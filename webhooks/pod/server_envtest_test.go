@@ -44,6 +44,7 @@ func TestServer(t *testing.T) {
 		{"Entries", testEntries},
 		{"Revisions", testRevisions},
 		{"Gates", testGates},
+		{"Follower", testFollower},
 		{"Latency", testLatency},
 		{"Down", testDown},
 		{"Policy", testPolicy},

@@ -39,7 +39,10 @@ func New(l Lookups, o Options) (*Webhook, error) {
 	return w, nil
 }
 
-// SetupWithManager serves the webhook on the manager's webhook server.
+// readyCheck is the name of the readiness check of the webhook.
+const readyCheck = "pod-webhook"
+
+// SetupWithManager serves the webhook on the manager's webhook server, and adds Ready to the manager's readiness checks.
 func (w *Webhook) SetupWithManager(mgr ctrl.Manager) error {
 	server := mgr.GetWebhookServer()
 	if server == nil {
@@ -47,6 +50,20 @@ func (w *Webhook) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	for path, open := range map[string]bool{Path: false, OpenPath: true, NewPath: false, NewOpenPath: true} {
 		server.Register(path, w.Handler(open))
+	}
+	if err := mgr.AddReadyzCheck(readyCheck, w.Ready); err != nil {
+		return fmt.Errorf("add readiness check: %w", err)
+	}
+	return nil
+}
+
+// Ready returns an error until the lookups can be read. It is a readiness check, by which a Service sends no pods to a replica
+// that cannot answer yet.
+func (w *Webhook) Ready(r *http.Request) error {
+	ctx, cancel := context.WithCancel(r.Context())
+	cancel() // the check does not wait
+	if err := w.lookups.ready(ctx); err != nil {
+		return errors.New("pod webhook: caches are not synced")
 	}
 	return nil
 }
