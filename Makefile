@@ -24,6 +24,7 @@ export BENCH    ?= .
 TESTFLAGS ?=
 
 CLUSTER := go run ./test/cluster/cmd/cluster
+LEVEL   := go run ./hack/level
 
 # Flags for the demo: DEMOFLAGS=-keep leaves its cluster up until Ctrl-C.
 DEMOFLAGS ?=
@@ -128,16 +129,19 @@ compat-newest: ## Build and unit-test against the newest Kubernetes libraries
 ##@ Test
 
 .PHONY: test
-test: test-unit test-envtest test-e2e ## Run every level of tests
+test: test-unit test-envtest test-simulated test-e2e ## Run every level of tests
 
 .PHONY: test-unit
 test-unit: ## Test what needs no cluster, with the race detector
-	@go test -race $(TESTFLAGS) ./...
+	@$(LEVEL) unit $(TESTFLAGS)
 
 .PHONY: test-envtest
-test-envtest: ## Test against kube-apiserver and etcd, and against simulated nodes (cluster-build first)
-	@hack/level envtest -race -timeout 20m $(TESTFLAGS)
-	hack/level simulated -timeout 20m $(TESTFLAGS)
+test-envtest: ## Test against kube-apiserver and etcd (cluster-build first)
+	@$(LEVEL) envtest -timeout 20m $(TESTFLAGS)
+
+.PHONY: test-simulated
+test-simulated: ## Test against simulated nodes (cluster-build first)
+	@$(LEVEL) simulated -timeout 20m $(TESTFLAGS)
 
 .PHONY: test-e2e
 test-e2e: ## Test on real kubelets and containerd (Linux and root; elsewhere it skips)
@@ -150,7 +154,7 @@ test-e2e: ## Test on real kubelets and containerd (Linux and root; elsewhere it 
 		exit 0
 	fi
 # Tests on real nodes wait more than they compute.
-	hack/level e2e -p 1 -parallel 16 -timeout 30m $(TESTFLAGS)
+	$(LEVEL) e2e -p 1 -parallel 16 -timeout 30m $(TESTFLAGS)
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz test for FUZZTIME (10s)

@@ -6,16 +6,11 @@ import (
 	"fmt"
 	"os/exec"
 	"testing"
-	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/kruisekit/kruisekit/test/cluster/binaries"
 )
@@ -77,28 +72,6 @@ func connect(programs binaries.Cache, kubeconfig string, o Options) (*Cluster, e
 		return nil, err
 	}
 	return &Cluster{Config: config, Client: live, Kubeconfig: kubeconfig, Level: o.Level, kubectl: assets["kubectl"]}, nil
-}
-
-// InstallCRDs creates or updates the CRDs in the given directories or files, and waits until they are served. Several may do
-// so at the same time.
-func (c *Cluster) InstallCRDs(ctx context.Context, paths ...string) error {
-	if len(paths) == 0 {
-		return nil
-	}
-	most := time.Minute
-	if deadline, ok := ctx.Deadline(); ok {
-		most = time.Until(deadline)
-	}
-	// Who finds that another has created one meanwhile, or written it again and again, begins anew: then there is one to update.
-	others := func(err error) bool { return apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) }
-	err := retry.OnError(wait.Backoff{Steps: 20, Duration: 20 * time.Millisecond, Factor: 1.2, Jitter: 1}, others, func() error {
-		_, err := envtest.InstallCRDs(c.Config, envtest.CRDInstallOptions{Paths: paths, ErrorIfPathMissing: true, MaxTime: most})
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("install CRDs: %w", err)
-	}
-	return nil
 }
 
 // Kubectl runs kubectl as administrator and returns what it prints. Its error contains what it printed to stderr.

@@ -3,15 +3,19 @@
 package cluster_test
 
 import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/test/cluster"
+	"github.com/kruisekit/kruisekit/test/cluster/binaries"
 )
 
 func TestControlPlaneIsShared(t *testing.T) {
@@ -25,8 +29,9 @@ func TestControlPlaneIsShared(t *testing.T) {
 	}
 }
 
-func TestNamespaceGoesWithAllInIt(t *testing.T) {
-	c := cluster.Start(t, cluster.Options{CRDDirs: []string{"../../config/crd/bases"}})
+// A control plane without real nodes ends as a whole, so a test that ends deletes nothing.
+func TestNamespaceStaysWithItsObjects(t *testing.T) {
+	c := cluster.Start(t, cluster.Options{})
 	var namespace string
 	t.Run("a test", func(t *testing.T) {
 		namespace = c.Namespace(t)
@@ -38,13 +43,29 @@ func TestNamespaceGoesWithAllInIt(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	var pods corev1.PodList
-	if err := c.Client.List(t.Context(), &pods, client.InNamespace(namespace)); err != nil || len(pods.Items) > 0 {
-		t.Errorf("pods left in the namespace: %d (%v), want none", len(pods.Items), err)
+	if other := c.Namespace(t); other == namespace {
+		t.Errorf("two tests share the namespace %s", other)
 	}
-	err := c.Client.Get(t.Context(), client.ObjectKey{Name: namespace}, &corev1.Namespace{})
-	if !apierrors.IsNotFound(err) {
-		t.Errorf("get namespace: %v, want not found", err)
+	var pod corev1.Pod
+	if err := c.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "pod"}, &pod); err != nil || pod.DeletionTimestamp != nil {
+		t.Errorf("pod of the test that ended: %v, deleted at %v", err, pod.DeletionTimestamp)
+	}
+}
+
+// A run of several packages holds the control plane that their tests use.
+func TestHold(t *testing.T) {
+	release, err := cluster.Hold(t.Context())
+	if errors.Is(err, binaries.ErrMissing) && os.Getenv("KRUISEKIT_REQUIRE_CLUSTER") != "1" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := cluster.Start(t, cluster.Options{})
+	release()
+	release()
+	if _, err := one.Kubectl(t.Context(), "get", "--raw", "/readyz"); err != nil {
+		t.Errorf("the control plane after the release of one of its holders: %v", err)
 	}
 }
 
@@ -70,5 +91,40 @@ func TestInstallAtTheSameTime(t *testing.T) {
 		if err := <-outcomes; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A run installs each CRD once, and again when its file changes.
+func TestInstallOfWhatIsServed(t *testing.T) {
+	c := cluster.Start(t, cluster.Options{Private: true})
+	content, err := os.ReadFile("../../config/crd/bases/apps.kruise.io_clonesets.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "crd.yaml")
+	install := func() (version string) {
+		t.Helper()
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.InstallCRDs(t.Context(), file); err != nil {
+			t.Fatal(err)
+		}
+		version, err := c.Kubectl(t.Context(), "get", "crd", "clonesets.apps.kruise.io", "-o", "jsonpath={.metadata.resourceVersion}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return version
+	}
+	first := install()
+	if again := install(); again != first {
+		t.Errorf("the same file was written twice: versions %s and %s", first, again)
+	}
+	content = bytes.ReplaceAll(content, []byte("\n    name: v1beta1\n"), []byte("\n    deprecated: true\n    name: v1beta1\n"))
+	if changed := install(); changed == first {
+		t.Error("a changed file was not installed")
+	}
+	if again, err := c.Kubectl(t.Context(), "get", "crd", "clonesets.apps.kruise.io", "-o", "jsonpath={.spec.versions[*].deprecated}"); err != nil || again != "true" {
+		t.Errorf("deprecated: %q, %v; want true", again, err)
 	}
 }

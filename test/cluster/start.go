@@ -11,12 +11,16 @@ import (
 	"time"
 
 	"github.com/kruisekit/kruisekit/test/cluster/binaries"
+	"github.com/kruisekit/kruisekit/test/cluster/internal/keeper"
 	"github.com/kruisekit/kruisekit/test/cluster/internal/launch"
 	"github.com/kruisekit/kruisekit/test/cluster/nodes"
 	"github.com/kruisekit/kruisekit/test/cluster/plane"
 )
 
-// linger is how long a shared control plane outlives its last user: packages of one run may follow each other.
+// sharing stands on locks and session leaders that are tried on Linux only.
+const sharing = runtime.GOOS == "linux"
+
+// linger is how long a shared control plane outlives its last user: packages of one `go test ./...` may follow each other.
 const linger = 10 * time.Second
 
 // missing skips the test where the level cannot run, and fails it on other errors or where the level is required.
@@ -41,8 +45,7 @@ func start(ctx context.Context, t testing.TB, programs binaries.Cache, o Options
 		if err != nil {
 			return "", err
 		}
-		// Sharing stands on locks and session leaders that are tried on Linux only.
-		if o.Private || runtime.GOOS != "linux" {
+		if o.Private || !sharing {
 			return private(ctx, t, plane.Config{Programs: assets, APIServerFlags: o.APIServerFlags})
 		}
 		return shared(ctx, t, programs, launch.SharedDir(programs, assets))
@@ -56,14 +59,40 @@ func start(ctx context.Context, t testing.TB, programs binaries.Cache, o Options
 
 func shared(ctx context.Context, t testing.TB, programs binaries.Cache, dir string) (string, error) {
 	t.Helper()
-	lease, err := launch.Attach(ctx, launch.Request{Dir: dir, Idle: linger}, func() (string, error) {
-		return launch.Executable(ctx, programs, dir)
-	})
+	lease, err := lease(ctx, programs, dir)
 	if err != nil {
 		return "", err
 	}
 	t.Cleanup(lease.Release)
 	return lease.Kubeconfig, nil
+}
+
+func lease(ctx context.Context, programs binaries.Cache, dir string) (*keeper.Lease, error) {
+	return launch.Attach(ctx, launch.Request{Dir: dir, Idle: linger}, func() (string, error) {
+		return launch.Executable(ctx, programs, dir)
+	})
+}
+
+// Hold starts the shared control plane, if it does not run, and keeps it until release: for a run of many packages, which
+// are compiled in between for longer than an unused control plane lives. It returns [binaries.ErrMissing] without the
+// programs, and does nothing where control planes are not shared.
+func Hold(ctx context.Context) (release func(), err error) {
+	if !sharing {
+		return func() {}, nil
+	}
+	programs, err := binaries.Open()
+	if err != nil {
+		return nil, err
+	}
+	assets, err := programs.Assets()
+	if err != nil {
+		return nil, err
+	}
+	lease, err := lease(ctx, programs, launch.SharedDir(programs, assets))
+	if err != nil {
+		return nil, err
+	}
+	return lease.Release, nil
 }
 
 func private(ctx context.Context, t testing.TB, config plane.Config) (string, error) {

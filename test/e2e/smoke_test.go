@@ -12,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
@@ -69,6 +70,26 @@ func TestPodsRunOnEveryNode(t *testing.T) {
 			return fmt.Errorf("ready pods on %v, want %d nodes", on, nodes)
 		}
 		return nil
+	})
+}
+
+// A test on real nodes leaves no namespace behind, for the cluster may be one that a developer keeps.
+func TestNamespaceGoesWithItsTest(t *testing.T) {
+	c := cluster.Start(t, cluster.Options{Level: cluster.Real})
+	var namespace string
+	t.Run("a test", func(t *testing.T) {
+		namespace = c.Namespace(t)
+		config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "config"}}
+		if err := c.Client.Create(t.Context(), config); err != nil {
+			t.Fatal(err)
+		}
+	})
+	eventually(t, func(ctx context.Context) error {
+		err := c.Client.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("get namespace: %v, want not found", err)
 	})
 }
 
