@@ -27,6 +27,10 @@
 //   - [github.com/kruisekit/kruisekit/sidecar/expression]: the formulas of that.
 //   - [github.com/kruisekit/kruisekit/sidecar/finish]: sidecars that are stopped when the rest of their pod has finished.
 //
+// # Writing
+//
+//   - [github.com/kruisekit/kruisekit/ledger]: a controller's own writes, read back while the cache lags.
+//
 // # Reconciling
 //
 //   - [github.com/kruisekit/kruisekit/controllers]: the list of all of them, for a manager that wants all or some.

@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/ledger"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/revision"
 )
 
@@ -41,6 +41,8 @@ type snapshot struct {
 	revisions []*appsv1.ControllerRevision
 	// jobs that pull images ahead and are not terminating.
 	jobs []*metav1.PartialObjectMetadata
+	// recheckAfter is when to look again where a cache lacks what was created; zero where none does.
+	recheckAfter time.Duration
 	// nodes by name, where the template spreads pods.
 	nodes map[string]map[string]string
 }
@@ -170,7 +172,8 @@ func controlled[T any, P interface {
 	for i := range items {
 		cached[i] = &items[i]
 	}
-	all, err := writes.Overlay(ctx, s.key(), cached)
+	all, recheckAfter, err := writes.Overlay(ctx, s.key(), cached)
+	s.recheckAfter = sooner(s.recheckAfter, recheckAfter)
 	return slices.DeleteFunc(all, func(object P) bool { return !isOwned(s.set, object) }), err
 }
 

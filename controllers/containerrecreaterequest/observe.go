@@ -89,7 +89,7 @@ func (r *Reconciler) read(ctx context.Context, name types.NamespacedName) (*unst
 	case !apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("read request: %w", err)
 	}
-	all, err := r.writes.Overlay(ctx, name, cached)
+	all, _, err := r.writes.Overlay(ctx, name, cached)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}

@@ -25,8 +25,8 @@ type snapshot struct {
 	now   time.Time
 	// jobs that the list controls. One that cannot be decoded has no spec, and hence another image than any that is listed.
 	jobs []*v1beta1.ImagePullJob
-	// unseen says that the cache does not have all of them yet, or no longer.
-	unseen bool
+	// recheckAfter is when to read them again where the cache lacks some of them; zero where it does not.
+	recheckAfter time.Duration
 }
 
 // key is the name under which writes are recorded.
@@ -42,7 +42,7 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	case err != nil:
 		return nil, fmt.Errorf("get list: %w", err)
 	}
-	fresh, err := r.listWrites.Overlay(ctx, name, []*unstructured.Unstructured{raw})
+	fresh, _, err := r.listWrites.Overlay(ctx, name, []*unstructured.Unstructured{raw})
 	if err != nil || len(fresh) == 0 || fresh[0].GetDeletionTimestamp() != nil {
 		return nil, err
 	}
@@ -78,11 +78,11 @@ func (r *Reconciler) observeJobs(ctx context.Context, s *snapshot) ([]*v1beta1.I
 	for i := range list.Items {
 		cached[i] = &list.Items[i]
 	}
-	fresh, err := r.jobWrites.Overlay(ctx, s.key(), cached)
+	fresh, recheckAfter, err := r.jobWrites.Overlay(ctx, s.key(), cached)
 	if err != nil {
 		return nil, err
 	}
-	s.unseen = len(fresh) > len(cached)
+	s.recheckAfter = recheckAfter
 	var jobs []*v1beta1.ImagePullJob
 	for _, raw := range fresh {
 		if !controls(s.list, raw) {

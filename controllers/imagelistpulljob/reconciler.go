@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,10 +14,10 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/imagepull"
-	"github.com/kruisekit/kruisekit/internal/ledger"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/retries"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/ledger"
 )
 
 // Reconciler makes the pull jobs of lists.
@@ -94,12 +93,7 @@ func gvk() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("Image
 
 func jobKind() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("ImagePullJob") }
 
-const (
-	controllerName = "imagelistpulljob-controller"
-
-	// doubt is after how long the ledger asks about a job that the cache does not show. It may have gone before it was seen.
-	doubt = time.Minute + time.Second
-)
+const controllerName = "imagelistpulljob-controller"
 
 // Reconcile brings one list a step closer to what it asks for.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -124,8 +118,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if r.options.Explain != nil {
 		r.options.Explain(ctx, a.key(), a.plan.Notes)
 	}
-	if err != nil || !s.unseen {
+	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: doubt}, nil
+	return ctrl.Result{RequeueAfter: s.recheckAfter}, nil
 }

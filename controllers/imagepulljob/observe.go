@@ -60,7 +60,7 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	} else if err != nil {
 		return nil, err
 	}
-	known, err := r.jobWrites.Overlay(ctx, name, []*unstructured.Unstructured{raw})
+	known, _, err := r.jobWrites.Overlay(ctx, name, []*unstructured.Unstructured{raw})
 	if err != nil || len(known) == 0 {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func (r *Reconciler) selected(ctx context.Context, s *snapshot) ([]*v1beta1.Node
 	}
 	images := make([]*v1beta1.NodeImage, 0, len(names))
 	for _, name := range names {
-		known, err := r.nodeWrites.Overlay(ctx, types.NamespacedName{Name: name}, []*v1beta1.NodeImage{byName[name]})
+		known, _, err := r.nodeWrites.Overlay(ctx, types.NamespacedName{Name: name}, []*v1beta1.NodeImage{byName[name]})
 		if err != nil {
 			return nil, err
 		}

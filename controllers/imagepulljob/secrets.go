@@ -173,7 +173,7 @@ func (r *Reconciler) copiesOf(ctx context.Context, job *v1beta1.ImagePullJob) ([
 		if err != nil {
 			return nil, err
 		}
-		known, err := r.copyWrites.Overlay(ctx, nameOf(key), cached)
+		known, _, err := r.copyWrites.Overlay(ctx, nameOf(key), cached)
 		if err != nil {
 			return nil, err
 		}

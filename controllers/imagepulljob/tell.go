@@ -139,7 +139,7 @@ func (p *pass) tell(ctx context.Context, node *v1beta1.NodeImage) (*v1beta1.Node
 	if err != nil || cached == nil {
 		return nil, err
 	}
-	known, err := p.nodeWrites.Overlay(ctx, client.ObjectKey{Name: node.Name}, []*v1beta1.NodeImage{cached})
+	known, _, err := p.nodeWrites.Overlay(ctx, client.ObjectKey{Name: node.Name}, []*v1beta1.NodeImage{cached})
 	if err != nil || len(known) == 0 {
 		return nil, err
 	}

@@ -25,8 +25,8 @@ type snapshot struct {
 	image *v1beta1.NodeImage
 	// malformed says what of the image cannot be decoded, which then is without it.
 	malformed error
-	// unseen says that the cache does not have the image yet, or no longer.
-	unseen bool
+	// recheckAfter is when to read the image again where the cache lacks it; zero where it does not.
+	recheckAfter time.Duration
 	// unsure are the reads that failed, so that something stays of which nobody knows whether it is gone.
 	unsure []error
 }
@@ -60,11 +60,11 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot, error
 		r.writes.Forget(s.key())
 		return nil, nil
 	}
-	fresh, err := r.writes.Overlay(ctx, s.key(), cached)
+	fresh, recheckAfter, err := r.writes.Overlay(ctx, s.key(), cached)
 	if err != nil || len(fresh) == 0 {
 		return s, err
 	}
-	s.unseen = len(cached) == 0
+	s.recheckAfter = recheckAfter
 	s.image, s.malformed, err = decode(fresh[0])
 	return s, err
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,9 +18,9 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/imagepull"
-	"github.com/kruisekit/kruisekit/internal/ledger"
 	"github.com/kruisekit/kruisekit/internal/retries"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/ledger"
 )
 
 // Reconciler keeps the NodeImages of nodes.
@@ -99,12 +98,7 @@ func gvk() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("NodeI
 
 func jobKind() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("ImagePullJob") }
 
-const (
-	controllerName = "nodeimage-controller"
-
-	// doubt is after how long the ledger asks about an object that the cache does not show. It may have gone before it was seen.
-	doubt = time.Minute + time.Second
-)
+const controllerName = "nodeimage-controller"
 
 // Reconcile brings one NodeImage in line with its node.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -123,8 +117,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := errors.Join(append(s.unsure, err)...); err != nil {
 		return ctrl.Result{}, err
 	}
-	if s.unseen && (after == 0 || after > doubt) {
-		after = doubt
+	if s.recheckAfter > 0 && (after == 0 || after > s.recheckAfter) {
+		after = s.recheckAfter
 	}
 	return ctrl.Result{RequeueAfter: after}, nil
 }

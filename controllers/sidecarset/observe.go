@@ -68,7 +68,7 @@ func (r *Reconciler) observeSet(ctx context.Context, name types.NamespacedName) 
 	if err := r.sets.Get(ctx, name, raw); err != nil {
 		return nil, nil, err
 	}
-	latest, err := r.setWrites.Overlay(ctx, name, []*unstructured.Unstructured{raw})
+	latest, _, err := r.setWrites.Overlay(ctx, name, []*unstructured.Unstructured{raw})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -93,7 +93,7 @@ func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
 	}
 	writes := r.memory.writes(s.set.Name, r)
 	for namespace, pods := range s.pods {
-		all, err := writes.Overlay(ctx, types.NamespacedName{Namespace: namespace}, pods)
+		all, _, err := writes.Overlay(ctx, types.NamespacedName{Namespace: namespace}, pods)
 		if err != nil {
 			return err
 		}
@@ -173,7 +173,7 @@ func (r *Reconciler) observeRevisions(ctx context.Context, s *snapshot) error {
 	for i := range list.Items {
 		cached[i] = &list.Items[i]
 	}
-	all, err := r.revisionWrites.Overlay(ctx, types.NamespacedName{Name: s.set.Name}, cached)
+	all, _, err := r.revisionWrites.Overlay(ctx, types.NamespacedName{Name: s.set.Name}, cached)
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func (r *Reconciler) ofPod(ctx context.Context, name types.NamespacedName) ([]*r
 	for i := range list.Items {
 		cached = append(cached, &list.Items[i])
 	}
-	written, err := r.writes.Overlay(ctx, name, cached)
+	written, _, err := r.writes.Overlay(ctx, name, cached)
 	if err != nil {
 		return nil, err
 	}

@@ -26,8 +26,8 @@ import (
 	"github.com/kruisekit/kruisekit/daemon/internal/recording"
 	"github.com/kruisekit/kruisekit/daemon/internal/stopping"
 	"github.com/kruisekit/kruisekit/daemon/internal/waiting"
-	"github.com/kruisekit/kruisekit/internal/ledger"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/ledger"
 )
 
 // Runtime is a container runtime of the node: a *cri.Runtime. One that has the methods Connection and Events too, as that,

@@ -1,6 +1,9 @@
 package main
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // module is the path that all packages of the house start with.
 const module = "github.com/kruisekit/kruisekit"
@@ -11,6 +14,7 @@ type layer int
 const (
 	types      layer = iota // L0: the kinds
 	primitives              // L1: pure plans
+	writers                 // L2, public: for controllers that write, on a client alone
 	shared                  // L2: what the reconcilers share, and the generated manifests
 	units                   // L3: one reconciler, webhook or part of the daemon each
 	parents                 // L4: the lists of them
@@ -43,6 +47,9 @@ func below() map[string][]string {
 		"containerrestart": {"revision", "lifecycle", "inplace"}, // it reports the hashes that inplace waits for
 	}
 }
+
+// onClients are the packages of the layer writers.
+func onClients() []string { return []string{"ledger"} }
 
 // podOnly are the primitives that any controller of pods can use: of the kinds they may know api/pub, the keys of pods.
 func podOnly() []string {
@@ -128,6 +135,9 @@ func placeOf(path string) place {
 	}
 	if _, ok := below()[first]; ok {
 		return place{primitives, first}
+	}
+	if slices.Contains(onClients(), first) {
+		return place{writers, first}
 	}
 	return place{unknown, first}
 }

@@ -1,0 +1,37 @@
+// Package ledger lets a controller read its own writes.
+//
+// A cache lags behind the API server. A controller that decides on the cache alone creates a pod twice, or starts an update
+// that it has started already: right after a write the cache still shows the state from before. The usual remedies are
+// expectations, which stop the controller until an event arrives, and live reads, which cost a request per pass. A Ledger
+// keeps the object that the API server returned for each write, and lays it over the cache's objects until the
+// cache has caught up. The controller never waits, and no event handler takes part.
+//
+//	pods := ledger.New[*corev1.Pod](mgr.GetAPIReader(), time.Now) // a field of the reconciler
+//	...
+//	current, recheckAfter, err := pods.Overlay(ctx, owner, cached) // first, in every pass
+//	...
+//	if err := c.Create(ctx, pod); err != nil {
+//		pods.Doubt(owner, pod, err) // the API server may have created the pod
+//	} else {
+//		pods.Created(owner, pod)
+//	}
+//	...
+//	return reconcile.Result{RequeueAfter: recheckAfter}, nil // or earlier
+//
+// Laws:
+//   - Overlay never returns an older state of an object than an earlier call for the same owner returned, nor an object
+//     whose deletion was recorded, unless the cache shows the deletion in progress.
+//   - An entry ends when the cache shows the write or a later one. An entry that the cache does not confirm within [Patience]
+//     is confirmed by a live read, and again after each further Patience. A lost event cannot stop a controller, and a
+//     cache that lags for longer is not believed earlier.
+//   - Without such entries, Overlay costs no request. The live reads of one call run in parallel, at most [Parallel] at a
+//     time.
+//   - A create of unknown outcome, as after a broken connection, is settled by a live read in the next Overlay.
+//
+// A Ledger is safe for concurrent use. Its memory grows with the writes that the cache has not shown yet; call Forget when
+// an owner is gone. A new process starts with an empty Ledger, so that before its first creation for an owner a controller
+// should list the owner's objects live.
+//
+// When not to use it: for objects that the controller reads live anyway, and for writes guarded by a resource version whose
+// conflict costs nothing. It does not show what other clients have written.
+package ledger

@@ -1,0 +1,115 @@
+package ledger_test
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kruisekit/kruisekit/ledger"
+)
+
+// world is an API server with one writer, and a cache that lags behind it.
+type world struct {
+	*server
+
+	version int
+	// changes that the cache has not seen: what the server had after each of them.
+	log    []map[string]*corev1.Pod
+	cached map[string]*corev1.Pod
+	// since is when the cache had seen all.
+	since time.Time
+}
+
+func (w *world) change(do func(map[string]*corev1.Pod)) {
+	do(w.pods)
+	w.log = append(w.log, maps.Clone(w.pods))
+}
+
+// lag lets the cache see some of the changes.
+func (w *world) lag(n int) {
+	n = min(n, len(w.log))
+	if n > 0 {
+		w.cached = w.log[n-1]
+		w.log = w.log[n:]
+	}
+}
+
+// Whatever the cache has seen, the owner of all writes sees what the API server has.
+func TestOwnWritesAreSeen(t *testing.T) {
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 1))
+	owner := types.NamespacedName{Name: "web"}
+	for run := range 300 {
+		w := &world{server: &server{pods: map[string]*corev1.Pod{}}, cached: map[string]*corev1.Pod{}, since: time.Unix(1000, 0)}
+		now := time.Unix(1000, 0)
+		l := ledger.New[*corev1.Pod](w, func() time.Time { return now })
+		for move := range 60 {
+			name := string(rune('a' + random.IntN(4)))
+			w.version++
+			fresh := pod(name, w.version)
+			there := w.pods[name]
+			switch {
+			case random.IntN(3) == 0:
+				w.lag(random.IntN(4))
+				now = now.Add(time.Duration(random.IntN(90)) * time.Second)
+				if now.After(w.since.Add(8 * time.Minute)) { // it lags for minutes, not for ever
+					w.lag(len(w.log))
+				}
+				if len(w.log) == 0 {
+					w.since = now
+				}
+			case there == nil:
+				fresh.UID = types.UID(name + fresh.ResourceVersion)
+				w.change(func(pods map[string]*corev1.Pod) { pods[name] = fresh })
+				l.Created(owner, fresh)
+			case random.IntN(2) == 0:
+				fresh.UID = there.UID
+				w.change(func(pods map[string]*corev1.Pod) { pods[name] = fresh })
+				l.Patched(owner, fresh)
+			default:
+				w.change(func(pods map[string]*corev1.Pod) { delete(pods, name) })
+				l.Deleted(owner, there)
+			}
+			var want []string
+			for _, n := range slices.Sorted(maps.Keys(w.pods)) {
+				want = append(want, n+w.pods[n].ResourceVersion)
+			}
+			got, _ := overlay(t, l, owner, slices.Collect(maps.Values(w.cached)))
+			slices.Sort(got)
+			if !slices.Equal(got, want) {
+				t.Fatalf("seed %d, run %d, move %d: got %v, the API server has %v", seed, run, move, got, want)
+			}
+		}
+	}
+}
+
+// What other clients do is seen after Patience at the latest, when the caller looks again as it was asked to.
+func TestHealsUnprompted(t *testing.T) {
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 2))
+	owner := types.NamespacedName{Name: "web"}
+	for range 200 {
+		w := &world{server: &server{pods: map[string]*corev1.Pod{}}}
+		now := time.Unix(1000, 0)
+		l := ledger.New[*corev1.Pod](w, func() time.Time { return now })
+		for i := range random.IntN(20) {
+			l.Created(owner, pod(string(rune('a'+i)), i)) // and deleted by another client at once
+			now = now.Add(time.Duration(random.IntN(20)) * time.Second)
+		}
+		for looks := 0; ; looks++ {
+			got, recheck := overlay(t, l, owner, nil)
+			if len(got) == 0 {
+				break
+			}
+			if recheck <= 0 || recheck > ledger.Patience || looks > 20 {
+				t.Fatalf("seed %d: %v are seen, and the next look is after %s", seed, got, recheck)
+			}
+			now = now.Add(recheck)
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// Patience is how long the cache may take to show a write before Overlay reads the object live.
+	Patience = time.Minute
+	// Parallel is the largest number of live reads in flight in one call of Overlay.
+	Parallel = 16
+
+	// retention is how long the deletion of an object is recorded that the cache never shows: it may have missed all of it.
+	retention = 10 * Patience
+)
+
+// Ledger holds the writes of one kind of object, by the name of their owner: the name is all that is known of an owner that
+// is gone. Overlay may return objects that an earlier owner of the same name wrote; owner references tell them apart.
+type Ledger[T client.Object] struct {
+	live client.Reader
+	now  func() time.Time
+
+	mu     sync.Mutex
+	writes int64
+	owners map[types.NamespacedName]map[string]entry[T]
+}
+
+// entry is the last known state of an object that was written, by the name of the object.
+type entry[T client.Object] struct {
+	object T
+	kind   kind
+	at     time.Time
+	number int64
+}
+
+type kind int
+
+const (
+	patched kind = iota // the cache has seen the object before
+	created             // the cache may not have seen the object yet
+	deleted             // the cache has seen the object, which is deleted or gone
+	unseen              // deleted, and the cache may not have seen the object yet
+	doubted             // the object may exist, or not
+)
+
+// New returns an empty Ledger. live reads from the API server, past every cache.
+func New[T client.Object](live client.Reader, now func() time.Time) *Ledger[T] {
+	return &Ledger[T]{live: live, now: now, owners: map[types.NamespacedName]map[string]entry[T]{}}
+}
+
+// Created records the object that the API server returned for a create.
+func (l *Ledger[T]) Created(owner types.NamespacedName, object T) { l.record(owner, object, created) }
+
+// Patched records the object that the API server returned for an update or a patch.
+func (l *Ledger[T]) Patched(owner types.NamespacedName, object T) { l.record(owner, object, patched) }
+
+// Deleted records that the API server has accepted the deletion of an object.
+func (l *Ledger[T]) Deleted(owner types.NamespacedName, object T) { l.record(owner, object, deleted) }
+
+// Doubt records a create that failed, unless the error shows that the API server did not create the object.
+func (l *Ledger[T]) Doubt(owner types.NamespacedName, object T, err error) {
+	var answer apierrors.APIStatus
+	if errors.As(err, &answer) {
+		// A client error means that the request was refused. A timeout does not.
+		if code := answer.Status().Code; code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusRequestTimeout {
+			return
+		}
+	}
+	l.record(owner, object, doubted)
+}
+
+// Forget drops all entries of an owner.
+func (l *Ledger[T]) Forget(owner types.NamespacedName) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.owners, owner)
+}
+
+func (l *Ledger[T]) record(owner types.NamespacedName, object T, k kind) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.owners[owner] == nil {
+		l.owners[owner] = map[string]entry[T]{}
+	}
+	if before := l.owners[owner][object.GetName()]; before.kind == created && before.object.GetUID() == object.GetUID() {
+		switch k { // the cache may still not have seen the object
+		case patched:
+			k = created
+		case deleted:
+			k = unseen
+		}
+	}
+	l.writes++
+	l.owners[owner][object.GetName()] = entry[T]{object, k, l.now(), l.writes}
+}
+
+// Overlay returns the objects of an owner as they are after all recorded writes. Objects whose deletion was recorded are left
+// out, unless the cache shows the deletion in progress. cached is not changed; its objects may be in the result.
+//
+// recheckAfter is not zero while the cache lacks an object that was created: if the object was deleted before the cache
+// showed it, no event announces that. The caller reconciles the owner again after that time at the latest.
+func (l *Ledger[T]) Overlay(ctx context.Context, owner types.NamespacedName, cached []T) (objects []T, recheckAfter time.Duration, err error) {
+	l.mu.Lock()
+	entries := maps.Clone(l.owners[owner])
+	l.mu.Unlock()
+	if len(entries) == 0 {
+		return cached, 0, nil
+	}
+	views := l.views(entries, cached)
+	if err := l.readUnconfirmed(ctx, views); err != nil {
+		return nil, 0, err
+	}
+	objects = make([]T, 0, len(views))
+	for i := range views {
+		v := &views[i]
+		l.settle(owner, v)
+		if v.visible {
+			objects = append(objects, v.object)
+		}
+		if v.recheckAfter > 0 && (recheckAfter == 0 || v.recheckAfter < recheckAfter) {
+			recheckAfter = v.recheckAfter
+		}
+	}
+	return objects, recheckAfter, nil
+}
+
+// views returns the objects of the cache in their order, and then those of which the ledger alone knows, by name.
+func (l *Ledger[T]) views(entries map[string]entry[T], cached []T) []view[T] {
+	now := l.now()
+	views := make([]view[T], 0, len(cached)+len(entries))
+	for _, object := range cached {
+		e, recorded := entries[object.GetName()]
+		delete(entries, object.GetName())
+		if !recorded {
+			views = append(views, view[T]{object: object, visible: true})
+			continue
+		}
+		views = append(views, compare(e, object, now))
+	}
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		views = append(views, missing(entries[name], now))
+	}
+	return views
+}
+
+// settle updates the entry of a view: the entry ends when the cache has confirmed the write, and starts again with what a live
+// read returned. A write that was recorded in the meantime stays.
+func (l *Ledger[T]) settle(owner types.NamespacedName, v *view[T]) {
+	if v.then == keep {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	entries := l.owners[owner]
+	if entries[v.entry.object.GetName()].number != v.entry.number {
+		return
+	}
+	if v.then == renew {
+		e := v.entry
+		e.at = l.now()
+		entries[e.object.GetName()] = e
+		return
+	}
+	delete(entries, v.entry.object.GetName())
+	if len(entries) == 0 {
+		delete(l.owners, owner)
+	}
+}
+
+// newer reports whether a state of an object is as new as an entry, or newer. Versions that cannot be compared count as newer.
+func newer[T client.Object](object T, e entry[T]) bool {
+	order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), e.object.GetResourceVersion())
+	return err != nil || order >= 0
+}

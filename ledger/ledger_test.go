@@ -1,0 +1,250 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/ledger"
+)
+
+// server is what the API server has, and how often it was asked.
+type server struct {
+	client.Reader
+
+	mu    sync.Mutex
+	pods  map[string]*corev1.Pod
+	asked int
+}
+
+func (s *server) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked++
+	pod, ok := s.pods[key.Name]
+	if !ok {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, key.Name)
+	}
+	pod.DeepCopyInto(into.(*corev1.Pod))
+	return nil
+}
+
+func pod(name string, version int) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), ResourceVersion: fmt.Sprint(version)}}
+}
+
+const (
+	short = time.Second
+	long  = 2 * ledger.Patience
+)
+
+// step is one call of Overlay after a time, and what is expected of it.
+type step struct {
+	after  time.Duration
+	cached []*corev1.Pod
+	want   []string // names with versions
+	reads  int      // since the step before
+	// recheck is the time after which the caller is to look again; zero for never.
+	recheck time.Duration
+}
+
+func TestOverlay(t *testing.T) {
+	owner := types.NamespacedName{Name: "web"}
+	broken := errors.New("the connection broke")
+	terminating := pod("a", 13)
+	terminating.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	other := pod("a", 20)
+	other.UID = "another"
+	type writes = *ledger.Ledger[*corev1.Pod]
+	create := func(l writes) { l.Created(owner, pod("a", 10)) }
+	patch := func(l writes) { l.Patched(owner, pod("a", 10)) }
+	remove := func(l writes) { l.Deleted(owner, pod("a", 10)) }
+	doubt := func(err error) func(writes) { return func(l writes) { l.Doubt(owner, pod("a", 0), err) } }
+	list := func(pods ...*corev1.Pod) []*corev1.Pod { return pods }
+	cases := map[string]struct {
+		write func(writes)
+		live  *corev1.Pod
+		steps []step
+	}{
+		"nothing is recorded: the cache is right": {func(writes) {}, nil, []step{{0, list(pod("b", 1)), []string{"b1"}, 0, 0}}},
+		"a created object that the cache lacks":   {create, nil, []step{{short, nil, []string{"a10"}, 0, ledger.Patience - short}}},
+		"a created object that the cache has":     {create, nil, []step{{short, list(pod("a", 11)), []string{"a11"}, 0, 0}, {short, nil, nil, 0, 0}}},
+		"created, and deleted before the cache saw it": {create, nil, []step{
+			{short, nil, []string{"a10"}, 0, ledger.Patience - short},
+			{ledger.Patience, nil, nil, 1, 0},
+			{short, nil, nil, 0, 0},
+		}},
+		"created, and the cache lags for minutes": {create, pod("a", 12), []step{
+			{long, nil, []string{"a12"}, 1, ledger.Patience},
+			{short, nil, []string{"a12"}, 0, ledger.Patience - short},
+			{long, nil, []string{"a12"}, 1, ledger.Patience},
+			{short, list(pod("a", 12)), []string{"a12"}, 0, 0},
+			{short, nil, nil, 0, 0},
+		}},
+		"a patched object that is old in the cache":   {patch, nil, []step{{short, list(pod("a", 9)), []string{"a10"}, 0, 0}}},
+		"a patched object that is newer in the cache": {patch, nil, []step{{short, list(pod("a", 10)), []string{"a10"}, 0, 0}, {short, list(pod("a", 9)), []string{"a9"}, 0, 0}}},
+		"a patched object that is gone":               {patch, nil, []step{{short, nil, nil, 0, 0}}},
+		"patched, and the cache lags for minutes": {patch, pod("a", 12), []step{
+			{long, list(pod("a", 9)), []string{"a12"}, 1, 0},
+			{short, list(pod("a", 9)), []string{"a12"}, 0, 0},
+			{short, list(pod("a", 11)), []string{"a12"}, 0, 0},
+			{long, list(pod("a", 11)), []string{"a12"}, 1, 0},
+			{short, list(pod("a", 13)), []string{"a13"}, 0, 0},
+		}},
+		"patched, deleted by another client, and the cache lags for minutes": {patch, nil, []step{
+			{long, list(pod("a", 9)), nil, 1, 0},
+			{short, list(pod("a", 9)), nil, 0, 0},
+			{short, nil, nil, 0, 0},
+		}},
+		"patched, replaced by another client, and the cache lags for minutes": {patch, other, []step{
+			{long, list(pod("a", 9)), []string{"a20"}, 1, 0},
+			{short, list(pod("a", 9)), []string{"a20"}, 0, 0},
+			{short, nil, []string{"a20"}, 0, ledger.Patience - 2*short},
+			{short, list(other), []string{"a20"}, 0, 0},
+		}},
+		"created and patched, and the cache has neither": {func(l writes) {
+			create(l)
+			l.Patched(owner, pod("a", 11))
+		}, nil, []step{{short, nil, []string{"a11"}, 0, ledger.Patience - short}}},
+		"a deleted object that is still in the cache":   {remove, nil, []step{{short, list(pod("a", 10)), nil, 0, 0}, {short, nil, nil, 0, 0}}},
+		"a deleted object that the cache shows as such": {remove, nil, []step{{short, list(terminating), []string{"a13"}, 0, 0}}},
+		"deleted, and the cache lags for minutes": {remove, nil, []step{
+			{long, list(pod("a", 10)), nil, 1, 0},
+			{short, list(pod("a", 10)), nil, 0, 0},
+		}},
+		"deleted, held by a finalizer, and the cache lags for minutes": {remove, terminating, []step{
+			{long, list(pod("a", 10)), []string{"a13"}, 1, 0},
+			{short, list(pod("a", 10)), []string{"a13"}, 0, 0},
+		}},
+		"a create of unknown outcome that was made":     {doubt(broken), pod("a", 10), []step{{short, nil, []string{"a10"}, 1, ledger.Patience}, {short, nil, []string{"a10"}, 0, ledger.Patience - short}}},
+		"a create of unknown outcome that was not made": {doubt(broken), nil, []step{{short, nil, nil, 1, 0}, {short, nil, nil, 0, 0}}},
+		"a create of unknown outcome in the cache":      {doubt(broken), nil, []step{{short, list(pod("a", 10)), []string{"a10"}, 0, 0}}},
+		"a refused create":                              {doubt(apierrors.NewBadRequest("no")), nil, []step{{short, nil, nil, 0, 0}}},
+		"a create while the API server was unavailable": {doubt(apierrors.NewServiceUnavailable("later")), nil, []step{{short, nil, nil, 1, 0}}},
+		"a create that timed out":                       {doubt(apierrors.NewTimeoutError("slow", 1)), nil, []step{{short, nil, nil, 1, 0}}},
+		"another object has the name":                   {patch, nil, []step{{short, list(other), []string{"a20"}, 0, 0}}},
+		"an earlier object has the name":                {func(l writes) { l.Created(owner, other) }, nil, []step{{short, list(pod("a", 9)), []string{"a20"}, 0, 0}}},
+		"the entries of the owner are gone":             {func(l writes) { create(l); l.Forget(owner) }, nil, []step{{short, nil, nil, 0, 0}}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			live := &server{pods: map[string]*corev1.Pod{}}
+			if c.live != nil {
+				live.pods["a"] = c.live
+			}
+			now := time.Unix(1000, 0)
+			l := ledger.New[*corev1.Pod](live, func() time.Time { return now })
+			c.write(l)
+			for i, s := range c.steps {
+				now, live.asked = now.Add(s.after), 0
+				got, recheck := overlay(t, l, owner, s.cached)
+				if !slices.Equal(got, s.want) || live.asked != s.reads || recheck != s.recheck {
+					t.Errorf("step %d: got %v after %d live reads, recheck after %s; want %v after %d, recheck after %s",
+						i, got, live.asked, recheck, s.want, s.reads, s.recheck)
+				}
+			}
+		})
+	}
+}
+
+func overlay(t *testing.T, l *ledger.Ledger[*corev1.Pod], owner types.NamespacedName, cached []*corev1.Pod) ([]string, time.Duration) {
+	t.Helper()
+	pods, recheck, err := l.Overlay(t.Context(), owner, cached)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, p := range pods {
+		names = append(names, p.Name+p.ResourceVersion)
+	}
+	return names, recheck
+}
+
+// gated answers reads only when enough of them are in flight.
+type gated struct {
+	client.Reader
+
+	want    int
+	mu      sync.Mutex
+	flying  int
+	highest int
+	once    sync.Once
+	open    chan struct{}
+}
+
+func (g *gated) Get(ctx context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	g.mu.Lock()
+	g.flying++
+	g.highest = max(g.highest, g.flying)
+	if g.flying == g.want {
+		g.once.Do(func() { close(g.open) })
+	}
+	g.mu.Unlock()
+	select {
+	case <-g.open:
+	case <-ctx.Done():
+	}
+	g.mu.Lock()
+	g.flying--
+	g.mu.Unlock()
+	return apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, key.Name)
+}
+
+// The reads of many objects of unknown state run in parallel, and not all at once.
+func TestReadsAreParallel(t *testing.T) {
+	live := &gated{want: ledger.Parallel, open: make(chan struct{})}
+	l := ledger.New[*corev1.Pod](live, func() time.Time { return time.Unix(0, 0) })
+	owner := types.NamespacedName{Name: "web"}
+	for i := range 100 {
+		l.Doubt(owner, pod(fmt.Sprint("p", i), 0), errors.New("the connection broke"))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if pods, _, err := l.Overlay(ctx, owner, nil); err != nil || len(pods) != 0 {
+		t.Errorf("got %d pods, %v", len(pods), err)
+	}
+	if ctx.Err() != nil || live.highest != ledger.Parallel {
+		t.Errorf("%d reads were in flight at once, want %d", live.highest, ledger.Parallel)
+	}
+}
+
+// failing cannot be read.
+type failing struct {
+	client.Reader
+
+	err error
+}
+
+func (f failing) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	if f.err == nil {
+		panic("no answer for " + key.Name)
+	}
+	return f.err
+}
+
+// A read that fails, or panics, is the error of Overlay; the entry stays for the next call.
+func TestReadFails(t *testing.T) {
+	owner := types.NamespacedName{Name: "web"}
+	for name, live := range map[string]failing{"an error": {err: errors.New("unavailable")}, "a panic": {}} {
+		t.Run(name, func(t *testing.T) {
+			l := ledger.New[*corev1.Pod](live, func() time.Time { return time.Unix(0, 0) })
+			l.Doubt(owner, pod("a", 0), errors.New("the connection broke"))
+			for range 2 {
+				if _, _, err := l.Overlay(t.Context(), owner, nil); err == nil {
+					t.Error("the read succeeded")
+				}
+			}
+		})
+	}
+}

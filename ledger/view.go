@@ -1,0 +1,133 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// view is one object in one call of Overlay.
+type view[T client.Object] struct {
+	object  T
+	visible bool
+	// entry is the one that the view was compared with, where then is not keep.
+	entry entry[T]
+	then  then
+	// unconfirmed means that only a live read tells the state of the object.
+	unconfirmed bool
+	// lacking means that the cache does not have an object of the name.
+	lacking bool
+	// other means that the cache has an earlier object of the name.
+	other        bool
+	recheckAfter time.Duration
+}
+
+// then is what becomes of the entry.
+type then int
+
+const (
+	keep  then = iota
+	drop       // the cache has confirmed the write
+	renew      // a live read has confirmed the write, and the cache still lags
+)
+
+// compare views an object that the cache has and that was written.
+func compare[T client.Object](e entry[T], cached T, now time.Time) view[T] {
+	confirmed := view[T]{object: cached, visible: true, entry: e, then: drop}
+	gone := e.kind == deleted || e.kind == unseen
+	same := cached.GetUID() == e.object.GetUID()
+	switch {
+	case e.kind == doubted:
+		return confirmed
+	case gone && same && cached.GetDeletionTimestamp() != nil:
+		return confirmed
+	case (!gone || !same) && newer(cached, e): // or a later object took the name
+		return confirmed
+	case now.Sub(e.at) >= Patience:
+		return view[T]{entry: e, unconfirmed: true, other: !same}
+	case e.kind == unseen && same:
+		e.kind = deleted
+		return view[T]{entry: e, then: renew}
+	}
+	return view[T]{object: e.object, visible: !gone}
+}
+
+// missing views an object that was written and that the cache does not have.
+func missing[T client.Object](e entry[T], now time.Time) view[T] {
+	age := now.Sub(e.at)
+	switch {
+	case e.kind == patched || e.kind == deleted: // the cache has shown the object, and then its end
+		return view[T]{entry: e, then: drop}
+	case e.kind == unseen && age < retention:
+		return view[T]{}
+	case e.kind == unseen:
+		return view[T]{entry: e, then: drop}
+	case e.kind == doubted || age >= Patience:
+		return view[T]{entry: e, unconfirmed: true, lacking: true}
+	}
+	return view[T]{object: e.object, visible: true, recheckAfter: Patience - age}
+}
+
+// readUnconfirmed completes the views that need a live read.
+func (l *Ledger[T]) readUnconfirmed(ctx context.Context, views []view[T]) error {
+	var unconfirmed []*view[T]
+	for i := range views {
+		if views[i].unconfirmed {
+			unconfirmed = append(unconfirmed, &views[i])
+		}
+	}
+	failures := make([]error, len(unconfirmed))
+	slots := make(chan struct{}, Parallel)
+	var group sync.WaitGroup
+	for i, v := range unconfirmed {
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			failures[i] = l.confirm(ctx, v)
+		})
+	}
+	group.Wait()
+	return errors.Join(failures...)
+}
+
+// confirm completes a view by a live read. The entry then holds the result, so that it outlasts a cache that still lags.
+func (l *Ledger[T]) confirm(ctx context.Context, v *view[T]) (err error) {
+	name := v.entry.object.GetName()
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("read %s live: panic: %v", name, r)
+		}
+	}()
+	fresh, ok := v.entry.object.DeepCopyObject().(T)
+	if !ok {
+		return fmt.Errorf("copy %s: the copy of %T is of another type", name, v.entry.object)
+	}
+	switch err := l.live.Get(ctx, client.ObjectKeyFromObject(v.entry.object), fresh); {
+	case apierrors.IsNotFound(err) && v.lacking:
+		v.then = drop
+	case apierrors.IsNotFound(err) && v.other:
+		v.then, v.entry.kind = renew, unseen
+	case apierrors.IsNotFound(err):
+		v.then, v.entry.kind = renew, deleted
+	case err != nil:
+		return fmt.Errorf("read %s live: %w", name, err)
+	default:
+		v.object, v.visible = fresh, true
+		v.then = renew
+		if v.lacking || v.other || fresh.GetUID() != v.entry.object.GetUID() {
+			v.entry.kind = created
+		} else if v.entry.kind == deleted || v.entry.kind == unseen {
+			v.entry.kind = patched // in its deletion
+		}
+		v.entry.object = fresh
+		if v.lacking {
+			v.recheckAfter = Patience
+		}
+	}
+	return nil
+}
