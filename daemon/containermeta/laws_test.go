@@ -7,12 +7,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/daemon/internal/bubbletest"
 	"github.com/kruisekit/kruisekit/daemon/internal/nodetest"
 )
 
@@ -73,7 +73,7 @@ func TestOnce(t *testing.T) {
 	t.Logf("-seed=%d", *seed)
 	deaths, failures := 0, 0
 	for i := range *worlds {
-		synctest.Test(t, func(t *testing.T) {
+		bubbletest.Test(t, func(t *testing.T) {
 			w := newWorld(*seed+i, map[string]nodetest.Way{
 				"app": {Slow: time.Second, Stop: func(context.Context) error {
 					time.Sleep(time.Second) //nolint:forbidigo // the time of the bubble
@@ -130,7 +130,7 @@ func (w *world) nudge() {
 
 // TestCosts counts what an update costs in a calm world, and what comes afterwards: nothing.
 func TestCosts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		w := newWorld(1, nil)
 		play(t, w, func() {
 			w.nudge()

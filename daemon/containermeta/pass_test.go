@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/daemon/internal/bubbletest"
 	"github.com/kruisekit/kruisekit/daemon/internal/nodetest"
 )
 
@@ -28,7 +28,7 @@ type desk struct {
 // sit has a test look at a world with its own eyes. What is to be stopped there is not.
 func sit(t *testing.T, test func(desk)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		w := newWorld(1, nil)
 		d := &daemon{world: w}
 		r, err := New(apiOf{world: w, d: d}, here, []runtimeOf{{w.node, d}}, Options{Live: apiOf{world: w, d: d, live: true}})
@@ -42,7 +42,7 @@ func sit(t *testing.T, test func(desk)) {
 				t.Error(err)
 			}
 		})
-		synctest.Wait()
+		bubbletest.Wait()
 		test(desk{w, d, r})
 		cancel()
 		node.Wait()
@@ -69,7 +69,7 @@ func (d desk) lookNow(t *testing.T) {
 	if _, err := d.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: podName}}); err != nil {
 		t.Fatal(err)
 	}
-	synctest.Wait()
+	bubbletest.Wait()
 }
 
 // TestReadsItsWrites looks twice before the cache has what was written, and once after.
@@ -106,7 +106,7 @@ func TestNewestValues(t *testing.T) {
 		for _, s := range d.pod.Status.ContainerStatuses {
 			d.change(func(pod *corev1.Pod) { pod.Annotations["conf"] = "1" })
 			d.node.End(s.ContainerID[len(nodetest.Engine+"://"):], 0)
-			synctest.Wait()
+			bubbletest.Wait()
 		}
 		d.look(t)
 		if known := d.r.crew.Known(); len(known) > 0 {
@@ -171,7 +171,7 @@ func TestGone(t *testing.T) {
 
 // TestUnreadable has no env in the image. It is told what is known, and asked ever more seldom, and at last not any more.
 func TestUnreadable(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		w := newWorld(1, map[string]nodetest.Way{"app": {NoEnv: true}})
 		play(t, w, func() {
 			w.nudge()
@@ -220,7 +220,7 @@ func TestParse(t *testing.T) {
 
 // TestUnstoppable tries again ever more seldom.
 func TestUnstoppable(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		w := newWorld(1, map[string]nodetest.Way{"log": {Stop: func(context.Context) error { return errors.New("it does not stop") }}})
 		play(t, w, func() {
 			w.nudge()

@@ -33,7 +33,7 @@ const (
 	podName   = "web"
 )
 
-// world is an API server with one pod and its node, in the time of a synctest bubble. Daemons run in it, one after the other.
+// world is an API server with one pod and its node, in the time of a bubble. Daemons run in it, one after the other.
 type world struct {
 	mu       sync.Mutex
 	rand     *rand.Rand

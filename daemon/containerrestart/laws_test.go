@@ -8,13 +8,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/daemon/internal/bubbletest"
 )
 
 // The same cases each time, unless others are asked for: go test ./daemon/containerrestart -seed=1000. Goroutines take turns
@@ -85,7 +85,7 @@ func TestDeathChangesNothing(t *testing.T) {
 	for i := range *worlds {
 		var calm map[string]string
 		for _, risk := range []int{0, 12} {
-			synctest.Test(t, func(t *testing.T) {
+			bubbletest.Test(t, func(t *testing.T) {
 				w := newWorld(*seed+i, Options{Together: i%2 == 0})
 				someWays(w)
 				names := map[string]int{}
@@ -143,7 +143,7 @@ func TestDeathChangesNothing(t *testing.T) {
 func TestLaws(t *testing.T) {
 	t.Logf("-seed=%d", *seed)
 	for i := range *worlds {
-		synctest.Test(t, func(t *testing.T) {
+		bubbletest.Test(t, func(t *testing.T) {
 			w := newWorld(*seed+i, Options{Together: i%2 == 0})
 			someWays(w)
 			for name, way := range w.ways {
@@ -223,7 +223,7 @@ func TestWrites(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubbletest.Test(t, func(t *testing.T) {
 				w := newWorld(1, tt.options)
 				w.lag = 0
 				for name := range map[string]int{"app": 1, "log": 2} {

@@ -30,7 +30,7 @@ const (
 	engine    = "containerd"
 )
 
-// world is an API server, a manager and a node with one pod, in the time of a synctest bubble. Daemons run in it, one after
+// world is an API server, a manager and a node with one pod, in the time of a bubble. Daemons run in it, one after
 // the other.
 type world struct {
 	mu      sync.Mutex

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/daemon/internal/bubbletest"
 	"github.com/kruisekit/kruisekit/imagepull"
 )
 
@@ -36,9 +36,9 @@ type world struct {
 // inWorld runs a test in a world. Nothing runs on the node before begin.
 func inWorld(t *testing.T, test func(w *world)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.settle = synctest.Wait
+		w.settle = bubbletest.Wait
 		defer func() { w.end() }()
 		test(w)
 	})

@@ -7,8 +7,7 @@
 // with the level's build tag, and no others. It holds the control plane that the tests of the envtest level share, so that a
 // run starts it once and installs each CRD once.
 //
-// Two rules decide about the race detector, see plan.go: tests in testing/synctest bubbles run without it, and the levels
-// with a cluster use it only for the packages of these bubbles.
+// What runs under the race detector is decided in plan.go.
 package main
 
 import (

@@ -1,16 +1,17 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
 	"go/build/constraint"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -19,13 +20,17 @@ const (
 	envtest   = "envtest"
 	simulated = "simulated"
 	e2e       = "e2e"
+
+	// bubbles is the package that runs tests in bubbles of testing/synctest.
+	bubbles = "github.com/kruisekit/kruisekit/daemon/internal/bubbletest"
 )
 
 // testFile is a file of tests.
 type testFile struct {
-	dir   string
-	tags  []string // that its build constraint names, such as envtest or !race
-	tests []string
+	dir     string
+	tags    []string // that its build constraint names, such as envtest or !race
+	tests   []string
+	imports []string
 }
 
 // invocation is one run of go test.
@@ -46,19 +51,18 @@ func (i invocation) arguments(flags []string) []string {
 
 // plan returns what a level runs.
 //
-// A test in a bubble of testing/synctest is in a file with the constraint !race, for which the unit level has a run of its own
-// without the race detector. Go 1.26 crashes about once in 35 runs of such tests under the detector (SIGSEGV on a system
-// goroutine, while the bubble's timers run), and a crash of the runtime fails the level like any other failure.
+// The unit level runs under the race detector, and a second time without it the packages with tests that the detector would
+// crash, see daemon/internal/bubbletest.
 //
-// The tests with a cluster spend most of their time in other processes, or in code that the unit level runs under the
-// detector; there the detector doubles the time of the level and has found nothing that the unit level had not. The packages
-// of bubbles are the exception: only their tests with an API server run concurrent code under the detector.
+// The levels with a cluster run without the detector, which would take most of their time: what they compute is in part the
+// work of other processes, and what is ours the unit level runs under the detector. The packages with bubbles are the exception,
+// for only an API server shows the detector their concurrent code.
 func plan(level string, files []testFile) ([]invocation, error) {
-	bubbles := slices.DeleteFunc(slices.Clone(files), func(f testFile) bool { return !slices.Contains(f.tags, "!race") })
+	inBubbles := slices.DeleteFunc(slices.Clone(files), func(f testFile) bool { return !slices.Contains(f.imports, bubbles) })
 	if level == unit {
 		runs := []invocation{{flags: []string{"-race"}, dirs: []string{"./..."}}}
-		if len(bubbles) > 0 {
-			runs = append(runs, invocation{tests: testsOf(bubbles), dirs: dirsOf(bubbles)})
+		if len(inBubbles) > 0 {
+			runs = append(runs, invocation{dirs: dirsOf(inBubbles)})
 		}
 		return runs, nil
 	}
@@ -69,7 +73,7 @@ func plan(level string, files []testFile) ([]invocation, error) {
 	for _, f := range files {
 		switch {
 		case !slices.Contains(f.tags, level):
-		case level == envtest && slices.Contains(dirsOf(bubbles), f.dir):
+		case level == envtest && slices.Contains(dirsOf(inBubbles), f.dir):
 			raced = append(raced, f)
 		default:
 			plain = append(plain, f)
@@ -145,21 +149,33 @@ var testName = regexp.MustCompile(`(?m)^func ((?:Test|Example|Fuzz)[A-Za-z0-9_]*
 
 func parseTest(content []byte) (testFile, error) {
 	var file testFile
+	parsed, err := parser.ParseFile(token.NewFileSet(), "", content, parser.ImportsOnly|parser.ParseComments)
+	if err != nil {
+		return file, err
+	}
+	for _, group := range parsed.Comments {
+		for _, comment := range group.List {
+			if comment.Pos() > parsed.Package || !constraint.IsGoBuild(comment.Text) {
+				continue
+			}
+			expression, err := constraint.Parse(comment.Text)
+			if err != nil {
+				return file, err
+			}
+			file.tags = tagsOf(expression)
+		}
+	}
+	for _, imported := range parsed.Imports {
+		path, err := strconv.Unquote(imported.Path.Value)
+		if err != nil {
+			return file, err
+		}
+		file.imports = append(file.imports, path)
+	}
 	for _, match := range testName.FindAllSubmatch(content, -1) {
 		if name := string(match[1]); name != "TestMain" {
 			file.tests = append(file.tests, name)
 		}
-	}
-	lines := bufio.NewScanner(bytes.NewReader(content))
-	for lines.Scan() && !strings.HasPrefix(lines.Text(), "package ") {
-		if !constraint.IsGoBuild(lines.Text()) {
-			continue
-		}
-		expression, err := constraint.Parse(lines.Text())
-		if err != nil {
-			return file, err
-		}
-		file.tags = tagsOf(expression)
 	}
 	return file, nil
 }

@@ -21,6 +21,9 @@ func TestParseTest(t *testing.T) {
 			"//go:build envtest && linux && !race\n\npackage x\n\nfunc TestA(t *testing.T) {}\n",
 			testFile{tags: []string{"envtest", "linux", "!race"}, tests: []string{"TestA"}},
 		},
+		"tests in bubbles import a package": {
+			"package x\n\nimport (\n\t\"" + bubbles + "\"\n)\n", testFile{imports: []string{bubbles}},
+		},
 		"a constraint below the package clause is none": {"package x\n\n//go:build e2e\n", testFile{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -39,7 +42,7 @@ func TestPlan(t *testing.T) {
 	files := []testFile{
 		{dir: "./a", tests: []string{"TestA"}},
 		{dir: "./a", tags: []string{"envtest"}, tests: []string{"TestAPI"}},
-		{dir: "./b", tags: []string{"!race"}, tests: []string{"TestBubble"}},
+		{dir: "./b", imports: []string{bubbles}, tests: []string{"TestBubble"}},
 		{dir: "./b", tags: []string{"envtest", "linux"}, tests: []string{"TestBAPI"}},
 		{dir: "./c", tags: []string{"e2e", "linux"}, tests: []string{"TestReal"}},
 	}
@@ -49,7 +52,7 @@ func TestPlan(t *testing.T) {
 		want  []string
 	}{
 		"the unit level runs bubbles without the race detector": {unit, nil, []string{
-			"-race ./...", "-run ^(TestBubble)$ ./b",
+			"-race ./...", "./b",
 		}},
 		"the packages of bubbles alone meet the API server with the race detector": {envtest, nil, []string{
 			"-count=1 -tags envtest -run ^(TestAPI)$ ./a", "-race -count=1 -tags envtest -run ^(TestBAPI)$ ./b",
@@ -78,7 +81,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// The module's own files: each level has tests, and none of them is in testdata or in a nested module.
+// The module's own files: each level has tests, none of them is in testdata or in a nested module, and bubbles are used through
+// the package that keeps them from the race detector.
 func TestFindTests(t *testing.T) {
 	files, err := findTests("../..")
 	if err != nil {
@@ -92,6 +96,9 @@ func TestFindTests(t *testing.T) {
 	for _, f := range files {
 		if strings.Contains(f.dir, "testdata") || strings.Contains(f.dir, "hack/tools") {
 			t.Errorf("%s is not a package of the module", f.dir)
+		}
+		if slices.Contains(f.imports, "testing/synctest") {
+			t.Errorf("a test of %s imports testing/synctest: use daemon/internal/bubbletest", f.dir)
 		}
 	}
 }

@@ -1,9 +1,8 @@
-// Package podbench is a place to try a reconciler of pods: a namespace of a real API server, a manager that runs in it, and a record of
-// what it asks of the API server. There is no kubelet: tests say what becomes of their pods, or have something beside it do so.
 package podbench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -31,8 +30,6 @@ import (
 const (
 	// patience is how long Until waits: the machine may be busy.
 	patience = 2 * time.Minute
-	// quiet is how long nothing may happen until Still believes that nothing will. Some reconcilers wait half a second for more.
-	quiet = 800 * time.Millisecond
 )
 
 // Bench is a namespace for one test.
@@ -50,8 +47,19 @@ type Bench struct {
 	scheme *runtime.Scheme
 	mu     sync.Mutex
 	asked  []string
+	// sent and answered count the requests of the managers of Run, events included.
+	sent, answered int
 	// watched are the resources that informers have asked for.
 	watched map[string]bool
+	// observed are the managers that run.
+	observed []*observed
+}
+
+// observed is what Still looks at of a manager.
+type observed struct {
+	mu     sync.Mutex
+	queues []*queue
+	cache  *observedCache
 }
 
 // New makes a namespace on an API server with these files of CRDs. The test runs beside others.
@@ -97,15 +105,20 @@ func (b *Bench) Beside(add func(ctrl.Manager) error) (stop func()) {
 
 func (b *Bench) run(config *rest.Config, add func(ctrl.Manager) error) (stop func()) {
 	b.Helper()
+	o := &observed{}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: b.scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Cache: b.Cache,
+		Scheme: b.scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		Cache: b.Cache, NewCache: o.newCache,
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := add(mgr); err != nil {
+	if err := add(observedManager{Manager: mgr, observe: o.add, fail: b.Errorf}); err != nil {
 		b.Fatal(err)
 	}
+	b.mu.Lock()
+	b.observed = append(b.observed, o)
+	b.mu.Unlock()
 	ctx, cancel := context.WithCancel(b.Context())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
@@ -114,6 +127,9 @@ func (b *Bench) run(config *rest.Config, add func(ctrl.Manager) error) (stop fun
 		if err := <-done; err != nil {
 			b.Error(err)
 		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.observed = slices.DeleteFunc(b.observed, func(other *observed) bool { return other == o })
 	})
 	b.Cleanup(stop)
 	return stop
@@ -127,7 +143,13 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 
 // record notes a request for an object: not those of informers, and not events.
 func (b *Bench) record(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+	b.mu.Lock()
+	b.sent++
+	b.mu.Unlock()
 	response, err := next.RoundTrip(r)
+	b.mu.Lock()
+	b.answered++
+	b.mu.Unlock()
 	query := r.URL.Query()
 	if query.Get("watch") != "" || query.Get("limit") != "" {
 		b.mu.Lock()
@@ -177,20 +199,46 @@ func (b *Bench) Watched() []string {
 	return slices.Sorted(maps.Keys(b.watched))
 }
 
-// Still waits until nothing is asked any more.
+// Still waits until the managers of the bench have nothing left to do: no request is reconciled, queued or due within a
+// second, each handler has seen every object as the API server has it, and no answer is outstanding.
 func (b *Bench) Still() {
 	b.Helper()
-	count := func() int {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		return len(b.asked)
+	var last []int
+	b.Until(func() error {
+		before, err := b.left()
+		if err == nil && !slices.Equal(before, last) {
+			err = errors.New("requests were queued meanwhile")
+		}
+		last = before
+		return err
+	})
+}
+
+// left returns an error that describes work that is left, and counts that change with each piece of work.
+func (b *Bench) left() (counts []int, err error) {
+	b.mu.Lock()
+	counts, managers := []int{b.sent, len(b.observed)}, slices.Clone(b.observed)
+	if open := b.sent - b.answered; open > 0 {
+		err = fmt.Errorf("%d requests have no answer", open)
 	}
-	for last, since := count(), time.Now(); time.Since(since) < quiet; {
-		time.Sleep(quiet / 10) //nolint:forbidigo // that nothing happens is the thing to see
-		if now := count(); now != last {
-			last, since = now, time.Now()
+	b.mu.Unlock()
+	for _, m := range managers {
+		added, work := m.left()
+		counts = append(counts, added...)
+		if work != "" {
+			err = errors.New(work)
 		}
 	}
+	for _, m := range managers {
+		if err != nil {
+			break
+		}
+		var what string
+		if what, err = m.cache.behind(b.Context(), b.Client); what != "" {
+			err = errors.New(what)
+		}
+	}
+	return counts, err
 }
 
 // Until waits for something to be so.

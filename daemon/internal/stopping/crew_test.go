@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/containerrestart"
 	"github.com/kruisekit/kruisekit/daemon/cri"
+	"github.com/kruisekit/kruisekit/daemon/internal/bubbletest"
 	"github.com/kruisekit/kruisekit/daemon/internal/stopping"
 )
 
@@ -200,7 +200,7 @@ func TestSequence(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubbletest.Test(t, func(t *testing.T) {
 				s := &story{exec: tt.exec, stop: tt.stop}
 				crew, quit := s.crew(t, 1, nil)
 				defer quit()
@@ -221,7 +221,7 @@ func TestSequence(t *testing.T) {
 
 // TestRuntimeComesBack has a runtime restart while it stops a container: that is no failure.
 func TestRuntimeComesBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		s := &story{}
 		s.stop = func(context.Context) error {
 			if time.Since(s.began) < 6*time.Second {
@@ -244,7 +244,7 @@ func TestRuntimeComesBack(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		s := &story{exec: execAfter(time.Hour, 0, nil)}
 		crew, quit := s.crew(t, 1, nil)
 		defer quit()
@@ -252,19 +252,19 @@ func TestCancel(t *testing.T) {
 		crew.Begin("first", s.order(2*time.Hour, hook))
 		crew.Begin("second", s.order(2*time.Hour, hook))
 		crew.Begin("third", s.order(2*time.Hour, hook))
-		synctest.Wait()
+		bubbletest.Wait()
 		crew.Cancel("second") // it has not begun
-		synctest.Wait()
+		bubbletest.Wait()
 		if got := crew.Known(); got["first"].Done || !errors.Is(got["second"].Err, context.Canceled) || got["third"].Done {
 			t.Errorf("after the second was given up: %+v", got)
 		}
 		crew.Cancel("first")
-		synctest.Wait()
+		bubbletest.Wait()
 		if got := crew.Known(); !got["first"].Done || !errors.Is(got["first"].Err, context.Canceled) {
 			t.Errorf("after the first was given up: %+v", got)
 		}
 		crew.Forget("third") // its turn has come since
-		synctest.Wait()
+		bubbletest.Wait()
 		if got := crew.Known(); len(got) != 2 {
 			t.Errorf("after the third was forgotten: %+v", got)
 		}
@@ -279,11 +279,11 @@ func TestCancel(t *testing.T) {
 
 // TestEndHasNoOutcome ends the process: what it was doing has neither succeeded nor failed.
 func TestEndHasNoOutcome(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		s := &story{stop: after(time.Hour, nil)}
 		crew, quit := s.crew(t, 1, nil)
 		crew.Begin("k", s.order(2*time.Hour, nil))
-		synctest.Wait()
+		bubbletest.Wait()
 		quit()
 		if got, ok := crew.Known()["k"]; !ok || got.Done {
 			t.Errorf("got %+v, %v", got, ok)
@@ -293,7 +293,7 @@ func TestEndHasNoOutcome(t *testing.T) {
 
 // TestBound has more orders than are carried out at once. They take turns, and those that are moot by then do nothing.
 func TestBound(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		s := &story{stop: after(10*time.Second, nil)}
 		crew, quit := s.crew(t, 2, nil)
 		defer quit()
@@ -322,12 +322,12 @@ func TestBound(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	for range 2 { // of one name in one process, they count together
-		synctest.Test(t, func(t *testing.T) {
+		bubbletest.Test(t, func(t *testing.T) {
 			s := &story{exec: execAfter(0, 1, nil)}
 			crew, quit := s.crew(t, 1, registry)
 			defer quit()
 			crew.Begin("k", s.order(time.Minute, &containerrestart.Hook{Exec: []string{"drain"}}))
-			synctest.Wait()
+			bubbletest.Wait()
 			s.stop = func(context.Context) error { return errors.New("it does not stop") }
 			crew.Begin("l", s.order(time.Minute, &containerrestart.Hook{Sleep: ptr.To(time.Hour)}))
 			time.Sleep(2 * time.Minute) //nolint:forbidigo // the time of the bubble

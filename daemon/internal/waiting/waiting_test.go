@@ -6,7 +6,6 @@ import (
 	"iter"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/daemon/cri"
+	"github.com/kruisekit/kruisekit/daemon/internal/bubbletest"
 	"github.com/kruisekit/kruisekit/daemon/internal/waiting"
 )
 
@@ -91,7 +91,7 @@ type bench struct {
 
 func run(t *testing.T, fail error, test func(bench)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
 		b := bench{
 			waiting.New(),
 			&runtime{now: cri.Connection{Up: true, Generation: 1}, changed: make(chan struct{}), events: make(chan cri.Event), fail: fail},
@@ -104,12 +104,12 @@ func run(t *testing.T, fail error, test func(bench)) {
 		var following sync.WaitGroup
 		following.Go(func() { b.Reconnections(ctx, b.runtime) })
 		following.Go(func() { b.Events(ctx, b.runtime) })
-		synctest.Wait()
+		bubbletest.Wait()
 		test(b)
 		cancel()
 		following.Wait()
 		b.queue.ShutDown()
-		synctest.Wait()
+		bubbletest.Wait()
 	})
 }
 
@@ -118,7 +118,7 @@ func (b bench) Events(ctx context.Context, r *runtime) { b.List.Events(ctx, r) }
 
 // woken are the pods that are to be looked at.
 func (b bench) woken() map[string]bool {
-	synctest.Wait()
+	bubbletest.Wait()
 	all := map[string]bool{}
 	for b.queue.Len() > 0 {
 		item, _ := b.queue.Get()
@@ -150,7 +150,7 @@ func TestEvents(t *testing.T) {
 		is(t, "nobody listens for an empty list", [2]int{0, 0}, b.listens())
 		b.put("web")
 		b.put("db")
-		synctest.Wait()
+		bubbletest.Wait()
 		is(t, "one listens for all", [2]int{1, 1}, b.listens())
 		b.happens("web")
 		b.happens("other")
@@ -160,7 +160,7 @@ func TestEvents(t *testing.T) {
 		b.happens("web")
 		is(t, "who has gone", map[string]bool{}, b.woken())
 		b.drop("db")
-		synctest.Wait()
+		bubbletest.Wait()
 		is(t, "nobody listens any more", [2]int{1, 0}, b.listens())
 		b.put("db")
 		b.happens("db")
@@ -175,7 +175,7 @@ func TestNoEvents(t *testing.T) {
 		time.Sleep(time.Hour) //nolint:forbidigo // the time of the bubble
 		b.drop("web")
 		b.put("web")
-		synctest.Wait()
+		bubbletest.Wait()
 		is(t, "a runtime without events is asked once", [2]int{1, 0}, b.listens())
 	})
 	run(t, cri.ErrUnavailable, func(b bench) {
