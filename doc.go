@@ -12,6 +12,8 @@
 //
 // # Deciding
 //
+//   - [github.com/kruisekit/kruisekit/note]: the reasons that plans give, and the one to show.
+//   - [github.com/kruisekit/kruisekit/write]: the writes of a plan as values.
 //   - [github.com/kruisekit/kruisekit/revision]: the history of a pod template: is this template new, and what is it called?
 //   - [github.com/kruisekit/kruisekit/lifecycle]: hooks that hold a pod before and after a change, and readiness shared by
 //     several writers.

@@ -225,7 +225,7 @@ func TestDescribedCompletes(t *testing.T) {
 			t.Fatal(err)
 		}
 		annotated(pub.RuntimeContainerMetaKey, d.Annotation)(p)
-		if completed, note := inplace.Completed(p, inplace.Rules{}); completed != want || (len(d.Restart) == 0) != want {
+		if completed, note := inplace.Completed(p, inplace.Policy{}); completed != want || (len(d.Restart) == 0) != want {
 			t.Errorf("after %d restarts: completed %v, %v; restart %v", restarts, completed, note, d.Restart)
 		}
 	}

@@ -13,12 +13,13 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/kruisekit/kruisekit/inplace"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // apply gives the pod that the API server makes of a pod and a write. Its error says that the write no longer fits.
 // A write that asks for what its subresource does not take, or for nothing, is a fault of ours.
-func apply(pod *corev1.Pod, w *inplace.Write) (*corev1.Pod, error, error) {
-	data, err := w.Patch()
+func apply(pod *corev1.Pod, w *write.Write) (*corev1.Pod, error, error) {
+	data, err := w.Data()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -67,14 +68,14 @@ func permitted(pod, next *corev1.Pod, subresource string) error {
 		return errNothing
 	case !same(before.Spec, after.Spec):
 		return errors.New("a write of fixed fields")
-	case subresource != inplace.Main && !same(pod.ObjectMeta, next.ObjectMeta):
+	case subresource != write.Main && !same(pod.ObjectMeta, next.ObjectMeta):
 		return errors.New("a write of metadata to " + subresource)
-	case subresource != inplace.Status && !same(pod.Status, next.Status):
+	case subresource != write.Status && !same(pod.Status, next.Status):
 		return errors.New("a write of the status")
-	case subresource == inplace.Status && !same(pod.Spec, next.Spec):
+	case subresource == write.Status && !same(pod.Spec, next.Spec):
 		return errors.New("a write of the spec to the status")
 	}
-	if subresource == inplace.Resize {
+	if subresource == write.Resize {
 		for i := range next.Spec.Containers {
 			if next.Spec.Containers[i].Image != pod.Spec.Containers[i].Image {
 				return errors.New("a write of an image to resize")
@@ -87,7 +88,7 @@ func permitted(pod, next *corev1.Pod, subresource string) error {
 // applied is apply where nothing may go wrong.
 func applied(t *testing.T, pod *corev1.Pod, a inplace.Action) *corev1.Pod {
 	t.Helper()
-	if a.Verdict != inplace.DoWrite {
+	if a.Verdict != inplace.Write {
 		t.Fatalf("want a write, got %v", a)
 	}
 	next, refused, err := apply(pod, a.Write)

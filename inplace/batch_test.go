@@ -8,26 +8,27 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/inplace"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // lead updates a pod, and between two writes the node does what was written. It gives the pod after each write of
 // the pod itself.
-func lead(t *testing.T, pod *corev1.Pod, c *inplace.Change, r inplace.Rules) []*corev1.Pod {
+func lead(t *testing.T, pod *corev1.Pod, c *inplace.Change, r inplace.Policy) []*corev1.Pod {
 	t.Helper()
 	var after []*corev1.Pod
 	for range 20 {
-		a, err := inplace.Begin(inplace.Update{Pod: pod, Change: c, Revision: "web-2"}, r, noon())
+		a, err := inplace.Next(inplace.Update{Pod: pod, Change: c, Revision: "web-2"}, r, noon())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a.Verdict != inplace.DoWrite {
-			if a.Verdict != inplace.DoNothing {
+		if a.Verdict != inplace.Write {
+			if a.Verdict != inplace.Complete {
 				t.Fatalf("want it done, got %v", a)
 			}
 			return after
 		}
 		pod = applied(t, pod, a)
-		if a.Write.Subresource == inplace.Main {
+		if a.Write.Subresource == write.Main {
 			after = append(after, pod.DeepCopy())
 		}
 		for i := range pod.Spec.Containers {
@@ -100,7 +101,7 @@ func TestBatches(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			to := with(tc.from, tc.change...)
-			after := lead(t, running(tc.from, "web-1"), diff(t, tc.from, to), inplace.Rules{})
+			after := lead(t, running(tc.from, "web-1"), diff(t, tc.from, to), inplace.Policy{})
 			last := after[len(after)-1]
 			s := stateOf(t, last)
 			if d := cmp.Diff(tc.want, batches(s)); d != "" {
@@ -138,7 +139,7 @@ func TestBatches(t *testing.T) {
 func TestLabelComesWithItsBatch(t *testing.T) {
 	from := template(container("c1", "app:1", launch(2)), container("c2", "app:1", launch(1), fed("FED", "metadata.labels['conf']")))
 	to := with(from, image(0, "app:2"), label("conf", "2"), label("plain", "1"))
-	after := lead(t, running(from, "web-1"), diff(t, from, to), inplace.Rules{})
+	after := lead(t, running(from, "web-1"), diff(t, from, to), inplace.Policy{})
 	if len(after) != 2 || after[0].Labels["conf"] != "" || after[1].Labels["conf"] != "2" {
 		t.Errorf("want the label with the second batch, got %d", len(after))
 	}
@@ -171,18 +172,18 @@ func TestNextBatch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := running(from, "web-1")
 			for range 2 {
-				a, err := inplace.Begin(inplace.Update{Pod: pod, Change: diff(t, from, to), Revision: "web-2"}, inplace.Rules{}, noon())
+				a, err := inplace.Next(inplace.Update{Pod: pod, Change: diff(t, from, to), Revision: "web-2"}, inplace.Policy{}, noon())
 				if err != nil {
 					t.Fatal(err)
 				}
 				pod = applied(t, pod, a)
 			}
 			tc.node(pod)
-			a, err := inplace.Step(pod, inplace.Rules{}, noon())
+			a, err := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, noon())
 			if got := told(a, err); got != tc.want {
 				t.Fatalf("%s: want %s, got %s", tc.why, tc.want, got)
 			}
-			if a.Verdict != inplace.DoWrite {
+			if a.Verdict != inplace.Write {
 				s := stateOf(t, pod)
 				if d := cmp.Diff([][]string{{"c1"}}, batches(s)); d != "" || s.NextContainerImages["c2"] != "app:2" {
 					t.Errorf("%s: got %+v", tc.why, s)
@@ -201,12 +202,12 @@ func TestNextBatch(t *testing.T) {
 func TestNextBatchOfNobody(t *testing.T) {
 	pod := running(template(container("c1", "app:1")), "web-2")
 	pod.Annotations = map[string]string{pub.InPlaceUpdateStateKey: `{"nextContainerImages":{"c9":"app:2"},"preCheckBeforeNext":{"containersRequiredReady":["c8"]}}`}
-	a, err := inplace.Step(pod, inplace.Rules{}, noon())
+	a, err := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, noon())
 	if err != nil {
 		t.Fatal(err)
 	}
 	pod = applied(t, pod, a)
-	if done, n := inplace.Completed(pod, inplace.Rules{}); !done {
+	if done, n := inplace.Completed(pod, inplace.Policy{}); !done {
 		t.Errorf("want it complete, got %v", n)
 	}
 }

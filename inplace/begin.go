@@ -13,16 +13,18 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/lifecycle"
+	"github.com/kruisekit/kruisekit/note"
+	"github.com/kruisekit/kruisekit/write"
 )
 
-// Update is the update of one pod to a revision.
+// Update is what Next looks at: one pod, and the revision that it is updated to.
 type Update struct {
 	// Pod as it is.
 	Pod *corev1.Pod
-	// Change from the revision that the pod's label tells to the new one; an empty one where only the revision changes. It
-	// is not looked at, and may be nil, for a pod that is at the new one.
+	// Change from the revision in the pod's label to the new one; empty where only the revision changes. It is ignored, and
+	// may be nil, where the pod has the new revision.
 	Change *Change
-	// Revision is the new value of the revision label, never empty.
+	// Revision is the new value of the revision label. It is empty, as is all below, to continue an update that has begun.
 	Revision string
 	// Labels and Annotations are written together with the change: other revision labels, a lifecycle state.
 	Labels, Annotations map[string]string
@@ -30,51 +32,66 @@ type Update struct {
 	GraceSeconds int32
 }
 
-// Verdict says what to do with a pod.
+// Verdict is what to do with a pod.
 type Verdict string
 
 const (
-	// DoWrite asks to send a write, and to look again.
-	DoWrite Verdict = "Write"
-	// DoWait asks to look again when the pod changes, and at the latest after a time.
-	DoWait Verdict = "Wait"
-	// DoNothing says that no update is under way, or none that is left to us.
-	DoNothing Verdict = "Done"
-	// DoRecreate says that the update will not complete in this pod.
-	DoRecreate Verdict = "Recreate"
+	// Write means to send the write, and to call Next again with the pod that the API server returned.
+	Write Verdict = "Write"
+	// Wait means to call Next again when the pod changes, and at the latest after Action.After.
+	Wait Verdict = "Wait"
+	// Complete means that no update of the pod is under way, and that its readiness gate is open.
+	Complete Verdict = "Complete"
+	// Ignore means that the pod is not to be written: it is terminating, or it has finished.
+	Ignore Verdict = "Ignore"
+	// Recreate means that the update cannot complete in this pod.
+	Recreate Verdict = "Recreate"
 )
 
 // Action is what to do next with a pod, and why.
 type Action struct {
 	// Verdict is what to do.
 	Verdict Verdict
-	// Write is what to send, with DoWrite.
-	Write *Write
-	// After is the time after which to look again, with DoWait.
+	// Write is what to send, with Write.
+	Write *write.Write
+	// After is the time after which to call Next again, with Wait.
 	After time.Duration
 	// Notes say why.
-	Notes []Note
+	Notes []note.Note
 }
 
-// errNoUpdate is for an Update that says not where to: without this the pod would count as updated.
-var errNoUpdate = errors.New("an update needs a change and a revision")
+// errNoUpdate is for an Update without its target: taken for a converged pod, it would count as updated.
+var errNoUpdate = errors.New("an update needs both a change and a revision")
 
-// Begin says what to do first to update a pod. Each write is followed by another call with the pod as the API server
-// returned it, until the pod carries the revision; from there on Begin is Step. An update that is still
-// under way is overtaken: what it has not done yet, and the new change does not undo, is done with the new one.
-func Begin(u Update, r Rules, now time.Time) (Action, error) {
-	l := look{u.Pod, r, now}
+// Next returns what to do next with a pod. Each write is followed by another call with the pod that the API server
+// returned.
+//
+// With a revision that the pod does not have, the update begins. An update that is still under way is overtaken: what it
+// has not done yet, and the new change does not undo, is done with the new one.
+//
+// Else Next continues the update that the pod's annotations record, whoever began it. Call it so for every pod, also for
+// one that was never updated: it also opens the readiness gate InPlaceUpdateReady of a new pod for the first time, and
+// without that write such a pod never becomes ready.
+func Next(u Update, p Policy, now time.Time) (Action, error) {
+	l := look{u.Pod, p.rules(), now}
 	switch {
-	case u.Revision == "":
+	case u.Revision == "" && u.Change != nil:
 		return Action{}, errNoUpdate
-	case l.pod.Labels[r.label()] == u.Revision:
-		return Step(l.pod, r, now)
+	case u.Revision == "" || l.pod.Labels[l.rules.label()] == u.Revision:
+		return l.step()
 	case u.Change == nil:
 		return Action{}, errNoUpdate
+	}
+	return l.start(u)
+}
+
+// start begins an update. It is a function of its own so that Next allocates nothing for a pod that needs nothing.
+func (l look) start(u Update) (Action, error) {
+	switch {
 	case l.pod.DeletionTimestamp != nil:
-		return Action{Verdict: DoNothing}, nil
+		return Action{Verdict: Ignore}, nil
 	case finished(l.pod):
-		return Action{Verdict: DoRecreate, Notes: []Note{note(l.pod, NoteFinished, "the pod has ended: nothing starts in it any more")}}, nil
+		return Action{Verdict: Recreate, Notes: []note.Note{newNote(l.pod, NoteFinished, "the pod has finished: nothing starts in it any more")}}, nil
 	}
 	state, change, err := overtake(l.pod, u.Change)
 	if err != nil {
@@ -86,15 +103,24 @@ func Begin(u Update, r Rules, now time.Time) (Action, error) {
 // begin says what comes first of an update, now that all of the change is known.
 func (l look) begin(u *Update, state *pub.InPlaceUpdateState, c *Change) Action {
 	if l.rules.takesOut(l.pod, c) && l.inTraffic() {
-		return Action{Verdict: DoWrite, Write: l.notReady()}
+		return Action{Verdict: Write, Write: l.notReady()}
 	}
-	if u.GraceSeconds > 0 && (l.rules.Unready == UnreadyAlways || l.rules.restarts(l.pod, c)) {
-		return write(func(p *patch) error { return l.park(p, u, state, c) })
+	action := l.change(u, state, c)
+	if l.rules.restarts(l.pod, c) && !lifecycle.HasGate(l.pod, pub.InPlaceUpdateReady) {
+		action.Notes = append(action.Notes, newNote(l.pod, NoteNoGate, "containers restart while the pod is in traffic, since it lacks the readiness gate "+string(pub.InPlaceUpdateReady)))
+	}
+	return action
+}
+
+// change writes the change, or the first part of it.
+func (l look) change(u *Update, state *pub.InPlaceUpdateState, c *Change) Action {
+	if u.GraceSeconds > 0 && (l.rules.unready == UnreadyAlways || l.rules.restarts(l.pod, c)) {
+		return l.patch(func(p *patch) error { return l.park(p, u, state, c) })
 	}
 	if w := l.resize(c); w != nil {
-		return Action{Verdict: DoWrite, Write: w}
+		return Action{Verdict: Write, Write: w}
 	}
-	return write(func(p *patch) error {
+	return l.patch(func(p *patch) error {
 		e := l.edit()
 		e.update = u
 		if c.Empty() && (state == nil || !hasMore(state) && incomplete(l.pod, state, l.rules).code == "") {
@@ -104,10 +130,10 @@ func (l look) begin(u *Update, state *pub.InPlaceUpdateState, c *Change) Action 
 	})
 }
 
-// look is one pod at one time under one set of rules.
+// look is one pod at one time under one set of policy.
 type look struct {
 	pod   *corev1.Pod
-	rules Rules
+	rules rules
 	now   time.Time
 }
 
@@ -117,9 +143,9 @@ func (l look) inTraffic() bool {
 	return statusOfCondition(l.pod, pub.InPlaceUpdateReady) != corev1.ConditionFalse || lifecycle.Ready(l.pod, l.now) != nil
 }
 
-// write is an action that changes the pod itself.
-func write(build func(*patch) error) Action {
-	return Action{Verdict: DoWrite, Write: &Write{Subresource: Main, build: build}}
+// patch is an action that changes the pod itself.
+func (l look) patch(b body) Action {
+	return Action{Verdict: Write, Write: l.write(write.Main, b)}
 }
 
 // overtake gives the state of an update that is still under way, and the change with what is left of that.
@@ -195,8 +221,8 @@ func (l look) park(p *patch, u *Update, old *pub.InPlaceUpdateState, c *Change) 
 }
 
 // notReady takes a pod out of traffic.
-func (l look) notReady() *Write {
-	return &Write{Subresource: Status, build: func(p *patch) error {
+func (l look) notReady() *write.Write {
+	return l.write(write.Status, func(p *patch) error {
 		mark := corev1.PodCondition{
 			Type: pub.InPlaceUpdateReady, Status: corev1.ConditionFalse,
 			Reason: pub.InPlaceUpdateReadyReasonStart, LastTransitionTime: metav1.NewTime(l.now),
@@ -207,29 +233,29 @@ func (l look) notReady() *Write {
 			p.condition(l.pod, *ready)
 		}
 		return nil
-	}}
+	})
 }
 
-func (r Rules) label() string {
-	if r.RevisionLabel != "" {
-		return r.RevisionLabel
+func (r rules) label() string {
+	if r.revisionLabel != "" {
+		return r.revisionLabel
 	}
 	return pub.PodRevisionLabelKey
 }
 
 // takesOut says whether a change takes a pod out of traffic. Without the gate nothing could.
-func (r Rules) takesOut(pod *corev1.Pod, c *Change) bool {
+func (r rules) takesOut(pod *corev1.Pod, c *Change) bool {
 	if c.Empty() || !lifecycle.HasGate(pod, pub.InPlaceUpdateReady) {
 		return false
 	}
-	if r.Unready == UnreadyAlways && (len(c.Resources) == 0 || len(c.Images) > 0 || len(c.Env) > 0) {
+	if r.unready == UnreadyAlways && (len(c.Resources) == 0 || len(c.Images) > 0 || len(c.Env) > 0) {
 		return true
 	}
 	return r.restarts(pod, c)
 }
 
 // restarts says whether a change restarts a container that is not harmless.
-func (r Rules) restarts(pod *corev1.Pod, c *Change) bool {
+func (r rules) restarts(pod *corev1.Pod, c *Change) bool {
 	for name, image := range c.Images {
 		if has := containerOf(pod, name); has != nil && has.Image != image && !r.harmless(name) {
 			return true
@@ -246,8 +272,8 @@ func (r Rules) restarts(pod *corev1.Pod, c *Change) bool {
 	return false
 }
 
-func (r Rules) harmless(container string) bool {
-	return r.Unready != UnreadyAlways && slices.Contains(r.Harmless, container)
+func (r rules) harmless(container string) bool {
+	return r.unready != UnreadyAlways && slices.Contains(r.harmlessNames, container)
 }
 
 func restartedBy(c *corev1.Container, change corev1.ResourceRequirements) bool {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/inplace"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // TestBegin looks at the pod that the first write of the pod itself makes. Writes before it are applied.
@@ -24,7 +25,7 @@ func TestBegin(t *testing.T) {
 		from, to *corev1.PodTemplateSpec
 		pod      func(*corev1.Pod)
 		update   inplace.Update
-		rules    inplace.Rules
+		rules    inplace.Policy
 		writes   []string // subresources before the pod itself
 		want     string   // state
 		check    func(*testing.T, *corev1.Pod)
@@ -89,7 +90,7 @@ func TestBegin(t *testing.T) {
 			},
 		},
 		"own revision label": {
-			why: "some workloads have another", from: one, to: with(one, label("a", "1")), rules: inplace.Rules{RevisionLabel: "own/revision"},
+			why: "some workloads have another", from: one, to: with(one, label("a", "1")), rules: inplace.Policy{RevisionLabel: "own/revision"},
 			want: `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":null,"containerBatchesRecord":[{"timestamp":"2026-11-21T12:00:00Z","containers":[]}]}`,
 			check: func(t *testing.T, pod *corev1.Pod) {
 				t.Helper()
@@ -103,7 +104,7 @@ func TestBegin(t *testing.T) {
 			want: `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":null,"updateResources":true,"containerBatchesRecord":[{"timestamp":"2026-11-21T12:00:00Z","containers":["c1"]}]}`,
 		},
 		"resources in the spec": {
-			why: "API servers before 1.32 know no resize", from: template(container("c1", "app:1", requests("cpu", "1"))), to: template(container("c1", "app:1", requests("cpu", "1"), limits("cpu", "2"))), rules: inplace.Rules{ResizeInSpec: true},
+			why: "API servers before 1.32 know no resize", from: template(container("c1", "app:1", requests("cpu", "1"))), to: template(container("c1", "app:1", requests("cpu", "1"), limits("cpu", "2"))), rules: inplace.Policy{ResizeInSpec: true},
 			want: `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":null,"updateResources":true,"containerBatchesRecord":[{"timestamp":"2026-11-21T12:00:00Z","containers":["c1"]}]}`,
 			check: func(t *testing.T, pod *corev1.Pod) {
 				t.Helper()
@@ -178,12 +179,12 @@ func TestBegin(t *testing.T) {
 			var writes []string
 			for {
 				tc.update.Pod = pod
-				a, err := inplace.Begin(tc.update, tc.rules, noon())
+				a, err := inplace.Next(tc.update, tc.rules, noon())
 				if err != nil {
 					t.Fatalf("%s: %v", tc.why, err)
 				}
 				pod = applied(t, pod, a)
-				if a.Write.Subresource == inplace.Main {
+				if a.Write.Subresource == write.Main {
 					break
 				}
 				writes = append(writes, a.Write.Subresource)
@@ -212,9 +213,9 @@ func TestBeginDecides(t *testing.T) {
 		want   inplace.Verdict
 		err    error
 	}{
-		"already there":    {why: "from there on Begin is Step", pod: func(p *corev1.Pod) { p.Labels[pub.PodRevisionLabelKey] = "web-2" }, want: inplace.DoNothing},
-		"going away":       {why: "nobody updates what is deleted", pod: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon()} }, want: inplace.DoNothing},
-		"ended":            {why: "no container starts in it any more", pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, want: inplace.DoRecreate},
+		"already there":    {why: "from there on Begin is Step", pod: func(p *corev1.Pod) { p.Labels[pub.PodRevisionLabelKey] = "web-2" }, want: inplace.Complete},
+		"going away":       {why: "nobody updates what is deleted", pod: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon()} }, want: inplace.Ignore},
+		"ended":            {why: "no container starts in it any more", pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, want: inplace.Recreate},
 		"no change":        {why: "an error of Diff that was overlooked must not pass for an update", update: func(u *inplace.Update) { u.Change = nil }, err: bad},
 		"no revision":      {why: "a pod without revision would count as updated", update: func(u *inplace.Update) { u.Revision = "" }, err: bad},
 		"unreadable state": {why: "somebody has to look", pod: func(p *corev1.Pod) { p.Annotations = map[string]string{pub.InPlaceUpdateStateKey: "{"} }, err: bad},
@@ -232,7 +233,7 @@ func TestBeginDecides(t *testing.T) {
 			if tc.update != nil {
 				tc.update(&u)
 			}
-			a, err := inplace.Begin(u, inplace.Rules{}, noon())
+			a, err := inplace.Next(u, inplace.Policy{}, noon())
 			if a.Verdict != tc.want || (err != nil) != (tc.err != nil) {
 				t.Errorf("%s: want %q, got %v, %v", tc.why, tc.want, a, err)
 			}
@@ -253,24 +254,24 @@ func TestBeginUnready(t *testing.T) {
 		return with(sized, func(p *corev1.PodTemplateSpec) { restartsOn(name)(&p.Spec.Containers[at]) })
 	}
 	feeds := template(container("c1", "app:1", fed("CONF", "metadata.labels['conf']")))
-	reference := inplace.Rules{Unready: inplace.UnreadyAlways}
+	reference := inplace.Policy{Unready: inplace.UnreadyAlways}
 	cases := map[string]struct {
 		why    string
 		from   *corev1.PodTemplateSpec
 		change func(*corev1.PodTemplateSpec)
-		rules  inplace.Rules
+		rules  inplace.Policy
 		want   bool
 	}{
 		"image":                               {why: "the container restarts", from: sized, change: image(0, "app:2"), want: true},
 		"image, as the reference":             {why: "the container restarts", from: sized, change: image(0, "app:2"), rules: reference, want: true},
 		"image, no gate":                      {why: "nothing could take the pod out", from: with(sized, noGate), change: image(0, "app:2"), rules: reference},
-		"image of a harmless one":             {why: "somebody said so", from: sized, change: image(1, "app:2"), rules: inplace.Rules{Harmless: []string{"c2"}}},
-		"harmless, as the reference":          {why: "the reference knows no such containers", from: sized, change: image(1, "app:2"), rules: inplace.Rules{Harmless: []string{"c2"}, Unready: inplace.UnreadyAlways}, want: true},
+		"image of a harmless one":             {why: "somebody said so", from: sized, change: image(1, "app:2"), rules: inplace.Policy{Harmless: []string{"c2"}}},
+		"harmless, as the reference":          {why: "the reference knows no such containers", from: sized, change: image(1, "app:2"), rules: inplace.Policy{Harmless: []string{"c2"}, Unready: inplace.UnreadyAlways}, want: true},
 		"label":                               {why: "nothing restarts", from: sized, change: label("a", "1")},
 		"label, as the reference":             {why: "it takes pods out for every such change", from: sized, change: label("a", "1"), rules: reference, want: true},
 		"label, as the reference, no gate":    {why: "nothing could take the pod out", from: with(sized, noGate), change: label("a", "1"), rules: reference},
 		"variable":                            {why: "the daemon restarts the container", from: feeds, change: label("conf", "1"), want: true},
-		"variable of a harmless one":          {why: "the daemon restarts it only out of traffic", from: feeds, change: label("conf", "1"), rules: inplace.Rules{Harmless: []string{"c1"}}, want: true},
+		"variable of a harmless one":          {why: "the daemon restarts it only out of traffic", from: feeds, change: label("conf", "1"), rules: inplace.Policy{Harmless: []string{"c1"}}, want: true},
 		"cpu":                                 {why: "not required is the policy without one", from: sized, change: cpu, rules: reference},
 		"cpu that restarts":                   {why: "the policy says so", from: restarts(0, "cpu"), change: cpu, rules: reference, want: true},
 		"cpu that restarts, no gate":          {why: "nothing could take the pod out", from: with(restarts(0, "cpu"), noGate), change: cpu, rules: reference},
@@ -278,19 +279,19 @@ func TestBeginUnready(t *testing.T) {
 		"cpu where another restarts":          {why: "another container's policy does not count", from: restarts(1, "cpu"), change: cpu, rules: reference},
 		"cpu and label, as the reference":     {why: "plain metadata may change with resources", from: sized, change: func(p *corev1.PodTemplateSpec) { cpu(p); label("a", "1")(p) }, rules: reference},
 		"cpu and image":                       {why: "the container restarts for its image", from: sized, change: func(p *corev1.PodTemplateSpec) { cpu(p); image(0, "app:2")(p) }, want: true},
-		"image that is there already":         {why: "nothing restarts for what it runs", from: sized, change: label("a", "1"), rules: inplace.Rules{}},
+		"image that is there already":         {why: "nothing restarts for what it runs", from: sized, change: label("a", "1"), rules: inplace.Policy{}},
 		"nothing at all":                      {why: "nothing restarts", from: sized, change: func(*corev1.PodTemplateSpec) {}},
 		"nothing at all, as the reference":    {why: "nothing happens, so nobody need be warned", from: sized, change: func(*corev1.PodTemplateSpec) {}, rules: reference},
-		"cpu of a harmless one that restarts": {why: "somebody said so", from: restarts(0, "cpu"), change: cpu, rules: inplace.Rules{Harmless: []string{"c1"}}},
+		"cpu of a harmless one that restarts": {why: "somebody said so", from: restarts(0, "cpu"), change: cpu, rules: inplace.Policy{Harmless: []string{"c1"}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			pod := running(tc.from, "web-1")
-			a, err := inplace.Begin(inplace.Update{Pod: pod, Change: diff(t, tc.from, with(tc.from, tc.change)), Revision: "web-2"}, tc.rules, noon())
-			if err != nil || a.Verdict != inplace.DoWrite {
+			a, err := inplace.Next(inplace.Update{Pod: pod, Change: diff(t, tc.from, with(tc.from, tc.change)), Revision: "web-2"}, tc.rules, noon())
+			if err != nil || a.Verdict != inplace.Write {
 				t.Fatalf("%s: want a write, got %v, %v", tc.why, a, err)
 			}
-			if got := a.Write.Subresource == inplace.Status; got != tc.want {
+			if got := a.Write.Subresource == write.Status; got != tc.want {
 				t.Errorf("%s: want %v, got %v", tc.why, tc.want, got)
 			}
 		})
@@ -353,8 +354,8 @@ func TestBeginTestsWhatItSaw(t *testing.T) {
 			if tc.pod != nil {
 				tc.pod(pod)
 			}
-			a, err := inplace.Begin(inplace.Update{Pod: pod, Change: diff(t, one, tc.to), Revision: "web-2"}, inplace.Rules{}, noon())
-			if err != nil || a.Verdict != inplace.DoWrite {
+			a, err := inplace.Next(inplace.Update{Pod: pod, Change: diff(t, one, tc.to), Revision: "web-2"}, inplace.Policy{}, noon())
+			if err != nil || a.Verdict != inplace.Write {
 				t.Fatalf("%s: want a write, got %v, %v", tc.why, a, err)
 			}
 			pod = pod.DeepCopy()
@@ -382,7 +383,7 @@ func TestBeginGrace(t *testing.T) {
 	})
 	u := inplace.Update{Pod: running(from, "web-1"), Change: diff(t, from, to), Revision: "web-2", GraceSeconds: 30}
 	for range 2 {
-		a, err := inplace.Begin(u, inplace.Rules{}, noon())
+		a, err := inplace.Next(u, inplace.Policy{}, noon())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -399,7 +400,7 @@ func TestBeginGrace(t *testing.T) {
 	if s := stateOf(t, u.Pod); !s.UpdateImages || !s.UpdateResources || !s.UpdateEnvFromMetadata || len(s.ContainerBatchesRecord) > 0 {
 		t.Errorf("got %+v", s)
 	}
-	if a, err := inplace.Begin(u, inplace.Rules{}, noon().Add(500*time.Millisecond)); err != nil || a.Verdict != inplace.DoWait || a.After != 30*time.Second {
+	if a, err := inplace.Next(u, inplace.Policy{}, noon().Add(500*time.Millisecond)); err != nil || a.Verdict != inplace.Wait || a.After != 30*time.Second {
 		t.Errorf("want to wait for the end in whole seconds, got %v, %v", a, err)
 	}
 }

@@ -50,7 +50,7 @@ func BenchmarkDiff(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := inplace.Diff(from, to, inplace.Options{}); err != nil {
+				if _, err := inplace.Diff(from, to, inplace.Policy{Env: inplace.EnvRestart}); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -62,7 +62,7 @@ func BenchmarkDiff(b *testing.B) {
 func decisions(t testing.TB) map[string]func() (inplace.Action, error) {
 	t.Helper()
 	now := time.Unix(1e9, 0)
-	change, err := inplace.Diff(typical("1"), typical("2"), inplace.Options{})
+	change, err := inplace.Diff(typical("1"), typical("2"), inplace.Policy{Env: inplace.EnvRestart})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,10 +76,10 @@ func decisions(t testing.TB) map[string]func() (inplace.Action, error) {
 		waits.Spec.Containers[i].Image = "registry.example.com/team/app:2"
 	}
 	return map[string]func() (inplace.Action, error){
-		"idle":  func() (inplace.Action, error) { return inplace.Step(idle, inplace.Rules{}, now) },
-		"waits": func() (inplace.Action, error) { return inplace.Step(waits, inplace.Rules{}, now) },
+		"idle":  func() (inplace.Action, error) { return inplace.Next(inplace.Update{Pod: idle}, inplace.Policy{}, now) },
+		"waits": func() (inplace.Action, error) { return inplace.Next(inplace.Update{Pod: waits}, inplace.Policy{}, now) },
 		"begins": func() (inplace.Action, error) {
-			return inplace.Begin(inplace.Update{Pod: idle, Change: change, Revision: "web-2"}, inplace.Rules{}, now)
+			return inplace.Next(inplace.Update{Pod: idle, Change: change, Revision: "web-2"}, inplace.Policy{}, now)
 		},
 	}
 }
@@ -103,7 +103,7 @@ func TestAllocations(t *testing.T) {
 	// Two templates of three containers that are the same but for their images, so that nothing is compared by meaning.
 	for name, to := range map[string]*corev1.PodTemplateSpec{"image": typical("2"), "image, amounts written otherwise": otherwise(typical("2"))} {
 		from := typical("1")
-		if got := testing.AllocsPerRun(10, func() { _, _ = inplace.Diff(from, to, inplace.Options{}) }); got > 140 {
+		if got := testing.AllocsPerRun(10, func() { _, _ = inplace.Diff(from, to, inplace.Policy{Env: inplace.EnvRestart}) }); got > 140 {
 			t.Errorf("%s: %.0f allocations", name, got)
 		}
 	}

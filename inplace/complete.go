@@ -6,24 +6,25 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 // Completed says whether no in-place update of a pod is under way any more; else the note says what it waits for.
 // An annotation that cannot be read is never complete.
-func Completed(pod *corev1.Pod, r Rules) (bool, Note) {
+func Completed(pod *corev1.Pod, p Policy) (bool, note.Note) {
 	if hasGrace(pod) {
-		return false, note(pod, NoteGrace, "the change is written when the grace period ends")
+		return false, newNote(pod, NoteGrace, "the change is written when the grace period ends")
 	}
 	state, err := StateOf(pod)
 	switch {
 	case err != nil:
-		return false, note(pod, NoteUnreadable, err.Error())
+		return false, newNote(pod, NoteUnreadable, err.Error())
 	case state == nil:
-		return true, Note{}
+		return true, note.Note{}
 	case hasMore(state):
-		return false, note(pod, NoteBatch, "containers are left for a later batch")
+		return false, newNote(pod, NoteBatch, "containers are left for a later batch")
 	}
-	waits := incomplete(pod, state, r)
+	waits := incomplete(pod, state, p.rules())
 	return waits.code == "", waits.of(pod)
 }
 
@@ -41,9 +42,9 @@ type waiting struct {
 	cause *corev1.ContainerStateWaiting
 }
 
-func (w waiting) of(pod *corev1.Pod) Note {
+func (w waiting) of(pod *corev1.Pod) note.Note {
 	if w.code == "" {
-		return Note{}
+		return note.Note{}
 	}
 	text := w.text
 	switch {
@@ -58,7 +59,7 @@ func (w waiting) of(pod *corev1.Pod) Note {
 	case w.container != "":
 		text = "container " + w.container + " " + text
 	}
-	return note(pod, w.code, text)
+	return newNote(pod, w.code, text)
 }
 
 func hasMore(s *pub.InPlaceUpdateState) bool {
@@ -66,13 +67,13 @@ func hasMore(s *pub.InPlaceUpdateState) bool {
 }
 
 // incomplete finds what of the batches written so far the node has not done yet; nothing when it has done all.
-func incomplete(pod *corev1.Pod, s *pub.InPlaceUpdateState, r Rules) waiting {
+func incomplete(pod *corev1.Pod, s *pub.InPlaceUpdateState, r rules) waiting {
 	if s.UpdateEnvFromMetadata {
 		if w := unfed(pod); w.code != "" {
 			return w
 		}
 	}
-	if s.UpdateResources && !r.IgnoreResources {
+	if s.UpdateResources && !r.ignoreResources {
 		if w := resizes(pod, s); w.code != "" {
 			return w
 		}

@@ -82,7 +82,7 @@ func TestCompletedImages(t *testing.T) {
 			for _, f := range tc.pod {
 				f(pod)
 			}
-			check(t, pod, inplace.Rules{}, tc.want, tc.why)
+			check(t, pod, inplace.Policy{}, tc.want, tc.why)
 		})
 	}
 }
@@ -92,7 +92,7 @@ func pulling() corev1.ContainerState {
 }
 
 // check compares with the code of a note and a part of its text; empty for a pod that is complete.
-func check(t *testing.T, pod *corev1.Pod, r inplace.Rules, want, why string) {
+func check(t *testing.T, pod *corev1.Pod, r inplace.Policy, want, why string) {
 	t.Helper()
 	done, n := inplace.Completed(pod, r)
 	code, text, _ := strings.Cut(want, " ")
@@ -161,7 +161,7 @@ func TestCompletedByDaemon(t *testing.T) {
 			for _, f := range tc.pod {
 				f(pod)
 			}
-			check(t, pod, inplace.Rules{}, tc.want, tc.why)
+			check(t, pod, inplace.Policy{}, tc.want, tc.why)
 		})
 	}
 }
@@ -172,13 +172,13 @@ func TestCompletedResources(t *testing.T) {
 	cases := map[string]struct {
 		why   string
 		pod   func(*corev1.Pod)
-		rules inplace.Rules
+		rules inplace.Policy
 		want  string
 	}{
 		"done":                   {why: "amounts are what counts, not how they are written", pod: func(p *corev1.Pod) { c1(p).Resources.Requests = amounts("cpu", "800000m", "memory", "1Gi") }},
 		"cpu":                    {why: "the node has not changed it", pod: func(p *corev1.Pod) { c1(p).Resources.Requests = amounts("cpu", "1", "memory", "1Gi") }, want: "InPlaceResize c1 has its resources from before"},
 		"limit":                  {why: "limits count as requests do", pod: func(p *corev1.Pod) { c1(p).Resources.Limits = nil }, want: "InPlaceResize c1"},
-		"ignored":                {why: "the rules say so", pod: func(p *corev1.Pod) { c1(p).Resources = nil }, rules: inplace.Rules{IgnoreResources: true}},
+		"ignored":                {why: "the rules say so", pod: func(p *corev1.Pod) { c1(p).Resources = nil }, rules: inplace.Policy{IgnoreResources: true}},
 		"no resources in status": {why: "the kubelet has not said anything", pod: func(p *corev1.Pod) { c1(p).Resources = nil }, want: "InPlaceResize c1 has no resources in its status yet"},
 		"no status":              {why: "the kubelet has not said anything", pod: func(p *corev1.Pod) { p.Status.ContainerStatuses = nil }, want: "InPlaceResize c1"},
 		"another container":      {why: "it was not resized, and old nodes tell nothing of it", pod: func(p *corev1.Pod) { p.Status.ContainerStatuses[1].Resources = nil }},

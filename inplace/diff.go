@@ -14,9 +14,9 @@ import (
 // Diff says how pods made from one template become as if made from another. The error is a *BlockedError when they
 // cannot without being created anew. Containers are matched by name; their order, and fields that only got their
 // default, are no difference.
-func Diff(from, to *corev1.PodTemplateSpec, o Options) (*Change, error) {
+func Diff(from, to *corev1.PodTemplateSpec, p Policy) (*Change, error) {
 	from, to = revision.Comparable(orEmpty(from), orEmpty(to))
-	d := differ{options: o, change: &Change{Images: map[string]string{}, Resources: map[string]corev1.ResourceRequirements{}}}
+	d := differ{policy: p, change: &Change{Images: map[string]string{}, Resources: map[string]corev1.ResourceRequirements{}}}
 	before, after := classOf(&from.Spec), classOf(&to.Spec)
 	d.containers("spec.containers", from.Spec.Containers, to.Spec.Containers, false)
 	d.containers("spec.initContainers", from.Spec.InitContainers, to.Spec.InitContainers, true)
@@ -44,9 +44,9 @@ func orEmpty(t *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 }
 
 type differ struct {
-	options Options
-	change  *Change
-	blocks  []Block
+	policy Policy
+	change *Change
+	blocks []Block
 }
 
 func (d *differ) block(path, why string) {
@@ -75,7 +75,7 @@ func (d *differ) container(path string, from, to *corev1.Container, init bool) {
 	sidecar := init && isSidecar(from) && isSidecar(to)
 	if from.Image != to.Image {
 		switch {
-		case !init, sidecar && d.options.Sidecars:
+		case !init, sidecar && d.policy.NativeSidecars:
 			d.change.Images[to.Name] = to.Image
 		case sidecar:
 			d.block(path+".image", "native sidecars are not updated in place here")
@@ -84,7 +84,7 @@ func (d *differ) container(path string, from, to *corev1.Container, init bool) {
 		}
 		from.Image = to.Image
 	}
-	if !init || sidecar && d.options.Sidecars {
+	if !init || sidecar && d.policy.NativeSidecars {
 		d.resources(path+".resources", from, to)
 	}
 	writeAlike(from.Resources.Limits, to.Resources.Limits)
@@ -110,7 +110,7 @@ func equal[T any](a, b *T) bool {
 }
 
 func (d *differ) resources(path string, from, to *corev1.Container) {
-	if d.options.Resources == ResourcesFixed {
+	if d.policy.Resources == ResourcesFixed {
 		return
 	}
 	changed := corev1.ResourceRequirements{
@@ -136,7 +136,7 @@ func (d *differ) amounts(path string, from, to corev1.ResourceList) corev1.Resou
 		switch {
 		case had && !has:
 			d.block(path+"."+string(name), "it cannot be taken away from a running container")
-		case has && !had && d.options.Resources != ResourcesAdded:
+		case has && !had && d.policy.Resources != ResourcesAdded:
 			d.block(path+"."+string(name), "it cannot be added to a running container here")
 		case has && before.Cmp(after) != 0:
 			if changed == nil {

@@ -162,9 +162,9 @@ func TestDiffProperty(t *testing.T) {
 		for range r.IntN(4) {
 			mutate(r, to)
 		}
-		o := inplace.Options{
+		o := inplace.Policy{
 			Env:       oneOf(r, inplace.EnvRestart, inplace.EnvBlock, inplace.EnvIgnore),
-			Resources: oneOf(r, inplace.ResourcesFixed, inplace.ResourcesReplaced, inplace.ResourcesAdded), Sidecars: r.IntN(2) == 0,
+			Resources: oneOf(r, inplace.ResourcesFixed, inplace.ResourcesReplaced, inplace.ResourcesAdded), NativeSidecars: r.IntN(2) == 0,
 		}
 		x, y := from.DeepCopy(), to.DeepCopy()
 		c, err := inplace.Diff(from, to, o)
@@ -207,7 +207,7 @@ func TestDiffProperty(t *testing.T) {
 }
 
 // whyNot says why a pod of one template cannot become one of another; empty when it can.
-func whyNot(from, to *corev1.PodTemplateSpec, o inplace.Options) string {
+func whyNot(from, to *corev1.PodTemplateSpec, o inplace.Policy) string {
 	from, to = revision.Comparable(from, to)
 	if o.Env == inplace.EnvBlock && feedsChange(from, to, o) {
 		return "a fed variable"
@@ -216,7 +216,7 @@ func whyNot(from, to *corev1.PodTemplateSpec, o inplace.Options) string {
 	sizes := false
 	for _, pair := range pairs(from, to) {
 		a, b := pair[0], pair[1]
-		if a.Name[0] == 'i' && (!o.Sidecars || a.RestartPolicy == nil || b.RestartPolicy == nil) {
+		if a.Name[0] == 'i' && (!o.NativeSidecars || a.RestartPolicy == nil || b.RestartPolicy == nil) {
 			continue
 		}
 		a.Image = b.Image
@@ -242,7 +242,7 @@ func whyNot(from, to *corev1.PodTemplateSpec, o inplace.Options) string {
 	}
 	for _, pair := range pairs(from, to) {
 		a, b := pair[0], pair[1]
-		if a.Name[0] == 'i' && (!o.Sidecars || a.RestartPolicy == nil || b.RestartPolicy == nil) || o.Resources == inplace.ResourcesFixed {
+		if a.Name[0] == 'i' && (!o.NativeSidecars || a.RestartPolicy == nil || b.RestartPolicy == nil) || o.Resources == inplace.ResourcesFixed {
 			continue
 		}
 		for _, list := range []corev1.ResourceList{a.Resources.Limits, a.Resources.Requests, b.Resources.Limits, b.Resources.Requests} {
@@ -289,14 +289,14 @@ func naiveClass(t *corev1.PodTemplateSpec) corev1.PodQOSClass {
 	return corev1.PodQOSBurstable
 }
 
-func feedsChange(from, to *corev1.PodTemplateSpec, o inplace.Options) bool {
+func feedsChange(from, to *corev1.PodTemplateSpec, o inplace.Policy) bool {
 	differs := func(a, b map[string]string, key string) bool {
 		x, had := a[key]
 		y, has := b[key]
 		return had != has || x != y
 	}
 	for _, c := range slices.Concat(to.Spec.Containers, to.Spec.InitContainers) {
-		if c.Name[0] == 'i' && (!o.Sidecars || c.RestartPolicy == nil) {
+		if c.Name[0] == 'i' && (!o.NativeSidecars || c.RestartPolicy == nil) {
 			continue
 		}
 		for _, e := range c.Env {

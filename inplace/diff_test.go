@@ -14,7 +14,7 @@ import (
 )
 
 func TestDiff(t *testing.T) {
-	resizable := inplace.Options{Resources: inplace.ResourcesReplaced}
+	resizable := inplace.Policy{Env: inplace.EnvRestart, Resources: inplace.ResourcesReplaced}
 	one := template(container("c1", "app:1"))
 	feeds := template(container("c1", "app:1", fed("CONF", "metadata.labels['conf']")), container("c2", "app:1"))
 	sized := template(container("c1", "app:1", requests("cpu", "1", "memory", "1Gi"), limits("cpu", "2", "memory", "2Gi")),
@@ -22,7 +22,8 @@ func TestDiff(t *testing.T) {
 	cases := map[string]struct {
 		why      string
 		from, to *corev1.PodTemplateSpec
-		options  inplace.Options
+		options  inplace.Policy
+		noDaemon bool // leaves Env at its default
 		want     inplace.Change
 	}{
 		"nothing":        {why: "equal templates need nothing", from: one, to: one.DeepCopy()},
@@ -49,7 +50,7 @@ func TestDiff(t *testing.T) {
 			want: inplace.Change{Env: []string{"c1"}, Metadata: inplace.Metadata{Labels: map[string]*string{"conf": nil}}},
 		},
 		"fed but ignored": {
-			why: "the variable may stay as it is until the next start", from: feeds, to: with(feeds, label("conf", "1")), options: inplace.Options{Env: inplace.EnvIgnore},
+			why: "the variable may stay as it is until the next start", from: feeds, to: with(feeds, label("conf", "1")), options: inplace.Policy{Env: inplace.EnvIgnore},
 			want: inplace.Change{Metadata: inplace.Metadata{Labels: values("conf", "1")}},
 		},
 		"finalizer and label removed": {
@@ -88,7 +89,7 @@ func TestDiff(t *testing.T) {
 		},
 		"first limit": {
 			why: "newer API servers take it", from: sized, to: with(sized, func(p *corev1.PodTemplateSpec) { p.Spec.Containers[1].Resources.Limits = amounts("cpu", "2") }),
-			options: inplace.Options{Resources: inplace.ResourcesAdded},
+			options: inplace.Policy{Env: inplace.EnvRestart, Resources: inplace.ResourcesAdded},
 			want:    inplace.Change{Resources: map[string]corev1.ResourceRequirements{"c2": {Limits: amounts("cpu", "2")}}},
 		},
 		"reordered containers": {
@@ -106,12 +107,15 @@ func TestDiff(t *testing.T) {
 			}),
 		},
 		"native sidecar": {
-			why: "it runs beside the containers, and restarts like them", from: sidecar("proxy:1"), to: sidecar("proxy:2"), options: inplace.Options{Sidecars: true},
+			why: "it runs beside the containers, and restarts like them", from: sidecar("proxy:1"), to: sidecar("proxy:2"), options: inplace.Policy{Env: inplace.EnvRestart, NativeSidecars: true},
 			want: inplace.Change{Images: images("proxy", "proxy:2")},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
+			if !tc.noDaemon && tc.options.Env == inplace.EnvBlock {
+				tc.options.Env = inplace.EnvRestart
+			}
 			got, err := inplace.Diff(tc.from, tc.to, tc.options)
 			if err != nil {
 				t.Fatalf("%s: %v", tc.why, err)
@@ -127,7 +131,7 @@ func TestDiff(t *testing.T) {
 }
 
 func TestDiffBlocks(t *testing.T) {
-	resizable := inplace.Options{Resources: inplace.ResourcesReplaced}
+	resizable := inplace.Policy{Env: inplace.EnvRestart, Resources: inplace.ResourcesReplaced}
 	one := template(container("c1", "app:1", func(c *corev1.Container) { c.Env = []corev1.EnvVar{{Name: "LEVEL", Value: "info"}} }))
 	sized := template(container("c1", "app:1", requests("cpu", "1", "memory", "1Gi"), limits("cpu", "1", "memory", "1Gi", "nvidia.com/gpu", "1")))
 	feeds := template(container("c1", "app:1", fed("CONF", "metadata.annotations['conf']")))
@@ -143,7 +147,8 @@ func TestDiffBlocks(t *testing.T) {
 	cases := map[string]struct {
 		why      string
 		from, to *corev1.PodTemplateSpec
-		options  inplace.Options
+		options  inplace.Policy
+		noDaemon bool     // leaves Env at its default
 		want     []string // paths
 	}{
 		"added variable": {
@@ -233,10 +238,13 @@ func TestDiffBlocks(t *testing.T) {
 			to:   whole(func(s *corev1.PodSpec) { s.InitContainers = []corev1.Container{container("init", "init:2")} }),
 		},
 		"native sidecar":      {why: "by default these are fixed", from: sidecar("proxy:1"), to: sidecar("proxy:2"), want: []string{"spec.initContainers[proxy].image"}},
-		"annotation that fed": {why: "where no daemon runs nobody restarts the container", from: feeds, to: with(feeds, annotate("conf", "1")), options: inplace.Options{Env: inplace.EnvBlock}, want: []string{"spec.containers[c1].env[CONF]"}},
+		"annotation that fed": {why: "where no daemon runs nobody restarts the container", from: feeds, to: with(feeds, annotate("conf", "1")), noDaemon: true, want: []string{"spec.containers[c1].env[CONF]"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
+			if !tc.noDaemon && tc.options.Env == inplace.EnvBlock {
+				tc.options.Env = inplace.EnvRestart
+			}
 			got, err := inplace.Diff(tc.from, tc.to, tc.options)
 			var blocked *inplace.BlockedError
 			if !errors.As(err, &blocked) || got != nil {

@@ -1,25 +1,25 @@
 // Package inplace updates pods without creating them anew: it says whether a change of a template can be made in
 // running pods, and leads each pod through it, one write at a time.
 //
-// There are two verbs. Diff compares two templates, once for any number of pods. Begin, and then Step, look at
-// one pod and say what to do next; they do nothing themselves.
+// There are two verbs. Diff compares two templates, once for any number of pods. Next looks at
+// one pod and returns what to do next; it sends nothing itself.
 //
-//	change, err := inplace.Diff(oldTemplate, newTemplate, inplace.Options{Env: inplace.EnvBlock})
+//	change, err := inplace.Diff(oldTemplate, newTemplate, inplace.Policy{})
 //	var blocked *inplace.BlockedError
 //	if errors.As(err, &blocked) {
 //		// these fields cannot change in a running pod: recreate it
 //	}
-//	action, err := inplace.Begin(inplace.Update{Pod: pod, Change: change, Revision: "web-2"}, inplace.Rules{}, now)
-//	if action.Verdict == inplace.DoWrite {
-//		patch, err := action.Write.Patch()
-//		pod, err = pods.Patch(ctx, pod.Name, inplace.PatchType, patch, metav1.PatchOptions{}, action.Write.Subresource)
+//	action, err := inplace.Next(inplace.Update{Pod: pod, Change: change, Revision: "web-2"}, inplace.Policy{}, now)
+//	if action.Verdict == inplace.Write {
+//		patch, err := action.Write.Data()
+//		pod, err = pods.Patch(ctx, pod.Name, types.JSONPatchType, patch, metav1.PatchOptions{}, action.Write.Subresource)
 //		// and look again, with the pod that came back
 //	}
 //
 // A pod goes through these stages. All that has to be remembered is in the pod, so that any process can go on at any
 // time, also one of the reference implementation: labels, annotations and conditions are the same.
 //
-//	          Begin                                                Step
+//	    Next, to a revision                             Next, to continue
 //	┌────────────────────────────┐  ┌──────────────────────────────────────────────────────────────┐
 //	 not ready ─▶ resize ─▶ change ─▶ (grace period ─▶) wait for the node ─▶ next batch ... ─▶ ready
 //

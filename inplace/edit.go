@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // edit is one patch of the pod itself in the making.
@@ -20,8 +21,8 @@ type edit struct {
 
 	labels, annotations map[string]*string
 	finalizers          []string
-	containers          []op
-	tests               []op
+	containers          []write.Op
+	tests               []write.Op
 	// update that this is the first write of; nil for later ones.
 	update *Update
 }
@@ -51,7 +52,7 @@ func (e *edit) apply(p *patch, s *pub.InPlaceUpdateState, c *Change) error {
 		if image, ok := c.Images[name]; ok {
 			e.image(s, name, image)
 		}
-		if e.rules.ResizeInSpec {
+		if e.rules.resizeInSpec {
 			e.containers = append(e.containers, resizeOps(e.pod, name, c.Resources[name])...)
 		}
 	}
@@ -73,7 +74,7 @@ func (e *edit) image(s *pub.InPlaceUpdateState, name, image string) {
 	if at < 0 {
 		field, at = "initContainers", slices.IndexFunc(e.pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == name })
 	}
-	e.containers = append(e.containers, op{"replace", pointer([]string{"spec", field, strconv.Itoa(at), "image"}), image})
+	e.containers = append(e.containers, write.Replace(write.Pointer("spec", field, strconv.Itoa(at), "image"), image))
 	status := statusOf(e.pod, name)
 	if status == nil {
 		return
@@ -94,7 +95,7 @@ func (e *edit) image(s *pub.InPlaceUpdateState, name, image string) {
 
 // statusTests make sure that what is recorded is what there is: a record older than that would look like a completed
 // update.
-func statusTests(pod *corev1.Pod, name string, status *corev1.ContainerStatus) []op {
+func statusTests(pod *corev1.Pod, name string, status *corev1.ContainerStatus) []write.Op {
 	field, at := "containerStatuses", slices.IndexFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.Name == name })
 	if at < 0 {
 		field, at = "initContainerStatuses", slices.IndexFunc(pod.Status.InitContainerStatuses, func(c corev1.ContainerStatus) bool { return c.Name == name })

@@ -22,12 +22,12 @@ func Example() {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-x", Labels: map[string]string{"controller-revision-hash": "web-1"}}}
 	pod.Spec = oldTemplate.Spec
 
-	change, err := inplace.Diff(oldTemplate, newTemplate, inplace.Options{})
+	change, err := inplace.Diff(oldTemplate, newTemplate, inplace.Policy{})
 	if err != nil {
 		fmt.Println("recreate:", err)
 		return
 	}
-	action, err := inplace.Begin(inplace.Update{Pod: pod, Change: change, Revision: "web-2"}, inplace.Rules{}, time.Now())
+	action, err := inplace.Next(inplace.Update{Pod: pod, Change: change, Revision: "web-2"}, inplace.Policy{}, time.Now())
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/inplace"
@@ -37,13 +38,13 @@ func webPod() *corev1.Pod {
 }
 
 func ExampleDiff() {
-	change, err := inplace.Diff(web("nginx:1", "info"), web("nginx:2", "info"), inplace.Options{})
+	change, err := inplace.Diff(web("nginx:1", "info"), web("nginx:2", "info"), inplace.Policy{Env: inplace.EnvRestart})
 	fmt.Println(change.Images, err)
 	// Output: map[main:nginx:2] <nil>
 }
 
 func ExampleDiff_blocked() {
-	_, err := inplace.Diff(web("nginx:1", "info"), web("nginx:2", "debug"), inplace.Options{})
+	_, err := inplace.Diff(web("nginx:1", "info"), web("nginx:2", "debug"), inplace.Policy{Env: inplace.EnvRestart})
 	var blocked *inplace.BlockedError
 	if errors.As(err, &blocked) {
 		for _, b := range blocked.Blocks {
@@ -56,14 +57,14 @@ func ExampleDiff_blocked() {
 	// a container keeps its environment, but for values fed from labels and annotations
 }
 
-func ExampleBegin() {
-	change, err := inplace.Diff(web("nginx:1", "info"), web("nginx:2", "info"), inplace.Options{})
+func ExampleNext() {
+	change, err := inplace.Diff(web("nginx:1", "info"), web("nginx:2", "info"), inplace.Policy{Env: inplace.EnvRestart})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	action, err := inplace.Begin(inplace.Update{Pod: webPod(), Change: change, Revision: "web-2"}, inplace.Rules{}, now)
+	action, err := inplace.Next(inplace.Update{Pod: webPod(), Change: change, Revision: "web-2"}, inplace.Policy{}, now)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -72,7 +73,7 @@ func ExampleBegin() {
 	// Output: Write status
 }
 
-func ExampleStep() {
+func ExampleNext_continue() {
 	pod := webPod()
 	pod.Labels[pub.PodRevisionLabelKey] = "web-2"
 	pod.Spec.Containers[0].Image = "nginx:2"
@@ -81,35 +82,35 @@ func ExampleStep() {
 	pod.Status.Conditions[0].Status = corev1.ConditionFalse
 
 	now := time.Date(2026, 11, 21, 12, 0, 10, 0, time.UTC)
-	action, err := inplace.Step(pod, inplace.Rules{}, now)
+	action, err := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, now)
 	fmt.Println(action.Verdict, action.After, action.Notes[0].Text, err)
 
 	pod.Status.ContainerStatuses[0].ImageID = "docker.io/library/nginx@sha256:bbb" // by the kubelet
-	action, err = inplace.Step(pod, inplace.Rules{}, now)
+	action, err = inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, now)
 	fmt.Println(action.Verdict, action.Write.Subresource, err)
 	// Output:
 	// Wait 1m0s container main does not run image nginx:2 yet <nil>
 	// Write status <nil>
 }
 
-func ExampleWrite_Patch() {
+func ExampleAction_write() {
 	pod := webPod()
 	pod.Status.Conditions[0].Status = corev1.ConditionFalse
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	action, err := inplace.Step(pod, inplace.Rules{}, now)
+	action, err := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, now)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	patch, err := action.Write.Patch()
-	fmt.Println(inplace.PatchType, len(patch) > 0, err)
+	patch, err := action.Write.Data()
+	fmt.Println(types.JSONPatchType, len(patch) > 0, err)
 	// Output: application/json-patch+json true <nil>
 }
 
 func ExampleCompleted() {
 	pod := webPod()
 	pod.Annotations[pub.InPlaceUpdateGraceKey] = `{"revision":"web-2","containerImages":{"main":"nginx:2"},"graceSeconds":30}`
-	done, note := inplace.Completed(pod, inplace.Rules{})
+	done, note := inplace.Completed(pod, inplace.Policy{})
 	fmt.Println(done, note.Code)
 	// Output: false InPlaceGracePeriod
 }

@@ -139,8 +139,8 @@ func diff(t *testing.T, from, to *corev1.PodTemplateSpec) *inplace.Change {
 	return c
 }
 
-func everything() inplace.Options {
-	return inplace.Options{Resources: inplace.ResourcesAdded, Sidecars: true}
+func everything() inplace.Policy {
+	return inplace.Policy{Env: inplace.EnvRestart, Resources: inplace.ResourcesAdded, NativeSidecars: true}
 }
 
 func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {

@@ -61,9 +61,9 @@ func FuzzDiff(f *testing.F) {
 		if !ok || !also {
 			return
 		}
-		o := inplace.Options{
+		o := inplace.Policy{
 			Env:       []inplace.Env{inplace.EnvRestart, inplace.EnvBlock, inplace.EnvIgnore}[flags%3],
-			Resources: []inplace.Resources{inplace.ResourcesFixed, inplace.ResourcesReplaced, inplace.ResourcesAdded}[flags/3%3], Sidecars: flags >= 9,
+			Resources: []inplace.Resources{inplace.ResourcesFixed, inplace.ResourcesReplaced, inplace.ResourcesAdded}[flags/3%3], NativeSidecars: flags >= 9,
 		}
 		before := jsonOf(from) + jsonOf(to)
 		c, err := inplace.Diff(from, to, o)
@@ -121,7 +121,7 @@ func FuzzGrace(f *testing.F) {
 			return
 		}
 		_, err := inplace.GraceOf(pod)
-		a, stepErr := inplace.Step(pod, inplace.Rules{}, noon())
+		a, stepErr := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, noon())
 		if err != nil && stepErr == nil {
 			t.Errorf("a grace that cannot be read is passed over: %v", err)
 		}
@@ -135,22 +135,26 @@ func FuzzGrace(f *testing.F) {
 func sound(t *testing.T, pod *corev1.Pod, a inplace.Action) {
 	t.Helper()
 	switch a.Verdict {
-	case inplace.DoWait:
+	case inplace.Wait:
 		if a.After <= 0 || len(a.Notes) == 0 || a.Notes[0].Code == "" || a.Notes[0].Text == "" {
 			t.Errorf("a wait without reason or time: %v", a)
 		}
-	case inplace.DoWrite:
+	case inplace.Write:
 		if _, refused, err := apply(pod, a.Write); refused != nil || err != nil {
 			t.Errorf("refused %v, %v", refused, err)
 		}
-	case inplace.DoRecreate:
+	case inplace.Recreate:
 		if len(a.Notes) == 0 {
 			t.Error("given up without a reason")
 		}
-	case inplace.DoNothing:
-		done, n := inplace.Completed(pod, inplace.Rules{})
-		if ended := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded; !done && !ended && pod.DeletionTimestamp == nil {
-			t.Errorf("nothing to do, but not complete: %v", n)
+	case inplace.Complete:
+		done, n := inplace.Completed(pod, inplace.Policy{})
+		if !done || pod.DeletionTimestamp != nil {
+			t.Errorf("complete, but an update is under way: %v", n)
+		}
+	case inplace.Ignore:
+		if finished := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded; !finished && pod.DeletionTimestamp == nil {
+			t.Error("ignored, but the pod runs")
 		}
 	default:
 		t.Errorf("unknown verdict %q", a.Verdict)
@@ -181,22 +185,22 @@ func FuzzPod(f *testing.F) {
 		if !ok {
 			return
 		}
-		r := inplace.Rules{ResizeInSpec: flags&1 > 0, RecreateInfeasible: flags&2 > 0, Harmless: []string{"c1"}}
+		r := inplace.Policy{ResizeInSpec: flags&1 > 0, RecreateInfeasible: flags&2 > 0, Harmless: []string{"c1"}}
 		if flags&4 > 0 {
 			r.Unready = inplace.UnreadyAlways
 		}
 		before := jsonOf(pod)
-		if a, err := inplace.Step(pod, r, noon()); err == nil {
+		if a, err := inplace.Next(inplace.Update{Pod: pod}, r, noon()); err == nil {
 			sound(t, pod, a)
 		}
 		u := inplace.Update{Pod: pod, Change: change, Revision: "r", GraceSeconds: int32(flags & 8)}
 		for range 12 {
-			a, err := inplace.Begin(u, r, noon())
+			a, err := inplace.Next(u, r, noon())
 			if err != nil {
 				break
 			}
 			sound(t, u.Pod, a)
-			if a.Verdict != inplace.DoWrite {
+			if a.Verdict != inplace.Write {
 				break
 			}
 			next, refused, err := apply(u.Pod, a.Write)
@@ -233,7 +237,7 @@ func FuzzRuntime(f *testing.F) {
 			pub.RuntimeContainerMetaKey: text, pub.InPlaceUpdateStateKey: `{"lastContainerStatuses":{"c1":{"imageID":"id-of-app:1"}},"updateEnvFromMetadata":true}`,
 		}
 		pod.Status.ContainerStatuses[0].Image = "other"
-		a, err := inplace.Step(pod, inplace.Rules{}, noon())
+		a, err := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, noon())
 		if err != nil {
 			t.Fatal(err)
 		}

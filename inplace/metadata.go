@@ -17,9 +17,9 @@ func (d *differ) metadata(from, to *corev1.PodTemplateSpec) {
 		AddFinalizers:    minus(to.Finalizers, from.Finalizers),
 		RemoveFinalizers: minus(from.Finalizers, to.Finalizers),
 	}
-	if d.options.Env != EnvIgnore && len(m.Labels)+len(m.Annotations) > 0 {
+	if d.policy.Env != EnvIgnore && len(m.Labels)+len(m.Annotations) > 0 {
 		d.feeds("spec.containers", to.Spec.Containers, m)
-		if d.options.Sidecars {
+		if d.policy.NativeSidecars {
 			d.feeds("spec.initContainers", slices.DeleteFunc(slices.Clone(to.Spec.InitContainers), func(c corev1.Container) bool { return !isSidecar(&c) }), m)
 		}
 		for _, refs := range d.change.RefMetadata {
@@ -44,7 +44,7 @@ func (d *differ) feeds(path string, containers []corev1.Container, m Metadata) {
 			if !ok {
 				continue
 			}
-			if d.options.Env == EnvBlock {
+			if d.policy.Env == EnvBlock {
 				d.block(path+"["+c.Name+"].env["+f.env+"]", "its value is fed from "+f.String()+", which changes, and only a new container gets it")
 				continue
 			}

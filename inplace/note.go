@@ -2,20 +2,14 @@ package inplace
 
 import (
 	corev1 "k8s.io/api/core/v1"
-)
 
-// Note says why a pod waits, or what is out of the ordinary.
-type Note struct {
-	// Code is the reason in one word, for events and conditions.
-	Code string
-	// Object is the name of the pod.
-	Object string
-	// Text is a sentence.
-	Text string
-}
+	"github.com/kruisekit/kruisekit/note"
+)
 
 // The codes of notes.
 const (
+	// NoteNotStarted waits for the kubelet's first report of a new pod.
+	NoteNotStarted = "InPlaceNotStarted"
 	// NoteGrace waits for the end of the grace period.
 	NoteGrace = "InPlaceGracePeriod"
 	// NoteBatch waits for the containers of a batch to be ready before the next.
@@ -24,20 +18,32 @@ const (
 	NoteImage = "InPlaceImage"
 	// NoteEnv waits for a container to run with its new environment.
 	NoteEnv = "InPlaceEnv"
-	// NoteDaemon waits for what only a daemon on the node can tell.
+	// NoteDaemon waits for what only a daemon on the node can report.
 	NoteDaemon = "InPlaceNoDaemon"
 	// NoteResize waits for a container to get its new resources.
 	NoteResize = "InPlaceResize"
 	// NoteDeferred waits for room on the node.
 	NoteDeferred = "InPlaceResizeDeferred"
-	// NoteInfeasible is a pod whose node can never have the resources asked for.
+	// NoteInfeasible is a pod whose node can never satisfy the requested resources.
 	NoteInfeasible = "InPlaceResizeInfeasible"
-	// NoteFinished is a pod that has ended, so that nothing starts in it any more.
+	// NoteFinished is a pod that has finished, so that nothing starts in it any more.
 	NoteFinished = "InPlacePodFinished"
-	// NoteUnreadable is an annotation that cannot be read.
+	// NoteUnreadable is an annotation that cannot be parsed.
 	NoteUnreadable = "InPlaceUnreadable"
+	// NoteNoGate is a pod whose containers restart in traffic, since it lacks the readiness gate.
+	NoteNoGate = "InPlaceNoReadinessGate"
 )
 
-func note(pod *corev1.Pod, code, text string) Note {
-	return Note{Code: code, Object: pod.Name, Text: text}
+func newNote(pod *corev1.Pod, code, text string) note.Note {
+	return note.Note{Level: levelOf(code), Code: code, Object: pod.Name, Text: text}
+}
+
+func levelOf(code string) note.Level {
+	switch code {
+	case NoteDaemon, NoteDeferred, NoteInfeasible, NoteUnreadable:
+		return note.Blocked
+	case NoteFinished, NoteNoGate:
+		return note.Info
+	}
+	return note.Waiting
 }

@@ -33,27 +33,27 @@ func TestOddPods(t *testing.T) {
 		if !ok {
 			t.Fatal("no pod")
 		}
-		rules := inplace.Rules{
+		rules := inplace.Policy{
 			Unready: oneOf(r, inplace.UnreadyOnRestart, inplace.UnreadyAlways, "Odd"), ResizeInSpec: r.IntN(2) == 0, RecreateInfeasible: r.IntN(2) == 0,
 			RevisionLabel: oneOf(r, "", "own/label~"),
 		}
 		before := jsonOf(pod)
-		if a, err := inplace.Step(pod, rules, noon()); err == nil {
+		if a, err := inplace.Next(inplace.Update{Pod: pod}, rules, noon()); err == nil {
 			verdicts[a.Verdict]++
 			sound(t, pod, a)
 		}
 		u := inplace.Update{Pod: pod, Change: oddChange(r, pod), Revision: "r", GraceSeconds: oneOf(r, int32(0), 7, -7, 1<<30)}
 		wanted := jsonOf(u.Change)
 		for i := range 20 {
-			a, err := inplace.Begin(u, rules, noon())
+			a, err := inplace.Next(u, rules, noon())
 			if err != nil {
 				break
 			}
 			verdicts[a.Verdict]++
-			if i > 8 && a.Verdict == inplace.DoWrite {
+			if i > 8 && a.Verdict == inplace.Write {
 				t.Errorf("it is written again and again")
 			}
-			if sound(t, u.Pod, a); t.Failed() || a.Verdict != inplace.DoWrite {
+			if sound(t, u.Pod, a); t.Failed() || a.Verdict != inplace.Write {
 				break
 			}
 			u.Pod, _, _ = apply(u.Pod, a.Write)
@@ -66,7 +66,7 @@ func TestOddPods(t *testing.T) {
 		}
 	}
 	t.Log(verdicts)
-	for _, v := range []inplace.Verdict{inplace.DoWrite, inplace.DoWait, inplace.DoNothing} {
+	for _, v := range []inplace.Verdict{inplace.Write, inplace.Wait, inplace.Complete} {
 		if verdicts[v] == 0 {
 			t.Errorf("no pod was told to %s", v)
 		}

@@ -1,78 +1,52 @@
 package inplace
 
 import (
-	"encoding/json"
-	"fmt"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/write"
 )
 
-// PatchType of the patches of writes. A JSON patch can test what was decided upon, and so never overwrites what
+// body makes the operations of a JSON patch. Such a patch tests what it was decided upon, and so never overwrites what
 // another writer did meanwhile, without failing for every other change of the pod.
-const PatchType = types.JSONPatchType
+type body func(*patch) error
 
-// Subresources of a pod that are written.
-const (
-	// Main is the pod itself.
-	Main = ""
-	// Status holds the conditions.
-	Status = "status"
-	// Resize takes resources.
-	Resize = "resize"
-)
-
-// Write is one change of a pod.
-type Write struct {
-	// Subresource to patch: Main, Status or Resize.
-	Subresource string
-
-	build func(*patch) error
-}
-
-// Patch is the body, of PatchType. It is made from the pod and the change that were given, which must not have been
-// changed since. The API server refuses it, as invalid, when the pod is no longer what was decided upon; look again then.
-func (w *Write) Patch() ([]byte, error) {
+// Data returns the patch.
+func (b body) Data() ([]byte, error) {
 	p := &patch{}
-	if err := w.build(p); err != nil {
+	if err := b(p); err != nil {
 		return nil, err
 	}
-	data, err := json.Marshal(p.ops)
-	if err != nil {
-		return nil, fmt.Errorf("encode patch: %w", err)
-	}
-	return data, nil
+	return write.Encode(p.ops)
 }
 
-type op struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
+// write returns a patch of the pod.
+func (l look) write(subresource string, b body) *write.Write {
+	return &write.Write{Verb: write.Patch, Object: l.pod, Subresource: subresource, Type: types.JSONPatchType, Body: b}
 }
 
 // patch collects operations.
-type patch struct{ ops []op }
+type patch struct{ ops []write.Op }
 
 func (p *patch) test(value any, path ...string) {
-	p.ops = append(p.ops, op{"test", pointer(path), value})
+	p.ops = append(p.ops, write.Test(write.Pointer(path...), value))
 }
 
 func (p *patch) set(value any, path ...string) {
-	p.ops = append(p.ops, op{"add", pointer(path), value})
+	p.ops = append(p.ops, write.Add(write.Pointer(path...), value))
 }
 
 func (p *patch) replace(value any, path ...string) {
-	p.ops = append(p.ops, op{"replace", pointer(path), value})
+	p.ops = append(p.ops, write.Replace(write.Pointer(path...), value))
 }
 
-func (p *patch) remove(path ...string) { p.ops = append(p.ops, op{"remove", pointer(path), nil}) }
+func (p *patch) remove(path ...string) { p.ops = append(p.ops, write.Remove(write.Pointer(path...))) }
 
 // absent tests that there is nothing at a path, whose parent is there.
-func (p *patch) absent(path ...string) { p.test(json.RawMessage("null"), path...) }
+func (p *patch) absent(path ...string) { p.test(nil, path...) }
 
 // entry tests that a label or an annotation is as it was; have is what the pod has of them.
 func (p *patch) entry(field string, have map[string]string, key string) {
@@ -87,8 +61,8 @@ func (p *patch) entry(field string, have map[string]string, key string) {
 	}
 }
 
-// unchanged starts a patch of exactly this pod, which nobody has led on since it was looked at: not begun another
-// update, not written the next batch, not put it back into traffic.
+// unchanged starts a patch of exactly this pod, as long as no other writer has advanced its update: begun
+// another one, written the next batch, put it back into traffic.
 func (l look) unchanged(p *patch) {
 	if l.pod.UID != "" {
 		p.test(l.pod.UID, "metadata", "uid")
@@ -148,14 +122,4 @@ func (p *patch) condition(pod *corev1.Pod, c corev1.PodCondition) {
 		return
 	}
 	p.set(c, "status", "conditions", "-")
-}
-
-// pointer is a JSON pointer.
-func pointer(path []string) string {
-	escape := strings.NewReplacer("~", "~0", "/", "~1")
-	var b strings.Builder
-	for _, part := range path {
-		b.WriteString("/" + escape.Replace(part))
-	}
-	return b.String()
 }

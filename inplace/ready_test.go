@@ -11,6 +11,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/inplace"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // TestReadyConditions looks at the conditions on the way out of traffic and back.
@@ -18,7 +19,7 @@ func TestReadyConditions(t *testing.T) {
 	from := template(container("c1", "app:1"))
 	pod := running(from, "web-1")
 	u := inplace.Update{Pod: pod, Change: diff(t, from, with(from, image(0, "app:2"))), Revision: "web-2"}
-	a, err := inplace.Begin(u, inplace.Rules{}, noon())
+	a, err := inplace.Next(u, inplace.Policy{}, noon())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,12 +36,12 @@ func TestReadyConditions(t *testing.T) {
 		t.Errorf("want no new condition, got %v", pod.Status.Conditions)
 	}
 	u.Pod = pod
-	if a, err = inplace.Begin(u, inplace.Rules{}, noon()); err != nil {
+	if a, err = inplace.Next(u, inplace.Policy{}, noon()); err != nil {
 		t.Fatal(err)
 	}
 	pod = applied(t, pod, a)
 	restart(pod, 0)
-	if a, err = inplace.Step(pod, inplace.Rules{}, noon()); err != nil {
+	if a, err = inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, noon()); err != nil {
 		t.Fatal(err)
 	}
 	pod = applied(t, pod, a)
@@ -61,7 +62,7 @@ func TestReadyIsNotForced(t *testing.T) {
 			pod := running(from, "web-1")
 			condition(pod, kind).Status = corev1.ConditionFalse
 			before := *condition(pod, corev1.PodReady)
-			a, err := inplace.Begin(inplace.Update{Pod: pod, Change: diff(t, from, with(from, image(0, "app:2"))), Revision: "web-2"}, inplace.Rules{}, noon())
+			a, err := inplace.Next(inplace.Update{Pod: pod, Change: diff(t, from, with(from, image(0, "app:2"))), Revision: "web-2"}, inplace.Policy{}, noon())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +96,7 @@ func TestMakeReadyTestsWhatItSaw(t *testing.T) {
 			if tc.state != "" {
 				stateText(tc.state)(pod)
 			}
-			a, err := inplace.Step(pod, inplace.Rules{}, noon())
+			a, err := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, noon())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -115,15 +116,15 @@ func TestWrites(t *testing.T) {
 		why   string
 		to    func(*corev1.PodTemplateSpec)
 		gate  bool
-		rules inplace.Rules
+		rules inplace.Policy
 		want  []string
 	}{
 		"image":           {why: "out, change, back", to: image(0, "app:2"), gate: true, want: []string{"status", "", "status"}},
 		"image, no gate":  {why: "nothing could take the pod out", to: image(0, "app:2"), want: []string{""}},
 		"label":           {why: "the pod stays in traffic", to: label("a", "1"), gate: true, want: []string{""}},
 		"cpu":             {why: "the pod stays in traffic", to: func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Resources.Requests = amounts("cpu", "2") }, gate: true, want: []string{"resize", ""}},
-		"label, as ever":  {why: "the reference takes it out", to: label("a", "1"), gate: true, rules: inplace.Rules{Unready: inplace.UnreadyAlways}, want: []string{"status", "", "status"}},
-		"cpu in the spec": {why: "it goes with the rest", to: func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Resources.Requests = amounts("cpu", "2") }, gate: true, rules: inplace.Rules{ResizeInSpec: true}, want: []string{""}},
+		"label, as ever":  {why: "the reference takes it out", to: label("a", "1"), gate: true, rules: inplace.Policy{Unready: inplace.UnreadyAlways}, want: []string{"status", "", "status"}},
+		"cpu in the spec": {why: "it goes with the rest", to: func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Resources.Requests = amounts("cpu", "2") }, gate: true, rules: inplace.Policy{ResizeInSpec: true}, want: []string{""}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -134,15 +135,15 @@ func TestWrites(t *testing.T) {
 			pod, c := running(from, "web-1"), diff(t, from, with(from, tc.to))
 			var writes []string
 			for range 10 {
-				a, err := inplace.Begin(inplace.Update{Pod: pod, Change: c, Revision: "web-2"}, tc.rules, noon())
+				a, err := inplace.Next(inplace.Update{Pod: pod, Change: c, Revision: "web-2"}, tc.rules, noon())
 				if err != nil {
 					t.Fatal(err)
 				}
-				if a.Verdict == inplace.DoWait {
+				if a.Verdict == inplace.Wait {
 					restart(pod, 0)
 					continue
 				}
-				if a.Verdict == inplace.DoNothing {
+				if a.Verdict == inplace.Complete {
 					break
 				}
 				pod = applied(t, pod, a)
@@ -176,13 +177,13 @@ func TestResize(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := running(from, "web-1")
 			pod.UID = ""
-			a, err := inplace.Begin(inplace.Update{Pod: pod, Change: &inplace.Change{Resources: tc.c}, Revision: "web-2"}, inplace.Rules{}, noon())
-			if err != nil || a.Verdict != inplace.DoWrite {
+			a, err := inplace.Next(inplace.Update{Pod: pod, Change: &inplace.Change{Resources: tc.c}, Revision: "web-2"}, inplace.Policy{}, noon())
+			if err != nil || a.Verdict != inplace.Write {
 				t.Fatal(a, err)
 			}
 			got := ""
-			if a.Write.Subresource == inplace.Resize {
-				data, err := a.Write.Patch()
+			if a.Write.Subresource == write.Resize {
+				data, err := a.Write.Data()
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -204,7 +205,7 @@ func TestResizeOfSidecar(t *testing.T) {
 	})
 	pod, c := running(from, "web-1"), diff(t, from, to)
 	for range 3 {
-		a, err := inplace.Begin(inplace.Update{Pod: pod, Change: c, Revision: "web-2"}, inplace.Rules{}, noon())
+		a, err := inplace.Next(inplace.Update{Pod: pod, Change: c, Revision: "web-2"}, inplace.Policy{}, noon())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,23 +214,23 @@ func TestResizeOfSidecar(t *testing.T) {
 	if got := pod.Spec.InitContainers[0]; got.Image != "proxy:2" || got.Resources.Requests.Cpu().String() != "2" {
 		t.Errorf("got %v", got)
 	}
-	check(t, pod, inplace.Rules{}, "InPlaceResize proxy", "the sidecar is waited for like any other")
+	check(t, pod, inplace.Policy{}, "InPlaceResize proxy", "the sidecar is waited for like any other")
 	s := &pod.Status.InitContainerStatuses[0]
 	s.Resources = pod.Spec.InitContainers[0].Resources.DeepCopy()
-	check(t, pod, inplace.Rules{}, "InPlaceImage proxy", "for its image as well")
+	check(t, pod, inplace.Policy{}, "InPlaceImage proxy", "for its image as well")
 	s.ImageID = "id-of-proxy:2"
-	check(t, pod, inplace.Rules{}, "", "all is done")
+	check(t, pod, inplace.Policy{}, "", "all is done")
 }
 
 // A new pod is made ready once its kubelet has reported, not while that is adding the first conditions.
 func TestStepLeavesANewPodToItsKubelet(t *testing.T) {
 	pod := running(typical("1"), "web-1")
 	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}}
-	if action, err := inplace.Step(pod, inplace.Rules{}, noon()); err != nil || action.Verdict != inplace.DoNothing {
-		t.Errorf("before the first report: %v, %v", action.Verdict, err)
+	if action, err := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, noon()); err != nil || action.Verdict != inplace.Wait || action.After <= 0 || action.Notes[0].Code != inplace.NoteNotStarted {
+		t.Errorf("before the first report: %v, %v", action, err)
 	}
 	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionFalse})
-	if action, err := inplace.Step(pod, inplace.Rules{}, noon()); err != nil || action.Verdict != inplace.DoWrite {
+	if action, err := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, noon()); err != nil || action.Verdict != inplace.Write {
 		t.Errorf("after the first report: %v, %v", action.Verdict, err)
 	}
 }

@@ -55,9 +55,9 @@ func TestRecordedStates(t *testing.T) {
 			if got := encoded(t, s); got != text {
 				t.Errorf("%s/%s:\nrecorded %s\nours     %s", step, name, text, got)
 			}
-			done, note := inplace.Completed(pod, inplace.Rules{})
-			a, err := inplace.Step(pod, inplace.Rules{}, noon())
-			if ready := condition(pod, pub.InPlaceUpdateReady).Status == corev1.ConditionTrue; done != ready || err != nil || (a.Verdict == inplace.DoNothing) != ready {
+			done, note := inplace.Completed(pod, inplace.Policy{})
+			a, err := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, noon())
+			if ready := condition(pod, pub.InPlaceUpdateReady).Status == corev1.ConditionTrue; done != ready || err != nil || (a.Verdict == inplace.Complete) != ready {
 				t.Errorf("%s/%s: the reference made it ready: %v; we: %v, %v, %v, %v", step, name, ready, done, note, a, err)
 			}
 		}
@@ -123,12 +123,12 @@ func TestRecordedUpdates(t *testing.T) {
 			n++
 			pod := before[name]
 			from, to := templates(pod), templates(updated)
-			c, err := inplace.Diff(from, to, inplace.Options{})
+			c, err := inplace.Diff(from, to, inplace.Policy{Env: inplace.EnvRestart})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for range 2 { // not ready, change
-				a, err := inplace.Begin(inplace.Update{Pod: pod, Change: c, Revision: updated.Labels[pub.PodRevisionLabelKey]}, inplace.Rules{}, noon())
+				a, err := inplace.Next(inplace.Update{Pod: pod, Change: c, Revision: updated.Labels[pub.PodRevisionLabelKey]}, inplace.Policy{}, noon())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -153,14 +153,14 @@ func TestRecordedUpdates(t *testing.T) {
 			if updated.Annotations["conf"] != pod.Annotations["conf"] {
 				t.Errorf("annotations: recorded %v, ours %v", updated.Annotations, pod.Annotations)
 			}
-			if a, err := inplace.Step(pod, inplace.Rules{}, noon()); err != nil || a.Verdict != inplace.DoWait {
+			if a, err := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, noon()); err != nil || a.Verdict != inplace.Wait {
 				t.Errorf("before the node has seen it: want to wait, got %v, %v", a, err)
 			}
 			mark := *condition(pod, pub.InPlaceUpdateReady)
 			pod.Status = *updated.Status.DeepCopy()
 			*condition(pod, pub.InPlaceUpdateReady) = mark
 			pod.Annotations[pub.RuntimeContainerMetaKey] = updated.Annotations[pub.RuntimeContainerMetaKey]
-			a, err := inplace.Step(pod, inplace.Rules{}, noon())
+			a, err := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, noon())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -169,12 +169,12 @@ func TestRecordedUpdates(t *testing.T) {
 			}
 			// And theirs, which records less, by us.
 			pod.Annotations[pub.InPlaceUpdateStateKey] = updated.Annotations[pub.InPlaceUpdateStateKey]
-			if done, n := inplace.Completed(pod, inplace.Rules{}); !done {
+			if done, n := inplace.Completed(pod, inplace.Policy{}); !done {
 				t.Errorf("want their state complete, got %v", n)
 			}
 			pod.Status.ContainerStatuses = before[name].Status.ContainerStatuses
 			pod.Annotations[pub.RuntimeContainerMetaKey] = before[name].Annotations[pub.RuntimeContainerMetaKey]
-			if done, _ := inplace.Completed(pod, inplace.Rules{}); done {
+			if done, _ := inplace.Completed(pod, inplace.Policy{}); done {
 				t.Error("want their state not complete before the node has seen it")
 			}
 		})

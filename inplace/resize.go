@@ -5,31 +5,33 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // resize gives the write of the resources of the next batch, unless the pod has them. They come before the rest: what the API
 // server refuses has then changed nothing, and nothing is forgotten when the other write fails.
-func (l look) resize(c *Change) *Write {
-	if len(c.Resources) == 0 || l.rules.ResizeInSpec {
+func (l look) resize(c *Change) *write.Write {
+	if len(c.Resources) == 0 || l.rules.resizeInSpec {
 		return nil
 	}
 	batch, _ := split(l.pod, c.due(l.pod))
-	var ops []op
+	var ops []write.Op
 	for _, name := range batch {
 		ops = append(ops, resizeOps(l.pod, name, c.Resources[name])...)
 	}
 	if len(ops) == 0 {
 		return nil
 	}
-	return &Write{Subresource: Resize, build: func(p *patch) error {
+	return l.write(write.Resize, func(p *patch) error {
 		l.unchanged(p)
 		p.ops = append(p.ops, ops...)
 		return nil
-	}}
+	})
 }
 
 // resizeOps write those amounts of cpu and memory that differ.
-func resizeOps(pod *corev1.Pod, name string, want corev1.ResourceRequirements) []op {
+func resizeOps(pod *corev1.Pod, name string, want corev1.ResourceRequirements) []write.Op {
 	field, at := "containers", slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == name })
 	if at < 0 {
 		field, at = "initContainers", slices.IndexFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == name })

@@ -8,7 +8,9 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/lifecycle"
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // recheck is how long a pod waits at most for its node before somebody looks again.
@@ -17,11 +19,11 @@ const recheck = time.Minute
 // settle is how long a node has to answer a resize before its answer counts: until then it may be to an older one.
 const settle = 10 * time.Second
 
-// Step says what to do next with a pod whose update has begun, whoever began it: the pod's annotations tell.
-// It is called for every pod, updating or not; it also makes a new pod ready for the first time.
-func Step(pod *corev1.Pod, r Rules, now time.Time) (Action, error) {
+// step continues an update that has begun.
+func (l look) step() (Action, error) {
+	pod := l.pod
 	if pod.DeletionTimestamp != nil || finished(pod) {
-		return Action{Verdict: DoNothing}, nil
+		return Action{Verdict: Ignore}, nil
 	}
 	grace, err := GraceOf(pod)
 	if err != nil {
@@ -31,17 +33,16 @@ func Step(pod *corev1.Pod, r Rules, now time.Time) (Action, error) {
 	if err != nil {
 		return Action{}, err
 	}
-	l := look{pod, r, now}
 	if grace != nil {
 		return l.endGrace(grace, state)
 	}
 	if hasGrace(pod) { // of an empty text, with which the update would never be complete
-		return write(func(p *patch) error { return l.edit().encode(p) }), nil
+		return l.patch(func(p *patch) error { return l.edit().encode(p) }), nil
 	}
 	if state == nil {
 		return l.makeReady(), nil
 	}
-	if waits := incomplete(pod, state, r); waits.code != "" {
+	if waits := incomplete(pod, state, l.rules); waits.code != "" {
 		return l.patience(state, waits), nil
 	}
 	if hasMore(state) {
@@ -50,15 +51,15 @@ func Step(pod *corev1.Pod, r Rules, now time.Time) (Action, error) {
 	return l.makeReady(), nil
 }
 
-// patience waits for the node, or gives the pod up where the rules say so.
+// patience waits for the node, or gives the pod up where the policy say so.
 func (l look) patience(s *pub.InPlaceUpdateState, w waiting) Action {
 	pod, r, now := l.pod, l.rules, l.now
 	limit := time.Duration(-1)
 	switch {
-	case w.code == NoteInfeasible && r.RecreateInfeasible:
+	case w.code == NoteInfeasible && r.recreateInfeasible:
 		limit = settle
-	case w.code == NoteDeferred && r.RecreateDeferred > 0:
-		limit = max(settle, r.RecreateDeferred)
+	case w.code == NoteDeferred && r.recreateDeferred > 0:
+		limit = max(settle, r.recreateDeferred)
 	}
 	if limit < 0 {
 		return wait(recheck, w.of(pod))
@@ -70,11 +71,11 @@ func (l look) patience(s *pub.InPlaceUpdateState, w waiting) Action {
 	if rest := begun.Add(limit).Sub(now); rest > 0 {
 		return wait(min(rest, recheck), w.of(pod))
 	}
-	return Action{Verdict: DoRecreate, Notes: []Note{w.of(pod)}}
+	return Action{Verdict: Recreate, Notes: []note.Note{w.of(pod)}}
 }
 
-func wait(after time.Duration, why Note) Action {
-	return Action{Verdict: DoWait, After: after, Notes: []Note{why}}
+func wait(after time.Duration, why note.Note) Action {
+	return Action{Verdict: Wait, After: after, Notes: []note.Note{why}}
 }
 
 // endGrace waits for the end of the grace period, and then writes the change.
@@ -88,13 +89,13 @@ func (l look) endGrace(g *pub.InPlaceUpdateGrace, s *pub.InPlaceUpdateState) (Ac
 	}
 	if !revision.Match(l.pod.Labels[l.rules.label()], g.Revision) {
 		// The pod has got another revision meanwhile.
-		return write(func(p *patch) error { return l.edit().encode(p) }), nil
+		return l.patch(func(p *patch) error { return l.edit().encode(p) }), nil
 	}
 	// A time far ahead is no time to wait for.
 	grace := time.Duration(g.GraceSeconds) * time.Second
 	if rest := s.UpdateTimestamp.Add(grace).Sub(l.now); rest > 0 && rest <= 2*grace {
 		whole := (rest + time.Second - 1).Truncate(time.Second)
-		return wait(whole, note(l.pod, NoteGrace, "the change is written when the grace period ends")), nil
+		return wait(whole, newNote(l.pod, NoteGrace, "the change is written when the grace period ends")), nil
 	}
 	return l.applyNext(s, c), nil
 }
@@ -108,7 +109,7 @@ func (l look) nextBatch(s *pub.InPlaceUpdateState) (Action, error) {
 				continue
 			}
 			if status == nil || !status.Ready {
-				return wait(recheck, note(l.pod, NoteBatch, "container "+name+" is not ready; others wait for it")), nil
+				return wait(recheck, newNote(l.pod, NoteBatch, "container "+name+" is not ready; others wait for it")), nil
 			}
 		}
 	}
@@ -117,25 +118,25 @@ func (l look) nextBatch(s *pub.InPlaceUpdateState) (Action, error) {
 
 func (l look) applyNext(s *pub.InPlaceUpdateState, c *Change) Action {
 	if w := l.resize(c); w != nil {
-		return Action{Verdict: DoWrite, Write: w}
+		return Action{Verdict: Write, Write: w}
 	}
-	return write(func(p *patch) error { return l.edit().apply(p, s.DeepCopy(), c) })
+	return l.patch(func(p *patch) error { return l.edit().apply(p, s.DeepCopy(), c) })
 }
 
 // makeReady puts a pod whose update is complete back into traffic.
 func (l look) makeReady() Action {
 	pod := l.pod
 	if !lifecycle.HasGate(pod, pub.InPlaceUpdateReady) || statusOfCondition(pod, pub.InPlaceUpdateReady) == corev1.ConditionTrue {
-		return Action{Verdict: DoNothing}
+		return Action{Verdict: Complete}
 	}
 	if pod.Status.Phase == corev1.PodPending && statusOfCondition(pod, corev1.ContainersReady) == "" {
-		// Its kubelet is about to report for the first time. Until then nothing depends on us, and one of two writers that
-		// add conditions is refused.
-		return Action{Verdict: DoNothing}
+		// The kubelet is about to report for the first time. Until then nothing depends on the gate, and of two writers that
+		// add conditions one is rejected.
+		return wait(recheck, newNote(pod, NoteNotStarted, "the kubelet has not reported the pod's containers yet"))
 	}
-	return Action{Verdict: DoWrite, Write: &Write{Subresource: Status, build: func(p *patch) error {
+	return Action{Verdict: Write, Write: l.write(write.Status, func(p *patch) error {
 		l.unchanged(p)
 		p.condition(pod, corev1.PodCondition{Type: pub.InPlaceUpdateReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(l.now)})
 		return nil
-	}}}
+	})}
 }

@@ -42,26 +42,26 @@ func TestStep(t *testing.T) {
 		}
 	}
 	still := func(p *corev1.Pod) { p.Status.ContainerStatuses[0] = statusOf(t1.Spec.Containers[0]) }
-	old := inplace.Rules{RecreateInfeasible: true}
+	old := inplace.Policy{RecreateInfeasible: true}
 	cases := map[string]struct {
 		why   string
 		of    *corev1.PodTemplateSpec
 		pod   []func(*corev1.Pod)
-		rules inplace.Rules
+		rules inplace.Policy
 		now   time.Duration
 		want  string // verdict, subresource, time and code
 	}{
-		"no gate":                          {why: "there is nothing to make ready", of: with(t1, noGate), pod: []func(*corev1.Pod){marked(corev1.ConditionFalse)}, want: "Done"},
+		"no gate":                          {why: "there is nothing to make ready", of: with(t1, noGate), pod: []func(*corev1.Pod){marked(corev1.ConditionFalse)}, want: "Complete"},
 		"no condition":                     {why: "a new pod becomes ready for the first time", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { p.Status.Conditions = p.Status.Conditions[:2] }}, want: "Write status"},
 		"no conditions":                    {why: "nor need there be any", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { p.Status.Conditions = nil }}, want: "Write status"},
 		"image done":                       {why: "the pod is put back", of: t2, pod: []func(*corev1.Pod){stateText(oneImage), marked(corev1.ConditionFalse)}, want: "Write status"},
 		"image not done":                   {why: "the node is not ready", of: t2, pod: []func(*corev1.Pod){stateText(oneImage), marked(corev1.ConditionFalse), still}, want: "Wait 1m0s InPlaceImage"},
-		"ready":                            {why: "there is nothing left", of: t1, want: "Done"},
-		"ready with a reason":              {why: "a reason at a true condition is no matter", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { condition(p, pub.InPlaceUpdateReady).Reason = "Odd" }}, want: "Done"},
-		"going away":                       {why: "nobody updates what is deleted", of: t2, pod: []func(*corev1.Pod){stateText(oneImage), still, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon()} }}, want: "Done"},
-		"ended":                            {why: "nothing will change in it", of: t2, pod: []func(*corev1.Pod){stateText(oneImage), still, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }}, want: "Done"},
+		"ready":                            {why: "there is nothing left", of: t1, want: "Complete"},
+		"ready with a reason":              {why: "a reason at a true condition is no matter", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { condition(p, pub.InPlaceUpdateReady).Reason = "Odd" }}, want: "Complete"},
+		"going away":                       {why: "nobody updates what is deleted", of: t2, pod: []func(*corev1.Pod){stateText(oneImage), still, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon()} }}, want: "Ignore"},
+		"ended":                            {why: "nothing will change in it", of: t2, pod: []func(*corev1.Pod){stateText(oneImage), still, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }}, want: "Ignore"},
 		"resize not done":                  {why: "the node is not ready", of: sized, pod: []func(*corev1.Pod){stateText(resized), func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Resources.Requests = amounts("cpu", "1") }}, want: "Wait 1m0s InPlaceResize"},
-		"resize ignored":                   {why: "the rules say so", of: sized, pod: []func(*corev1.Pod){stateText(resized), func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Resources = nil }}, rules: inplace.Rules{IgnoreResources: true}, want: "Done"},
+		"resize ignored":                   {why: "the rules say so", of: sized, pod: []func(*corev1.Pod){stateText(resized), func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Resources = nil }}, rules: inplace.Policy{IgnoreResources: true}, want: "Complete"},
 		"infeasible":                       {why: "a feasible update may still come", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Infeasible", 2)}, want: "Wait 1m0s InPlaceResizeInfeasible"},
 		"infeasible, given up":             {why: "the node has had its time to answer", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Infeasible", 2)}, rules: old, want: "Recreate InPlaceResizeInfeasible"},
 		"infeasible, soon given up":        {why: "the answer may be to an older question", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Infeasible", 2)}, rules: old, now: -4 * time.Second, want: "Wait 4s InPlaceResizeInfeasible"},
@@ -69,9 +69,9 @@ func TestStep(t *testing.T) {
 		"infeasible, an older node":        {why: "it says so elsewhere", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("", 1), func(p *corev1.Pod) { p.Status.Resize = corev1.PodResizeStatusInfeasible }}, rules: old, want: "Recreate InPlaceResizeInfeasible"},
 		"deferred":                         {why: "there may be room later", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Deferred", 2)}, rules: old, want: "Wait 1m0s InPlaceResizeDeferred"},
 		"deferred, an older node":          {why: "it says so elsewhere", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("", 1), func(p *corev1.Pod) { p.Status.Resize = corev1.PodResizeStatusDeferred }}, rules: old, want: "Wait 1m0s InPlaceResizeDeferred"},
-		"deferred, given up":               {why: "it has taken too long", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Deferred", 2)}, rules: inplace.Rules{RecreateDeferred: 5 * time.Second}, want: "Recreate InPlaceResizeDeferred"},
-		"deferred, not yet given up":       {why: "there is time left", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Deferred", 2)}, rules: inplace.Rules{RecreateDeferred: 30 * time.Second}, want: "Wait 20s InPlaceResizeDeferred"},
-		"deferred for long":                {why: "somebody looks each minute", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Deferred", 2)}, rules: inplace.Rules{RecreateDeferred: time.Hour}, want: "Wait 1m0s InPlaceResizeDeferred"},
+		"deferred, given up":               {why: "it has taken too long", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Deferred", 2)}, rules: inplace.Policy{RecreateDeferred: 5 * time.Second}, want: "Recreate InPlaceResizeDeferred"},
+		"deferred, not yet given up":       {why: "there is time left", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Deferred", 2)}, rules: inplace.Policy{RecreateDeferred: 30 * time.Second}, want: "Wait 20s InPlaceResizeDeferred"},
+		"deferred for long":                {why: "somebody looks each minute", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Deferred", 2)}, rules: inplace.Policy{RecreateDeferred: time.Hour}, want: "Wait 1m0s InPlaceResizeDeferred"},
 		"unreadable state":                 {why: "somebody has to look", of: t1, pod: []func(*corev1.Pod){stateText("[")}, want: "error apps.kruise.io/inplace-update-state"},
 		"empty grace":                      {why: "there is nothing in it, and without removing it the update would never be complete", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations = map[string]string{pub.InPlaceUpdateGraceKey: ""} }}, want: "Write "},
 		"grace without state":              {why: "nobody knows since when", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations = map[string]string{pub.InPlaceUpdateGraceKey: "{}"} }}, want: "error apps.kruise.io/inplace-update-state"},
@@ -85,16 +85,16 @@ func TestStep(t *testing.T) {
 				f(pod)
 			}
 			before := pod.DeepCopy()
-			a, err := inplace.Step(pod, tc.rules, noon().Add(tc.now))
+			a, err := inplace.Next(inplace.Update{Pod: pod}, tc.rules, noon().Add(tc.now))
 			if got := told(a, err); got != tc.want {
 				t.Errorf("%s: want %s, got %s", tc.why, tc.want, got)
 			}
 			if d := cmp.Diff(before, pod); d != "" {
 				t.Errorf("the pod is changed:\n%s", d)
 			}
-			if a.Verdict == inplace.DoWrite {
+			if a.Verdict == inplace.Write {
 				next := applied(t, pod, a)
-				if a, err := inplace.Step(next, tc.rules, noon().Add(tc.now)); err != nil || a.Verdict != inplace.DoNothing {
+				if a, err := inplace.Next(inplace.Update{Pod: next}, tc.rules, noon().Add(tc.now)); err != nil || a.Verdict != inplace.Complete {
 					t.Errorf("then: want nothing, got %v, %v", a, err)
 				}
 			}
@@ -110,9 +110,9 @@ func told(a inplace.Action, err error) string {
 		return "error " + e.Key
 	case err != nil:
 		return err.Error()
-	case a.Verdict == inplace.DoWrite:
+	case a.Verdict == inplace.Write:
 		return "Write " + a.Write.Subresource
-	case a.Verdict == inplace.DoWait:
+	case a.Verdict == inplace.Wait:
 		return fmt.Sprintf("Wait %v %s", a.After, a.Notes[0].Code)
 	case len(a.Notes) > 0:
 		return string(a.Verdict) + " " + a.Notes[0].Code
@@ -166,18 +166,18 @@ func TestStepGrace(t *testing.T) {
 			if tc.revision != "" {
 				pod.Labels[pub.PodRevisionLabelKey] = tc.revision
 			}
-			a, err := inplace.Step(pod, inplace.Rules{}, noon())
+			a, err := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, noon())
 			if err != nil {
 				t.Fatal(err)
 			}
 			if tc.after > 0 {
-				if a.Verdict != inplace.DoWait || a.After != tc.after || len(a.Notes) == 0 {
+				if a.Verdict != inplace.Wait || a.After != tc.after || len(a.Notes) == 0 {
 					t.Errorf("%s: want to wait %v, got %v", tc.why, tc.after, a)
 				}
 				return
 			}
 			next := applied(t, pod, a)
-			if done, n := inplace.Completed(pod, inplace.Rules{}); done || n.Code != inplace.NoteGrace {
+			if done, n := inplace.Completed(pod, inplace.Policy{}); done || n.Code != inplace.NoteGrace {
 				t.Errorf("%s: complete before it began: %v", tc.why, n)
 			}
 			if got := next.Spec.Containers[0].Image; got != tc.image || next.Annotations[key] != "" {
@@ -203,18 +203,18 @@ func TestRollbackInGrace(t *testing.T) {
 		to := with(from, image(0, "app:2"))
 		pod := running(from, "web-1")
 		for range 2 {
-			a, err := inplace.Begin(inplace.Update{Pod: pod, Change: diff(t, from, to), Revision: "web-2", GraceSeconds: 60}, inplace.Rules{}, noon())
+			a, err := inplace.Next(inplace.Update{Pod: pod, Change: diff(t, from, to), Revision: "web-2", GraceSeconds: 60}, inplace.Policy{}, noon())
 			if err != nil {
 				t.Fatal(err)
 			}
 			pod = applied(t, pod, a)
 		}
 		for i := 0; ; i++ {
-			a, err := inplace.Begin(inplace.Update{Pod: pod, Change: diff(t, to, from), Revision: "web-1"}, inplace.Rules{}, noon().Add(time.Second))
+			a, err := inplace.Next(inplace.Update{Pod: pod, Change: diff(t, to, from), Revision: "web-1"}, inplace.Policy{}, noon().Add(time.Second))
 			if err != nil || i > 2 {
 				t.Fatal(a, err)
 			}
-			if a.Verdict == inplace.DoNothing {
+			if a.Verdict == inplace.Complete {
 				break
 			}
 			pod = applied(t, pod, a)
@@ -222,7 +222,7 @@ func TestRollbackInGrace(t *testing.T) {
 		if condition(pod, pub.InPlaceUpdateReady).Status != corev1.ConditionTrue || pod.Spec.Containers[0].Image != name {
 			t.Errorf("%s: got %s", name, encoded(t, pod))
 		}
-		if done, n := inplace.Completed(pod, inplace.Rules{}); !done {
+		if done, n := inplace.Completed(pod, inplace.Policy{}); !done {
 			t.Errorf("%s: not complete: %v", name, n)
 		}
 	}

@@ -14,14 +14,15 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/inplace"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // rollout leads one pod from template to template, while its node does in its own time what is written.
 type rollout struct {
 	r       *rand.Rand
 	k       *kubelet
-	options inplace.Options
-	rules   inplace.Rules
+	options inplace.Policy
+	rules   inplace.Policy
 	grace   int32
 	now     time.Time
 	// templates by revision, and the one that is wanted.
@@ -57,11 +58,11 @@ func (o *rollout) exact() bool { return !o.forgetful }
 func newRollout(r *rand.Rand) (*rollout, error) {
 	o := &rollout{
 		r: r, now: noon(), forgetful: r.IntN(5) == 0,
-		rules: inplace.Rules{
+		rules: inplace.Policy{
 			Unready:      oneOf(r, inplace.UnreadyOnRestart, inplace.UnreadyAlways),
 			ResizeInSpec: r.IntN(3) == 0,
 		},
-		options: inplace.Options{Resources: oneOf(r, inplace.ResourcesAdded, inplace.ResourcesFixed)},
+		options: inplace.Policy{Env: inplace.EnvRestart, Resources: oneOf(r, inplace.ResourcesAdded, inplace.ResourcesFixed)},
 		grace:   oneOf(r, int32(0), 0, 5),
 	}
 	gate, daemon := r.IntN(4) > 0, r.IntN(2) == 0
@@ -169,13 +170,13 @@ func (o *rollout) decide(pod *corev1.Pod) inplace.Action {
 		return inplace.Action{}
 	}
 	before := pod.DeepCopy()
-	a, err := inplace.Begin(inplace.Update{Pod: pod, Change: c, Revision: fmt.Sprintf("r-%d", o.wanted), GraceSeconds: o.grace}, o.rules, o.now)
+	a, err := inplace.Next(inplace.Update{Pod: pod, Change: c, Revision: fmt.Sprintf("r-%d", o.wanted), GraceSeconds: o.grace}, o.rules, o.now)
 	switch {
 	case err != nil:
 		o.fail("%v", err)
-	case a.Verdict == inplace.DoWait && (a.After <= 0 || len(a.Notes) == 0 || a.Notes[0].Text == "" || a.Notes[0].Object != pod.Name):
+	case a.Verdict == inplace.Wait && (a.After <= 0 || len(a.Notes) == 0 || a.Notes[0].Text == "" || a.Notes[0].Object != pod.Name):
 		o.fail("a wait without reason or time: %v", a)
-	case a.Verdict == inplace.DoRecreate:
+	case a.Verdict == inplace.Recreate:
 		o.fail("recreate: %v", a.Notes)
 	case o.decided%8 == 0 && !apiequality.Semantic.DeepEqual(before, pod):
 		o.fail("the pod is changed")
@@ -186,7 +187,7 @@ func (o *rollout) decide(pod *corev1.Pod) inplace.Action {
 // act decides on a version of the pod, and writes to the stored one.
 func (o *rollout) act(pod *corev1.Pod, stale bool) {
 	a := o.decide(pod)
-	if a.Verdict != inplace.DoWrite || o.failed != "" {
+	if a.Verdict != inplace.Write || o.failed != "" {
 		return
 	}
 	next, refused, err := apply(o.k.pod, a.Write)
@@ -205,8 +206,8 @@ func (o *rollout) act(pod *corev1.Pod, stale bool) {
 	if !stale {
 		o.sinceWanted++
 	}
-	if a.Write.Subresource != inplace.Status {
-		o.halfway = a.Write.Subresource == inplace.Resize
+	if a.Write.Subresource != write.Status {
+		o.halfway = a.Write.Subresource == write.Resize
 	}
 	back := condition(o.k.pod, pub.InPlaceUpdateReady).Status == corev1.ConditionFalse && condition(next, pub.InPlaceUpdateReady).Status == corev1.ConditionTrue
 	o.keep()
@@ -319,7 +320,7 @@ func (o *rollout) ended() string {
 	if pod.Labels[pub.PodRevisionLabelKey] != fmt.Sprintf("r-%d", o.wanted) {
 		return "the revision"
 	}
-	if a := o.decide(pod); a.Verdict != inplace.DoNothing {
+	if a := o.decide(pod); a.Verdict != inplace.Complete {
 		return "it is not done: " + told(a, nil)
 	}
 	if done, n := inplace.Completed(pod, o.rules); !done {

@@ -14,10 +14,10 @@ import (
 type Rounding bool
 
 const (
-	// Up rounds a fraction up.
-	Up Rounding = false
-	// Down rounds it down.
-	Down Rounding = true
+	// RoundUp rounds a fraction up.
+	RoundUp Rounding = false
+	// RoundDown rounds it down.
+	RoundDown Rounding = true
 )
 
 // AmountError says that a text is neither a number nor a percentage.
@@ -61,7 +61,7 @@ func Partition(v *intstr.IntOrString, replicas int32) (int32, error) {
 	if v == nil {
 		return 0, nil
 	}
-	n, err := Amount(*v, replicas, Up)
+	n, err := Amount(*v, replicas, RoundUp)
 	if err != nil {
 		return 0, err
 	}
@@ -123,7 +123,7 @@ func (p percent) of(total int32, r Rounding) int32 {
 		return saturated(negative)
 	}
 	quotient, rest := bits.Div64(hi, lo, p.scale)
-	if up := bool(r == Up) != negative; rest > 0 && up {
+	if up := bool(r == RoundUp) != negative; rest > 0 && up {
 		quotient++
 	}
 	if quotient > math.MaxInt32 {

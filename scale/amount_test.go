@@ -41,7 +41,7 @@ func TestAmount(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			v := intstr.Parse(c.value)
-			for rounding, want := range map[scale.Rounding]int32{scale.Up: c.up, scale.Down: c.down} {
+			for rounding, want := range map[scale.Rounding]int32{scale.RoundUp: c.up, scale.RoundDown: c.down} {
 				got, err := scale.Amount(v, c.total, rounding)
 				if err != nil || got != want {
 					t.Errorf("%s of %d, rounded down: %v: want %d, got %d, %v", c.value, c.total, rounding, want, got, err)
@@ -58,7 +58,7 @@ func TestAmountRefuses(t *testing.T) {
 		" 1%": "not a decimal number", "0x1%": "not a decimal number", "1-%": "not a decimal number",
 		"1.+5%": "not a decimal number", strings.Repeat("9", 16) + "%": "more than 15 digits", "0.0000000000000001%": "more than 15 digits",
 	} {
-		_, err := scale.Amount(intstr.FromString(text), 10, scale.Up)
+		_, err := scale.Amount(intstr.FromString(text), 10, scale.RoundUp)
 		var refused *scale.AmountError
 		if !errors.As(err, &refused) || refused.Text != text || !strings.Contains(err.Error(), reason) {
 			t.Errorf("%q: want %q, got %v", text, reason, err)
@@ -103,11 +103,11 @@ func FuzzAmount(f *testing.F) {
 	f.Add("-0.5%", int32(-7))
 	f.Add("999999999999999%", int32(math.MaxInt32))
 	f.Fuzz(func(t *testing.T, text string, total int32) {
-		up, err := scale.Amount(intstr.FromString(text), total, scale.Up)
+		up, err := scale.Amount(intstr.FromString(text), total, scale.RoundUp)
 		if err != nil {
 			return
 		}
-		down, err := scale.Amount(intstr.FromString(text), total, scale.Down)
+		down, err := scale.Amount(intstr.FromString(text), total, scale.RoundDown)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -62,7 +62,7 @@ func BenchmarkCompute(b *testing.B) {
 				situations[situation](&input)
 				b.ReportAllocs()
 				for b.Loop() {
-					if _, err := scale.Compute(input); err != nil {
+					if _, err := scale.Plan(input); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -89,7 +89,7 @@ func BenchmarkComputeGrows(b *testing.B) {
 		})
 		b.Run(fmt.Sprintf("compute/%d", n), func(b *testing.B) {
 			for b.Loop() {
-				if _, err := scale.Compute(input); err != nil {
+				if _, err := scale.Plan(input); err != nil {
 					b.Fatal(err)
 				}
 			}

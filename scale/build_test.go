@@ -96,7 +96,7 @@ func instances(t testing.TB, notation string) []scale.Instance {
 				case '!':
 					notReady(i.Pods[0])
 				case 'x':
-					i.Doomed = true
+					i.MarkedForDeletion = true
 				case 'p':
 					in(pub.LifecycleStatePreparingDelete)(i.Pods[0])
 				case 'u':
@@ -109,12 +109,12 @@ func instances(t testing.TB, notation string) []scale.Instance {
 	return all
 }
 
-func compute(t testing.TB, input scale.Input) scale.Plan {
+func compute(t testing.TB, input scale.Input) scale.Result {
 	t.Helper()
 	if input.Now.IsZero() {
 		input.Now = now()
 	}
-	plan, err := scale.Compute(input)
+	plan, err := scale.Plan(input)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func names(all []scale.Instance) string {
 }
 
 // births are slots, with + for the update revision.
-func births(all []scale.Birth) string {
+func births(all []scale.Creation) string {
 	words := make([]string, len(all))
 	for i, b := range all {
 		words[i] = b.Slot
@@ -141,7 +141,7 @@ func births(all []scale.Birth) string {
 	return strings.Join(words, " ")
 }
 
-func codes(plan scale.Plan) string {
+func codes(plan scale.Result) string {
 	var words []string
 	for _, n := range plan.Notes {
 		if n.Object == "" {
@@ -152,7 +152,7 @@ func codes(plan scale.Plan) string {
 }
 
 // story tells a plan in a line.
-func story(plan scale.Plan) string {
+func story(plan scale.Result) string {
 	var words []string
 	for _, act := range [][2]string{
 		{"restore", names(plan.Restore)}, {"create", births(plan.Create)}, {"delete", names(plan.Delete)}, {"update", names(plan.Update)},

@@ -25,7 +25,7 @@ type world struct {
 }
 
 // apply does what a controller does with a plan.
-func (w *world) apply(plan scale.Plan) {
+func (w *world) apply(plan scale.Result) {
 	at := map[string]int{}
 	for i := range w.input.Instances {
 		at[w.input.Instances[i].Name] = i
@@ -73,7 +73,7 @@ func (w *world) update(i *scale.Instance, updated bool) {
 	case w.input.Slots != nil:
 		i.Terminating = true
 	default:
-		i.Doomed = true
+		i.MarkedForDeletion = true
 	}
 }
 
@@ -104,7 +104,7 @@ func newWorld(r *random) *world {
 	w := &world{random: r, inPlace: r.once(2), broken: r.once(3), never: map[string]bool{}}
 	w.input = scale.Input{
 		Now: now(), MinReadySeconds: r.n(2), InOrder: r.once(3), UnavailableFirst: r.once(3),
-		Limits: scale.Limits{Replicas: r.n(12), MaxUnavailable: 1 + r.n(3), MaxSurge: pick[int32](r, 0, 0, 2), MaxUnavailableScaling: ptr.To(1 + r.n(12)), NoRollback: r.once(2), ForgetLeaving: r.once(2)},
+		Limits: scale.Limits{Replicas: r.n(12), MaxUnavailable: 1 + r.n(3), MaxSurge: pick[int32](r, 0, 0, 2), MaxUnavailableScaling: ptr.To(1 + r.n(12)), NoRollback: r.once(2), ExcludePreparingDelete: r.once(2)},
 	}
 	w.input.Limits.Partition = r.n(w.input.Limits.Replicas)
 	if r.once(2) {
@@ -124,7 +124,7 @@ func newWorld(r *random) *world {
 	}
 	for i := range r.Intn(14) {
 		instance := old(fmt.Sprintf("web-%d", i), onNode(fmt.Sprintf("n%d", r.Intn(5))))
-		instance.Updated, instance.Doomed = r.once(3), r.once(6)
+		instance.Updated, instance.MarkedForDeletion = r.once(3), r.once(6)
 		if r.once(4) {
 			notReady(instance.Pods[0])
 			w.never[instance.Name] = w.broken && r.once(2)

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// maxBirths is how many instances one plan creates at most. The next plan goes on; a typing error in a number of
+// maxCreations is how many instances one plan creates at most. The next plan goes on; a typing error in a number of
 // replicas must not take the memory of whoever plans it.
-const maxBirths = 1 << 16
+const maxCreations = 1 << 16
 
 // planCount plans for instances of which one is as good as another.
 func (p *planner) planCount() {
@@ -23,7 +23,7 @@ func (p *planner) planCount() {
 		d.Update, d.UpdateUnavailable = u.Update, u.UpdateUnavailable
 	}
 	p.plan.Difference = d
-	if !p.in.KeepCount {
+	if !p.in.UpdateOnly {
 		p.restore()
 		if p.idle() {
 			p.scale()
@@ -48,10 +48,10 @@ func (p *planner) differ(updated func(*member) bool, l Limits) Difference {
 			c = &sides[1]
 		}
 		switch {
-		case m.leaving:
-			c.Leaving++
-		case m.Doomed:
-			c.Doomed++
+		case m.preparingDelete:
+			c.PreparingDelete++
+		case m.MarkedForDeletion:
+			c.MarkedForDeletion++
 		case m.available:
 			c.Available++
 		default:
@@ -78,9 +78,9 @@ func (p *planner) restore() {
 	staying := 0
 	for _, m := range p.members {
 		switch {
-		case m.leaving && !m.Doomed:
+		case m.preparingDelete && !m.MarkedForDeletion:
 			held = append(held, newStanding(m))
-		case !m.leaving && !m.Doomed:
+		case !m.preparingDelete && !m.MarkedForDeletion:
 			staying++
 		}
 	}
@@ -115,18 +115,18 @@ func (p *planner) scale() {
 }
 
 func (p *planner) create(d Difference) {
-	n := min(d.Create, maxBirths)
+	n := min(d.Create, maxCreations)
 	for i := range n {
-		p.plan.Create = append(p.plan.Create, Birth{Updated: i >= d.CreateOld})
+		p.plan.Create = append(p.plan.Create, Creation{Updated: i >= d.CreateOld})
 	}
 	if d.CreateMissing == n {
 		return
 	}
-	why := fmt.Sprintf("to be created (%d at a time)", maxBirths)
+	why := fmt.Sprintf("to be created (%d at a time)", maxCreations)
 	if n == d.Create {
 		unavailable := int32(0)
 		for _, m := range p.members {
-			if m.leaving || !m.Doomed && !m.available {
+			if m.preparingDelete || !m.MarkedForDeletion && !m.available {
 				unavailable++
 			}
 		}
@@ -146,7 +146,7 @@ func (p *planner) finishDeletions(members []*member) {
 	hooked := 0
 	for _, m := range members {
 		switch {
-		case m == nil || !m.leaving || m.Terminating:
+		case m == nil || !m.preparingDelete || m.Terminating:
 		case m.hooked(p.in.Hooks.PreDelete):
 			hooked++
 		default:
@@ -163,22 +163,22 @@ func (p *planner) finishDeletions(members []*member) {
 // deleteDoomed deletes what the user chose, the ones that are missed least first. The ones that are not ready cost
 // nothing, but they use up the budget of the others.
 func (p *planner) deleteDoomed(d Difference) {
-	var doomed []*member
+	var markedForDeletion []*member
 	b := Budget{Max: d.DeleteAvailable}
 	for _, m := range p.members {
-		if m.Doomed && !m.leaving {
-			doomed = append(doomed, m)
+		if m.MarkedForDeletion && !m.preparingDelete {
+			markedForDeletion = append(markedForDeletion, m)
 			if !m.ready {
 				b.Unavailable++
 			}
 		}
 	}
-	slices.SortFunc(doomed, func(a, b *member) int {
+	slices.SortFunc(markedForDeletion, func(a, b *member) int {
 		return cmp.Or(compareBool(a.ready, b.ready), compareBool(a.available, b.available), cmp.Compare(a.Name, b.Name))
 	})
-	for i, m := range doomed {
+	for i, m := range markedForDeletion {
 		if !b.Take(m.ready) {
-			p.noteWaiting(NoteDeleteLimited, len(doomed)-i, "to be deleted, as was asked, until more are available")
+			p.noteWaiting(NoteDeleteLimited, len(markedForDeletion)-i, "to be deleted, as was asked, until more are available")
 			break
 		}
 		p.delete(m, NoteChosen, "it was chosen")
@@ -190,7 +190,7 @@ func (p *planner) scaleIn(d Difference) {
 	if d.Delete == 0 {
 		return
 	}
-	if slices.ContainsFunc(p.members, func(m *member) bool { return m.leaving || m.Doomed }) {
+	if slices.ContainsFunc(p.members, func(m *member) bool { return m.preparingDelete || m.MarkedForDeletion }) {
 		p.noteWaiting(NoteWaitingForDeletion, int(d.Delete), "to be deleted until those chosen or held before are gone")
 		return
 	}

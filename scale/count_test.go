@@ -62,7 +62,7 @@ func TestComputeCreates(t *testing.T) {
 		},
 		"only updates": {
 			"scaling failed",
-			scale.Input{Limits: limits(5, 3, noLimit), KeepCount: true, Instances: instances(t, "4O")},
+			scale.Input{Limits: limits(5, 3, noLimit), UpdateOnly: true, Instances: instances(t, "4O")},
 			"update 00O 01O (UpdateLimited)",
 		},
 	})
@@ -224,7 +224,7 @@ func TestComputeRefuses(t *testing.T) {
 		"two slots have the same":    {scale.Input{Slots: []string{"a", "a"}}, `two slots are named "a"`},
 		"two instances for one slot": {scale.Input{Instances: []scale.Instance{old("a"), old("a")}, Slots: []string{"a"}}, `two instances are named "a"`},
 	} {
-		_, err := scale.Compute(c.input)
+		_, err := scale.Plan(c.input)
 		var refused *scale.NameError
 		if !errors.As(err, &refused) || err.Error() != c.want {
 			t.Errorf("%s: want %q, got %v", why, c.want, err)

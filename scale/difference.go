@@ -4,20 +4,20 @@ import "math"
 
 // Count is how many instances of one side, old or updated, there are. Each instance counts once.
 type Count struct {
-	// Leaving are held by a hook before their deletion.
-	Leaving int32
-	// Doomed are to be deleted by the user's choice, and not leaving yet.
-	Doomed int32
-	// Unavailable are neither leaving nor doomed, and not available.
+	// PreparingDelete are held by a hook before their deletion.
+	PreparingDelete int32
+	// MarkedForDeletion are to be deleted by the user's choice, and not preparingDelete yet.
+	MarkedForDeletion int32
+	// Unavailable are neither preparingDelete nor markedForDeletion, and not available.
 	Unavailable int32
 	// Available are the rest.
 	Available int32
 }
 
-// staying are the instances that are not leaving.
-func (c Count) staying() int32 { return c.Doomed + c.Unavailable + c.Available }
+// staying are the instances that are not preparingDelete.
+func (c Count) staying() int32 { return c.MarkedForDeletion + c.Unavailable + c.Available }
 
-func (c Count) all() int32 { return c.Leaving + c.staying() }
+func (c Count) all() int32 { return c.PreparingDelete + c.staying() }
 
 // Limits are the bounds of a workload, resolved to numbers of instances.
 type Limits struct {
@@ -34,8 +34,8 @@ type Limits struct {
 	MaxUnavailableScaling *int32
 	// NoRollback leaves instances beyond the partition updated, when it is raised.
 	NoRollback bool
-	// ForgetLeaving does not count instances that are leaving.
-	ForgetLeaving bool
+	// ExcludePreparingDelete does not count instances that are preparingDelete.
+	ExcludePreparingDelete bool
 }
 
 // Difference is what separates the instances that are from those that are wanted.
@@ -61,12 +61,12 @@ func Differ(old, updated Count, l Limits) Difference {
 	if l.NoRollback {
 		oldDiff, newDiff = max(oldDiff, 0), min(newDiff, 0)
 	}
-	unavailable := old.Leaving + old.Unavailable + updated.Leaving + updated.Unavailable
-	doomed := old.Doomed + updated.Doomed
+	unavailable := old.PreparingDelete + old.Unavailable + updated.PreparingDelete + updated.Unavailable
+	markedForDeletion := old.MarkedForDeletion + updated.MarkedForDeletion
 
 	surge, surgeOld := int32(0), int32(0)
 	if l.MaxSurge > 0 {
-		forDoomed, forDoomedOld := l.surgeForDoomed(doomed, updated.Doomed, unavailable)
+		forDoomed, forDoomedOld := l.surgeForDoomed(markedForDeletion, updated.MarkedForDeletion, unavailable)
 		forUpdate, forUpdateOld := surgeForUpdate(oldDiff, newDiff)
 		surge, surgeOld = forDoomed, forDoomedOld
 		if forUpdate > forDoomed {
@@ -76,9 +76,9 @@ func Differ(old, updated Count, l Limits) Difference {
 		surgeOld = min(surgeOld, surge)
 	}
 	current, currentOld := n, old.all()
-	if l.ForgetLeaving {
-		current -= old.Leaving + updated.Leaving
-		currentOld -= old.Leaving
+	if l.ExcludePreparingDelete {
+		current -= old.PreparingDelete + updated.PreparingDelete
+		currentOld -= old.PreparingDelete
 	}
 	target, targetOld := l.Replicas+surge, l.Partition+surgeOld
 
@@ -88,12 +88,12 @@ func Differ(old, updated Count, l Limits) Difference {
 		d.CreateOld = max(targetOld-currentOld, 0)
 		d.Create = min(missing, max(l.scaling()-unavailable, 0))
 	}
-	if surplus := current - doomed - target; surplus > 0 {
+	if surplus := current - markedForDeletion - target; surplus > 0 {
 		d.Delete = surplus
-		d.DeleteOld = max(currentOld-old.Doomed-targetOld, 0)
+		d.DeleteOld = max(currentOld-old.MarkedForDeletion-targetOld, 0)
 	}
 	spare := saturatingAdd(l.MaxUnavailable, n-l.Replicas)
-	if doomed > 0 || d.Delete > 0 {
+	if markedForDeletion > 0 || d.Delete > 0 {
 		d.DeleteAvailable = max(saturatingAdd(spare, -unavailable), 0)
 	}
 	d.Update = -newDiff
@@ -108,11 +108,11 @@ func Differ(old, updated Count, l Limits) Difference {
 
 // surgeForDoomed is how many instances more than the wanted ones deletions by choice need that the budget does not
 // cover, and how many of these are old.
-func (l Limits) surgeForDoomed(doomed, updatedDoomed, unavailable int32) (all, old int32) {
-	if doomed <= 0 {
+func (l Limits) surgeForDoomed(markedForDeletion, updatedDoomed, unavailable int32) (all, old int32) {
+	if markedForDeletion <= 0 {
 		return 0, 0
 	}
-	all = min(max(unavailable+doomed-l.MaxUnavailable, 0), doomed)
+	all = min(max(unavailable+markedForDeletion-l.MaxUnavailable, 0), markedForDeletion)
 	return all, max(all-updatedDoomed, 0)
 }
 

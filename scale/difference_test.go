@@ -99,22 +99,22 @@ func TestDiffer(t *testing.T) {
 		"a doomed one with surge": {
 			"is replaced before it goes",
 			scale.Count{},
-			scale.Count{Doomed: 1, Available: 4},
+			scale.Count{MarkedForDeletion: 1, Available: 4},
 			scale.Limits{Replicas: 5, MaxUnavailable: 0, MaxSurge: 1},
 			scale.Difference{Create: 1, CreateMissing: 1},
 		},
 		"a leaving one": {
 			"takes a place",
 			scale.Count{},
-			scale.Count{Leaving: 1, Available: 4},
+			scale.Count{PreparingDelete: 1, Available: 4},
 			scale.Limits{Replicas: 5, MaxUnavailable: 1},
 			scale.Difference{},
 		},
 		"a leaving one, forgotten": {
 			"takes none",
 			scale.Count{},
-			scale.Count{Leaving: 1, Available: 4},
-			scale.Limits{Replicas: 5, MaxUnavailable: 1, ForgetLeaving: true},
+			scale.Count{PreparingDelete: 1, Available: 4},
+			scale.Limits{Replicas: 5, MaxUnavailable: 1, ExcludePreparingDelete: true},
 			scale.Difference{Create: 1, CreateMissing: 1},
 		},
 	}
@@ -134,11 +134,11 @@ func TestDifferAgainstTheFormula(t *testing.T) {
 		random := rand.New(rand.NewSource(seed))
 		n := func(most int32) int32 { return random.Int31n(most + 1) }
 		side := func() scale.Count {
-			return scale.Count{Leaving: n(2), Doomed: n(2), Unavailable: n(3), Available: n(8)}
+			return scale.Count{PreparingDelete: n(2), MarkedForDeletion: n(2), Unavailable: n(3), Available: n(8)}
 		}
 		l := scale.Limits{
 			Replicas: n(15), MaxUnavailable: n(5), MaxSurge: n(1) * n(5),
-			NoRollback: n(1) == 0, ForgetLeaving: n(1) == 0,
+			NoRollback: n(1) == 0, ExcludePreparingDelete: n(1) == 0,
 		}
 		l.Partition = n(l.Replicas)
 		if n(1) == 0 {
@@ -153,9 +153,9 @@ func TestDifferAgainstTheFormula(t *testing.T) {
 
 func formula(old, updated scale.Count, l scale.Limits) scale.Difference {
 	R, P, S, U, SU := l.Replicas, l.Partition, l.MaxSurge, l.MaxUnavailable, scalingOf(l)
-	preOld, delOld, unOld := old.Leaving, old.Doomed, old.Unavailable
-	preNew, delNew, unNew := updated.Leaving, updated.Doomed, updated.Unavailable
-	actOld, actNew := old.Doomed+old.Unavailable+old.Available, updated.Doomed+updated.Unavailable+updated.Available
+	preOld, delOld, unOld := old.PreparingDelete, old.MarkedForDeletion, old.Unavailable
+	preNew, delNew, unNew := updated.PreparingDelete, updated.MarkedForDeletion, updated.Unavailable
+	actOld, actNew := old.MarkedForDeletion+old.Unavailable+old.Available, updated.MarkedForDeletion+updated.Unavailable+updated.Available
 	N := preOld + actOld + preNew + actNew
 	magnitude := func(x int32) int32 { return int32(math.Abs(float64(x))) }
 
@@ -193,7 +193,7 @@ func formula(old, updated scale.Count, l scale.Limits) scale.Difference {
 		}
 	}
 	cur, curOld := N, actOld+preOld
-	if l.ForgetLeaving {
+	if l.ExcludePreparingDelete {
 		cur, curOld = cur-preNew-preOld, curOld-preOld
 	}
 	T, TOld := R+surge, P+surgeOld

@@ -1,11 +1,11 @@
 // Package scale decides which instances of a workload to create, delete and update, and when the rest has to wait.
 //
-// An instance is what is scaled as one: a pod, or a group of pods that live and die together. Compute takes an
+// An instance is what is scaled as one: a pod, or a group of pods that live and die together. Plan takes an
 // observation, all instances and the limits of the workload, and gives one plan: what to do now. The caller carries
 // it out as a whole, observes, and asks again. Nothing is remembered between two plans, so that it does not matter
 // who carried out how much of the last one.
 //
-//	plan, err := scale.Compute(scale.Input{
+//	result, err := scale.Plan(scale.Input{
 //		Now:       now,
 //		Instances: instances, // a pod each, whether it has the update revision, whether the user chose to delete it
 //		Limits:    scale.Limits{Replicas: 10, Partition: 2, MaxUnavailable: 2},
@@ -13,8 +13,8 @@
 //	if err != nil {
 //		return err
 //	}
-//	// Create plan.Create, delete plan.Delete, update plan.Update, and look again after plan.RequeueAfter.
-//	// plan.Notes say why each one is deleted, and what the others wait for.
+//	// Create result.Create, delete result.Delete, update result.Update, and look again after result.RequeueAfter.
+//	// result.Notes say why each one is deleted, and what the others wait for.
 //
 // # Instances that are alike
 //
@@ -32,7 +32,7 @@
 //
 // An Instance with several pods and their Size is available when it is whole and all its pods are; it ranks as its
 // weakest pod does, and costs as much as all of them together. Deletion and update mean all of it. The caller keeps it
-// whole: Compute creates instances, no pods in them.
+// whole: Plan creates instances, no pods in them.
 //
 // # Slots
 //

@@ -12,15 +12,15 @@ import (
 )
 
 func ExampleAmount() {
-	up, _ := scale.Amount(intstr.FromString("33.3%"), 10, scale.Up)
-	down, _ := scale.Amount(intstr.FromString("33.3%"), 10, scale.Down)
-	_, err := scale.Amount(intstr.FromString("a third"), 10, scale.Up)
+	up, _ := scale.Amount(intstr.FromString("33.3%"), 10, scale.RoundUp)
+	down, _ := scale.Amount(intstr.FromString("33.3%"), 10, scale.RoundDown)
+	_, err := scale.Amount(intstr.FromString("a third"), 10, scale.RoundUp)
 	fmt.Println(up, down, err)
 	// Output: 4 3 "a third" is no percentage: it does not end in %
 }
 
 func ExampleAmountOr() {
-	n, err := scale.AmountOr(nil, math.MaxInt32, 10, scale.Up)
+	n, err := scale.AmountOr(nil, math.MaxInt32, 10, scale.RoundUp)
 	fmt.Println(n, err)
 	// Output: 2147483647 <nil>
 }

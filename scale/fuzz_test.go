@@ -91,10 +91,10 @@ func (b *tape) pod() *corev1.Pod {
 func (b *tape) input() scale.Input {
 	input := scale.Input{
 		Now: b.time().Time, MinReadySeconds: b.number(), Updates: scale.Updates(b.text("", "", "Paused", "OnDelete", "Never")),
-		KeepCount: b.bool(), PreparingUpdateIsUpdated: b.bool(), UnavailableFirst: b.bool(), InOrder: b.bool(),
+		UpdateOnly: b.bool(), PreparingUpdateIsUpdated: b.bool(), UnavailableFirst: b.bool(), InOrder: b.bool(),
 		Limits: scale.Limits{
 			Replicas: b.number(), Partition: b.number(), MaxUnavailable: b.number(), MaxSurge: b.number(), MaxUnavailableScaling: ptr.To(b.number()),
-			NoRollback: b.bool(), ForgetLeaving: b.bool(),
+			NoRollback: b.bool(), ExcludePreparingDelete: b.bool(),
 		},
 	}
 	if b.bool() {
@@ -126,7 +126,7 @@ func (b *tape) input() scale.Input {
 		}
 	}
 	for i := range b.next() % 12 {
-		instance := scale.Instance{Name: fmt.Sprint(i), Size: int(b.number()), Updated: b.bool(), Doomed: b.bool(), Terminating: b.next()%8 == 1}
+		instance := scale.Instance{Name: fmt.Sprint(i), Size: int(b.number()), Updated: b.bool(), MarkedForDeletion: b.bool(), Terminating: b.next()%8 == 1}
 		if b.next() == 9 {
 			instance.Name = ""
 		}
@@ -145,8 +145,8 @@ func FuzzCompute(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		b := tape(data)
 		input := b.input()
-		plan, err := scale.Compute(input)
-		again, errAgain := scale.Compute(input)
+		plan, err := scale.Plan(input)
+		again, errAgain := scale.Plan(input)
 		if story(plan) != story(again) || (err == nil) != (errAgain == nil) {
 			t.Errorf("two plans of the same:\n%+v, %v\n%+v, %v", plan, err, again, errAgain)
 		}

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/scale"
 )
 
@@ -70,7 +71,7 @@ func TestComputeGroups(t *testing.T) {
 }
 
 // silent says whether there is something to wait for that no note tells.
-func silent(input scale.Input, plan scale.Plan) string {
+func silent(input scale.Input, plan scale.Result) string {
 	planned := len(plan.Restore) + len(plan.Create) + len(plan.Delete) + len(plan.Update)
 	notes, kept := slices.Clone(plan.Notes), ""
 	if i := slices.IndexFunc(notes, isPartition); i >= 0 {
@@ -85,7 +86,7 @@ func silent(input scale.Input, plan scale.Plan) string {
 		return fmt.Sprintf("the partition keeps %q, and the plan says %q", want, kept)
 	}
 	switch {
-	case planned > 0 || len(notes) > 0 || input.KeepCount:
+	case planned > 0 || len(notes) > 0 || input.UpdateOnly:
 	case plan.RequeueAfter > 0:
 		return "it waits for time, and does not say so"
 	case !converged(input):
@@ -97,7 +98,7 @@ func silent(input scale.Input, plan scale.Plan) string {
 	return ""
 }
 
-func isPartition(n scale.Note) bool { return n.Code == scale.NotePartition }
+func isPartition(n note.Note) bool { return n.Code == scale.NotePartition }
 
 // keptOf is what a plan has to say first of the old instances that are to stay; nothing where there is none.
 func keptOf(input scale.Input) string {
@@ -105,7 +106,7 @@ func keptOf(input scale.Input) string {
 	for _, i := range input.Instances {
 		at := slices.Index(input.Slots, i.Name)
 		ordered := input.Slots != nil && input.Priority == nil
-		if !i.Updated && !i.Doomed && !leaving(i) && !i.Terminating && (input.Slots == nil || at >= 0) && (!ordered || at < int(input.Limits.Partition)) {
+		if !i.Updated && !i.MarkedForDeletion && !leaving(i) && !i.Terminating && (input.Slots == nil || at >= 0) && (!ordered || at < int(input.Limits.Partition)) {
 			n++
 		}
 	}
@@ -129,7 +130,7 @@ func converged(input scale.Input) bool {
 		at, wanted := position[i.Name]
 		switch {
 		case input.Slots == nil && i.Terminating:
-		case i.Doomed || !o.available(i) || input.Slots != nil && !wanted:
+		case i.MarkedForDeletion || !o.available(i) || input.Slots != nil && !wanted:
 			return false
 		case i.Updated:
 			updated++
@@ -146,7 +147,7 @@ func converged(input scale.Input) bool {
 }
 
 // crosses says which bound the plan crosses, or makes worse where it is crossed already.
-func crosses(input scale.Input, plan scale.Plan) string {
+func crosses(input scale.Input, plan scale.Result) string {
 	if len(plan.Create) > 0 && len(plan.Delete) > 0 {
 		return "it creates and deletes"
 	}
@@ -168,12 +169,12 @@ func crosses(input scale.Input, plan scale.Plan) string {
 
 func hasLabel(i scale.Instance) bool { return i.Updated }
 
-func crossesCount(input scale.Input, plan scale.Plan) string {
+func crossesCount(input scale.Input, plan scale.Result) string {
 	o, l := oracle{input}, input.Limits
 	sides := [2]scale.Count{o.count(false, hasLabel), o.count(true, hasLabel)}
-	staying := func(c scale.Count) int32 { return c.Doomed + c.Unavailable + c.Available }
+	staying := func(c scale.Count) int32 { return c.MarkedForDeletion + c.Unavailable + c.Available }
 	old, updated := staying(sides[0]), staying(sides[1])
-	gone := sides[0].Leaving + sides[1].Leaving
+	gone := sides[0].PreparingDelete + sides[1].PreparingDelete
 	all, unavailable := old+updated+gone, gone+sides[0].Unavailable+sides[1].Unavailable
 	available, surplus := int32(0), old+updated-l.Replicas
 	for _, i := range input.Instances {
@@ -184,14 +185,14 @@ func crossesCount(input scale.Input, plan scale.Plan) string {
 		available -= int32(truth(o.available(i)))
 	}
 	for _, i := range plan.Delete {
-		if !leaving(i) && !i.Doomed {
+		if !leaving(i) && !i.MarkedForDeletion {
 			if surplus--; surplus < 0 {
 				return "it deletes more than there are too many"
 			}
 		}
 	}
 	counted := all
-	if l.ForgetLeaving {
+	if l.ExcludePreparingDelete {
 		counted = old + updated
 	}
 	n, moved := int32(len(plan.Create)), int32(len(plan.Update))
@@ -210,7 +211,7 @@ func crossesCount(input scale.Input, plan scale.Plan) string {
 	return ""
 }
 
-func crossesSlots(input scale.Input, plan scale.Plan) string {
+func crossesSlots(input scale.Input, plan scale.Result) string {
 	o := slotOracle{oracle: oracle{input}}
 	wanted := func(name string) bool { return slices.Contains(input.Slots, name) }
 	settled, existing, disrupted, unplaced := 0, int32(0), int32(0), 0

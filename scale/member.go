@@ -37,8 +37,8 @@ type member struct {
 	// ready is available but for the time, wait is how much of that is left.
 	ready, available bool
 	wait             time.Duration
-	// leaving and preparing are held by a hook, before deletion and before an update.
-	leaving, preparing bool
+	// preparingDelete and preparing are held by a hook, before deletion and before an update.
+	preparingDelete, preparing bool
 }
 
 func newMember(instance *Instance, minReadySeconds int32, now time.Time) member {
@@ -52,7 +52,7 @@ func newMember(instance *Instance, minReadySeconds int32, now time.Time) member 
 		state := lifecycle.StateOf(pod)
 		switch state {
 		case pub.LifecycleStatePreparingDelete:
-			m.leaving = true
+			m.preparingDelete = true
 		case pub.LifecycleStatePreparingUpdate:
 			m.preparing = true
 		}

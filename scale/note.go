@@ -1,6 +1,10 @@
 package scale
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/kruisekit/kruisekit/note"
+)
 
 // Codes of notes about one instance: why it is restored or deleted.
 const (
@@ -45,8 +49,16 @@ const (
 	NotePriorityIgnored = "PriorityIgnored"
 )
 
+func levelOf(code string) note.Level {
+	switch code {
+	case NoteOutOfOrder, NoteScaleUpLimited, NoteDeleteLimited, NoteWaitingForDeletion, NoteHooked, NoteUpdateLimited, NoteInGrace, NoteNotAvailable:
+		return note.Waiting
+	}
+	return note.Info
+}
+
 func (p *planner) note(code, object, text string) {
-	p.plan.Notes = append(p.plan.Notes, Note{Code: code, Object: object, Text: text})
+	p.plan.Notes = append(p.plan.Notes, note.Note{Level: levelOf(code), Code: code, Object: object, Text: text})
 }
 
 // noteWaiting notes that n instances wait, if there are any. why continues the sentence.
@@ -63,7 +75,7 @@ func (p *planner) noteWaiting(code string, n int, why string) {
 func (p *planner) noteKept(among []*member) {
 	old := 0
 	for _, m := range among {
-		if m != nil && !m.Updated && !m.leaving && !m.Doomed && !m.Terminating {
+		if m != nil && !m.Updated && !m.preparingDelete && !m.MarkedForDeletion && !m.Terminating {
 			old++
 		}
 	}

@@ -26,12 +26,12 @@ func (o oracle) plan() string {
 	if o.in.Updates == scale.UpdatesPaused {
 		l.MaxSurge = 0
 	}
-	plan := scale.Plan{}
-	if !o.in.KeepCount {
+	plan := scale.Result{}
+	if !o.in.UpdateOnly {
 		if plan.Restore = o.restore(); len(plan.Restore) == 0 {
 			d := formula(o.count(false, o.isUpdated), o.count(true, o.isUpdated), l)
 			for i := range d.Create {
-				plan.Create = append(plan.Create, scale.Birth{Updated: i >= d.CreateOld})
+				plan.Create = append(plan.Create, scale.Creation{Updated: i >= d.CreateOld})
 			}
 			if len(plan.Create) == 0 {
 				plan.Delete = o.delete(d)
@@ -42,8 +42,8 @@ func (o oracle) plan() string {
 		old, updated := o.count(false, hasLabel), o.count(true, hasLabel)
 		d := formula(old, updated, l)
 		// Where both sides lack some, or both have too many, the formula takes from one what it needs itself.
-		oldDiff := old.Available + old.Unavailable + old.Doomed - l.Partition
-		newDiff := updated.Available + updated.Unavailable + updated.Doomed - (l.Replicas - l.Partition)
+		oldDiff := old.Available + old.Unavailable + old.MarkedForDeletion - l.Partition
+		newDiff := updated.Available + updated.Unavailable + updated.MarkedForDeletion - (l.Replicas - l.Partition)
 		if oldDiff*newDiff > 0 {
 			d.Update = 0
 		}
@@ -60,10 +60,10 @@ func (o oracle) restore() []scale.Instance {
 	d := int(o.in.Limits.Replicas) - len(o.in.Instances)
 	var held []scale.Instance
 	for _, i := range o.in.Instances {
-		if i.Doomed || leaving(i) {
+		if i.MarkedForDeletion || leaving(i) {
 			d++
 		}
-		if leaving(i) && !i.Doomed {
+		if leaving(i) && !i.MarkedForDeletion {
 			held = append(held, i)
 		}
 	}
@@ -78,11 +78,11 @@ func (o oracle) delete(d scale.Difference) []scale.Instance {
 	var released, broken, fresh, fine []scale.Instance
 	planned := false
 	for _, i := range o.in.Instances {
-		planned = planned || leaving(i) || i.Doomed
+		planned = planned || leaving(i) || i.MarkedForDeletion
 		switch {
 		case leaving(i) && !o.hooked(i):
 			released = append(released, i)
-		case leaving(i) || !i.Doomed:
+		case leaving(i) || !i.MarkedForDeletion:
 		case !o.ready(i):
 			broken = append(broken, i)
 		case !o.available(i):
@@ -207,7 +207,7 @@ func TestComputeOfManyAgainstTheOracle(t *testing.T) {
 	eachCase(t, 20, func(r *random) string {
 		input := r.input()
 		input.Instances = slices.DeleteFunc(r.instances("web-", 140+r.Intn(40)), func(i scale.Instance) bool {
-			return i.Doomed || i.Terminating || leaving(i)
+			return i.MarkedForDeletion || i.Terminating || leaving(i)
 		})
 		n := int32(len(input.Instances))
 		input.Limits.Replicas, input.Limits.MaxUnavailable = pick(r, n, r.n(n)), n

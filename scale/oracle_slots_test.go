@@ -41,8 +41,8 @@ func (o slotOracle) broken() int32 {
 }
 
 func (o slotOracle) plan() string {
-	plan := scale.Plan{}
-	if !o.in.KeepCount {
+	plan := scale.Result{}
+	if !o.in.UpdateOnly {
 		plan.Restore = o.restore()
 		if len(plan.Restore) == 0 {
 			plan.Create = o.create()
@@ -61,7 +61,7 @@ func (o slotOracle) restore() []scale.Instance {
 	var out []scale.Instance
 	for position, slot := range o.in.Slots {
 		i := o.at(slot)
-		if i == nil || !leaving(*i) || i.Terminating || i.Doomed || o.in.Hooks != nil && o.in.Hooks.PreDelete.MarkPodNotReady {
+		if i == nil || !leaving(*i) || i.Terminating || i.MarkedForDeletion || o.in.Hooks != nil && o.in.Hooks.PreDelete.MarkPodNotReady {
 			continue
 		}
 		kept := position < o.keep
@@ -75,8 +75,8 @@ func (o slotOracle) restore() []scale.Instance {
 	return out
 }
 
-func (o slotOracle) create() []scale.Birth {
-	var out []scale.Birth
+func (o slotOracle) create() []scale.Creation {
+	var out []scale.Creation
 	old := 0
 	broken, limit := int32(0), int64(scalingOf(o.in.Limits))
 	for _, slot := range o.in.Slots {
@@ -99,7 +99,7 @@ func (o slotOracle) create() []scale.Birth {
 			if keeps = keeps && o.in.Updates != scale.UpdatesOnDelete; keeps {
 				old++
 			}
-			out = append(out, scale.Birth{Slot: slot, Updated: !keeps})
+			out = append(out, scale.Creation{Slot: slot, Updated: !keeps})
 		}
 		if o.in.InOrder && !o.fine(slot) {
 			break
@@ -142,7 +142,7 @@ func (o slotOracle) delete() []scale.Instance {
 	broken := o.broken()
 	for _, slot := range slices.Backward(o.in.Slots) {
 		i := o.at(slot)
-		if i == nil || !i.Doomed || i.Terminating || leaving(*i) {
+		if i == nil || !i.MarkedForDeletion || i.Terminating || leaving(*i) {
 			continue
 		}
 		if !o.fine(slot) || broken < o.in.Limits.MaxUnavailable {

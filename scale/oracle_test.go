@@ -58,9 +58,9 @@ func (o oracle) count(updated bool, isUpdated func(scale.Instance) bool) scale.C
 		switch {
 		case i.Terminating || isUpdated(i) != updated:
 		case leaving(i):
-			c.Leaving++
-		case i.Doomed:
-			c.Doomed++
+			c.PreparingDelete++
+		case i.MarkedForDeletion:
+			c.MarkedForDeletion++
 		case o.available(i):
 			c.Available++
 		default:

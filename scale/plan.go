@@ -1,115 +1,108 @@
 package scale
 
 import (
-	"time"
+	"math"
 
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/pub"
 )
 
-// Instance is what is scaled as one: a pod, or several pods that live and die together, as a leader and its workers.
-type Instance struct {
-	// Name tells instances apart, and breaks ties. The name of the pod, where there is one.
-	Name string
-	// Pods that exist and are neither finished nor terminating. The first stands for all where a strategy looks at
-	// labels or nodes; else an instance is as good as its weakest pod.
-	Pods []*corev1.Pod
-	// Size is how many pods make the instance whole; 0 means 1. An instance that is not whole is not available.
-	Size int
-	// Updated says that it has the update revision.
-	Updated bool
-	// Doomed says that the user chose it to be deleted.
-	Doomed bool
-	// Terminating says that its deletion cannot be undone. It only holds its slot until it is gone and left out;
-	// without slots it does not count.
-	Terminating bool
+// planner makes one plan.
+type planner struct {
+	in      *Input
+	members []*member
+	plan    Result
 }
 
-// Input is a workload as its controller sees it.
-type Input struct {
-	// Now is the time of the decision.
-	Now time.Time
-	// Instances that exist. Their order does not matter.
-	Instances []Instance
-	// Limits of the workload. Where Slots are given, Replicas is how many of them there are.
-	Limits Limits
-	// MinReadySeconds is how long a pod is Ready before it counts as available.
-	MinReadySeconds int32
-	// Hooks of the workload; nil when it has none.
-	Hooks *pub.Lifecycle
-	// Updates says whether instances are updated now.
-	Updates Updates
-	// KeepCount plans updates only, for when scaling failed and updates are to go on.
-	KeepCount bool
-	// PreparingUpdateIsUpdated counts instances that a hook holds before their update as updated ones while scaling.
-	PreparingUpdateIsUpdated bool
-	// Priority and Scatter order updates. With slots, a Priority that is not nil, even an empty one, lets any slot keep
-	// the old revision, where without it the first ones do.
-	Priority *pub.UpdatePriorityStrategy
-	Scatter  pub.UpdateScatterStrategy
-	// UnavailableFirst updates instances that are not available before all others, so that a broken revision is
-	// replaced where it is broken.
-	UnavailableFirst bool
-	// SpreadKeys are the topology keys of the template's spread constraints. Without any, instances are kept on
-	// different nodes.
-	SpreadKeys []string
-	// NodeLabels are the labels of nodes by name, where SpreadKeys are given.
-	NodeLabels map[string]map[string]string
-	// Slots are the names that instances are to have, in the order of their creation: the ordinals of a StatefulSet,
-	// the nodes of a DaemonSet. Nil where one instance is as good as another.
-	Slots []string
-	// InOrder creates a slot only when those before it are available, and deletes from the end, one at a time.
-	InOrder bool
+// Plan plans what brings the instances that exist one step closer to those that are wanted. The error is a
+// *NameError.
+func Plan(in Input) (Result, error) {
+	if in.Slots != nil {
+		in.Limits.Replicas = int32(len(in.Slots))
+	}
+	in.Limits = sane(in.Limits)
+	if in.Hooks == nil {
+		in.Hooks = &pub.Lifecycle{}
+	}
+	p := &planner{in: &in}
+	names, err := p.observe()
+	if err != nil {
+		return Result{}, err
+	}
+	if in.Slots == nil {
+		p.planCount()
+	} else {
+		s, err := p.assign(names)
+		if err != nil {
+			return Result{}, err
+		}
+		s.planSlots()
+	}
+	p.conclude()
+	return p.plan, nil
 }
 
-// Updates says whether instances are updated.
-type Updates string
-
-const (
-	// UpdatesRun moves instances to their revision. It is the default.
-	UpdatesRun Updates = ""
-	// UpdatesPaused keeps instances as they are for now, and makes no surplus ones.
-	UpdatesPaused Updates = "Paused"
-	// UpdatesOnDelete leaves instances as they are until they are deleted.
-	UpdatesOnDelete Updates = "OnDelete"
-)
-
-// Plan is what to do now. Restore, Create and Delete come first; Update is planned only where there is nothing of
-// them to do, so that a plan can be carried out as a whole.
-type Plan struct {
-	// Restore are instances that were to be deleted, that a hook still holds, and that are wanted again.
-	Restore []Instance
-	// Create are the instances to create.
-	Create []Birth
-	// Delete are the instances to delete, unless a hook holds them.
-	Delete []Instance
-	// Update are the instances to move to the other revision, unless a hook holds them: forward, or, with Backward, back.
-	Update []Instance
-	// Backward says that Update goes from the update revision to the current one.
-	Backward bool
-	// Difference is what the plan was made from, of all there is to do; zero where Slots are given.
-	Difference Difference
-	// RequeueAfter is when the plan may change although nothing else does; 0 for never.
-	RequeueAfter time.Duration
-	// Notes say why.
-	Notes []Note
+// sane keeps numbers that no API allows from turning into their opposite where they are added.
+func sane(l Limits) Limits {
+	l.Replicas = max(l.Replicas, 0)
+	l.Partition = min(max(l.Partition, 0), l.Replicas)
+	l.MaxUnavailable = max(l.MaxUnavailable, 0)
+	l.MaxSurge = min(max(l.MaxSurge, 0), math.MaxInt32-l.Replicas)
+	if l.MaxUnavailableScaling != nil {
+		l.MaxUnavailableScaling = ptr.To(max(*l.MaxUnavailableScaling, 0))
+	}
+	return l
 }
 
-// Birth is an instance to create.
-type Birth struct {
-	// Slot is its name, where slots are given.
-	Slot string
-	// Updated says that it gets the update revision, else the current one.
-	Updated bool
+// observe looks at every pod once. It gives the members by name.
+func (p *planner) observe() (map[string]*member, error) {
+	all := make([]member, len(p.in.Instances))
+	p.members = make([]*member, 0, len(all))
+	names := make(map[string]*member, len(all))
+	var broken *NameError
+	for i := range p.in.Instances {
+		m := &all[i]
+		*m = newMember(&p.in.Instances[i], p.in.MinReadySeconds, p.in.Now)
+		known := len(names)
+		names[m.Name] = m
+		if len(names) == known || m.Name == "" {
+			if broken == nil || m.Name < broken.Name { // the same one, whatever the order
+				broken = &NameError{Name: m.Name}
+			}
+		}
+		if m.Terminating && p.in.Slots == nil {
+			continue
+		}
+		p.members = append(p.members, m)
+	}
+	if broken != nil {
+		return nil, broken
+	}
+	return names, nil
 }
 
-// Note says why a plan is as it is.
-type Note struct {
-	// Code is the reason in one word, for events and conditions; the constants list them.
-	Code string
-	// Object is the name of the instance, empty when it is about all.
-	Object string
-	// Text is a sentence.
-	Text string
+// idle says that nothing is planned that changes the number of instances.
+func (p *planner) idle() bool {
+	return len(p.plan.Restore) == 0 && len(p.plan.Create) == 0 && len(p.plan.Delete) == 0
+}
+
+// conclude tells when to look again, and what for.
+func (p *planner) conclude() {
+	unavailable, terminating := 0, 0
+	for _, m := range p.members {
+		switch {
+		case m.Terminating:
+			terminating++
+		case !m.available && !m.preparingDelete:
+			unavailable++
+		}
+		if m.wait > 0 && (p.plan.RequeueAfter == 0 || m.wait < p.plan.RequeueAfter) {
+			p.plan.RequeueAfter = m.wait
+		}
+	}
+	if p.idle() && len(p.plan.Update) == 0 {
+		p.noteWaiting(NoteNotAvailable, unavailable, "to become available")
+		p.noteWaiting(NoteWaitingForDeletion, terminating, "to be gone")
+	}
 }

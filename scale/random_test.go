@@ -81,7 +81,7 @@ func (r *random) instances(prefix string, n int) []scale.Instance {
 	all := make([]scale.Instance, 0, n)
 	for i := range n {
 		name := fmt.Sprintf("%s%d", prefix, i)
-		instance := scale.Instance{Name: name, Updated: r.once(2), Doomed: r.once(10), Terminating: r.once(25)}
+		instance := scale.Instance{Name: name, Updated: r.once(2), MarkedForDeletion: r.once(10), Terminating: r.once(25)}
 		if !r.once(20) {
 			instance.Pods = append(instance.Pods, r.pod(name))
 		}
@@ -99,15 +99,15 @@ func (r *random) input() scale.Input {
 		Now: now(), Instances: r.instances("web-", r.Intn(14)),
 		Limits: scale.Limits{
 			Replicas: r.n(12), MaxUnavailable: r.n(4), MaxSurge: pick[int32](r, 0, 0, 1, 3), MaxUnavailableScaling: ptr.To(pick[int32](r, 0, 2, 5, noLimit, noLimit)),
-			NoRollback: r.once(3), ForgetLeaving: r.once(3),
+			NoRollback: r.once(3), ExcludePreparingDelete: r.once(3),
 		},
 		MinReadySeconds: pick[int32](r, 0, 0, 10), Updates: pick(r, scale.UpdatesRun, scale.UpdatesRun, scale.UpdatesRun, scale.UpdatesPaused, scale.UpdatesOnDelete),
-		KeepCount: r.once(12), PreparingUpdateIsUpdated: r.once(3), UnavailableFirst: r.once(4),
+		UpdateOnly: r.once(12), PreparingUpdateIsUpdated: r.once(3), UnavailableFirst: r.once(4),
 	}
 	if r.once(2) { // nothing to create or delete, so that updates are tried as often
-		input.Limits.Replicas, input.Limits.ForgetLeaving = 0, false
+		input.Limits.Replicas, input.Limits.ExcludePreparingDelete = 0, false
 		for i := range input.Instances {
-			input.Instances[i].Doomed, input.Instances[i].Terminating = false, false
+			input.Instances[i].MarkedForDeletion, input.Instances[i].Terminating = false, false
 			for _, p := range podsOf(input.Instances[i]) {
 				if leaving(input.Instances[i]) {
 					in(pub.LifecycleStateNormal)(p)

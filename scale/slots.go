@@ -48,7 +48,7 @@ func (p *planner) assign(names map[string]*member) (*slotted, error) {
 
 // planSlots plans for instances that have names of their own.
 func (s *slotted) planSlots() {
-	if !s.in.KeepCount {
+	if !s.in.UpdateOnly {
 		s.restoreSlots()
 		if s.idle() {
 			s.createSlots()
@@ -75,7 +75,7 @@ func (s *slotted) restoreSlots() {
 		return
 	}
 	for i, m := range s.wanted {
-		if m != nil && m.leaving && !m.Terminating && !m.Doomed && !s.due(i) {
+		if m != nil && m.preparingDelete && !m.Terminating && !m.MarkedForDeletion && !s.due(i) {
 			s.takeBack(m)
 		}
 	}
@@ -136,7 +136,7 @@ func (s *slotted) createAt(i, old int) int {
 	if s.in.Updates == UpdatesOnDelete {
 		keepsOld = false
 	}
-	s.plan.Create = append(s.plan.Create, Birth{Slot: s.in.Slots[i], Updated: !keepsOld})
+	s.plan.Create = append(s.plan.Create, Creation{Slot: s.in.Slots[i], Updated: !keepsOld})
 	if keepsOld {
 		old++
 	}
@@ -147,7 +147,7 @@ func (s *slotted) deleteSlots() {
 	if !s.in.InOrder {
 		s.finishDeletions(s.members)
 		for _, m := range s.surplus {
-			if !m.leaving && !m.Terminating {
+			if !m.preparingDelete && !m.Terminating {
 				s.delete(m, NoteNoSlot, "its slot is not wanted")
 			}
 		}
@@ -169,7 +169,7 @@ func (s *slotted) deleteSlots() {
 func (s *slotted) noteBlocked() {
 	waiting := len(s.surplus)
 	for _, m := range s.wanted {
-		if m == nil || m.Doomed {
+		if m == nil || m.MarkedForDeletion {
 			waiting++
 		}
 	}
@@ -186,7 +186,7 @@ func (s *slotted) deleteLast() {
 	switch before := slices.IndexFunc(s.surplus[1:], weak); {
 	case last.Terminating:
 		s.note(NoteOutOfOrder, last.Name, "the others to delete wait until it is gone")
-	case last.leaving:
+	case last.preparingDelete:
 		s.finishDeletions(s.surplus[:1])
 	case last.available || !last.ready && before < 0:
 		s.delete(last, NoteNoSlot, "its slot is not wanted, and it is the last")
@@ -201,7 +201,7 @@ func (s *slotted) deleteDoomedSlots() {
 	b, waiting, stopped := s.budget(), 0, s.in.Updates == UpdatesPaused || s.in.Updates == UpdatesOnDelete
 	for _, m := range slices.Backward(s.wanted) {
 		switch {
-		case m == nil || !m.Doomed || m.leaving || m.Terminating:
+		case m == nil || !m.MarkedForDeletion || m.preparingDelete || m.Terminating:
 		case !stopped && b.Take(m.available):
 			s.delete(m, NoteChosen, "it was chosen")
 		default:
@@ -271,5 +271,5 @@ func (s *slotted) dueSlots() []*member {
 
 // updatedInTime says that the instance of a slot is updated, or will be when it comes back.
 func updatedInTime(m *member) bool {
-	return m == nil || m.Terminating || m.leaving || m.Updated
+	return m == nil || m.Terminating || m.preparingDelete || m.Updated
 }

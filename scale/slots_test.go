@@ -32,7 +32,7 @@ func slots(notation string) scale.Input {
 		case 't':
 			instance.Terminating = true
 		case 'x':
-			instance.Doomed = true
+			instance.MarkedForDeletion = true
 		case 'p':
 			in(pub.LifecycleStatePreparingDelete)(instance.Pods[0])
 		case 'u':
@@ -58,7 +58,7 @@ func unavailable(n int32) option { return func(i *scale.Input) { i.Limits.MaxUna
 
 func scalingOut(n int32) option      { return func(i *scale.Input) { i.Limits.MaxUnavailableScaling = &n } }
 func updates(u scale.Updates) option { return func(i *scale.Input) { i.Updates = u } }
-func onlyUpdates(i *scale.Input)     { i.KeepCount = true }
+func onlyUpdates(i *scale.Input)     { i.UpdateOnly = true }
 func preDelete(h *pub.LifecycleHook) option {
 	return func(i *scale.Input) { i.Hooks = &pub.Lifecycle{PreDelete: h} }
 }

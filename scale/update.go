@@ -19,7 +19,7 @@ func (p *planner) updateCount() {
 				b.UnderWay++
 			}
 		}
-		if m.Updated == backward && !m.leaving && !m.inGrace() {
+		if m.Updated == backward && !m.preparingDelete && !m.inGrace() {
 			candidates = append(candidates, m)
 		}
 	}

@@ -53,7 +53,7 @@ func TestUpdateLimit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			priority, all := first(instances(t, c.instances))
 			plan := compute(t, scale.Input{
-				Instances: all, Priority: priority, KeepCount: true,
+				Instances: all, Priority: priority, UpdateOnly: true,
 				Limits: scale.Limits{Replicas: c.replicas, MaxUnavailable: c.unavailable, MaxSurge: c.surge},
 			})
 			if got := names(plan.Update); got != c.want {

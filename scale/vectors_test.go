@@ -77,12 +77,12 @@ func testDifference(t *testing.T, cases vectors) {
 		t.Run(name, func(t *testing.T) {
 			input := scale.Input{Instances: instances(t, c.instances), Limits: scale.Limits{
 				Replicas:   c.limits.replicas,
-				NoRollback: c.limits.noRollback, ForgetLeaving: c.limits.forgetLeaving,
+				NoRollback: c.limits.noRollback, ExcludePreparingDelete: c.limits.forgetLeaving,
 			}}
 			if c.limits.paused {
 				input.Updates = scale.UpdatesPaused
 			}
-			input.Limits.MaxSurge = amount(t, c.limits.surge, c.limits.replicas, bool(scale.Up))
+			input.Limits.MaxSurge = amount(t, c.limits.surge, c.limits.replicas, bool(scale.RoundUp))
 			input.Limits.MaxUnavailable = amount(t, c.limits.unavailable, c.limits.replicas, input.Limits.MaxSurge > 0)
 			p := intstr.Parse(c.limits.partition)
 			partition, err := scale.Partition(&p, c.limits.replicas)

@@ -12,7 +12,7 @@ import (
 )
 
 // deletedAtOnce deletes n, with no limit.
-func deletedAtOnce(t *testing.T, input scale.Input, n int) scale.Plan {
+func deletedAtOnce(t *testing.T, input scale.Input, n int) scale.Result {
 	t.Helper()
 	input.Limits = scale.Limits{Replicas: int32(len(input.Instances) - n), MaxUnavailable: noLimit}
 	return compute(t, input)

@@ -16,6 +16,7 @@ import (
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/internal/batches"
 	"github.com/kruisekit/kruisekit/lifecycle"
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
 )
@@ -32,7 +33,7 @@ type act struct {
 
 	// mu guards what writes at the same time share: after, notes, the snapshot's pods, the plan's changes.
 	mu    sync.Mutex
-	notes []scale.Note
+	notes []note.Note
 	index map[types.UID]int
 }
 
@@ -92,8 +93,8 @@ func (a *act) lead(ctx context.Context) {
 	}
 	if a.scaleErr != nil {
 		again := a.scaleInput(a.snapshot, a.plan)
-		again.KeepCount = true
-		updates, err := scale.Compute(again)
+		again.UpdateOnly = true
+		updates, err := scale.Plan(again)
 		if err != nil {
 			a.updateErr = err
 			return
@@ -168,8 +169,8 @@ func (a *act) refresh(ctx context.Context) (changed bool, err error) {
 
 // idle says that nothing is to be written for a pod now.
 func (a *act) idle(pod *corev1.Pod) bool {
-	action, err := inplace.Step(pod, a.options.rules(), a.now)
-	if err != nil || action.Verdict == inplace.DoWrite || a.settle(pod) != (lifecycle.Move{}) {
+	action, err := inplace.Next(inplace.Update{Pod: pod}, a.options.policy(), a.now)
+	if err != nil || action.Verdict == inplace.Write || a.settle(pod) != (lifecycle.Move{}) {
 		return false
 	}
 	a.awaitGrace(action)
@@ -180,7 +181,7 @@ func (a *act) idle(pod *corev1.Pod) bool {
 // awaitGrace asks to look again when a grace period ends: nothing else will tell.
 func (a *act) awaitGrace(action inplace.Action) {
 	a.noteWaits(action)
-	if action.Verdict == inplace.DoWait && len(action.Notes) > 0 && action.Notes[0].Code == inplace.NoteGrace {
+	if action.Verdict == inplace.Wait && len(action.Notes) > 0 && action.Notes[0].Code == inplace.NoteGrace {
 		a.wake(action.After)
 	}
 }
@@ -188,12 +189,12 @@ func (a *act) awaitGrace(action inplace.Action) {
 // step makes the writes that an update under way needs now.
 func (a *act) step(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
 	for {
-		action, err := inplace.Step(pod, a.options.rules(), a.now)
+		action, err := inplace.Next(inplace.Update{Pod: pod}, a.options.policy(), a.now)
 		if err != nil {
 			return pod, fmt.Errorf("pod %s: %w", pod.Name, err)
 		}
 		a.awaitGrace(action)
-		if action.Verdict != inplace.DoWrite {
+		if action.Verdict != inplace.Write {
 			return pod, nil
 		}
 		if pod, err = a.write(ctx, pod, action.Write); err != nil {
@@ -208,7 +209,7 @@ func (a *act) update(ctx context.Context) error {
 	for _, instance := range a.plan.scale.Update {
 		if a.options.MayUpdate != nil {
 			if ok, why := a.options.MayUpdate(instance.Pods[0]); !ok {
-				a.note(scale.Note{Code: NoteRefused, Object: instance.Name, Text: why})
+				a.note(note.Note{Code: NoteRefused, Object: instance.Name, Text: why})
 				a.wake(time.Second)
 				break
 			}
@@ -224,7 +225,7 @@ func (a *act) update(ctx context.Context) error {
 // done.
 func (a *act) settle(pod *corev1.Pod) lifecycle.Move {
 	if lifecycle.StateOf(pod) == pub.LifecycleStatePreparingNormal {
-		if completed, _ := inplace.Completed(pod, a.options.rules()); !completed {
+		if completed, _ := inplace.Completed(pod, a.options.policy()); !completed {
 			return lifecycle.Move{}
 		}
 	}
@@ -235,7 +236,7 @@ func (a *act) settle(pod *corev1.Pod) lifecycle.Move {
 func (a *act) situation(pod *corev1.Pod) lifecycle.Situation {
 	completed := true
 	if lifecycle.StateOf(pod) == pub.LifecycleStateUpdating {
-		completed, _ = inplace.Completed(pod, a.options.rules())
+		completed, _ = inplace.Completed(pod, a.options.policy())
 	}
 	return lifecycle.Situation{
 		Pod: pod, Hooks: a.set.Spec.Lifecycle, NeedsNode: true, Completed: completed,

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/pub"
-	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/internal/batches"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // removeClaims deletes the claims of a pod that was deleted.
@@ -103,7 +103,7 @@ func (a *act) handOver(ctx context.Context, claim *corev1.PersistentVolumeClaim,
 func (a *act) release(ctx context.Context) error {
 	_, err := batches.Run(a.strays, func(pod *corev1.Pod) error {
 		patch := fmt.Sprintf(`{"metadata":{"uid":%q,"ownerReferences":[{"$patch":"delete","uid":%q}]}}`, pod.UID, a.set.UID)
-		_, err := a.patch(ctx, pod, merge([]byte(patch)), inplace.Main)
+		_, err := a.patch(ctx, pod, merge([]byte(patch)), write.Main)
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("release pod %s: %w", pod.Name, err)
 		}

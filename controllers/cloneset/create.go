@@ -25,7 +25,7 @@ import (
 type birth struct{ id, revision string }
 
 // create makes pods with their claims.
-func (a *act) create(ctx context.Context, births []scale.Birth) (changed bool, err error) {
+func (a *act) create(ctx context.Context, births []scale.Creation) (changed bool, err error) {
 	if complete, err := a.look(ctx); err != nil || !complete {
 		return !complete, err
 	}

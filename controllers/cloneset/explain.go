@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/kruisekit/kruisekit/inplace"
-	"github.com/kruisekit/kruisekit/scale"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 // Codes of notes beside those of the packages scale and inplace. The object of each is a pod.
@@ -18,7 +18,7 @@ const (
 )
 
 // note keeps a note for the end of the pass.
-func (a *act) note(n scale.Note) {
+func (a *act) note(n note.Note) {
 	if a.options.Explain == nil {
 		return
 	}
@@ -29,11 +29,11 @@ func (a *act) note(n scale.Note) {
 
 // noteWaits keeps what a pod waits for.
 func (a *act) noteWaits(action inplace.Action) {
-	if action.Verdict != inplace.DoWait {
+	if action.Verdict != inplace.Wait {
 		return
 	}
 	for _, n := range action.Notes {
-		a.note(scale.Note(n))
+		a.note(n)
 	}
 }
 
@@ -42,7 +42,7 @@ func (a *act) explain(ctx context.Context) {
 	if a.options.Explain == nil {
 		return
 	}
-	slices.SortFunc(a.notes, func(x, y scale.Note) int {
+	slices.SortFunc(a.notes, func(x, y note.Note) int {
 		return cmp.Or(cmp.Compare(x.Object, y.Object), cmp.Compare(x.Code, y.Code), cmp.Compare(x.Text, y.Text))
 	})
 	a.options.Explain(ctx, a.key(), slices.Concat(a.plan.scale.Notes, slices.Compact(a.notes)))

@@ -18,6 +18,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 	"github.com/kruisekit/kruisekit/inplace"
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/scale"
 )
 
@@ -25,10 +26,10 @@ import (
 type told struct {
 	mu   sync.Mutex
 	all  map[string]string // by code
-	last []scale.Note
+	last []note.Note
 }
 
-func (o *told) explain(_ context.Context, set types.NamespacedName, notes []scale.Note) {
+func (o *told) explain(_ context.Context, set types.NamespacedName, notes []note.Note) {
 	if set.Name != "web" {
 		return
 	}

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/inplace"
-	"github.com/kruisekit/kruisekit/scale"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 // Options of a Reconciler. The zero value behaves as the reference does with its default feature gates.
@@ -54,7 +54,7 @@ type Options struct {
 	// Explain is told at each pass, after its writes, why the plan is as it is and what pods wait for: for logs, traces and
 	// screens. The context is that of the pass. A rollout that stands still says the same again at its next pass, and one
 	// that has nothing to say gives no notes. It holds up the pass as long as it takes. Nil is told nothing.
-	Explain func(ctx context.Context, set types.NamespacedName, notes []scale.Note)
+	Explain func(ctx context.Context, set types.NamespacedName, notes []note.Note)
 }
 
 func (o Options) withDefaults() Options {
@@ -70,19 +70,16 @@ func (o Options) withDefaults() Options {
 // idLength of what follows the last dash of a pod's name.
 const idLength = 5
 
-// diffOptions say what may change in place.
-func (o Options) diffOptions() inplace.Options {
-	d := inplace.Options{}
+// policy is what CloneSets change in place and how. That any change takes a pod out of traffic is what CloneSet promises.
+func (o Options) policy() inplace.Policy {
+	p := inplace.Policy{
+		Env: inplace.EnvRestart, Unready: inplace.UnreadyAlways, ResizeInSpec: o.ResizeInSpec, IgnoreResources: !o.Resize,
+	}
 	if o.NoDaemon {
-		d.Env = inplace.EnvIgnore
+		p.Env = inplace.EnvIgnore
 	}
 	if o.Resize {
-		d.Resources = inplace.ResourcesReplaced
+		p.Resources = inplace.ResourcesReplaced
 	}
-	return d
-}
-
-// rules say how. That any change takes a pod out of traffic is what CloneSet promises.
-func (o Options) rules() inplace.Rules {
-	return inplace.Rules{Unready: inplace.UnreadyAlways, ResizeInSpec: o.ResizeInSpec, IgnoreResources: !o.Resize}
+	return p
 }

@@ -28,7 +28,7 @@ type plan struct {
 	current, update string
 	rolling         v1beta1.RollingUpdateCloneSetStrategy
 	limits          scale.Limits
-	scale           scale.Plan
+	scale           scale.Result
 	// back are the names of the pods that go back from the update revision.
 	back map[string]bool
 	// unread says which bounds of the spec cannot be read, and are as if they were not there.
@@ -62,13 +62,13 @@ func (r *Reconciler) plan(s *snapshot) (*plan, error) {
 		p.rolling = *rolling
 	}
 	r.bound(s, p)
-	next, err := scale.Compute(r.scaleInput(s, p))
+	next, err := scale.Plan(r.scaleInput(s, p))
 	p.follow(next)
 	return p, err
 }
 
 // follow takes up a plan of scaling.
-func (p *plan) follow(next scale.Plan) {
+func (p *plan) follow(next scale.Result) {
 	p.scale, p.back = next, nil
 	if !next.Backward {
 		return
@@ -99,7 +99,7 @@ func (r *Reconciler) scaleInput(s *snapshot, p *plan) scale.Input {
 	for i, pod := range s.pods {
 		in.Instances[i] = scale.Instance{
 			Name: pod.Name, Pods: s.pods[i : i+1 : i+1],
-			Updated: revision.Match(pod.Labels[pub.PodRevisionLabelKey], p.update), Doomed: isDoomed(s.set, pod),
+			Updated: revision.Match(pod.Labels[pub.PodRevisionLabelKey], p.update), MarkedForDeletion: isDoomed(s.set, pod),
 		}
 	}
 	return in
@@ -117,21 +117,21 @@ func (r *Reconciler) bound(s *snapshot, p *plan) {
 		return n
 	}
 	l := scale.Limits{
-		Replicas:      replicas,
-		NoRollback:    !r.options.PartitionRollback || p.current == p.update,
-		ForgetLeaving: r.options.ExcludePreparingDelete || s.set.Spec.ScaleStrategy.ExcludePreparingDelete,
+		Replicas:               replicas,
+		NoRollback:             !r.options.PartitionRollback || p.current == p.update,
+		ExcludePreparingDelete: r.options.ExcludePreparingDelete || s.set.Spec.ScaleStrategy.ExcludePreparingDelete,
 	}
 	var err error
 	if l.Partition, err = scale.Partition(p.rolling.Partition, replicas); err != nil {
 		p.unread = errors.Join(p.unread, fmt.Errorf("partition: %w", err))
 	}
 	if !p.rolling.Paused {
-		l.MaxSurge = max(amount("maxSurge", p.rolling.MaxSurge, 0, scale.Up), 0)
+		l.MaxSurge = max(amount("maxSurge", p.rolling.MaxSurge, 0, scale.RoundUp), 0)
 	}
 	// With a surge the budget is rounded down, as for a set without a strategy.
-	rounding := scale.Up
+	rounding := scale.RoundUp
 	if l.MaxSurge > 0 || s.set.Spec.UpdateStrategy.RollingUpdate == nil {
-		rounding = scale.Down
+		rounding = scale.RoundDown
 	}
 	fifth := intstr.FromString("20%")
 	l.MaxUnavailable = amount("maxUnavailable", &fifth, 0, rounding)
@@ -142,7 +142,7 @@ func (r *Reconciler) bound(s *snapshot, p *plan) {
 		l.MaxUnavailable = amount("maxUnavailable", p.rolling.MaxUnavailable, l.MaxUnavailable, rounding)
 	}
 	if v := s.set.Spec.ScaleStrategy.MaxUnavailable; v != nil {
-		l.MaxUnavailableScaling = ptr.To(amount("scaleStrategy.maxUnavailable", v, math.MaxInt32, scale.Up))
+		l.MaxUnavailableScaling = ptr.To(amount("scaleStrategy.maxUnavailable", v, math.MaxInt32, scale.RoundUp))
 	}
 	p.limits = l
 }
@@ -194,7 +194,7 @@ func (a *act) diff(from, to string) (*inplace.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	return inplace.Diff(before, after, a.options.diffOptions())
+	return inplace.Diff(before, after, a.options.policy())
 }
 
 // stored finds a revision by its name or hash.

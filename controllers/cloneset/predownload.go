@@ -157,7 +157,7 @@ func (a *act) allAtOnce() bool {
 	if a.plan.limits.Partition > 0 || a.plan.rolling.MaxUnavailable == nil {
 		return false
 	}
-	n, err := scale.AmountOr(a.plan.rolling.MaxUnavailable, math.MaxInt32, replicas, scale.Down)
+	n, err := scale.AmountOr(a.plan.rolling.MaxUnavailable, math.MaxInt32, replicas, scale.RoundDown)
 	return err == nil && n >= replicas
 }
 

@@ -20,8 +20,8 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/internal/batches"
-	"github.com/kruisekit/kruisekit/internal/jsonpatch"
 	"github.com/kruisekit/kruisekit/revision"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // revise makes the template of the set the newest revision.
@@ -158,9 +158,9 @@ func (a *act) trimNames(ctx context.Context) error {
 		return nil
 	}
 	path := "/spec/scaleStrategy/podsToDelete"
-	patch, err := jsonpatch.Encode([]jsonpatch.Operation{
-		jsonpatch.Test(path, named), // nobody has changed the list meanwhile
-		jsonpatch.Replace(path, kept),
+	patch, err := write.Encode([]write.Op{
+		write.Test(path, named), // nobody has changed the list meanwhile
+		write.Replace(path, kept),
 	})
 	if err != nil {
 		return err

@@ -12,8 +12,9 @@ import (
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/lifecycle"
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
-	"github.com/kruisekit/kruisekit/scale"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // updatePod moves one pod to the target: in place where the policy and the change allow it, else by a new pod.
@@ -31,7 +32,7 @@ func (a *act) updatePod(ctx context.Context, pod *corev1.Pod) error {
 			}
 			return err
 		}
-		a.note(scale.Note{Code: NoteNotInPlace, Object: pod.Name, Text: blocked.Error()})
+		a.note(note.Note{Code: NoteNotInPlace, Object: pod.Name, Text: blocked.Error()})
 		return a.recreate(ctx, pod)
 	}
 	situation := a.situation(pod)
@@ -74,17 +75,17 @@ func (a *act) updateInPlace(ctx context.Context, pod *corev1.Pod, change *inplac
 		u.GraceSeconds = s.GracePeriodSeconds
 	}
 	for u.Pod.Labels[pub.PodRevisionLabelKey] != u.Revision {
-		action, err := inplace.Begin(u, a.options.rules(), a.now)
-		if err == nil && action.Verdict == inplace.DoWrite {
+		action, err := inplace.Next(u, a.options.policy(), a.now)
+		if err == nil && action.Verdict == inplace.Write {
 			u.Pod, err = a.write(ctx, u.Pod, action.Write)
 		}
 		switch {
 		case err != nil:
 			a.tell(corev1.EventTypeWarning, reasonFailedInPlace, "failed to update pod %s in-place: %v", pod.Name, err)
 			return fmt.Errorf("update pod %s in place: %w", pod.Name, err)
-		case action.Verdict == inplace.DoRecreate:
+		case action.Verdict == inplace.Recreate:
 			return a.recreate(ctx, pod)
-		case action.Verdict != inplace.DoWrite:
+		case action.Verdict != inplace.Write:
 			return nil
 		}
 	}
@@ -101,7 +102,7 @@ func (a *act) recreate(ctx context.Context, pod *corev1.Pod) error {
 		return nil
 	}
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"labels":{%q:"true"}}}`, pod.UID, pub.SpecifiedDeleteKey)
-	if _, err := a.patch(ctx, pod, merge([]byte(patch)), inplace.Main); err != nil {
+	if _, err := a.patch(ctx, pod, merge([]byte(patch)), write.Main); err != nil {
 		a.tell(corev1.EventTypeWarning, reasonFailedRecreated, "failed to patch pod specified-delete %s for update(revision %s): %v", pod.Name, a.plan.target(), err)
 		return fmt.Errorf("mark pod %s to be deleted: %w", pod.Name, err)
 	}

@@ -42,14 +42,14 @@ func (o Options) matters(old, pod *corev1.Pod) bool {
 
 // isDue says that a pod's update has come to where the next write is the set's.
 func (o Options) isDue(pod *corev1.Pod) bool {
-	action, err := inplace.Step(pod, o.rules(), o.Now())
-	if err != nil || action.Verdict == inplace.DoWrite {
+	action, err := inplace.Next(inplace.Update{Pod: pod}, o.policy(), o.Now())
+	if err != nil || action.Verdict == inplace.Write {
 		return true
 	}
 	if lifecycle.StateOf(pod) != pub.LifecycleStateUpdating {
 		return false
 	}
-	done, _ := inplace.Completed(pod, o.rules())
+	done, _ := inplace.Completed(pod, o.policy())
 	return done
 }
 

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/pub"
-	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/revision"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // move writes what a move of the pod's state means for readiness, and then the state.
@@ -38,7 +38,7 @@ func (a *act) move(ctx context.Context, pod *corev1.Pod, m lifecycle.Move) error
 	if err != nil {
 		return err
 	}
-	if _, err = a.patch(ctx, pod, merge(patch), inplace.Main); err != nil {
+	if _, err = a.patch(ctx, pod, merge(patch), write.Main); err != nil {
 		return fmt.Errorf("move pod %s to %s: %w", pod.Name, m.To, err)
 	}
 	return nil
@@ -57,7 +57,7 @@ func (a *act) conditions(ctx context.Context, pod *corev1.Pod, key string, of co
 	if err != nil {
 		return pod, fmt.Errorf("encode conditions: %w", err)
 	}
-	return a.patch(ctx, pod, merge(patch), inplace.Status)
+	return a.patch(ctx, pod, merge(patch), write.Status)
 }
 
 // labelHash adds the label of the hash to a pod from before it.
@@ -67,16 +67,16 @@ func (a *act) labelHash(ctx context.Context, pod *corev1.Pod) (bool, error) {
 		return false, nil
 	}
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"labels":{%q:%q}}}`, pod.UID, pub.PodTemplateHashLabelKey, revision.Short(name))
-	_, err := a.patch(ctx, pod, merge([]byte(patch)), inplace.Main)
+	_, err := a.patch(ctx, pod, merge([]byte(patch)), write.Main)
 	return err == nil, err
 }
 
-func (a *act) write(ctx context.Context, pod *corev1.Pod, w *inplace.Write) (*corev1.Pod, error) {
-	patch, err := w.Patch()
+func (a *act) write(ctx context.Context, pod *corev1.Pod, w *write.Write) (*corev1.Pod, error) {
+	patch, err := w.Data()
 	if err != nil {
 		return pod, err
 	}
-	fresh, err := a.patch(ctx, pod, client.RawPatch(inplace.PatchType, patch), w.Subresource)
+	fresh, err := a.patch(ctx, pod, client.RawPatch(types.JSONPatchType, patch), w.Subresource)
 	if err != nil {
 		return pod, fmt.Errorf("patch pod %s: %w", pod.Name, err)
 	}

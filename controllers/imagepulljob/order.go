@@ -69,14 +69,14 @@ func workload[T any, P interface {
 // asCloneSet is the order of a plan that may update all at once.
 func asCloneSet(set *v1beta1.CloneSet, pods []*corev1.Pod, now time.Time) []*corev1.Pod {
 	n := int32(len(pods))
-	in := scale.Input{Now: now, KeepCount: true, Limits: scale.Limits{Replicas: n, MaxUnavailable: n}}
+	in := scale.Input{Now: now, UpdateOnly: true, Limits: scale.Limits{Replicas: n, MaxUnavailable: n}}
 	if rolling := set.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
 		in.Priority, in.Scatter = rolling.PriorityStrategy, rolling.ScatterStrategy
 	}
 	for i, pod := range pods {
 		in.Instances = append(in.Instances, scale.Instance{Name: pod.Name, Pods: pods[i : i+1 : i+1]})
 	}
-	plan, err := scale.Compute(in)
+	plan, err := scale.Plan(in)
 	if err != nil {
 		return pods
 	}

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/jsonpatch"
 	"github.com/kruisekit/kruisekit/internal/scope"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 func newSet(name string, generation int64) *appsv1beta1.SidecarSet {
@@ -150,7 +150,7 @@ func TestLeftAlone(t *testing.T) {
 		t.Errorf("%+v", after.Webhooks)
 	}
 	p, err := makePlan(have, []entry{wanted("mpod.kb.io", "a")}, early.Name)
-	if err != nil || len(p.patch) != 2 || p.patch[0].Op != "test" || p.patch[1] != jsonpatch.Remove("/webhooks/0") {
+	if err != nil || len(p.patch) != 2 || p.patch[0].Op != "test" || p.patch[1] != write.Remove("/webhooks/0") {
 		t.Errorf("%v %v", p.patch, err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/kruisekit/kruisekit/internal/jsonpatch"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // write brings the regular entries up to date, and takes along what is over of the others.
@@ -78,7 +78,7 @@ func (r *Reconciler) sweep(ctx context.Context, have *admissionregistrationv1.Mu
 
 // patch writes. It says no where the configuration has become another one, or is gone.
 func (r *Reconciler) patch(ctx context.Context, have *admissionregistrationv1.MutatingWebhookConfiguration, p plan) (bool, error) {
-	patch, err := jsonpatch.Encode(p.patch)
+	patch, err := write.Encode(p.patch)
 	if err != nil {
 		return false, err
 	}

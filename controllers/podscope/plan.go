@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/kruisekit/kruisekit/internal/jsonpatch"
 	"github.com/kruisekit/kruisekit/internal/scope"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // recordKey is the annotation of the configuration that has, by the names of entries, what was written last.
@@ -24,7 +24,7 @@ type entry = admissionregistrationv1.MutatingWebhook
 
 // plan is the one write that a configuration needs, if any.
 type plan struct {
-	patch []jsonpatch.Operation
+	patch []write.Op
 	// added are the new entries in it.
 	added []*entry
 	// recorded is what the annotation is to say, and wanted the same as one word.
@@ -123,7 +123,7 @@ func (p *plan) revise(at string, have *entry, r revision) {
 
 func (p *plan) set(at string, have, want any) {
 	if !equality.Semantic.DeepEqual(have, want) {
-		p.patch = append(p.patch, jsonpatch.Add(at, want))
+		p.patch = append(p.patch, write.Add(at, want))
 	}
 }
 
@@ -143,7 +143,7 @@ func both(have, want *metav1.LabelSelector) *metav1.LabelSelector {
 func (p *plan) drop(have *admissionregistrationv1.MutatingWebhookConfiguration, ours func(string) bool) {
 	for i, h := range slices.Backward(have.Webhooks) {
 		if _, wanted := p.recorded[h.Name]; !wanted && ours(h.Name) {
-			p.patch = append(p.patch, jsonpatch.Remove(fmt.Sprintf("/webhooks/%d", i)))
+			p.patch = append(p.patch, write.Remove(fmt.Sprintf("/webhooks/%d", i)))
 		}
 	}
 }
@@ -151,10 +151,10 @@ func (p *plan) drop(have *admissionregistrationv1.MutatingWebhookConfiguration, 
 // finish adds the new entries, the record, and a test before all of it.
 func (p *plan) finish(have *admissionregistrationv1.MutatingWebhookConfiguration) error {
 	if len(p.added) > 0 && len(have.Webhooks) == 0 {
-		p.patch = append(p.patch, jsonpatch.Add("/webhooks", []entry{}))
+		p.patch = append(p.patch, write.Add("/webhooks", []entry{}))
 	}
 	for _, a := range p.added {
-		p.patch = append(p.patch, jsonpatch.Add("/webhooks/-", a))
+		p.patch = append(p.patch, write.Add("/webhooks/-", a))
 	}
 	record, err := json.Marshal(p.recorded)
 	if err != nil {
@@ -165,12 +165,12 @@ func (p *plan) finish(have *admissionregistrationv1.MutatingWebhookConfiguration
 	switch {
 	case !known && len(p.recorded) == 0: // nothing was written, and nothing is to be
 	case have.Annotations == nil:
-		p.patch = append(p.patch, jsonpatch.Add("/metadata/annotations", map[string]string{recordKey: p.wanted}))
+		p.patch = append(p.patch, write.Add("/metadata/annotations", map[string]string{recordKey: p.wanted}))
 	case have.Annotations[recordKey] != p.wanted:
-		p.patch = append(p.patch, jsonpatch.Add("/metadata/annotations/"+jsonpatch.Pointer(recordKey), p.wanted))
+		p.patch = append(p.patch, write.Add("/metadata/annotations/"+write.Escape(recordKey), p.wanted))
 	}
 	if len(p.patch) > 0 {
-		p.patch = append([]jsonpatch.Operation{jsonpatch.Test("/metadata/resourceVersion", have.ResourceVersion)}, p.patch...)
+		p.patch = append([]write.Op{write.Test("/metadata/resourceVersion", have.ResourceVersion)}, p.patch...)
 	}
 	return nil
 }

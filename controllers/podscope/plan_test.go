@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/kruisekit/kruisekit/internal/jsonpatch"
 	"github.com/kruisekit/kruisekit/internal/scope"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 type configuration = admissionregistrationv1.MutatingWebhookConfiguration
@@ -27,7 +27,7 @@ func wanted(name, condition string) entry {
 }
 
 // written is a configuration after what a plan has for it, with a CA; also what it wrote.
-func written(t *testing.T, have *configuration, want ...entry) (*configuration, []jsonpatch.Operation) {
+func written(t *testing.T, have *configuration, want ...entry) (*configuration, []write.Op) {
 	t.Helper()
 	p, err := makePlan(have, want)
 	if err != nil {
@@ -37,7 +37,7 @@ func written(t *testing.T, have *configuration, want ...entry) (*configuration, 
 		return have, nil
 	}
 	p.trust([]byte("ca"))
-	patch, err := jsonpatch.Encode(p.patch)
+	patch, err := write.Encode(p.patch)
 	if err != nil {
 		t.Fatal(err)
 	}

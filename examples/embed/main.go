@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	typed "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -56,7 +57,7 @@ func reconcile(ctx context.Context, f *fleet, pods typed.PodInterface) error {
 			err = errors.Join(err, drive(ctx, pods, inplace.Update{Pod: pod, Revision: hash}))
 		}
 	}
-	plan, failed := scale.Compute(in)
+	plan, failed := scale.Plan(in)
 	log.Println(f.Name, plan.Notes)
 	for range plan.Create {
 		_, failed := pods.Create(ctx, f.pod(hash, string(template)), metav1.CreateOptions{})
@@ -65,7 +66,7 @@ func reconcile(ctx context.Context, f *fleet, pods typed.PodInterface) error {
 	for _, old := range plan.Update {
 		// A pod's template could be in a ControllerRevision, see revision.Resolve, and one Diff do for all pods that have it.
 		from, _ := revision.Decode([]byte(old.Pods[0].Annotations[templateKey]))
-		change, blocked := inplace.Diff(from, &f.Spec.Template, inplace.Options{Env: inplace.EnvBlock})
+		change, blocked := inplace.Diff(from, &f.Spec.Template, inplace.Policy{})
 		if blocked != nil {
 			log.Println(f.Name, old.Name, "is recreated:", blocked)
 			plan.Delete = append(plan.Delete, old)
@@ -82,13 +83,13 @@ func reconcile(ctx context.Context, f *fleet, pods typed.PodInterface) error {
 
 // drive makes the writes that a pod needs now.
 func drive(ctx context.Context, pods typed.PodInterface, u inplace.Update) error {
-	action, err := inplace.Begin(u, inplace.Rules{}, time.Now())
-	if err != nil || action.Verdict != inplace.DoWrite {
+	action, err := inplace.Next(u, inplace.Policy{}, time.Now())
+	if err != nil || action.Verdict != inplace.Write {
 		return err
 	}
-	patch, err := action.Write.Patch()
+	patch, err := action.Write.Data()
 	if err == nil {
-		u.Pod, err = pods.Patch(ctx, u.Pod.Name, inplace.PatchType, patch, metav1.PatchOptions{}, action.Write.Subresource)
+		u.Pod, err = pods.Patch(ctx, u.Pod.Name, types.JSONPatchType, patch, metav1.PatchOptions{}, action.Write.Subresource)
 	}
 	if err != nil {
 		return err

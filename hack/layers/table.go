@@ -32,19 +32,22 @@ type place struct {
 // below lists the primitives, and which other primitives each may import. An entry more is a decision: the fewer
 // arrows, the less an embedder takes in.
 func below() map[string][]string {
-	base := []string{"revision", "lifecycle"}
+	base := []string{"note", "write", "revision", "lifecycle"}
 	return map[string][]string{
-		"revision":         nil,
-		"lifecycle":        nil,
+		"note":             nil,
+		"write":            nil,
+		"revision":         {"note", "write"},
+		"lifecycle":        {"note", "write"},
 		"inplace":          base,
 		"launch":           base,
 		"scale":            base,
-		"sidecar":          {"revision", "lifecycle", "inplace", "scale"}, // sidecar/rollout orders pods and tells images apart
+		"sidecar":          {"note", "write", "revision", "lifecycle", "inplace", "scale"}, // sidecar/rollout orders pods and tells images apart
 		"spread":           base,
+		"workload":         {"note", "write", "revision", "lifecycle", "inplace", "scale"},
 		"pub":              base,
 		"protection":       base,
 		"imagepull":        base,
-		"containerrestart": {"revision", "lifecycle", "inplace"}, // it reports the hashes that inplace waits for
+		"containerrestart": {"note", "write", "revision", "lifecycle", "inplace"}, // it reports the hashes that inplace waits for
 	}
 }
 
@@ -53,7 +56,7 @@ func onClients() []string { return []string{"ledger"} }
 
 // podOnly are the primitives that any controller of pods can use: of the kinds they may know api/pub, the keys of pods.
 func podOnly() []string {
-	return []string{"revision", "lifecycle", "inplace", "launch", "scale"}
+	return []string{"note", "write", "revision", "lifecycle", "inplace", "launch", "scale", "workload"}
 }
 
 // restricted are foreign packages, by prefix, with the only places that may import them, tests included.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/kruisekit/kruisekit/internal/jsonpatch"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // Fill adds to have what only want has, and returns the same as a JSON patch; at is the pointer to have in the object that
@@ -13,7 +13,7 @@ import (
 // empty values: the API server takes those as left out.
 //
 // Lists are filled element by element, and only when they have the same length.
-func Fill(at string, have, want map[string]any) []jsonpatch.Operation {
+func Fill(at string, have, want map[string]any) []write.Op {
 	f := filler{}
 	f.object(at, have, want, nil)
 	return f.done
@@ -22,7 +22,7 @@ func Fill(at string, have, want map[string]any) []jsonpatch.Operation {
 // Refill is Fill for a template that takes the place of a stored one. Where that has been defaulted in its time and has
 // gone without a value, so does the new one: a default that the API server has learned since would be a change that
 // nobody made, and one that no running pod can follow.
-func Refill(at string, have, want, stored map[string]any) []jsonpatch.Operation {
+func Refill(at string, have, want, stored map[string]any) []write.Op {
 	if !wasDefaulted(stored) {
 		stored = nil
 	}
@@ -33,7 +33,7 @@ func Refill(at string, have, want, stored map[string]any) []jsonpatch.Operation 
 
 // RefillParts is Refill for parts of a template that stand in an object of another kind. Of what is stored it must be given only
 // what has been defaulted in its time.
-func RefillParts(at string, have, want, stored map[string]any) []jsonpatch.Operation {
+func RefillParts(at string, have, want, stored map[string]any) []write.Op {
 	f := filler{}
 	f.object(at, have, want, stored)
 	return f.done
@@ -51,13 +51,13 @@ func wasDefaulted(template map[string]any) bool {
 }
 
 type filler struct {
-	done []jsonpatch.Operation
+	done []write.Op
 }
 
 // object fills an object; stored is nil where nothing like it is stored.
 func (f *filler) object(at string, have, want, stored map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(want)) {
-		w, path := want[key], at+"/"+jsonpatch.Pointer(key)
+		w, path := want[key], at+"/"+write.Escape(key)
 		h, ok := have[key]
 		switch {
 		case w == nil: // as good as none
@@ -66,10 +66,10 @@ func (f *filler) object(at string, have, want, stored map[string]any) {
 				continue
 			}
 			have[key] = w
-			f.done = append(f.done, jsonpatch.Add(path, w))
+			f.done = append(f.done, write.Add(path, w))
 		case replaces(h, w):
 			have[key] = w
-			f.done = append(f.done, jsonpatch.Replace(path, w))
+			f.done = append(f.done, write.Replace(path, w))
 		default:
 			f.value(path, h, w, stored[key])
 		}

@@ -13,16 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/kruisekit/kruisekit/internal/jsonpatch"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // Patched allows an object with a patch.
-func Patched(patch []jsonpatch.Operation) admission.Response {
+func Patched(patch []write.Op) admission.Response {
 	answer := admission.Allowed("")
 	if len(patch) == 0 {
 		return answer
 	}
-	data, err := jsonpatch.Encode(patch)
+	data, err := write.Encode(patch)
 	if err != nil {
 		return admission.Errored(http.StatusInternalServerError, err)
 	}

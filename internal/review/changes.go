@@ -9,12 +9,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/kruisekit/kruisekit/internal/jsonpatch"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // Changes gives the patch that makes of an object, as it was sent, what was made of before: after. Both are pointers to
 // typed objects, before is what content means. What only before has is not removed. Nothing is changed here.
-func Changes(content map[string]any, before, after any) ([]jsonpatch.Operation, error) {
+func Changes(content map[string]any, before, after any) ([]write.Op, error) {
 	if reflect.DeepEqual(before, after) {
 		return nil, nil
 	}
@@ -31,15 +31,15 @@ func Changes(content map[string]any, before, after any) ([]jsonpatch.Operation, 
 	return d.patch, nil
 }
 
-type differ struct{ patch []jsonpatch.Operation }
+type differ struct{ patch []write.Op }
 
 // object compares what was and what is; sent has the same, and perhaps more, in the user's words.
 func (d *differ) object(at string, sent, was, is map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(is)) {
-		below := at + "/" + jsonpatch.Pointer(key)
+		below := at + "/" + write.Escape(key)
 		if !d.inside(below, sent[key], was[key], is[key]) {
 			// To add a key that is there already replaces its value.
-			d.patch = append(d.patch, jsonpatch.Add(below, is[key]))
+			d.patch = append(d.patch, write.Add(below, is[key]))
 		}
 	}
 }
@@ -73,7 +73,7 @@ func (d *differ) list(at string, sent, was, is []any) {
 	for i := range is {
 		below := at + "/" + strconv.Itoa(i)
 		if !d.inside(below, sent[i], was[i], is[i]) {
-			d.patch = append(d.patch, jsonpatch.Replace(below, is[i]))
+			d.patch = append(d.patch, write.Replace(below, is[i]))
 		}
 	}
 }

@@ -8,9 +8,9 @@ import (
 	evanphx "gopkg.in/evanphx/json-patch.v4" // the one in the API server
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/jsonpatch"
 	"github.com/kruisekit/kruisekit/internal/review"
 	"github.com/kruisekit/kruisekit/internal/review/plaintest"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 type request = appsv1beta1.ContainerRecreateRequest
@@ -78,7 +78,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-func changes(t *testing.T, sent string, before, after any) []jsonpatch.Operation {
+func changes(t *testing.T, sent string, before, after any) []write.Op {
 	t.Helper()
 	content, err := review.Decode([]byte(sent))
 	if err != nil {

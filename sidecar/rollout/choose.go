@@ -123,7 +123,7 @@ func (p *planner) limits() (partition int, budget int32, err error) {
 	if err != nil {
 		return 0, 0, &SpecError{Field: "spec.updateStrategy.partition", Err: err}
 	}
-	budget, err = scale.AmountOr(u.MaxUnavailable, 1, int32(len(p.members)), scale.Up)
+	budget, err = scale.AmountOr(u.MaxUnavailable, 1, int32(len(p.members)), scale.RoundUp)
 	if err != nil {
 		return 0, 0, &SpecError{Field: "spec.updateStrategy.maxUnavailable", Err: err}
 	}

@@ -133,7 +133,7 @@ func (w *world) check(set *v1beta1.SidecarSet, plan rollout.Plan) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	budget, err := scale.AmountOr(set.Spec.UpdateStrategy.MaxUnavailable, 1, matched, scale.Up)
+	budget, err := scale.AmountOr(set.Spec.UpdateStrategy.MaxUnavailable, 1, matched, scale.RoundUp)
 	if err != nil {
 		w.t.Fatal(err)
 	}

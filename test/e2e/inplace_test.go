@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/test/cluster"
 	"github.com/kruisekit/kruisekit/test/cluster/image"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // What a pod becomes is the kubelet's doing, so each kind of change is tried on real ones.
@@ -32,12 +34,12 @@ func TestInPlace(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	resize := inplace.Options{Resources: inplace.ResourcesAdded}
+	resize := inplace.Policy{Env: inplace.EnvRestart, Resources: inplace.ResourcesAdded}
 	cases := map[string]struct {
 		why      string
 		template func(*corev1.PodTemplateSpec) // before
 		change   func(*corev1.PodTemplateSpec)
-		options  inplace.Options
+		options  inplace.Policy
 		grace    int32
 		writes   int
 		restarts map[string]int32
@@ -75,7 +77,7 @@ func TestInPlace(t *testing.T) {
 				p.Spec.InitContainers = []corev1.Container{{Name: "proxy", Image: one.Name, RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)}}
 			},
 			change:  func(p *corev1.PodTemplateSpec) { p.Spec.InitContainers[0].Image = two.Name },
-			options: inplace.Options{Sidecars: true},
+			options: inplace.Policy{Env: inplace.EnvRestart, NativeSidecars: true},
 			writes:  3, restarts: map[string]int32{"proxy": 1},
 		},
 		"cpu": {
@@ -129,7 +131,7 @@ func TestInPlace(t *testing.T) {
 				t.Fatal(err)
 			}
 			last := u.update(t, inplace.Update{Change: change, Revision: "v2", GraceSeconds: test.grace})
-			if last.Verdict != inplace.DoNothing {
+			if last.Verdict != inplace.Complete {
 				t.Errorf("%s: it ended with %s %v", test.why, last.Verdict, last.Notes)
 			}
 			if u.writes != test.writes {
@@ -164,12 +166,12 @@ func TestResizeBeyondTheNode(t *testing.T) {
 	other.create(t, namespace, template)
 
 	requests(template, "cpu", "10m")
-	u := &updater{client: c.Client, rules: inplace.Rules{RecreateDeferred: time.Second}}
+	u := &updater{client: c.Client, rules: inplace.Policy{RecreateDeferred: time.Second}}
 	u.create(t, namespace, template)
 	change := func(cpu int64) *inplace.Change {
 		to := template.DeepCopy()
 		requests(to, "cpu", fmt.Sprintf("%dm", cpu))
-		change, err := inplace.Diff(template, to, inplace.Options{Resources: inplace.ResourcesReplaced})
+		change, err := inplace.Diff(template, to, inplace.Policy{Env: inplace.EnvRestart, Resources: inplace.ResourcesReplaced})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +182,7 @@ func TestResizeBeyondTheNode(t *testing.T) {
 		t.Errorf("more than the node has: %v after %d writes, the pod is at %s", err, u.writes, u.pod.Labels[pub.PodRevisionLabelKey])
 	}
 	last := u.update(t, inplace.Update{Change: change(all * 3 / 4), Revision: "v2"})
-	if last.Verdict != inplace.DoRecreate || len(last.Notes) != 1 || last.Notes[0].Code != inplace.NoteDeferred {
+	if last.Verdict != inplace.Recreate || len(last.Notes) != 1 || last.Notes[0].Code != inplace.NoteDeferred {
 		t.Errorf("more than is free: %+v", last)
 	}
 	t.Log(last.Notes)
@@ -189,7 +191,7 @@ func TestResizeBeyondTheNode(t *testing.T) {
 // updater leads one pod, looking at the live pod only.
 type updater struct {
 	client  client.Client
-	rules   inplace.Rules
+	rules   inplace.Policy
 	pod     *corev1.Pod
 	writes  int
 	unready bool
@@ -207,7 +209,7 @@ func (u *updater) create(t *testing.T, namespace string, template *corev1.PodTem
 	}
 	eventually(t, func(ctx context.Context) error {
 		action, err := u.look(ctx, inplace.Update{Revision: "v1"})
-		if err == nil && (action.Verdict != inplace.DoNothing || !ready(u.pod)) {
+		if err == nil && (action.Verdict != inplace.Complete || !ready(u.pod)) {
 			err = fmt.Errorf("%s, conditions %v", action.Verdict, u.pod.Status.Conditions)
 		}
 		return err
@@ -224,10 +226,10 @@ func (u *updater) update(t *testing.T, to inplace.Update) inplace.Action {
 		if action, err = u.look(ctx, to); err != nil {
 			return err
 		}
-		if u.writes > 20 || action.Verdict == inplace.DoWait && (len(action.Notes) == 0 || action.After <= 0) {
+		if u.writes > 20 || action.Verdict == inplace.Wait && (len(action.Notes) == 0 || action.After <= 0) {
 			t.Fatalf("it waits without a reason or a time: %+v", action)
 		}
-		if action.Verdict != inplace.DoNothing && action.Verdict != inplace.DoRecreate {
+		if action.Verdict != inplace.Complete && action.Verdict != inplace.Recreate {
 			return fmt.Errorf("%s: %v", action.Verdict, action.Notes)
 		}
 		return nil
@@ -243,11 +245,11 @@ func (u *updater) look(ctx context.Context, to inplace.Update) (inplace.Action, 
 	for {
 		u.unready = u.unready || !ready(u.pod)
 		to.Pod = u.pod
-		action, err := inplace.Begin(to, u.rules, time.Now())
-		if err != nil || action.Verdict != inplace.DoWrite {
+		action, err := inplace.Next(to, u.rules, time.Now())
+		if err != nil || action.Verdict != inplace.Write {
 			return action, err
 		}
-		patch, err := action.Write.Patch()
+		patch, err := action.Write.Data()
 		if err != nil {
 			return action, err
 		}
@@ -265,8 +267,8 @@ func (u *updater) look(ctx context.Context, to inplace.Update) (inplace.Action, 
 }
 
 func (u *updater) send(ctx context.Context, subresource string, patch []byte) error {
-	raw := client.RawPatch(inplace.PatchType, patch)
-	if subresource == inplace.Main {
+	raw := client.RawPatch(types.JSONPatchType, patch)
+	if subresource == write.Main {
 		return u.client.Patch(ctx, u.pod, raw)
 	}
 	return u.client.SubResource(subresource).Patch(ctx, u.pod, raw)

@@ -9,10 +9,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/lifecycle"
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
 )
@@ -30,11 +32,11 @@ type turn struct {
 	current, update *appsv1.ControllerRevision
 	limits          scale.Limits
 
-	options inplace.Options
-	rules   inplace.Rules
+	options inplace.Policy
+	rules   inplace.Policy
 	// plan, notes and after are for whoever calls.
-	plan  scale.Plan
-	notes []inplace.Note
+	plan  scale.Result
+	notes []note.Note
 	after time.Duration
 }
 
@@ -64,7 +66,7 @@ func (t *turn) reconcile() error {
 	}
 	t.limits = limits
 	t.limits.NoRollback = t.current == t.update // then there is nothing to go back to
-	plan, err := scale.Compute(t.input())
+	plan, err := scale.Plan(t.input())
 	if err != nil {
 		return err
 	}
@@ -112,7 +114,7 @@ func (t *turn) lead() error {
 	var errs []error
 	for _, pod := range t.active() {
 		_, err := t.follow(pod, func(pod *corev1.Pod) (inplace.Action, error) {
-			return inplace.Step(pod, t.rules, t.now)
+			return inplace.Next(inplace.Update{Pod: pod}, t.rules, t.now)
 		})
 		errs = append(errs, err)
 	}
@@ -120,7 +122,7 @@ func (t *turn) lead() error {
 }
 
 // settle moves pods to where their lifecycle has come, and says whether it moved any.
-func (t *turn) settle(plan scale.Plan) (moved bool, err error) {
+func (t *turn) settle(plan scale.Result) (moved bool, err error) {
 	var errs []error
 	for _, pod := range t.active() {
 		s := t.situation(pod)
@@ -134,7 +136,7 @@ func (t *turn) settle(plan scale.Plan) (moved bool, err error) {
 
 // mayMove says whether pods such as this one are to go to the other revision. A hook that holds it before that goes
 // on holding it then.
-func (t *turn) mayMove(pod *corev1.Pod, plan scale.Plan) bool {
+func (t *turn) mayMove(pod *corev1.Pod, plan scale.Result) bool {
 	updated := pod.Labels[pub.PodRevisionLabelKey] == t.update.Name
 	if t.Spec.Slots {
 		return !updated && slices.Index(t.slots(), pod.Name) >= int(t.limits.Partition)
@@ -151,15 +153,15 @@ func (t *turn) follow(pod *corev1.Pod, next func(*corev1.Pod) (inplace.Action, e
 		}
 		t.notes = append(t.notes, action.Notes...)
 		switch action.Verdict {
-		case inplace.DoWrite:
-			data, err := action.Write.Patch()
+		case inplace.Write:
+			data, err := action.Write.Data()
 			if err != nil {
 				return nil, err
 			}
-			if pod, err = t.patch(change{pod: pod.Name, subresource: action.Write.Subresource, kind: inplace.PatchType, data: data}); err != nil {
+			if pod, err = t.patch(change{pod: pod.Name, subresource: action.Write.Subresource, kind: types.JSONPatchType, data: data}); err != nil {
 				return nil, err
 			}
-		case inplace.DoRecreate:
+		case inplace.Recreate:
 			return pod, t.recreate(pod)
 		default:
 			t.lookAgain(action.After)

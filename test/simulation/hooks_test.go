@@ -48,7 +48,7 @@ func (o *owner) step(pod *corev1.Pod) {
 	case state == pub.LifecycleStateUpdated:
 		putOn(after, hooks.InPlaceUpdate)
 	}
-	o.must(o.server.replace(write{by: "hook", verb: "answer", before: pod, after: after}))
+	o.must(o.server.replace(apiWrite{by: "hook", verb: "answer", before: pod, after: after}))
 	if o.server.pod(pod.Name) != pod {
 		delete(o.since, key)
 	}

@@ -61,7 +61,7 @@ func (n *nodes) step(pod *corev1.Pod) {
 	}
 	after := pod.DeepCopy()
 	n.tell(after, runs)
-	n.must(n.server.replace(write{by: "node", verb: "status", before: pod, after: after}))
+	n.must(n.server.replace(apiWrite{by: "node", verb: "status", before: pod, after: after}))
 	if n.daemon {
 		n.report(n.server.pod(pod.Name), runs)
 	}
@@ -184,7 +184,7 @@ func (n *nodes) report(pod *corev1.Pod, runs map[string]*run) {
 	}
 	after := pod.DeepCopy()
 	after.Annotations[pub.RuntimeContainerMetaKey] = string(data)
-	n.must(n.server.replace(write{by: "daemon", verb: "report", before: pod, after: after}))
+	n.must(n.server.replace(apiWrite{by: "daemon", verb: "report", before: pod, after: after}))
 }
 
 // schedule puts a pod on a node.
@@ -198,7 +198,7 @@ func (w *world) schedule(pod *corev1.Pod) {
 	if hasGate(after, pub.KruisePodReadyConditionType) {
 		setCondition(after, pub.KruisePodReadyConditionType, true, w.now())
 	}
-	w.must(w.server.replace(write{by: "scheduler", verb: "bind", before: pod, after: after}))
+	w.must(w.server.replace(apiWrite{by: "scheduler", verb: "bind", before: pod, after: after}))
 }
 
 func hasGate(pod *corev1.Pod, gate corev1.PodConditionType) bool {

@@ -54,7 +54,7 @@ func (s *server) patch(c change) (*corev1.Pod, error) {
 	if !apiequality.Semantic.DeepEqual(pod.Spec, have.pod.Spec) {
 		pod.Generation++
 	}
-	return s.replace(write{by: c.by, verb: "patch", subresource: c.subresource, before: have.pod, after: pod})
+	return s.replace(apiWrite{by: c.by, verb: "patch", subresource: c.subresource, before: have.pod, after: pod})
 }
 
 func apply(raw []byte, c change) ([]byte, error) {

@@ -17,6 +17,7 @@ import (
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // groupKey is the label that joins the pods of a group: the name of its leader.
@@ -53,7 +54,7 @@ func (t *turn) instances() []scale.Instance {
 		i.Pods = append(i.Pods, pod)
 		i.Updated = i.Updated && pod.Labels[pub.PodRevisionLabelKey] == t.update.Name
 		_, doomed := pod.Labels[pub.SpecifiedDeleteKey]
-		i.Doomed = i.Doomed || doomed
+		i.MarkedForDeletion = i.MarkedForDeletion || doomed
 	}
 	all := make([]scale.Instance, 0, len(byName))
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
@@ -126,7 +127,7 @@ func (t *turn) hang(pod *corev1.Pod) error {
 func worker(leader *corev1.Pod, n int) string { return fmt.Sprintf("%s-%d", leader.Name, n) }
 
 // create makes an instance: a pod, or the leader of a group. The rest of the group is missing then, and follows.
-func (t *turn) create(b scale.Birth) error {
+func (t *turn) create(b scale.Creation) error {
 	name := metav1.ObjectMeta{Name: b.Slot}
 	if b.Slot == "" {
 		name.GenerateName = t.Name + "-"
@@ -192,7 +193,7 @@ func (t *turn) updatePod(pod *corev1.Pod, target *appsv1.ControllerRevision) err
 	}
 	_, err = t.follow(pod, func(pod *corev1.Pod) (inplace.Action, error) {
 		update.Pod = pod
-		return inplace.Begin(update, t.rules, t.now)
+		return inplace.Next(update, t.rules, t.now)
 	})
 	return err
 }
@@ -272,7 +273,7 @@ func (t *turn) writeConditions(pod *corev1.Pod, conditions []corev1.PodCondition
 	if len(conditions) == 0 {
 		return nil
 	}
-	return t.merge(pod, inplace.Status, map[string]any{
+	return t.merge(pod, write.Status, map[string]any{
 		"metadata": map[string]any{"uid": pod.UID}, "status": map[string]any{"conditions": conditions},
 	})
 }

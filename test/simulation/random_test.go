@@ -75,9 +75,6 @@ func (l *lot) settings() settings {
 	if l.one(2) {
 		s.lag = 1 + l.IntN(4)
 	}
-	if !s.daemon {
-		s.options.Env = inplace.EnvBlock
-	}
 	if l.one(4) {
 		s.options.Resources = inplace.ResourcesAdded
 	}

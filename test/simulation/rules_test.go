@@ -64,7 +64,7 @@ func (r *rules) failed(err error) {
 }
 
 // judge looks at a write that was made.
-func (r *rules) judge(w write) {
+func (r *rules) judge(w apiWrite) {
 	pod := w.pod()
 	r.count(w)
 	if w.by == "controller" {
@@ -85,7 +85,7 @@ func (r *rules) judge(w write) {
 	}
 }
 
-func (r *rules) count(w write) {
+func (r *rules) count(w apiWrite) {
 	if w.before == nil {
 		r.created++
 		return
@@ -118,7 +118,7 @@ func (r *rules) count(w write) {
 }
 
 // changesContainers says whether a container has to start again for a write.
-func changesContainers(w write) bool {
+func changesContainers(w apiWrite) bool {
 	for i := range w.after.Spec.Containers {
 		before, after := &w.before.Spec.Containers[i], &w.after.Spec.Containers[i]
 		if before.Image != after.Image {
@@ -135,7 +135,7 @@ func changesContainers(w write) bool {
 
 // keepsAvailable: the controller takes away nothing that is available, as far as it can know, when no more may be
 // unavailable.
-func (r *rules) keepsAvailable(w write) {
+func (r *rules) keepsAvailable(w apiWrite) {
 	if w.before == nil || !r.wasUp(groupOf(w.before)) || r.seen.workload.Spec.Slots && r.slot(w.before) >= r.seen.workload.Spec.Replicas {
 		return // whatever has no place is not missed
 	}
@@ -162,7 +162,7 @@ func (r *rules) wasUp(name string) bool {
 }
 
 // keepsSurge: no more are created than there may be.
-func (r *rules) keepsSurge(w write) {
+func (r *rules) keepsSurge(w apiWrite) {
 	if w.before != nil || w.after.Labels[groupKey] != "" {
 		return
 	}
@@ -178,7 +178,7 @@ func (r *rules) keepsSurge(w write) {
 }
 
 // keepsPartition: the controller updates no more than the partition lets it, in either direction.
-func (r *rules) keepsPartition(w write) {
+func (r *rules) keepsPartition(w apiWrite) {
 	if w.after == nil || w.after.Labels[groupKey] != "" && w.before == nil {
 		return
 	}
@@ -215,14 +215,14 @@ func (r *rules) slot(pod *corev1.Pod) (at int32) {
 }
 
 // keepsTraffic: no container is changed while its pod is in traffic, where there is a gate to take it out.
-func (r *rules) keepsTraffic(w write) {
+func (r *rules) keepsTraffic(w apiWrite) {
 	if w.before != nil && w.after != nil && w.subresource == "" && changesContainers(w) {
 		r.restarting(w.after)
 	}
 }
 
 // keepsPromise: a pod whose containers are ready goes back into traffic only when they run what its spec says.
-func (r *rules) keepsPromise(w write) {
+func (r *rules) keepsPromise(w apiWrite) {
 	mark := conditionOf(w.pod(), pub.InPlaceUpdateReady)
 	if w.before == nil || mark != corev1.ConditionTrue || conditionOf(w.before, corev1.ContainersReady) != corev1.ConditionTrue || conditionOf(w.before, pub.InPlaceUpdateReady) != corev1.ConditionFalse {
 		return

@@ -32,7 +32,7 @@ type server struct {
 	// last is what a snapshot showed.
 	last *snapshot
 	// watch is told every write once it is done.
-	watch func(write)
+	watch func(apiWrite)
 }
 
 type object struct {
@@ -40,14 +40,14 @@ type object struct {
 	raw []byte
 }
 
-// write is one change of a pod.
-type write struct {
+// apiWrite is one change of a pod.
+type apiWrite struct {
 	by, verb, subresource string
 	// before and after; nil where there is no pod.
 	before, after *corev1.Pod
 }
 
-func (w write) pod() *corev1.Pod {
+func (w apiWrite) pod() *corev1.Pod {
 	if w.after != nil {
 		return w.after
 	}
@@ -111,7 +111,7 @@ func (s *server) create(by string, pod *corev1.Pod) (*corev1.Pod, error) {
 		return nil, fmt.Errorf("encode pod: %w", err)
 	}
 	s.pods[pod.Name] = &object{pod: pod, raw: raw}
-	s.watch(write{by: by, verb: "create", after: pod})
+	s.watch(apiWrite{by: by, verb: "create", after: pod})
 	return pod, nil
 }
 
@@ -124,7 +124,7 @@ func letters(n int) string {
 }
 
 // replace stores a changed pod, if it is one.
-func (s *server) replace(w write) (*corev1.Pod, error) {
+func (s *server) replace(w apiWrite) (*corev1.Pod, error) {
 	if apiequality.Semantic.DeepEqual(w.before, w.after) {
 		if w.after = w.before; w.by == "controller" {
 			s.watch(w) // it asked for nothing, but it asked
@@ -152,12 +152,12 @@ func (s *server) delete(by string, pod *corev1.Pod) error {
 		return err
 	}
 	if have.DeletionTimestamp != nil {
-		s.watch(write{by: by, verb: "delete", before: have, after: have})
+		s.watch(apiWrite{by: by, verb: "delete", before: have, after: have})
 		return nil
 	}
 	after := have.DeepCopy()
 	after.DeletionTimestamp = ptr.To(s.now())
-	_, err = s.replace(write{by: by, verb: "delete", before: have, after: after})
+	_, err = s.replace(apiWrite{by: by, verb: "delete", before: have, after: after})
 	return err
 }
 
@@ -168,7 +168,7 @@ func (s *server) remove(by string, pod *corev1.Pod) {
 	}
 	s.next()
 	delete(s.pods, pod.Name)
-	s.watch(write{by: by, verb: "remove", before: pod})
+	s.watch(apiWrite{by: by, verb: "remove", before: pod})
 }
 
 // find looks for exactly this pod.

@@ -51,7 +51,7 @@ func (l *tale) say(who, format string, args ...any) {
 }
 
 // tell says what a write did to a pod.
-func (l *tale) tell(w write) {
+func (l *tale) tell(w apiWrite) {
 	name := w.pod().Name
 	switch {
 	case w.before == nil:
@@ -142,7 +142,7 @@ func (l *tale) plan(t *turn, since int) {
 	l.lines = append(l.lines, did...)
 }
 
-func births(all []scale.Birth) []string {
+func births(all []scale.Creation) []string {
 	words := make([]string, len(all))
 	for i, b := range all {
 		words[i] = strings.TrimSpace(b.Slot + map[bool]string{true: " updated", false: " old"}[b.Updated])

@@ -48,13 +48,13 @@ func (s *spec) limits() (scale.Limits, error) {
 	if err != nil {
 		return scale.Limits{}, err
 	}
-	surge, err := scale.Amount(amount(s.MaxSurge), s.Replicas, scale.Up)
+	surge, err := scale.Amount(amount(s.MaxSurge), s.Replicas, scale.RoundUp)
 	if err != nil {
 		return scale.Limits{}, err
 	}
-	rounding := scale.Up
+	rounding := scale.RoundUp
 	if surge > 0 {
-		rounding = scale.Down
+		rounding = scale.RoundDown
 	}
 	unavailable, err := scale.Amount(amount(s.MaxUnavailable), s.Replicas, rounding)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/inplace"
-	"github.com/kruisekit/kruisekit/scale"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 // epoch is when all worlds begin; a tick is a second.
@@ -67,13 +67,16 @@ type settings struct {
 	lag    int
 	daemon bool
 	// options and rules are those of the controller.
-	options inplace.Options
-	rules   inplace.Rules
+	options inplace.Policy
+	rules   inplace.Policy
 }
 
 func newWorld(t testing.TB, seed uint64, s settings, first spec) *world {
 	t.Helper()
 	w := &world{TB: t, seed: seed, random: rand.New(rand.NewPCG(seed, 1)), settings: s, script: map[int]func(*world){}}
+	if s.daemon {
+		w.settings.options.Env = inplace.EnvRestart
+	}
 	w.settings.nodes, w.settings.delay = max(s.nodes, 1), max(s.delay, 1)
 	w.server = &server{now: w.now, pods: map[string]*object{}, workload: workload{Name: "shop", Spec: first}, watch: w.watch}
 	w.nodes = &nodes{world: w, runs: map[types.UID]map[string]*run{}, calm: map[types.UID]*corev1.Pod{}, daemon: s.daemon}
@@ -91,7 +94,7 @@ func (w *world) now() metav1.Time {
 // delay is how long something takes.
 func (w *world) delay() int { return 1 + w.random.IntN(w.settings.delay) }
 
-func (w *world) watch(done write) {
+func (w *world) watch(done apiWrite) {
 	w.idle = 0
 	w.tale.tell(done)
 	w.rules.judge(done)
@@ -256,7 +259,7 @@ func (w *world) missing() string {
 }
 
 // notesOf are the reasons that the last plan gives.
-func (w *world) notesOf() []scale.Note {
+func (w *world) notesOf() []note.Note {
 	if w.last == nil {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/kruisekit/kruisekit/internal/jsonpatch"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // carries tells whether a target needs no patch.
@@ -32,7 +32,7 @@ func (k *Keeper) inject(ctx context.Context, t Target, bundle []byte) error {
 		logger.Info("The target has not the CA of the Secret, and whoever fills that has to write it")
 		return nil
 	}
-	raw, err := jsonpatch.Encode(patch)
+	raw, err := write.Encode(patch)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (k *Keeper) inject(ctx context.Context, t Target, bundle []byte) error {
 }
 
 // difference reads a target and makes the patch that it needs. One that does not exist needs none.
-func (k *Keeper) difference(ctx context.Context, t Target, bundle []byte) (client.Object, []jsonpatch.Operation, error) {
+func (k *Keeper) difference(ctx context.Context, t Target, bundle []byte) (client.Object, []write.Op, error) {
 	var object client.Object
 	switch t.kind {
 	case mutating:
@@ -64,16 +64,16 @@ func (k *Keeper) difference(ctx context.Context, t Target, bundle []byte) (clien
 }
 
 // operations change the CA alone, and test before that the entries are still those that were read.
-func (k *Keeper) operations(object client.Object, bundle []byte) []jsonpatch.Operation {
-	var all []jsonpatch.Operation
-	add := func(path string, have []byte, namespace, name string, tests ...jsonpatch.Operation) {
+func (k *Keeper) operations(object client.Object, bundle []byte) []write.Op {
+	var all []write.Op
+	add := func(path string, have []byte, namespace, name string, tests ...write.Op) {
 		if namespace == k.service.Namespace && name == k.service.Name && !bytes.Equal(have, bundle) {
-			all = append(append(all, tests...), jsonpatch.Add(path+"/clientConfig/caBundle", bundle))
+			all = append(append(all, tests...), write.Add(path+"/clientConfig/caBundle", bundle))
 		}
 	}
 	webhook := func(i int, name string, c *admissionv1.WebhookClientConfig) {
 		if path := fmt.Sprintf("/webhooks/%d", i); c.Service != nil {
-			add(path, c.CABundle, c.Service.Namespace, c.Service.Name, jsonpatch.Test(path+"/name", name))
+			add(path, c.CABundle, c.Service.Namespace, c.Service.Name, write.Test(path+"/name", name))
 		}
 	}
 	switch o := object.(type) {

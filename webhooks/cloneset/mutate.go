@@ -14,9 +14,9 @@ import (
 
 	appsv1alpha1 "github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/jsonpatch"
 	"github.com/kruisekit/kruisekit/internal/podtemplate"
 	"github.com/kruisekit/kruisekit/internal/review"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // Mutate answers with the defaults that the object lacks.
@@ -105,7 +105,7 @@ func difference(before, after map[string]any) map[string]any {
 // templateDefaults fills the templates of the object, when the pod template is new or has changed. A template that is
 // wrong gets no defaults: it is for the validation to say so, with all else that is wrong. One that is right is not judged
 // again, so that the paths of fields in it that nobody knows are told here.
-func (w *Webhooks) templateDefaults(ctx context.Context, req admission.Request, object content) (patch []jsonpatch.Operation, unknown []string, err error) {
+func (w *Webhooks) templateDefaults(ctx context.Context, req admission.Request, object content) (patch []write.Op, unknown []string, err error) {
 	template, stored := object.template(), storedTemplate(req)
 	if w.options.TemplateNoDefaults || template == nil || reflect.DeepEqual(stored, template) {
 		return nil, nil, nil

@@ -133,12 +133,12 @@ func checkDeadline(spec *appsv1beta1.CloneSetSpec, at *field.Path) field.ErrorLi
 
 // amount is a number of pods, or a percentage of total rounded up; nothing is 0.
 func amount(v *intstr.IntOrString, total int32, at *field.Path) (int32, field.ErrorList) {
-	n, err := scale.AmountOr(v, 0, max(total, 0), scale.Up)
+	n, err := scale.AmountOr(v, 0, max(total, 0), scale.RoundUp)
 	if err != nil {
 		return 0, field.ErrorList{field.Invalid(at, v.String(), "must be a number, or a percentage as 20%: "+err.Error())}
 	}
 	// Of no pods every percentage is 0, so the sign is looked for in one of a hundred.
-	if sign, _ := scale.AmountOr(v, 0, 100, scale.Down); n < 0 || sign < 0 {
+	if sign, _ := scale.AmountOr(v, 0, 100, scale.RoundDown); n < 0 || sign < 0 {
 		return 0, field.ErrorList{field.Invalid(at, v.String(), "must not be negative")}
 	}
 	return n, nil

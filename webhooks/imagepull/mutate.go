@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/jsonpatch"
 	"github.com/kruisekit/kruisekit/internal/review"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // Mutate answers with the defaults that the object lacks.
@@ -83,11 +83,11 @@ func stamp(node *appsv1beta1.NodeImage, now metav1.Time) {
 
 // sortTags sorts the tags of a NodeImage as they were sent, so that none loses a field that this program does not know. It
 // returns the sorted object, which content becomes too, and the patch.
-func sortTags(req admission.Request, content map[string]any) ([]byte, []jsonpatch.Operation, error) {
+func sortTags(req admission.Request, content map[string]any) ([]byte, []write.Op, error) {
 	if req.Resource.Resource != nodes {
 		return req.Object.Raw, nil, nil
 	}
-	var patch []jsonpatch.Operation
+	var patch []write.Op
 	spec, _ := content["spec"].(map[string]any)
 	images, _ := spec["images"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(images)) {
@@ -99,7 +99,7 @@ func sortTags(req admission.Request, content map[string]any) ([]byte, []jsonpatc
 			continue
 		}
 		image["tags"] = sorted
-		patch = append(patch, jsonpatch.Replace("/spec/images/"+jsonpatch.Pointer(name)+"/tags", sorted))
+		patch = append(patch, write.Replace("/spec/images/"+write.Escape(name)+"/tags", sorted))
 	}
 	if len(patch) == 0 {
 		return req.Object.Raw, nil, nil

@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/kruisekit/kruisekit/internal/jsonpatch"
 	"github.com/kruisekit/kruisekit/internal/review"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // difference is the JSON patch that makes of a pod what became of it. What steps usually change is compared part by part,
 // without encoding the rest: of an old container only its variables, of the lists what came in. All else is found by comparing
 // the whole.
-func difference(before, after *corev1.Pod) ([]jsonpatch.Operation, error) {
+func difference(before, after *corev1.Pod) ([]write.Op, error) {
 	var d differ
 	if before.Name != after.Name {
 		d.add("/metadata/name", after.Name)
@@ -41,15 +41,15 @@ func difference(before, after *corev1.Pod) ([]jsonpatch.Operation, error) {
 // equal compares by what values mean, and first by what they are, which is much faster where they are the same.
 func equal(a, b any) bool { return reflect.DeepEqual(a, b) || equality.Semantic.DeepEqual(a, b) }
 
-type differ struct{ patch []jsonpatch.Operation }
+type differ struct{ patch []write.Op }
 
 // add sets a key, whatever it was before, or puts an element where it belongs in a list.
 func (d *differ) add(path string, value any) {
-	d.patch = append(d.patch, jsonpatch.Add(path, value))
+	d.patch = append(d.patch, write.Add(path, value))
 }
 
 func (d *differ) replace(path string, value any) {
-	d.patch = append(d.patch, jsonpatch.Replace(path, value))
+	d.patch = append(d.patch, write.Replace(path, value))
 }
 
 // strings compares labels or annotations. What was removed takes the whole.
@@ -69,7 +69,7 @@ func (d *differ) strings(at string, before, after map[string]string) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(after)) {
 		if was, there := before[key]; !there || was != after[key] {
-			d.add(at+"/"+jsonpatch.Pointer(key), after[key])
+			d.add(at+"/"+write.Escape(key), after[key])
 		}
 	}
 }
@@ -136,7 +136,7 @@ func grown[T any](p pair[T]) bool {
 }
 
 // rest compares what the others have not.
-func (d *differ) rest(before, after *corev1.Pod) ([]jsonpatch.Operation, error) {
+func (d *differ) rest(before, after *corev1.Pod) ([]write.Op, error) {
 	b, a := remainder(before), remainder(after)
 	if equal(b, a) {
 		return d.patch, nil

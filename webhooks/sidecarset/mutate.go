@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/kruisekit/kruisekit/api/pub"
-	"github.com/kruisekit/kruisekit/internal/jsonpatch"
 	"github.com/kruisekit/kruisekit/internal/review"
 	"github.com/kruisekit/kruisekit/sidecar"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // Mutate answers with the defaults that the object lacks, and with its hashes.
@@ -59,7 +59,7 @@ func storedContent(req admission.Request) content {
 }
 
 // complete gives the defaults of the set itself, and the hashes, which are those of a set that has all its defaults.
-func complete(version review.Version, sent map[string]any) ([]jsonpatch.Operation, error) {
+func complete(version review.Version, sent map[string]any) ([]write.Op, error) {
 	raw, err := json.Marshal(sent)
 	if err != nil {
 		return nil, fmt.Errorf("encode set: %w", err)

@@ -9,8 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/kruisekit/kruisekit/internal/jsonpatch"
 	"github.com/kruisekit/kruisekit/internal/podtemplate"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // extras are what a container of a set has beside what one of a pod has.
@@ -99,7 +99,7 @@ func standIn(c content) string {
 //
 // A container that was defaulted in its time gets no default that the API server has learned since, nor one that the
 // reference does not fill in: its hash would change, and no pod could follow.
-func (w *Webhooks) fillParts(ctx context.Context, c, stored content) ([]jsonpatch.Operation, error) {
+func (w *Webhooks) fillParts(ctx context.Context, c, stored content) ([]write.Op, error) {
 	if stored != nil && sameParts(c, stored) || len(c.list("containers"))+len(c.list("initContainers"))+len(c.list("volumes")) == 0 {
 		return nil, nil
 	}

@@ -30,8 +30,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/jsonpatch"
 	"github.com/kruisekit/kruisekit/internal/scope"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 const (
@@ -222,27 +222,27 @@ func plan(have *admissionregistrationv1.MutatingWebhookConfiguration, entries []
 			ahead++
 		}
 	}
-	var replaced, added []jsonpatch.Operation
+	var replaced, added []write.Op
 	for _, e := range entries {
 		e = e.DeepCopy()
 		e.ClientConfig.CABundle = ca
 		if i, there := at[e.Name]; there {
-			replaced = append(replaced, jsonpatch.Replace(fmt.Sprintf("/webhooks/%d", i), e))
+			replaced = append(replaced, write.Replace(fmt.Sprintf("/webhooks/%d", i), e))
 			continue
 		}
-		added = append(added, jsonpatch.Add("/webhooks/-", e))
+		added = append(added, write.Add("/webhooks/-", e))
 	}
 	if len(added) > 0 && ahead+len(added) > most {
 		return nil, fmt.Errorf("%d sets wait already for a leader to cover them", ahead)
 	}
 	patch := slices.Concat(replaced, added)
 	if len(have.Webhooks) == 0 {
-		patch = append([]jsonpatch.Operation{jsonpatch.Add("/webhooks", []string{})}, patch...)
+		patch = append([]write.Op{write.Add("/webhooks", []string{})}, patch...)
 	}
 	if len(replaced) > 0 || len(have.Webhooks) == 0 {
-		patch = append([]jsonpatch.Operation{jsonpatch.Test("/metadata/resourceVersion", have.ResourceVersion)}, patch...)
+		patch = append([]write.Op{write.Test("/metadata/resourceVersion", have.ResourceVersion)}, patch...)
 	}
-	return jsonpatch.Encode(patch)
+	return write.Encode(patch)
 }
 
 // again says that the configuration has become another one meanwhile: a test did not hold, or an entry of the name is there.

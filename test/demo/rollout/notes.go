@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/test/demo/screen"
 )
@@ -35,7 +36,7 @@ type heard struct {
 }
 
 // Hear takes the notes of a pass, as cloneset.Options.Explain gives them.
-func (n *Notes) Hear(_ context.Context, _ types.NamespacedName, notes []scale.Note) {
+func (n *Notes) Hear(_ context.Context, _ types.NamespacedName, notes []note.Note) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.pass++
@@ -78,12 +79,12 @@ func (n *Notes) forget() {
 }
 
 // seen are codes of notes that say nothing which the numbers of pods do not say.
-func seen(note scale.Note) bool {
+func seen(note note.Note) bool {
 	return note.Code == scale.NoteNotAvailable || note.Code == scale.NoteChosen
 }
 
 // grouped says once what is said of many pods.
-func grouped(notes []scale.Note) []heard {
+func grouped(notes []note.Note) []heard {
 	var all []heard
 	notes = slices.DeleteFunc(slices.Clone(notes), seen)
 	counts := map[[2]string]int{}

@@ -27,7 +27,7 @@ func running(name string, since time.Duration) *corev1.Pod {
 }
 
 // tale tells a plan in lines.
-func tale(plan scale.Plan, err error) string {
+func tale(plan scale.Result, err error) string {
 	lines := []string{}
 	line := func(words ...any) { lines = append(lines, strings.TrimSpace(fmt.Sprintln(words...))) }
 	if err != nil {
@@ -51,7 +51,7 @@ func tale(plan scale.Plan, err error) string {
 	return strings.Join(lines, "\n")
 }
 
-func ExampleCompute() {
+func ExamplePlan() {
 	noon := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	var instances []scale.Instance
 	for _, name := range []string{"a", "b", "c", "d"} {
@@ -59,10 +59,10 @@ func ExampleCompute() {
 		instances = append(instances, scale.Instance{Name: name, Pods: []*corev1.Pod{pod}, Updated: name == "d"})
 	}
 	limits := scale.Limits{Replicas: 4, Partition: 1, MaxUnavailable: 1, MaxUnavailableScaling: ptr.To[int32](10)}
-	fmt.Println(tale(scale.Compute(scale.Input{Now: noon, Instances: instances, Limits: limits})))
+	fmt.Println(tale(scale.Plan(scale.Input{Now: noon, Instances: instances, Limits: limits})))
 
 	limits.Replicas = 3
-	fmt.Println(tale(scale.Compute(scale.Input{Now: noon, Instances: instances, Limits: limits})))
+	fmt.Println(tale(scale.Plan(scale.Input{Now: noon, Instances: instances, Limits: limits})))
 	// Output:
 	// update a
 	// UpdateLimited - 1 instance waits to be updated (unavailable: 1, at most: 1)
@@ -72,7 +72,7 @@ func ExampleCompute() {
 }
 
 // A leader and its workers are one instance. It is not whole while a worker is missing.
-func ExampleCompute_groups() {
+func ExamplePlan_groups() {
 	noon := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	instances := []scale.Instance{
 		{Name: "g0", Size: 3, Pods: []*corev1.Pod{running("g0", time.Hour), running("g0-1", time.Hour), running("g0-2", time.Minute)}},
@@ -80,14 +80,14 @@ func ExampleCompute_groups() {
 		{Name: "g2", Size: 3, Pods: []*corev1.Pod{running("g2", time.Hour), running("g2-1", time.Hour), running("g2-2", time.Hour)}},
 	}
 	limits := scale.Limits{Replicas: 2, Partition: 2, MaxUnavailable: 1, MaxUnavailableScaling: ptr.To[int32](10)}
-	fmt.Println(tale(scale.Compute(scale.Input{Now: noon, Instances: instances, Limits: limits})))
+	fmt.Println(tale(scale.Plan(scale.Input{Now: noon, Instances: instances, Limits: limits})))
 	// Output:
 	// delete g1
 	// ScaleIn g1 too many, and it is not available
 }
 
 // The ordinals of a StatefulSet are slots. The first two keep the old revision, also when they come back.
-func ExampleCompute_slots() {
+func ExamplePlan_slots() {
 	noon := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	instances := []scale.Instance{
 		{Name: "db-0", Pods: []*corev1.Pod{running("db-0", time.Hour)}},
@@ -99,10 +99,10 @@ func ExampleCompute_slots() {
 		Slots:  []string{"db-0", "db-1", "db-2", "db-3"},
 		Limits: scale.Limits{Partition: 2, MaxUnavailable: 1, MaxUnavailableScaling: ptr.To[int32](10)},
 	}
-	fmt.Println(tale(scale.Compute(input)))
+	fmt.Println(tale(scale.Plan(input)))
 
 	input.Instances = append(instances, scale.Instance{Name: "db-1", Pods: []*corev1.Pod{running("db-1", time.Minute)}})
-	fmt.Println(tale(scale.Compute(input)))
+	fmt.Println(tale(scale.Plan(input)))
 	// Output:
 	// create db-1 updated: false
 	// again in 10s

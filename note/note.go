@@ -1,0 +1,98 @@
+package note
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Level orders notes by what they mean for the reader.
+type Level string
+
+const (
+	// Info explains what a plan does, or what it leaves as the user asked. It is the default.
+	Info Level = ""
+	// Waiting is a step that goes on by itself: when a pod becomes available, a budget has room, or a time has passed.
+	Waiting Level = "Waiting"
+	// Blocked is a step that does not go on until somebody changes an object: an image that cannot be pulled, a
+	// resource request that no node can satisfy.
+	Blocked Level = "Blocked"
+)
+
+// rank of a level. A level that this package does not know counts as Info.
+func (l Level) rank() int {
+	switch l {
+	case Blocked:
+		return 2
+	case Waiting:
+		return 1
+	}
+	return 0
+}
+
+// Note is one reason.
+type Note struct {
+	// Level orders notes; the zero value is Info.
+	Level Level
+	// Code is the reason in one word, in CamelCase, for events and conditions. Each package lists its codes.
+	Code string
+	// Object is the name of the object that the note is about. It is empty where the note is about the whole workload.
+	Object string
+	// Text is one sentence, without a full stop.
+	Text string
+}
+
+// String returns the note as one line of a log.
+func (n Note) String() string {
+	if n.Object == "" {
+		return n.Code + ": " + n.Text
+	}
+	return n.Code + " " + n.Object + ": " + n.Text
+}
+
+// Headline returns the note that explains best why a workload does not go on: of the highest level, the code that most
+// notes have, and of these the first note by object. It reports false where every note is Info.
+func Headline(notes []Note) (Note, bool) {
+	counts := map[string]int{}
+	var level Level
+	for i := range notes {
+		if notes[i].Level.rank() > level.rank() {
+			level = notes[i].Level
+			clear(counts)
+		}
+		if notes[i].Level.rank() == level.rank() {
+			counts[notes[i].Code]++
+		}
+	}
+	if level.rank() == 0 {
+		return Note{}, false
+	}
+	candidates := slices.DeleteFunc(slices.Clone(notes), func(n Note) bool { return n.Level.rank() != level.rank() })
+	first := slices.MinFunc(candidates, func(a, b Note) int {
+		return cmp.Or(
+			cmp.Compare(counts[b.Code], counts[a.Code]), cmp.Compare(a.Code, b.Code),
+			cmp.Compare(a.Object, b.Object), cmp.Compare(a.Text, b.Text),
+		)
+	})
+	return first, true
+}
+
+// ToCondition returns a condition with status True, the note's code as its reason and its text, with the object's name
+// before it, as its message. Use it with meta.SetStatusCondition, which keeps the transition time of an older condition.
+func ToCondition(conditionType string, n Note, generation int64, now time.Time) metav1.Condition {
+	return metav1.Condition{
+		Type: conditionType, Status: metav1.ConditionTrue, ObservedGeneration: generation,
+		LastTransitionTime: metav1.NewTime(now), Reason: n.Code, Message: n.Message(),
+	}
+}
+
+// Message returns the text with the object's name before it.
+func (n Note) Message() string {
+	if n.Object == "" {
+		return n.Text
+	}
+	return fmt.Sprintf("%s: %s", n.Object, n.Text)
+}

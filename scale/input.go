@@ -1,0 +1,106 @@
+package scale
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/note"
+)
+
+// Instance is what is scaled as one: a pod, or several pods that live and die together, as a leader and its workers.
+type Instance struct {
+	// Name tells instances apart, and breaks ties. The name of the pod, where there is one.
+	Name string
+	// Pods that exist and are neither finished nor terminating. The first stands for all where a strategy looks at
+	// labels or nodes; else an instance is as good as its weakest pod.
+	Pods []*corev1.Pod
+	// Size is how many pods make the instance whole; 0 means 1. An instance that is not whole is not available.
+	Size int
+	// Updated says that it has the update revision.
+	Updated bool
+	// MarkedForDeletion says that the user chose it to be deleted.
+	MarkedForDeletion bool
+	// Terminating says that its deletion cannot be undone. It only holds its slot until it is gone and left out;
+	// without slots it does not count.
+	Terminating bool
+}
+
+// Input is a workload as its controller sees it.
+type Input struct {
+	// Now is the time of the decision.
+	Now time.Time
+	// Instances that exist. Their order does not matter.
+	Instances []Instance
+	// Limits of the workload. Where Slots are given, Replicas is how many of them there are.
+	Limits Limits
+	// MinReadySeconds is how long a pod is Ready before it counts as available.
+	MinReadySeconds int32
+	// Hooks of the workload; nil when it has none.
+	Hooks *pub.Lifecycle
+	// Updates says whether instances are updated now.
+	Updates Updates
+	// UpdateOnly plans updates only, for when scaling failed and updates are to go on.
+	UpdateOnly bool
+	// PreparingUpdateIsUpdated counts instances that a hook holds before their update as updated ones while scaling.
+	PreparingUpdateIsUpdated bool
+	// Priority and Scatter order updates. With slots, a Priority that is not nil, even an empty one, lets any slot keep
+	// the old revision, where without it the first ones do.
+	Priority *pub.UpdatePriorityStrategy
+	Scatter  pub.UpdateScatterStrategy
+	// UnavailableFirst updates instances that are not available before all others, so that a broken revision is
+	// replaced where it is broken.
+	UnavailableFirst bool
+	// SpreadKeys are the topology keys of the template's spread constraints. Without any, instances are kept on
+	// different nodes.
+	SpreadKeys []string
+	// NodeLabels are the labels of nodes by name, where SpreadKeys are given.
+	NodeLabels map[string]map[string]string
+	// Slots are the names that instances are to have, in the order of their creation: the ordinals of a StatefulSet,
+	// the nodes of a DaemonSet. Nil where one instance is as good as another.
+	Slots []string
+	// InOrder creates a slot only when those before it are available, and deletes from the end, one at a time.
+	InOrder bool
+}
+
+// Updates says whether instances are updated.
+type Updates string
+
+const (
+	// UpdatesRun moves instances to their revision. It is the default.
+	UpdatesRun Updates = ""
+	// UpdatesPaused keeps instances as they are for now, and makes no surplus ones.
+	UpdatesPaused Updates = "Paused"
+	// UpdatesOnDelete leaves instances as they are until they are deleted.
+	UpdatesOnDelete Updates = "OnDelete"
+)
+
+// Result is what to do now. Restore, Create and Delete come first; Update is planned only where there is nothing of
+// them to do, so that a plan can be carried out as a whole.
+type Result struct {
+	// Restore are instances that were to be deleted, that a hook still holds, and that are wanted again.
+	Restore []Instance
+	// Create are the instances to create.
+	Create []Creation
+	// Delete are the instances to delete, unless a hook holds them.
+	Delete []Instance
+	// Update are the instances to move to the other revision, unless a hook holds them: forward, or, with Backward, back.
+	Update []Instance
+	// Backward says that Update goes from the update revision to the current one.
+	Backward bool
+	// Difference is what the plan was made from, of all there is to do; zero where Slots are given.
+	Difference Difference
+	// RequeueAfter is when the plan may change although nothing else does; 0 for never.
+	RequeueAfter time.Duration
+	// Notes say why.
+	Notes []note.Note
+}
+
+// Creation is an instance to create.
+type Creation struct {
+	// Slot is its name, where slots are given.
+	Slot string
+	// Updated says that it gets the update revision, else the current one.
+	Updated bool
+}

@@ -1,0 +1,19 @@
+// Package write holds the writes of a plan as values: what to create, patch or delete, and with which body.
+//
+// A plan returns writes; the caller sends them with whatever client it has. The packages driver/clientgo and
+// driver/runtimeclient send them with the two common clients.
+//
+//	for _, w := range writes {
+//		data, err := w.Data()
+//		...
+//		_, err = pods.Patch(ctx, w.Object.GetName(), w.Type, data, metav1.PatchOptions{}, w.Subresources()...)
+//		if write.IsOutdated(err) {
+//			// The object is not what the plan looked at any more: observe, and plan again.
+//		}
+//	}
+//
+// Most writes are JSON patches, which test what they were decided upon. Such a patch never overwrites what another
+// writer did meanwhile, and does not fail for unrelated changes of the object.
+//
+// When not to use it: for writes that nobody plans, as those of a migration.
+package write
