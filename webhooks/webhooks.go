@@ -11,7 +11,7 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/scope"
-	"github.com/kruisekit/kruisekit/internal/scope/ahead"
+	"github.com/kruisekit/kruisekit/internal/scope/provisional"
 	"github.com/kruisekit/kruisekit/webhooks/cloneset"
 	"github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest"
 	"github.com/kruisekit/kruisekit/webhooks/conversion"
@@ -120,11 +120,11 @@ func addPod(mgr ctrl.Manager, o Options) error {
 	if o.NoPods {
 		return nil
 	}
-	lookups, err := pod.FromManager(mgr, o.Pod)
+	steps, err := pod.FromManager(mgr, o.Pod)
 	if err != nil {
 		return err
 	}
-	w, err := pod.New(lookups, o.Pod)
+	w, err := pod.New(steps, o.Pod)
 	if err != nil {
 		return err
 	}
@@ -144,8 +144,8 @@ func addSidecarSet(mgr ctrl.Manager, o Options) error {
 	case o.NoPods:
 		o.SidecarSet.Cover = func(context.Context, *appsv1beta1.SidecarSet) error { return errors.New("the webhook of pods is off") }
 	default:
-		w, err := ahead.New(c, ahead.Options{Timeout: o.CoverTimeout, Reach: scope.Reach{
-			Namespace: o.Pod.Namespace, Service: o.Reach.Service, URL: o.Reach.URL, CABundle: o.Reach.CABundle,
+		w, err := provisional.New(c, provisional.Options{Timeout: o.CoverTimeout, Reach: scope.Reach{
+			Namespace: o.Pod.Sidecars.Namespace, Service: o.Reach.Service, URL: o.Reach.URL, CABundle: o.Reach.CABundle,
 		}})
 		if err != nil {
 			return err

@@ -16,10 +16,10 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// write brings the regular entries up to date, and takes along what is over of the others.
+// write updates the computed entries, and removes the provisional entries that have ended.
 func (r *Reconciler) write(ctx context.Context, have *admissionregistrationv1.MutatingWebhookConfiguration, want []entry) (ctrl.Result, error) {
 	logger := log.FromContext(ctx)
-	over, _ := r.ahead.over(r.options.Off, r.options.Now())
+	over, _ := r.provisional.over(r.options.Off, r.options.Now())
 	p, err := makePlan(have, want, over...)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -45,23 +45,23 @@ func (r *Reconciler) write(ctx context.Context, have *admissionregistrationv1.Mu
 	}
 	now := r.options.Now()
 	r.pace.wrote(p.wanted, now)
-	r.ahead.covered(now)
+	r.provisional.covered(now)
 	logger.Info("Wrote which pods are sent", "configuration", have.Name, "entries", len(p.recorded), "undone", undone)
 	if undone && r.options.Recorder != nil {
 		r.options.Recorder.Event(have, corev1.EventTypeWarning, reasonUndone,
 			"somebody else has taken away entries of the pod webhook; they are written again, after pauses that get longer")
 	}
-	_, next := r.ahead.over(r.options.Off, now)
+	_, next := r.provisional.over(r.options.Off, now)
 	return ctrl.Result{RequeueAfter: next}, nil
 }
 
-// sweep takes away what was written ahead of sets and is over.
+// sweep removes the provisional entries that have ended.
 func (r *Reconciler) sweep(ctx context.Context, have *admissionregistrationv1.MutatingWebhookConfiguration, want []entry, over []string) (ctrl.Result, error) {
 	p, err := makePlan(have, want, over...)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	word := r.ahead.sweep(over)
+	word := r.provisional.sweep(over)
 	written, err := r.patch(ctx, have, p)
 	switch {
 	case err != nil:
@@ -71,12 +71,12 @@ func (r *Reconciler) sweep(ctx context.Context, have *admissionregistrationv1.Mu
 	}
 	now := r.options.Now()
 	r.sweeps.wrote(word, now)
-	log.FromContext(ctx).Info("Took away entries that were written ahead of sets", "configuration", have.Name, "entries", len(over))
-	_, next := r.ahead.over(r.options.Off, now)
+	log.FromContext(ctx).Info("Removed provisional entries", "configuration", have.Name, "entries", len(over))
+	_, next := r.provisional.over(r.options.Off, now)
 	return ctrl.Result{RequeueAfter: next}, nil
 }
 
-// patch writes. It says no where the configuration has become another one, or is gone.
+// patch writes. It returns false where the configuration has changed or is gone.
 func (r *Reconciler) patch(ctx context.Context, have *admissionregistrationv1.MutatingWebhookConfiguration, p plan) (bool, error) {
 	patch, err := write.Encode(p.patch)
 	if err != nil {
@@ -93,8 +93,7 @@ func (r *Reconciler) patch(ctx context.Context, have *admissionregistrationv1.Mu
 	return true, nil
 }
 
-// outdated says that the configuration is another one than was looked at. A patch that the API server does not like for what it
-// says comes with causes.
+// outdated reports whether the configuration has changed since it was read. An invalid patch comes with causes.
 func outdated(err error) bool {
 	var status apierrors.APIStatus
 	if apierrors.IsConflict(err) {

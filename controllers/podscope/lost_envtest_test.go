@@ -13,7 +13,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/scope"
-	"github.com/kruisekit/kruisekit/internal/scope/ahead"
+	"github.com/kruisekit/kruisekit/internal/scope/provisional"
 )
 
 // A set that was admitted, and that somebody else refused then, leaves an entry that is in force for its time and goes. To write
@@ -29,7 +29,7 @@ func testLost(b *bench) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	w, err := ahead.New(limited, ahead.Options{Reach: scope.Reach{URL: o.URL, CABundle: o.CABundle}, Timeout: time.Minute})
+	w, err := provisional.New(limited, provisional.Options{Reach: scope.Reach{URL: o.URL, CABundle: o.CABundle}, Timeout: time.Minute})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func testLost(b *bench) {
 		return b.sent("refused") > 0
 	})
 	left := func() bool {
-		return slices.ContainsFunc(b.read().Webhooks, func(w entry) bool { return scope.IsAhead(w.Name) })
+		return slices.ContainsFunc(b.read().Webhooks, func(w entry) bool { return scope.IsProvisional(w.Name) })
 	}
 	for i := range 3 {
 		before := b.written()

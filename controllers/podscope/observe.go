@@ -8,45 +8,56 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/scope"
 )
 
-// want is the scope of what is there, and the sets that it is of.
-func (r *Reconciler) want(ctx context.Context) (scope.Scope, []*appsv1beta1.SidecarSet, error) {
+// want returns the scope of the steps, and the SidecarSets that it was computed from.
+func (r *Reconciler) want(ctx context.Context) (scope.Scope, []*unstructured.Unstructured, error) {
 	if r.options.Off {
 		return scope.Scope{}, nil, nil
 	}
-	in := scope.Input{
-		Client: r.options.client(), Namespace: r.options.Namespace,
-		Owned: true, All: r.options.ReadinessGateForAll, Launch: true,
-	}
-	if r.sets != nil {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(scope.Kind().GroupVersion().WithKind(scope.Kind().Kind + "List"))
-		if err := r.sets.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return scope.Scope{}, nil, fmt.Errorf("list sidecarsets: %w", err)
+	in := scope.Input{Client: r.options.client(), Namespace: r.options.Namespace}
+	var sets []*unstructured.Unstructured
+	for _, source := range r.sources {
+		objects, err := r.list(ctx, source.Kind)
+		if err != nil {
+			return scope.Scope{}, nil, err
 		}
-		for i := range list.Items {
-			set, _, err := scope.Decode(&list.Items[i])
-			if err != nil {
-				continue // nothing is known of it, not even its name
-			}
-			in.Sets = append(in.Sets, set)
+		if source.Kind == scope.Kind() {
+			sets = objects
 		}
+		in.Contributions = append(in.Contributions, source.Contribute(objects))
 	}
 	s, err := scope.Compute(in)
-	return s, in.Sets, err
+	return s, sets, err
 }
 
-// edited are the entries whose policy somebody else has changed, as in an outage. That stays, but nobody should have to wonder
-// later why pods go without sidecars, or wait.
+// list returns all objects of a kind; none for an empty kind, or for one that is not installed.
+func (r *Reconciler) list(ctx context.Context, kind schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
+	if !slices.Contains(r.kinds, kind) {
+		return nil, nil
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	if err := r.objects.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list objects of kind %s: %w", kind.Kind, err)
+	}
+	all := make([]*unstructured.Unstructured, len(list.Items))
+	for i := range list.Items {
+		all[i] = &list.Items[i]
+	}
+	return all, nil
+}
+
+// edited reports entries whose policy was changed by another writer, as in an outage. The edit stays; the note explains why pods are
+// created without sidecars, or fail.
 func edited(have *admissionregistrationv1.MutatingWebhookConfiguration, want []entry) []scope.Note {
 	var notes []scope.Note
 	for i := range want {
@@ -61,10 +72,10 @@ func edited(have *admissionregistrationv1.MutatingWebhookConfiguration, want []e
 	return notes
 }
 
-// notePolicy is the code of a note about an entry that somebody else has changed.
+// notePolicy is the code of a note about an entry that another writer has changed.
 const notePolicy = "PolicyEdited"
 
-// authority is the CA of the service, as the main configuration has it, or an older entry of ours.
+// authority returns the CA of the service, from the main configuration or from an older entry of ours.
 func (r *Reconciler) authority(ctx context.Context, have *admissionregistrationv1.MutatingWebhookConfiguration) ([]byte, error) {
 	if len(r.options.CABundle) > 0 {
 		return r.options.CABundle, nil
@@ -76,8 +87,8 @@ func (r *Reconciler) authority(ctx context.Context, have *admissionregistrationv
 	return scope.Authority(r.options.client(), other, have), nil
 }
 
-// setEvents are all but those of a set's status, which changes with every pod.
-func setEvents() predicate.Predicate {
+// specEvents are all events but those of a status, which changes with every pod.
+func specEvents() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
 			!maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations())

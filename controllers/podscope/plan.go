@@ -32,8 +32,7 @@ type plan struct {
 	wanted   string
 }
 
-// makePlan compares what is there with what is wanted. Of the entries that were written ahead of a set only those go that
-// are over.
+// makePlan compares the entries with those that are wanted. Of provisional entries it removes only those that have ended.
 func makePlan(have *admissionregistrationv1.MutatingWebhookConfiguration, want []entry, over ...string) (plan, error) {
 	before := map[string]string{}
 	if json.Unmarshal([]byte(have.Annotations[recordKey]), &before) != nil {
@@ -56,7 +55,7 @@ func makePlan(have *admissionregistrationv1.MutatingWebhookConfiguration, want [
 		}
 	}
 	p.drop(have, func(name string) bool {
-		if scope.IsAhead(name) {
+		if scope.IsProvisional(name) {
 			return slices.Contains(over, name)
 		}
 		_, recorded := before[name]

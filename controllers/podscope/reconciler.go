@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -44,13 +46,16 @@ const (
 type Reconciler struct {
 	client  client.Client
 	options Options
-	// configuration is read from a cache of that one object, sets from that of the manager.
-	configuration, sets client.Reader
+	sources []scope.Source
+	// kinds of the sources that are installed.
+	kinds []schema.GroupVersionKind
+	// configuration is read from a cache of that one object, the objects of the sources from that of the manager.
+	configuration, objects client.Reader
 
-	mu    sync.Mutex // one worker is all there is use for, but nobody is kept from having two
-	pace  pace
-	ahead ahead
-	// sweeps are the removals of entries that were written ahead, which bring nothing new to what is wanted.
+	mu          sync.Mutex // one worker is enough, but the options may ask for more
+	pace        pace
+	provisional provisional
+	// sweeps are the removals of provisional entries, which change nothing of what is wanted.
 	sweeps pace
 	noted  string
 }
@@ -61,7 +66,10 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 		return nil, errors.New("podscope: a client is needed")
 	}
 	o = o.withDefaults()
-	return &Reconciler{client: c, options: o, pace: pace{least: between, most: o.MostPause}, sweeps: pace{least: betweenSweeps, most: o.MostPause}}, nil
+	return &Reconciler{
+		client: c, options: o, sources: scope.Sources(scope.SourceOptions{ReadinessGateForAll: o.ReadinessGateForAll}),
+		pace: pace{least: between, most: o.MostPause}, sweeps: pace{least: betweenSweeps, most: o.MostPause},
+	}, nil
 }
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=sidecarsets,verbs=get;list;watch
@@ -90,7 +98,7 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o con
 	if err := mgr.Add(one); err != nil { // on the leader only, as the reconciler that alone reads it
 		return fmt.Errorf("add the cache of the configuration: %w", err)
 	}
-	r.configuration, r.sets = one, mgr.GetCache()
+	r.configuration, r.objects = one, mgr.GetCache()
 	if o.SkipNameValidation == nil {
 		o.SkipNameValidation = ptr.To(true) // two managers in one process may both have pods
 	}
@@ -98,20 +106,37 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o con
 		Named(controllerName).
 		WatchesRawSource(source.Kind[client.Object](one, &admissionregistrationv1.MutatingWebhookConfiguration{}, r.wake())).
 		WithOptions(o)
-	_, err = mgr.GetRESTMapper().RESTMapping(scope.Kind().GroupKind(), scope.Kind().Version)
-	switch {
-	case meta.IsNoMatchError(err):
-		mgr.GetLogger().Info("SidecarSets are not installed", "controller", controllerName)
-		r.sets = nil
-	case err != nil:
-		return fmt.Errorf("look up SidecarSets: %w", err)
-	default:
-		b = b.Watches(stored.Untyped(scope.Kind()), r.wake(), builder.WithPredicates(setEvents()))
+	if r.kinds, err = r.installed(mgr); err != nil {
+		return err
+	}
+	for _, kind := range r.kinds {
+		b = b.Watches(stored.Untyped(kind), r.wake(), builder.WithPredicates(specEvents()))
 	}
 	return b.Complete(r)
 }
 
-// wake has the one configuration looked at.
+// installed returns the kinds of the sources that the API server serves.
+func (r *Reconciler) installed(mgr ctrl.Manager) ([]schema.GroupVersionKind, error) {
+	var kinds []schema.GroupVersionKind
+	for i := range r.sources {
+		kind := r.sources[i].Kind
+		if kind.Empty() || slices.Contains(kinds, kind) {
+			continue
+		}
+		_, err := mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+		switch {
+		case meta.IsNoMatchError(err):
+			mgr.GetLogger().Info("Skipped kind that is not installed", "controller", controllerName, "kind", kind.Kind)
+		case err != nil:
+			return nil, fmt.Errorf("look up kind %s: %w", kind.Kind, err)
+		default:
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds, nil
+}
+
+// wake enqueues the configuration.
 func (r *Reconciler) wake() handler.EventHandler {
 	request := reconcile.Request{NamespacedName: types.NamespacedName{Name: r.options.Configuration}}
 	return handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
@@ -119,7 +144,7 @@ func (r *Reconciler) wake() handler.EventHandler {
 	})
 }
 
-// Reconcile brings the entries in line with what is there.
+// Reconcile writes the entries that the objects ask for.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,32 +160,32 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	r.tell(ctx, have, append(want.Notes, edited(have, want.Entries)...))
+	r.report(ctx, have, append(want.Notes, edited(have, want.Entries)...))
 	p, err := makePlan(have, want.Entries)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	now := r.options.Now()
-	r.ahead.observe(have, sets, now)
+	r.provisional.observe(have, sets, now)
 	if len(p.patch) > 0 {
 		if wait := r.pace.wait(p.wanted, now); wait > 0 {
 			return ctrl.Result{RequeueAfter: wait}, nil
 		}
 		return r.write(ctx, have, want.Entries)
 	}
-	r.ahead.covered(now)
-	over, next := r.ahead.over(r.options.Off, now)
+	r.provisional.covered(now)
+	over, next := r.provisional.over(r.options.Off, now)
 	if len(over) == 0 {
 		return ctrl.Result{RequeueAfter: next}, nil
 	}
-	if wait := r.sweeps.wait(r.ahead.sweep(over), now); wait > 0 {
+	if wait := r.sweeps.wait(r.provisional.sweep(over), now); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	return r.sweep(ctx, have, want.Entries, over)
 }
 
-// tell says once where the scope is not what the sets say.
-func (r *Reconciler) tell(ctx context.Context, about *admissionregistrationv1.MutatingWebhookConfiguration, notes []scope.Note) {
+// report emits the notes once.
+func (r *Reconciler) report(ctx context.Context, about *admissionregistrationv1.MutatingWebhookConfiguration, notes []scope.Note) {
 	said := fmt.Sprint(notes)
 	if said == r.noted {
 		return

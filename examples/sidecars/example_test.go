@@ -55,11 +55,12 @@ func Example() {
 
 // addWebhooks adds those of new pods and of SidecarSets.
 func addWebhooks(mgr ctrl.Manager) error {
-	lookups, err := pod.FromManager(mgr, pod.Options{Namespace: namespace})
+	options := pod.Options{Sidecars: pod.SidecarOptions{Namespace: namespace}}
+	steps, err := pod.FromManager(mgr, options)
 	if err != nil {
 		return err
 	}
-	pods, err := pod.New(lookups, pod.Options{Namespace: namespace})
+	pods, err := pod.New(steps, options)
 	if err != nil {
 		return err
 	}

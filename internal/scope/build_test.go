@@ -1,10 +1,13 @@
 package scope_test
 
 import (
+	"slices"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
@@ -27,16 +30,52 @@ func open(set *appsv1beta1.SidecarSet) *appsv1beta1.SidecarSet {
 	return set
 }
 
-// input has sets alone, and no other step.
-func input(sets ...*appsv1beta1.SidecarSet) scope.Input {
-	return scope.Input{Sets: sets, Namespace: "kruise-system", Client: admissionregistrationv1.WebhookClientConfig{
-		Service: &admissionregistrationv1.ServiceReference{Namespace: "kruise-system", Name: "kruise-webhook-service", Path: ptr.To("/mutate-pod")},
-	}}
+// world is the objects and the steps that contribute to a scope.
+type world struct {
+	scope.Input
+	Sets []*appsv1beta1.SidecarSet
+	// Owned, All and Launch add the conditions of the steps.
+	Owned, All, Launch bool
 }
 
-func compute(t testing.TB, in scope.Input) scope.Scope {
+// input returns a world of sets alone, without the other steps.
+func input(sets ...*appsv1beta1.SidecarSet) world {
+	return world{Sets: sets, Input: scope.Input{Namespace: "kruise-system", Client: admissionregistrationv1.WebhookClientConfig{
+		Service: &admissionregistrationv1.ServiceReference{Namespace: "kruise-system", Name: "kruise-webhook-service", Path: ptr.To("/mutate-pod")},
+	}}}
+}
+
+// contributions are those of the production sources, without the conditions that the world leaves out.
+func (w world) contributions(t testing.TB) []scope.Contribution {
 	t.Helper()
-	s, err := scope.Compute(in)
+	var all []scope.Contribution
+	for _, s := range scope.Sources(scope.SourceOptions{ReadinessGateForAll: w.All}) {
+		var objects []*unstructured.Unstructured
+		if s.Kind == scope.Kind() {
+			for _, set := range w.Sets {
+				content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(set)
+				if err != nil {
+					t.Fatal(err)
+				}
+				objects = append(objects, &unstructured.Unstructured{Object: content})
+			}
+		}
+		c := s.Contribute(objects)
+		if s.Step == "launch" && !w.Launch {
+			c.Conditions = nil
+		}
+		if s.Step == "readiness" && !w.Owned {
+			c.Conditions = slices.DeleteFunc(slices.Clone(c.Conditions), func(c scope.Condition) bool { return !c.Ignore })
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+func compute(t testing.TB, w world) scope.Scope {
+	t.Helper()
+	w.Contributions = w.contributions(t)
+	s, err := scope.Compute(w.Input)
 	if err != nil {
 		t.Fatal(err)
 	}

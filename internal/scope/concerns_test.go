@@ -9,12 +9,11 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
-	"github.com/kruisekit/kruisekit/internal/scope"
 	"github.com/kruisekit/kruisekit/sidecar"
 )
 
 // concerns is what a pod should be sent for, by the sets and by the words of the spec.
-func concerns(in scope.Input, pod *corev1.Pod) (closed, open bool) {
+func concerns(in world, pod *corev1.Pod) (closed, open bool) {
 	labels := places()[pod.Namespace]
 	if _, is := labels["control-plane"]; is || pod.Namespace == in.Namespace || pod.Namespace == metav1.NamespaceSystem {
 		return false, false

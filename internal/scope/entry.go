@@ -36,11 +36,22 @@ const (
 	mostGroups = 24
 )
 
-// group are the sets that ask the same of the labels of namespaces.
+// group is the selections that ask the same of the labels of namespaces.
 type group struct {
-	namespaces         []metav1.LabelSelectorRequirement
-	closed, open       []clause
-	owned, launch, all bool
+	namespaces   []metav1.LabelSelectorRequirement
+	closed, open []clause
+	// closedIf and openIf are further alternatives, in CEL.
+	closedIf, openIf []string
+}
+
+func (g *group) add(conditions []Condition) {
+	for _, c := range conditions {
+		if c.Ignore {
+			g.openIf = append(g.openIf, c.Expression)
+		} else {
+			g.closedIf = append(g.closedIf, c.Expression)
+		}
+	}
 }
 
 // bounded has the groups that are too many be about all namespaces.
@@ -63,12 +74,12 @@ func ids(groups map[string]*group) []string { return slices.Sorted(maps.Keys(gro
 
 // entry is the group's for what must not be missed, or may be ignored; nil if there is no pod for it.
 func (g *group) entry(in Input, id string, ignore bool) (*admissionregistrationv1.MutatingWebhook, []Note) {
-	closed, widened := anyOf(g.closed, flag(g.launch, launch), flag(g.owned, owned))
+	closed, widened := anyOf(g.closed, g.closedIf)
 	name := closedName(id)
 	conditions := []admissionregistrationv1.MatchCondition{{Name: Selected, Expression: closed}}
 	if ignore {
 		var open string
-		open, widened = anyOf(g.open, flag(g.all, "!"+gated))
+		open, widened = anyOf(g.open, g.openIf)
 		name = openName(id)
 		conditions[0].Expression = open
 		if closed != "" {
@@ -141,13 +152,13 @@ func spared(own string) []metav1.LabelSelectorRequirement {
 
 // anyOf is a condition for pods that a clause selects, or for which one of the others holds. Where it would be too long it is
 // wider.
-func anyOf(clauses []clause, others ...string) (expression string, widened bool) {
+func anyOf(clauses []clause, others []string) (expression string, widened bool) {
 	sets, widened := condition(merged(clauses))
 	if sets == always {
 		return sets, widened
 	}
 	var parts []string
-	for _, p := range append([]string{sets}, others...) {
+	for _, p := range slices.Concat([]string{sets}, others) {
 		if p != "" {
 			parts = append(parts, p)
 		}
@@ -169,9 +180,9 @@ func suffix(id string) string {
 	return "-" + hex.EncodeToString(sum[:4])
 }
 
-// Ours says whether an entry has a name as Compute or Ahead give them.
+// Ours reports whether an entry has a name as Compute or Provisional give them.
 func Ours(name string) bool {
-	if IsAhead(name) {
+	if IsProvisional(name) {
 		return true
 	}
 	id, first := strings.CutPrefix(name, "mpod")

@@ -61,8 +61,8 @@ func TestSent(t *testing.T) {
 			sets = append(sets, filling(t)...)
 		}
 		canary := newSet(t, "canary", fmt.Sprintf(`selector: {matchLabels: {round: "%d"}}`, round))
-		in := scope.Input{
-			Sets: append(sets, canary), Client: clientOf(hook), Namespace: "kruise-system",
+		in := world{
+			Input: scope.Input{Client: clientOf(hook), Namespace: "kruise-system"}, Sets: append(sets, canary),
 			Owned: d.IntN(2) == 0, All: d.IntN(3) == 0, Launch: d.IntN(2) == 0,
 		}
 		configuration.Webhooks = compute(t, in).Entries

@@ -4,26 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/kruisekit/kruisekit/api/pub"
-)
-
-const (
-	// gated says that a pod has the readiness gate already.
-	gated = `(has(object.spec.readinessGates) && object.spec.readinessGates.exists(g, g.conditionType == '` + string(pub.KruisePodReadyConditionType) + `'))`
-
-	// owned are the pods of controllers of our own group, that lack the gate.
-	owned = `(has(object.metadata.ownerReferences) && object.metadata.ownerReferences.exists(o, ` +
-		`has(o.controller) && o.controller && o.apiVersion.startsWith('apps.kruise.io/')) && !` + gated + `)`
-
-	// launch are pods that ask for an order of their containers, of which there is none where one is alone. A pod without any has
-	// null there: it is for the API server to refuse it.
-	launch = `(object.spec.containers != null && size(object.spec.containers) > 1 && (` +
-		`(has(object.metadata.annotations) && '` + launchAnnotation + `' in object.metadata.annotations && ` +
-		`object.metadata.annotations['` + launchAnnotation + `'] == '` + launchOrdered + `') || ` +
-		`object.spec.containers.exists(c, has(c.env) && c.env.exists(e, e.name == '` + launchEnv + `'))))`
-
-	launchAnnotation, launchOrdered, launchEnv = pub.ContainerLaunchPriorityKey, pub.ContainerLaunchOrdered, pub.ContainerLaunchPriorityEnvName
 )
 
 // condition is in CEL, and holds for the pods that any of the clauses selects. It is empty without clauses. Widened says that it

@@ -17,7 +17,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/scope"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files")
 
 // What the entries look like, as a reviewer would want to see them.
 func TestGolden(t *testing.T) {
@@ -32,7 +32,7 @@ func TestGolden(t *testing.T) {
 	everything.Owned, everything.Launch, everything.All = true, true, true
 	owned := input()
 	owned.Owned, owned.Launch = true, true
-	for name, in := range map[string]scope.Input{"everything": everything, "no-sets": owned, "nothing": input()} {
+	for name, in := range map[string]world{"everything": everything, "no-sets": owned, "nothing": input()} {
 		t.Run(name, func(t *testing.T) {
 			s := compute(t, in)
 			got, err := yaml.Marshal(s.Entries)
@@ -193,12 +193,13 @@ func TestOrder(t *testing.T) {
 	for seed := range uint64(200) {
 		d := newDraw(seed)
 		in := input(d.sets(8)...)
-		var before []*appsv1beta1.SidecarSet
-		for _, set := range in.Sets {
-			before = append(before, set.DeepCopy())
+		given := in.contributions(t)
+		before := in.contributions(t)
+		first, err := scope.Compute(scope.Input{Client: in.Client, Namespace: in.Namespace, Contributions: given})
+		if err != nil {
+			t.Fatal(err)
 		}
-		first := compute(t, in)
-		if diff := cmp.Diff(before, in.Sets); diff != "" {
+		if diff := cmp.Diff(before, given); diff != "" {
 			t.Fatalf("seed %d: the input changed (-was +is):\n%s", seed, diff)
 		}
 		d.Shuffle(len(in.Sets), func(i, j int) { in.Sets[i], in.Sets[j] = in.Sets[j], in.Sets[i] })

@@ -33,8 +33,8 @@ type shelf struct {
 	namespaces map[string]map[string]string
 	revisions  []appsv1.ControllerRevision
 	sets       []*appsv1beta1.SidecarSet
-	// malformed says that the sets are stored so that their containers cannot be read.
-	malformed bool
+	// invalid says that the sets are stored so that their containers cannot be read.
+	invalid bool
 	// fault of every read.
 	fault error
 	reads int
@@ -55,7 +55,7 @@ func (s *shelf) Get(_ context.Context, key client.ObjectKey, into client.Object,
 			if set.Name == key.Name {
 				content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(set)
 				o.Object = content
-				if err == nil && s.malformed {
+				if err == nil && s.invalid {
 					err = unstructured.SetNestedField(content, "no list", "spec", "containers")
 				}
 				return err
@@ -120,6 +120,15 @@ func indexOf(sets ...*appsv1beta1.SidecarSet) *pod.Index {
 	return index
 }
 
+// over returns a webhook whose sidecars are looked up as given.
+func over(l pod.SidecarLookups, o pod.Options) (*pod.Webhook, error) {
+	sidecars, err := pod.Sidecars(l, o.Sidecars)
+	if err != nil {
+		return nil, err
+	}
+	return pod.New([]pod.Step{pod.Readiness(o.Readiness), sidecars, pod.Launch()}, o)
+}
+
 // hook is a webhook over sets and what is on a shelf.
 func hook(t testing.TB, s *shelf, o pod.Options, sets ...*appsv1beta1.SidecarSet) *pod.Webhook {
 	t.Helper()
@@ -127,7 +136,7 @@ func hook(t testing.TB, s *shelf, o pod.Options, sets ...*appsv1beta1.SidecarSet
 		s = &shelf{}
 	}
 	o.Now = now
-	w, err := pod.New(pod.Lookups{Sets: indexOf(sets...), Namespaces: s, Revisions: s}, o)
+	w, err := over(pod.SidecarLookups{Sets: indexOf(sets...), Namespaces: s, Revisions: s}, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/scope"
 	"github.com/kruisekit/kruisekit/webhooks/pod"
 )
 
@@ -52,7 +51,7 @@ func testCases(t *testing.T, g *ground) {
 			sets = append(sets, labelled(t, fmt.Sprintf("%s-%d", name, i), name, spec))
 		}
 	}
-	g.have(t, scope.Input{}, sets...)
+	g.have(t, concerned{}, sets...)
 	namespace := g.Namespace(t)
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -100,7 +99,7 @@ func testTold(t *testing.T, g *ground) {
 		}
 	}
 	g.history(t, "bad-share-0", "v1")
-	g.have(t, scope.Input{Launch: true, Owned: true}, sets...)
+	g.have(t, concerned{Launch: true, Owned: true}, sets...)
 	namespace := g.Namespace(t)
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -145,7 +144,7 @@ func testHeldBack(t *testing.T, g *ground) {
 		g.history(t, name+"-0", "v1")
 		sets = append(sets, labelled(t, name+"-0", name, fmt.Sprintf(`containers: [{name: log, image: "log:new"}], injectionStrategy: {revision: {%s}}, updateStrategy: {%s}`, c.pin, c.update)))
 	}
-	g.have(t, scope.Input{}, sets...)
+	g.have(t, concerned{}, sets...)
 	namespace := g.Namespace(t)
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -163,7 +162,7 @@ func testHeldBack(t *testing.T, g *ground) {
 // A canary takes the place of its base where it is injected, and of nothing where it is not.
 func testCanary(t *testing.T, g *ground) {
 	of := func(base string, set *appsv1beta1.SidecarSet) *appsv1beta1.SidecarSet { return canary(set, base) }
-	g.have(t, scope.Input{},
+	g.have(t, concerned{},
 		labelled(t, "base", "web", `containers: [{name: base, image: b}]`),
 		of("base", labelled(t, "canary", "web", `containers: [{name: canary, image: c}]`)),
 		labelled(t, "other-base", "db", `containers: [{name: base, image: b}]`),
@@ -183,7 +182,7 @@ func testCanary(t *testing.T, g *ground) {
 
 // A namespace that gets the label later has its pods injected from then on.
 func testRelabelled(t *testing.T, g *ground) {
-	g.have(t, scope.Input{}, newSet(t, "a", logs[:len(logs)-1]+`, namespaceSelector: {matchLabels: {relabelled: "yes"}}}`))
+	g.have(t, concerned{}, newSet(t, "a", logs[:len(logs)-1]+`, namespaceSelector: {matchLabels: {relabelled: "yes"}}}`))
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: g.Namespace(t)}}
 	p := newPod(t, namespace.Name, plain)
 	if err := g.Client.Create(t.Context(), p); err != nil {
@@ -225,7 +224,7 @@ func testOrdered(t *testing.T, g *ground) {
 		"alone":           {"there is none to wait for", ordered, lone, []string{"main=m"}},
 		"by-a-set":        {"a set asks for it, and its own container waits as well", "", lone, []string{"main=m wait 0", "log=l wait -1"}},
 	}
-	g.have(t, scope.Input{Launch: true}, labelled(t, "by-a-set-0", "by-a-set",
+	g.have(t, concerned{Launch: true}, labelled(t, "by-a-set-0", "by-a-set",
 		`containers: [{name: log, image: l}], patchPodMetadata: [{annotations: {apps.kruise.io/container-launch-priority: Ordered}}]`))
 	namespace := g.Namespace(t)
 	for name, c := range cases {

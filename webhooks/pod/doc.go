@@ -1,39 +1,40 @@
-// Package pod serves the mutating admission webhook of new pods: one endpoint, an ordered list of steps, each of which is a
-// pure function of another package plus the lookups that it needs.
+// Package pod serves the mutating admission webhook of new pods: one endpoint, and an ordered list of steps. A step is a pure function of
+// another package, the lookups that its constructor binds to it, and a source of the scope, which says which pods it concerns.
 //
-//	lookups, err := pod.FromManager(mgr, pod.Options{})
+//	steps, err := pod.FromManager(mgr, pod.Options{})
 //	...
-//	hook, err := pod.New(lookups, pod.Options{})
+//	hook, err := pod.New(steps, pod.Options{})
 //	if err != nil {
 //		return err
 //	}
 //	return hook.SetupWithManager(mgr)
 //
-// The steps in their order, which matters, for each works on what the ones before it have made of the pod:
+// The steps in their order. Each works on the pod as the steps before have left it:
 //
-//  1. readiness: the gate KruisePodReady, on pods of controllers of our own group, or on all.
-//  2. spread: the subset of a WorkloadSpread; before the sets, for it may change labels that they select by. To come.
-//  3. sidecars: what SidecarSets add.
+//  1. readiness: the gate KruisePodReady, on pods of controllers of the group apps.kruise.io, or on all.
+//  2. spread: the subset of a WorkloadSpread; before the sets, because it may change labels that they select by. Planned.
+//  3. sidecars: injects SidecarSets.
 //  4. launch: the order in which containers start; after the sets, so that injected containers are ordered as well.
-//  5. budget: the PodUnavailableBudget that a pod belongs to. To come.
-//  6. place: the nodes that a PersistentPodState remembers. To come.
-//  7. liveness: liveness probes that are run elsewhere; after the sets, for it is about their containers too. To come.
-//  8. probes: PodProbeMarkers of pods on virtual nodes. To come.
+//  5. budget: the PodUnavailableBudget of the pod. Planned.
+//  6. place: the node topology that a PersistentPodState has recorded. Planned.
+//  7. liveness: liveness probes that are not run by the kubelet; after the sets, because it covers their containers too. Planned.
+//  8. probes: PodProbeMarkers of pods on virtual nodes. Planned.
 //
 // Laws:
-//   - A pod that no step concerns is let through without a patch, and a patch has only what changed: fields that this program
-//     does not know stay as they were sent.
-//   - A pod that was through here once is changed no more, whichever entry of the configuration sends it again.
-//   - Nothing is read from the API server for a pod: sets come from an index that grows with those that match, namespaces
-//     and revisions from caches. The exceptions are a namespace or a revision so new that the cache does not have it, the latter
-//     once a second where the API server has none either, and the set that a pod is sent for ahead of the caches (internal/scope/ahead).
-//   - Chance is a function of the request, and of what the pod got at an earlier call: the same request gives the same pod.
-//   - A refusal says what is wrong, of which set and where: 422 for a set or a pod that cannot be, 503 or 504 with a pause
-//     where an answer was not to be had, and the step that was at it. Never a bare 500.
-//   - A set that its owner allows to be missing (annotation kruisekit.dev/injection-failure-policy: Ignore) never is the
-//     reason of a refusal; the pod gets a warning instead. Neither is one that surely does not select the pod, however broken.
+//   - A pod that no step concerns is admitted without a patch. A patch has only what changed, so that unknown fields stay as they were
+//     sent.
+//   - A pod that was admitted once is not changed again, whichever entry of the configuration sends it.
+//   - Nothing is read live for a pod: sets come from an index whose cost grows with those that match, namespaces and revisions from
+//     caches. The exceptions are a namespace or a revision so new that the cache lacks it, the latter once a second where it does not
+//     exist, and the set of a provisional entry (internal/scope/provisional).
+//   - Random choices are a function of the request, and of what the pod got at an earlier call: the same request gives the same pod.
+//   - A rejection names the step, the set and the field: 422 for a set or a pod that is invalid, 503 or 504 with a pause where a lookup
+//     failed. Never a bare 500.
+//   - A set with the annotation kruisekit.dev/injection-failure-policy: Ignore never rejects a pod; the client gets a warning instead. A
+//     set that does not select the pod never rejects it either, however invalid it is.
+//   - Every replica answers, and is ready once the lookups of all steps can be read.
 //
-// Which pods get here is another matter: internal/scope computes it, controllers/podscope writes it down.
+// internal/scope computes which pods API servers send here, and controllers/podscope writes that into the configuration.
 //
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=sidecarsets,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch

@@ -16,6 +16,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -120,11 +121,11 @@ func (g *ground) serve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lookups, err := pod.FromManager(mgr, pod.Options{})
+	steps, err := pod.FromManager(mgr, g.options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := pod.New(lookups, g.options)
+	w, err := pod.New(steps, g.options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,8 +171,31 @@ func (*ground) until(t *testing.T, otherwise string, so func(context.Context) er
 	}
 }
 
+// concerned are the steps that pods are sent for, besides that of sets.
+type concerned struct{ Owned, All, Launch bool }
+
+func (c concerned) contributions(t *testing.T, sets []*appsv1beta1.SidecarSet) []scope.Contribution {
+	t.Helper()
+	var objects []*unstructured.Unstructured
+	for _, set := range sets {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, &unstructured.Unstructured{Object: content})
+	}
+	all := []scope.Contribution{scope.Sidecars().Contribute(objects)}
+	if c.Launch {
+		all = append(all, scope.Launch().Contribute(nil))
+	}
+	if c.Owned {
+		all = append(all, scope.Readiness(c.All).Contribute(nil))
+	}
+	return all
+}
+
 // have installs sets in place of those that were there, and waits until both the API server and the webhook go by them.
-func (g *ground) have(t *testing.T, in scope.Input, sets ...*appsv1beta1.SidecarSet) {
+func (g *ground) have(t *testing.T, in concerned, sets ...*appsv1beta1.SidecarSet) {
 	t.Helper()
 	if err := g.Client.DeleteAllOf(t.Context(), &appsv1beta1.SidecarSet{}); err != nil {
 		t.Fatal(err)
@@ -190,12 +214,13 @@ func (g *ground) have(t *testing.T, in scope.Input, sets ...*appsv1beta1.Sidecar
 			t.Fatal(err)
 		}
 	}
-	in.Sets, in.Namespace = append(sets, probe), pod.DefaultNamespace
-	in.Client = admissionregistrationv1.WebhookClientConfig{
-		URL:      ptr.To(fmt.Sprintf("https://%s:%d%s", g.install.LocalServingHost, g.install.LocalServingPort, pod.Path)),
-		CABundle: g.install.LocalServingCAData,
-	}
-	computed, err := scope.Compute(in)
+	computed, err := scope.Compute(scope.Input{
+		Namespace: pod.DefaultNamespace, Contributions: in.contributions(t, append(sets, probe)),
+		Client: admissionregistrationv1.WebhookClientConfig{
+			URL:      ptr.To(fmt.Sprintf("https://%s:%d%s", g.install.LocalServingHost, g.install.LocalServingPort, pod.Path)),
+			CABundle: g.install.LocalServingCAData,
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	in, err := read(r)
 	var answer admission.Response
 	if err == nil || in.Request != nil && !in.Request.concerns() {
-		answer = h.answer(ahead(patience(r.Context(), r), r), in.Request, h.open)
+		answer = h.answer(r.Context(), in.Request, callerOf(r, h.open))
 	} else {
 		answer = review.BadRequest(err)
 	}
@@ -123,14 +123,14 @@ func partly(body []byte, why error) (envelope, error) {
 }
 
 // answer is for what API servers ask. It must not fail for a fault of ours in a way that nobody can see.
-func (w *Webhook) answer(ctx context.Context, q *question, open bool) (answer admission.Response) {
+func (w *Webhook) answer(ctx context.Context, q *question, c caller) (answer admission.Response) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			log.FromContext(ctx).Error(fmt.Errorf("panic: %v", fault), "A pod was not looked at", "stack", string(debug.Stack()))
 			answer = admission.Errored(http.StatusInternalServerError, fmt.Errorf("panic: %v [recovered]", fault))
 		}
 	}()
-	return w.review(ctx, q, open)
+	return w.review(ctx, q, c)
 }
 
 // Review answers a request as at Path.
@@ -143,5 +143,5 @@ func (w *Webhook) Review(ctx context.Context, req admission.Request) admission.R
 	if err := review.Unmarshal(req.Object.Raw, q.Pod); err != nil {
 		return review.BadRequest(err)
 	}
-	return w.answer(ctx, q, false)
+	return w.answer(ctx, q, caller{path: Path})
 }

@@ -42,7 +42,7 @@ func post(t *testing.T, w *pod.Webhook, path, body string, header ...string) adm
 		r.Header.Set(header[i], header[i+1])
 	}
 	answer := httptest.NewRecorder()
-	w.Handler(strings.HasPrefix(path, pod.OpenPath) || strings.HasPrefix(path, pod.NewOpenPath)).ServeHTTP(answer, r)
+	w.Handler(strings.HasPrefix(path, pod.OpenPath) || strings.HasPrefix(path, pod.ProvisionalOpenPath)).ServeHTTP(answer, r)
 	var review admissionv1.AdmissionReview
 	if err := json.Unmarshal(answer.Body.Bytes(), &review); err != nil || answer.Code != http.StatusOK || review.Response == nil {
 		t.Fatalf("%v: %d %s", err, answer.Code, answer.Body)
@@ -91,7 +91,7 @@ func TestHandler(t *testing.T) {
 
 // A pod is refused in words also where this program is at fault.
 func TestPanic(t *testing.T) {
-	w, err := pod.New(pod.Lookups{Sets: pod.NewIndex(), Namespaces: &shelf{}, Revisions: &shelf{}}, pod.Options{Now: func() time.Time { panic("no time") }})
+	w, err := over(pod.SidecarLookups{Sets: pod.NewIndex(), Namespaces: &shelf{}, Revisions: &shelf{}}, pod.Options{Now: func() time.Time { panic("no time") }})
 	if err != nil {
 		t.Fatal(err)
 	}

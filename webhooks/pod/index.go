@@ -26,8 +26,8 @@ type Index struct {
 // filed is a set, and where it is.
 type filed struct {
 	set *sidecar.Set
-	// fault is what of it cannot be read, and malformed why there is nothing but its selectors.
-	fault, malformed error
+	// fault is what of it cannot be read, and invalid why there is nothing but its selectors.
+	fault, invalid error
 
 	places []string // namespaces, "" for all
 	anchor anchor
@@ -58,10 +58,10 @@ func NewIndex() *Index {
 // read; it is filed all the same, for the pods that it might be about.
 func (x *Index) Put(object *appsv1beta1.SidecarSet) error { return x.put(object, nil) }
 
-// PutMalformed files a set of which nothing can be read but the selectors. Pods that it selects cannot be created.
-func (x *Index) PutMalformed(object *appsv1beta1.SidecarSet, why error) { _ = x.put(object, why) }
+// PutInvalid files a set of which nothing can be read but the selectors. Pods that it selects cannot be created.
+func (x *Index) PutInvalid(object *appsv1beta1.SidecarSet, why error) { _ = x.put(object, why) }
 
-func (x *Index) put(object *appsv1beta1.SidecarSet, malformed error) error {
+func (x *Index) put(object *appsv1beta1.SidecarSet, invalid error) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if have := x.filed[object.Name]; have != nil && sameSet(have.set.Object(), object) {
@@ -69,8 +69,9 @@ func (x *Index) put(object *appsv1beta1.SidecarSet, malformed error) error {
 	}
 	x.remove(object.Name)
 	set, fault := sidecar.Parse(object)
-	reads := scope.Read(object)
-	f := &filed{set: set, fault: fault, malformed: malformed}
+	selected := scope.SelectionOf(object)
+	reads := selected.Read()
+	f := &filed{set: set, fault: fault, invalid: invalid}
 	x.filed[object.Name] = f
 	if reads.Never || !reads.Whole && !reads.Bounded() {
 		return fault // about no pod, or else about all of the cluster: see the package scope
@@ -118,8 +119,8 @@ func (x *Index) usable(sets []*sidecar.Set) error {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	for _, set := range sets {
-		if f := x.filed[set.Name()]; f != nil && f.set == set && f.malformed != nil {
-			return &sidecar.FieldError{Set: set.Name(), Field: "spec", Err: f.malformed}
+		if f := x.filed[set.Name()]; f != nil && f.set == set && f.invalid != nil {
+			return &sidecar.FieldError{Set: set.Name(), Field: "spec", Err: f.invalid}
 		}
 	}
 	return nil

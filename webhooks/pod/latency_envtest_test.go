@@ -24,7 +24,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/scope"
 	"github.com/kruisekit/kruisekit/webhooks/pod"
 )
 
@@ -34,7 +33,7 @@ import (
 // quiet one, the proportion is judged.
 func testLatency(t *testing.T, g *ground) {
 	sets := installed(t, 100, 3)
-	g.have(t, scope.Input{Owned: true, Launch: true}, sets...)
+	g.have(t, concerned{Owned: true, Launch: true}, sets...)
 	g.answerAlike(t, sets)
 	l := &latency{ground: g, namespace: g.Namespace(t), took: map[string][]time.Duration{}}
 	template := &corev1.Pod{}

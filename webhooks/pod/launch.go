@@ -5,35 +5,46 @@ import (
 	"fmt"
 	"hash/fnv"
 
-	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/kruisekit/kruisekit/internal/scope"
 	"github.com/kruisekit/kruisekit/launch"
 )
 
-// launch has the containers of a pod start in the order that it asks for.
-func (*Webhook) launch(_ context.Context, r *round) (*corev1.Pod, error) {
-	injection, faults := launch.Inject(r.pod, launch.Options{Suffix: suffix(r.uid)})
-	if len(faults) > 0 {
-		return nil, &UnfitError{Faults: faults}
-	}
-	for _, n := range injection.Notes {
-		switch n.Code {
-		case launch.NoteReplaced, launch.NoteStatic:
-			r.warnings = append(r.warnings, fmt.Sprintf("launch priority: %s: %s", n.Object, n.Text))
+// Launch returns the step that orders the start of containers.
+func Launch() Step {
+	source := scope.Launch()
+	return Step{Name: source.Step, Scope: source, Apply: func(_ context.Context, r Request) (Result, error) {
+		injection, faults := launch.Inject(r.Pod, launch.Options{Suffix: suffix(r.UID)})
+		if len(faults) > 0 {
+			return Result{}, invalidFields(faults)
 		}
-	}
-	return injection.Pod, nil
+		result := Result{Pod: injection.Pod}
+		for _, n := range injection.Notes {
+			switch n.Code {
+			case launch.NoteReplaced, launch.NoteStatic:
+				result.Warnings = append(result.Warnings, fmt.Sprintf("launch priority: %s: %s", n.Object, n.Text))
+			}
+		}
+		return result, nil
+	}}
 }
 
-// UnfitError is what of a pod cannot be.
-type UnfitError struct{ Faults field.ErrorList }
+func launchFromManager(ctrl.Manager, Options) (Step, error) { return Launch(), nil }
 
-// Error names the fields.
-func (e *UnfitError) Error() string { return e.Faults.ToAggregate().Error() }
+// invalidFields rejects a pod because of its own fields.
+func invalidFields(faults field.ErrorList) *InvalidError {
+	e := &InvalidError{Err: faults.ToAggregate()}
+	for _, fault := range faults {
+		e.Causes = append(e.Causes, metav1.StatusCause{Type: metav1.CauseType(fault.Type), Field: fault.Field, Message: fault.ErrorBody()})
+	}
+	return e
+}
 
-// suffix completes the name of a pod, by the request: of the letters that API servers use, so that no word comes out.
+// suffix completes the name of a pod by the request. It uses the letters of API servers, which form no words.
 func suffix(uid types.UID) string {
 	const letters = "bcdfghjklmnpqrstvwxz2456789"
 	h := fnv.New64a()

@@ -8,16 +8,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// meters count what steps do.
+// meters measure the steps.
 type meters struct {
 	seconds []prometheus.Observer
 	ended   [][outcomes]prometheus.Counter
 }
 
-// newMeters looks up all that is counted beforehand. Without a registerer nothing is.
-func newMeters(registerer prometheus.Registerer, steps []step) (*meters, error) {
+// newMeters returns nil without a registerer.
+func newMeters(registerer prometheus.Registerer, steps []Step) (*meters, error) {
 	if registerer == nil {
-		return nil, nil //nolint:nilnil // its methods take nil for none
+		return nil, nil //nolint:nilnil // record accepts nil
 	}
 	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "kruisekit_pod_webhook_step_duration_seconds",
@@ -37,17 +37,17 @@ func newMeters(registerer prometheus.Registerer, steps []step) (*meters, error) 
 	}
 	m := &meters{}
 	for _, s := range steps {
-		m.seconds = append(m.seconds, seconds.WithLabelValues(s.name))
+		m.seconds = append(m.seconds, seconds.WithLabelValues(s.Name))
 		var all [outcomes]prometheus.Counter
 		for o := range outcomes {
-			all[o] = ended.WithLabelValues(s.name, o.String())
+			all[o] = ended.WithLabelValues(s.Name, o.String())
 		}
 		m.ended = append(m.ended, all)
 	}
 	return m, nil
 }
 
-// registered gives the collector that is there already, if another webhook of the process has registered it.
+// registered returns the collector that another webhook of the process has registered already, if there is one.
 func registered[C prometheus.Collector](registerer prometheus.Registerer, c C) (C, error) {
 	err := registerer.Register(c)
 	var already prometheus.AlreadyRegisteredError
@@ -62,7 +62,7 @@ func registered[C prometheus.Collector](registerer prometheus.Registerer, c C) (
 	return c, nil
 }
 
-func (m *meters) note(step int, took time.Duration, o outcome) {
+func (m *meters) record(step int, took time.Duration, o outcome) {
 	if m == nil {
 		return
 	}

@@ -13,42 +13,39 @@ import (
 )
 
 const (
-	// Path is where API servers send pods that must not go without an answer.
+	// Path receives pods that must not be created without an answer.
 	Path = scope.Path
-	// OpenPath is where they send those that may. What cannot be done is a warning there.
+	// OpenPath receives pods that may be. A failure is a warning there.
 	OpenPath = Path + "-open"
-	// NewPath is where they send pods of a set that is so new that the cache may not have it. What follows names the set.
-	NewPath = Path + scope.AheadSuffix + "/"
-	// NewOpenPath is the same for pods that may go without an answer.
-	NewOpenPath = Path + scope.AheadSuffix + "-open/"
+	// ProvisionalPath receives pods of a set that is so new that the cache may lack it. The rest of the path names the set.
+	ProvisionalPath = Path + scope.ProvisionalSuffix + "/"
+	// ProvisionalOpenPath is the same for pods that may be created without an answer.
+	ProvisionalOpenPath = Path + scope.ProvisionalSuffix + "-open/"
 
 	// DefaultNamespace is that of the reference.
 	DefaultNamespace = pub.DefaultNamespace
 
-	// defaultTimeout is for requests that do not say how long the API server waits.
+	// defaultTimeout is for requests that do not carry the timeout of the API server.
 	defaultTimeout = 8 * time.Second
-	// reserve is what an answer needs for its way.
+	// reserve is the time that an answer needs to reach the API server.
 	reserve = 500 * time.Millisecond
 )
 
 // Options of the webhook. The zero value behaves as the reference does by default.
 type Options struct {
-	// Namespace is the manager's own, where revisions of sets are. Default kruise-system.
-	Namespace string
-	// ReadinessGateForAll gives all pods the gate KruisePodReady, and not only those of controllers of our own group.
-	ReadinessGateForAll bool
-	// SortContainers puts injected containers in the order of their names.
-	SortContainers bool
-	// Timeout bounds an admission where the API server does not say how long it waits. Default 8 seconds.
+	// Readiness are the options of the step that adds the gate KruisePodReady.
+	Readiness ReadinessOptions
+	// Sidecars are the options of the step that injects SidecarSets.
+	Sidecars SidecarOptions
+	// Timeout bounds an admission where the request does not carry the timeout of the API server. Default 8 seconds.
 	Timeout time.Duration
-	// Registerer takes the metrics; nil keeps none.
+	// Registerer registers the metrics; nil keeps none.
 	Registerer prometheus.Registerer
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
 }
 
 func (o Options) withDefaults() Options {
-	o.Namespace = cmp.Or(o.Namespace, DefaultNamespace)
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 	if o.Now == nil {
 		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
@@ -56,13 +53,18 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func (o Options) validate(l Lookups) error {
+func (o Options) validate(steps []Step) error {
 	var all []error
-	if l.Sets == nil || l.Namespaces == nil || l.Revisions == nil {
-		all = append(all, errors.New("sets, namespaces and revisions must be looked up somewhere"))
+	if len(steps) == 0 {
+		all = append(all, errors.New("at least one step is required"))
+	}
+	for _, s := range steps {
+		if s.Name == "" || s.Apply == nil {
+			all = append(all, errors.New("each step must have a name and a function"))
+		}
 	}
 	if o.Timeout < 0 {
-		all = append(all, fmt.Errorf("a timeout of %s is over before it starts", o.Timeout))
+		all = append(all, fmt.Errorf("timeout must not be negative: %s", o.Timeout))
 	}
 	return errors.Join(all...)
 }

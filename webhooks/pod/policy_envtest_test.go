@@ -11,7 +11,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/internal/scope"
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
@@ -32,7 +31,7 @@ func testPolicy(t *testing.T, g *ground) {
 		}
 		return all
 	}
-	g.have(t, scope.Input{Owned: true})
+	g.have(t, concerned{Owned: true})
 	want := outcome()
 	g.config.Webhooks = []admissionregistrationv1.MutatingWebhook{}
 	if err := g.Client.Update(t.Context(), g.config); err != nil {

@@ -7,24 +7,39 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/internal/scope"
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
 
-// readiness appends the gate by which a pod can be taken out of service.
-func (w *Webhook) readiness(_ context.Context, r *round) (*corev1.Pod, error) {
-	if !w.options.ReadinessGateForAll && !ours(r.pod) || lifecycle.HasGate(r.pod, pub.KruisePodReadyConditionType) {
-		return nil, nil //nolint:nilnil // nothing to do
-	}
-	next := *r.pod
-	next.Spec.ReadinessGates = append(slices.Clone(next.Spec.ReadinessGates), corev1.PodReadinessGate{ConditionType: pub.KruisePodReadyConditionType})
-	return &next, nil
+// ReadinessOptions are the options of the step that adds the gate KruisePodReady.
+type ReadinessOptions struct {
+	// ForAll adds the gate to all pods, and not only to those of controllers of the group apps.kruise.io.
+	ForAll bool
 }
 
-// ours says that a controller of our own group has made the pod.
-func ours(pod *corev1.Pod) bool {
+// Readiness returns the step that adds the gate KruisePodReady, by which a pod can be taken out of service.
+func Readiness(o ReadinessOptions) Step {
+	source := scope.Readiness(o.ForAll)
+	return Step{Name: source.Step, Scope: source, Apply: func(_ context.Context, r Request) (Result, error) {
+		if !o.ForAll && !ownedByKruise(r.Pod) || lifecycle.HasGate(r.Pod, pub.KruisePodReadyConditionType) {
+			return Result{}, nil
+		}
+		next := *r.Pod
+		next.Spec.ReadinessGates = append(slices.Clone(next.Spec.ReadinessGates), corev1.PodReadinessGate{ConditionType: pub.KruisePodReadyConditionType})
+		return Result{Pod: &next}, nil
+	}}
+}
+
+func readinessFromManager(_ ctrl.Manager, o Options) (Step, error) {
+	return Readiness(o.Readiness), nil
+}
+
+// ownedByKruise reports whether the controller of a pod is of the group apps.kruise.io.
+func ownedByKruise(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	return owner != nil && strings.HasPrefix(owner.APIVersion, appsv1beta1.GroupVersion.Group+"/")
 }

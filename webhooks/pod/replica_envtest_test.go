@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/kruisekit/kruisekit/internal/scope"
 	"github.com/kruisekit/kruisekit/webhooks/pod"
 )
 
@@ -76,7 +75,7 @@ func testFollower(t *testing.T, g *ground) {
 		return g.webhook.Ready((&http.Request{}).WithContext(ctx))
 	})
 	g.history(t, "a", "v1")
-	g.have(t, scope.Input{}, newSet(t, "a", logs[:len(logs)-1]+`, injectionStrategy: {revision: {customVersion: v1}}}`))
+	g.have(t, concerned{}, newSet(t, "a", logs[:len(logs)-1]+`, injectionStrategy: {revision: {customVersion: v1}}}`))
 	p := newPod(t, "default", plain)
 	if err := g.Client.Create(t.Context(), p, client.DryRunAll); err != nil {
 		t.Fatal(err)

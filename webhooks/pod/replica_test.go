@@ -3,6 +3,7 @@ package pod_test
 import (
 	"context"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,8 +15,28 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/kruisekit/kruisekit/internal/scope"
 	"github.com/kruisekit/kruisekit/webhooks/pod"
 )
+
+// wantSteps compares the steps with their order, and with the sources from which controllers/podscope computes which pods are sent.
+func wantSteps(t *testing.T, steps []pod.Step, want ...string) {
+	t.Helper()
+	var names, sources []string
+	for _, s := range steps {
+		names = append(names, s.Name)
+		if s.Scope.Step != s.Name {
+			t.Errorf("step %s has the source of %q", s.Name, s.Scope.Step)
+		}
+	}
+	for _, s := range scope.Sources(scope.SourceOptions{}) {
+		sources = append(sources, s.Step)
+	}
+	same(t, "the order of the steps", want, names)
+	slices.Sort(names)
+	slices.Sort(sources)
+	same(t, "each step has a source, and each source a step", sources, names)
+}
 
 // Everything that the lookups need starts on a replica that is not elected. This one cannot be: there is no API server.
 func TestFollowerIsReady(t *testing.T) {
@@ -29,11 +50,12 @@ func TestFollowerIsReady(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lookups, err := pod.FromManager(mgr, pod.Options{})
+	steps, err := pod.FromManager(mgr, pod.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := pod.New(lookups, pod.Options{})
+	wantSteps(t, steps, "readiness", "sidecars", "launch")
+	w, err := pod.New(steps, pod.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

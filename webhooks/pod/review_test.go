@@ -41,8 +41,8 @@ func TestPods(t *testing.T) {
 		"another's set":   {"it is not selected", plain, pod.Options{}, []*appsv1beta1.SidecarSet{newSet(t, "a", strings.ReplaceAll(logs, "web", "db"))}, []string{"main=m"}},
 		"owned":           {"pods of our own controllers can be taken out of service", owned, pod.Options{}, nil, []string{"main=m", "gate KruisePodReady"}},
 		"not owned":       {"others cannot, by default", plain, pod.Options{}, nil, []string{"main=m"}},
-		"all gated":       {"unless it is asked for", plain, pod.Options{ReadinessGateForAll: true}, nil, []string{"main=m", "gate KruisePodReady"}},
-		"gated before":    {"a gate is there once", gated, pod.Options{ReadinessGateForAll: true}, nil, []string{"main=m", "gate KruisePodReady"}},
+		"all gated":       {"unless it is asked for", plain, pod.Options{Readiness: pod.ReadinessOptions{ForAll: true}}, nil, []string{"main=m", "gate KruisePodReady"}},
+		"gated before":    {"a gate is there once", gated, pod.Options{Readiness: pod.ReadinessOptions{ForAll: true}}, nil, []string{"main=m", "gate KruisePodReady"}},
 		"a set":           {"its containers come after those of the pod", plain, pod.Options{}, []*appsv1beta1.SidecarSet{newSet(t, "a", logs)}, []string{"main=m", "log=log:1"}},
 		"sets":            {"in the order of their names, or before the pod's", plain, pod.Options{}, []*appsv1beta1.SidecarSet{newSet(t, "b", logs), newSet(t, "a", first)}, []string{"first=f", "main=m", "log=log:1"}},
 		"a paused set":    {"it is as if it were not there", plain, pod.Options{}, []*appsv1beta1.SidecarSet{newSet(t, "a", logs[:len(logs)-1]+`, injectionStrategy: {paused: true}}`)}, []string{"main=m"}},
@@ -215,7 +215,7 @@ func refusedWith(t *testing.T, answer admission.Response, code int32, field stri
 }
 
 // A set that cannot be decoded is known by its selectors.
-func TestMalformed(t *testing.T) {
+func TestInvalid(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  *appsv1beta1.SidecarSet
 		code int32
@@ -225,8 +225,8 @@ func TestMalformed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.set.Spec.Containers = nil
 			index := pod.NewIndex()
-			index.PutMalformed(c.set, errors.New("spec.containers: a number"))
-			w, err := pod.New(pod.Lookups{Sets: index, Namespaces: &shelf{}, Revisions: &shelf{}}, pod.Options{})
+			index.PutInvalid(c.set, errors.New("spec.containers: a number"))
+			w, err := over(pod.SidecarLookups{Sets: index, Namespaces: &shelf{}, Revisions: &shelf{}}, pod.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -244,11 +244,11 @@ func TestMalformed(t *testing.T) {
 // Where sets are not known in time, a pod that needs an answer is refused in the time that the API server waits, and the
 // others get a warning.
 func TestTimeout(t *testing.T) {
-	l := pod.Lookups{Sets: pod.NewIndex(), Namespaces: &shelf{}, Revisions: &shelf{}, Filled: func(ctx context.Context) error {
+	l := pod.SidecarLookups{Sets: pod.NewIndex(), Namespaces: &shelf{}, Revisions: &shelf{}, Filled: func(ctx context.Context) error {
 		<-ctx.Done()
 		return ctx.Err()
 	}}
-	w, err := pod.New(l, pod.Options{Timeout: 10 * time.Millisecond})
+	w, err := over(l, pod.Options{Timeout: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func TestTimeout(t *testing.T) {
 	if !answer.Allowed || len(answer.Warnings) != 1 || !strings.Contains(answer.Warnings[0], "step sidecars") {
 		t.Errorf("where it may go without: %+v", answer)
 	}
-	if w, err = pod.New(l, pod.Options{Timeout: time.Hour}); err != nil {
+	if w, err = over(l, pod.Options{Timeout: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	refusedWith(t, serveAt(t, w, pod.Path+"?timeout=20ms", req), 504, "") // the API server says how long it waits
@@ -270,7 +270,7 @@ func TestTimeout(t *testing.T) {
 
 // What is not the creation of a pod is let through.
 func TestConcerns(t *testing.T) {
-	w := hook(t, nil, pod.Options{ReadinessGateForAll: true})
+	w := hook(t, nil, pod.Options{Readiness: pod.ReadinessOptions{ForAll: true}})
 	for name, change := range map[string]func(*admission.Request){
 		"an update":     func(r *admission.Request) { r.Operation = admissionv1.Update },
 		"a subresource": func(r *admission.Request) { r.SubResource = "eviction" },
@@ -284,12 +284,18 @@ func TestConcerns(t *testing.T) {
 	}
 }
 
-// What cannot work is said at once.
+// New and the constructors of steps return an error where the webhook could not answer.
 func TestNew(t *testing.T) {
-	if _, err := pod.New(pod.Lookups{}, pod.Options{}); err == nil {
+	if _, err := over(pod.SidecarLookups{}, pod.Options{}); err == nil {
 		t.Error("nothing to look up anything in")
 	}
-	if _, err := pod.New(pod.Lookups{Sets: pod.NewIndex(), Namespaces: &shelf{}, Revisions: &shelf{}}, pod.Options{Timeout: -1}); err == nil {
+	if _, err := pod.New(nil, pod.Options{}); err == nil {
+		t.Error("no step")
+	}
+	if _, err := pod.New([]pod.Step{{Name: "x"}}, pod.Options{}); err == nil {
+		t.Error("a step without a function")
+	}
+	if _, err := over(pod.SidecarLookups{Sets: pod.NewIndex(), Namespaces: &shelf{}, Revisions: &shelf{}}, pod.Options{Timeout: -1}); err == nil {
 		t.Error("a timeout below nothing")
 	}
 }

@@ -77,7 +77,7 @@ func TestPinnedToNew(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			live, cached := &shelf{revisions: []appsv1.ControllerRevision{old()}}, &shelf{}
 			set := newSet(t, "a", strings.NewReplacer("revisionName: a-old", pin, ", policy: Partial", "").Replace(partial))
-			w, err := pod.New(pod.Lookups{Sets: indexOf(set), Namespaces: cached, Revisions: cached, Live: live}, pod.Options{Now: now})
+			w, err := over(pod.SidecarLookups{Sets: indexOf(set), Namespaces: cached, Revisions: cached, Live: live}, pod.Options{Now: now})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,7 +100,7 @@ func TestPinnedToMissing(t *testing.T) {
 	clock, live := now(), &shelf{}
 	set := newSet(t, "a", partial)
 	index := indexOf(set)
-	w, err := pod.New(pod.Lookups{Sets: index, Namespaces: live, Revisions: &shelf{}, Live: live}, pod.Options{Now: func() time.Time { return clock }})
+	w, err := over(pod.SidecarLookups{Sets: index, Namespaces: live, Revisions: &shelf{}, Live: live}, pod.Options{Now: func() time.Time { return clock }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestPinnedToNothing(t *testing.T) {
 	for _, name := range []string{`""`, "a/b", "."} {
 		live := &shelf{fault: errors.New("no such request")}
 		set := newSet(t, "a", strings.Replace(partial, "a-old", name, 1))
-		w, err := pod.New(pod.Lookups{Sets: indexOf(set), Namespaces: live, Revisions: live, Live: live}, pod.Options{Now: now})
+		w, err := over(pod.SidecarLookups{Sets: indexOf(set), Namespaces: live, Revisions: live, Live: live}, pod.Options{Now: now})
 		if err != nil {
 			t.Fatal(err)
 		}

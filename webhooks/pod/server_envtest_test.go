@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/scope"
 	"github.com/kruisekit/kruisekit/webhooks/pod"
 )
 
@@ -55,7 +54,7 @@ func TestServer(t *testing.T) {
 
 // A pod gets what a set adds, and its labels, unknown to no one, stay.
 func testInjected(t *testing.T, g *ground) {
-	g.have(t, scope.Input{}, newSet(t, "a", logs))
+	g.have(t, concerned{}, newSet(t, "a", logs))
 	p := newPod(t, g.Namespace(t), plain)
 	if err := g.Client.Create(t.Context(), p); err != nil {
 		t.Fatal(err)
@@ -80,7 +79,7 @@ func describeTyped(t *testing.T, p *corev1.Pod) []string {
 
 // What nothing concerns is not sent.
 func testUnconcerned(t *testing.T, g *ground) {
-	g.have(t, scope.Input{Owned: true, Launch: true}, newSet(t, "a", logs))
+	g.have(t, concerned{Owned: true, Launch: true}, newSet(t, "a", logs))
 	namespace := g.Namespace(t)
 	for i := range 20 {
 		p := newPod(t, namespace, plain)
@@ -100,7 +99,7 @@ func testUnconcerned(t *testing.T, g *ground) {
 
 // A pod in an order is named here, and its containers wait for the ConfigMap of that name.
 func testLaunch(t *testing.T, g *ground) {
-	g.have(t, scope.Input{Launch: true}, newSet(t, "a", logs))
+	g.have(t, concerned{Launch: true}, newSet(t, "a", logs))
 	p := newPod(t, g.Namespace(t), two)
 	if err := g.Client.Create(t.Context(), p); err != nil {
 		t.Fatal(err)
@@ -129,7 +128,7 @@ func refusedBy(t *testing.T, err error, code int32, says ...string) {
 // A set that cannot be injected stops the pods that it selects, or is left out with a warning where it may be missing.
 func testRefused(t *testing.T, g *ground) {
 	pinned := logs[:len(logs)-1] + `, injectionStrategy: {revision: {revisionName: gone}}}`
-	g.have(t, scope.Input{}, newSet(t, "a", pinned), open(newSet(t, "b", strings.ReplaceAll(pinned, "web", "db"))))
+	g.have(t, concerned{}, newSet(t, "a", pinned), open(newSet(t, "b", strings.ReplaceAll(pinned, "web", "db"))))
 	namespace := g.Namespace(t)
 	refusedBy(t, g.Client.Create(t.Context(), newPod(t, namespace, plain)), http.StatusUnprocessableEntity, "sidecarset a", "revisionName", "gone")
 	p := newPod(t, namespace, strings.Replace(plain, "web", "db", 1))
@@ -143,7 +142,7 @@ func testRefused(t *testing.T, g *ground) {
 
 // A set that selects namespaces by labels meets the first pod of a namespace that no cache has seen.
 func testNamespaces(t *testing.T, g *ground) {
-	g.have(t, scope.Input{}, newSet(t, "a", logs[:len(logs)-1]+`, namespaceSelector: {matchLabels: {env: prod}}}`))
+	g.have(t, concerned{}, newSet(t, "a", logs[:len(logs)-1]+`, namespaceSelector: {matchLabels: {env: prod}}}`))
 	for i := range 10 {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("prod-%d", i), Labels: map[string]string{"env": "prod"}}}
 		if err := g.Client.Create(t.Context(), namespace); err != nil {
@@ -174,7 +173,7 @@ func testEntries(t *testing.T, g *ground) {
 	sets := []*appsv1beta1.SidecarSet{
 		newSet(t, "a", logs), newSet(t, "b", in("b", "env: prod")), open(newSet(t, "c", in("c", "team: x"))), newSet(t, "d", in("d", "team: x")),
 	}
-	g.have(t, scope.Input{Launch: true, Owned: true}, sets...)
+	g.have(t, concerned{Launch: true, Owned: true}, sets...)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "several", Labels: map[string]string{"env": "prod", "team": "x"}}}
 	if err := g.Client.Create(t.Context(), namespace); err != nil {
 		t.Fatal(err)
@@ -253,7 +252,7 @@ func testRevisions(t *testing.T, g *ground) {
 		})
 	}
 	for _, pin := range []string{"revisionName: a-old", "customVersion: v1"} {
-		g.have(t, scope.Input{}, newSet(t, "a", logs[:len(logs)-1]+`, injectionStrategy: {revision: {`+pin+`}}}`))
+		g.have(t, concerned{}, newSet(t, "a", logs[:len(logs)-1]+`, injectionStrategy: {revision: {`+pin+`}}}`))
 		p := newPod(t, "default", plain)
 		if err := g.Client.Create(t.Context(), p, client.DryRunAll); err != nil {
 			t.Fatal(err)
@@ -264,7 +263,7 @@ func testRevisions(t *testing.T, g *ground) {
 
 // Pods of our own controllers get the gate, others only by the entry that may be ignored.
 func testGates(t *testing.T, g *ground) {
-	g.have(t, scope.Input{Owned: true})
+	g.have(t, concerned{Owned: true})
 	namespace := g.Namespace(t)
 	for text, want := range map[string][]string{owned: {"main=m", "gate KruisePodReady"}, plain: {"main=m"}} {
 		p := newPod(t, namespace, text)
@@ -277,9 +276,9 @@ func testGates(t *testing.T, g *ground) {
 		t.Errorf("%d calls for one pod that is concerned", calls)
 	}
 	g.stop()
-	g.options.ReadinessGateForAll = true
+	g.options.Readiness.ForAll = true
 	g.serve(t)
-	g.have(t, scope.Input{Owned: true, All: true})
+	g.have(t, concerned{Owned: true, All: true})
 	for _, text := range []string{owned, plain} {
 		p := newPod(t, namespace, text)
 		if err := g.Client.Create(t.Context(), p, client.DryRunAll); err != nil {
@@ -288,13 +287,13 @@ func testGates(t *testing.T, g *ground) {
 		same(t, "all pods are gated, once", []string{"main=m", "gate KruisePodReady"}, describeTyped(t, p))
 	}
 	g.stop()
-	g.options.ReadinessGateForAll = false
+	g.options.Readiness.ForAll = false
 	g.serve(t)
 }
 
 // While no webhook is up, pods that nothing selects are created, and so are those that may go without; the others wait.
 func testDown(t *testing.T, g *ground) {
-	g.have(t, scope.Input{Owned: true, Launch: true}, newSet(t, "a", logs), open(newSet(t, "b", strings.ReplaceAll(logs, "web", "nice"))))
+	g.have(t, concerned{Owned: true, Launch: true}, newSet(t, "a", logs), open(newSet(t, "b", strings.ReplaceAll(logs, "web", "nice"))))
 	g.stop()
 	namespace := g.Namespace(t)
 	for app, fails := range map[string]bool{"web": true, "nice": false, "other": false} {

@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/pub"
@@ -19,12 +22,62 @@ import (
 	"github.com/kruisekit/kruisekit/sidecar"
 )
 
-// sidecars adds what sets want. A set that may be missing is left out where it stands in the way.
-func (w *Webhook) sidecars(ctx context.Context, r *round) (*corev1.Pod, error) {
-	if err := w.lookups.ready(ctx); err != nil {
+// SidecarOptions are the options of the step that injects SidecarSets.
+type SidecarOptions struct {
+	// Namespace is the manager's own, which has the revisions of sets. Default kruise-system.
+	Namespace string
+	// SortContainers puts injected containers in the order of their names.
+	SortContainers bool
+}
+
+// sidecars is the step that injects SidecarSets.
+type sidecars struct {
+	lookups  SidecarLookups
+	options  SidecarOptions
+	restored restorations
+	absent   absences
+}
+
+// Sidecars returns the step that injects SidecarSets.
+func Sidecars(l SidecarLookups, o SidecarOptions) (Step, error) {
+	if l.Sets == nil || l.Namespaces == nil || l.Revisions == nil {
+		return Step{}, errors.New("lookups of sets, namespaces and revisions are required")
+	}
+	o.Namespace = cmp.Or(o.Namespace, DefaultNamespace)
+	s, source := &sidecars{lookups: l, options: o}, scope.Sidecars()
+	return Step{Name: source.Step, Scope: source, Ready: l.ready, Apply: s.apply}, nil
+}
+
+// round is one pod in the step.
+type round struct {
+	Request
+	// warnings for the client that creates the pod, and lacking the number of sets that are left out.
+	warnings []string
+	lacking  int
+}
+
+func (s *sidecars) apply(ctx context.Context, request Request) (Result, error) {
+	r := &round{Request: request}
+	after, err := s.injectAll(ctx, r)
+	return Result{Pod: after, Warnings: r.warnings, Lacking: r.lacking}, invalidSet(err)
+}
+
+// invalidSet names the set and the field in an error about a set that is invalid.
+func invalidSet(err error) error {
+	var broken *sidecar.FieldError
+	if !errors.As(err, &broken) {
+		return err
+	}
+	at := field.NewPath("sidecarsets").Key(broken.Set).String() + "." + broken.Field
+	return &InvalidError{Err: err, Causes: []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Field: at, Message: broken.Err.Error()}}}
+}
+
+// injectAll injects every set that selects the pod. It leaves out a set that fails and that the pod may lack.
+func (s *sidecars) injectAll(ctx context.Context, r *round) (*corev1.Pod, error) {
+	if err := s.lookups.ready(ctx); err != nil {
 		return nil, &LookupError{What: "sidecarsets", Err: err}
 	}
-	candidates, err := w.candidates(ctx, r)
+	candidates, err := s.candidates(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +86,7 @@ func (w *Webhook) sidecars(ctx context.Context, r *round) (*corev1.Pod, error) {
 	}
 	slices.SortFunc(candidates, func(a, b *sidecar.Set) int { return strings.Compare(a.Name(), b.Name()) })
 	for {
-		injection, err := w.inject(ctx, r, candidates)
+		injection, err := s.inject(ctx, r, candidates)
 		if err == nil {
 			r.warn(injection.Notes)
 			return injection.Pod, nil
@@ -43,22 +96,22 @@ func (w *Webhook) sidecars(ctx context.Context, r *round) (*corev1.Pod, error) {
 		}
 		out := blamed(candidates, err)
 		if out < 0 || !scope.Ignores(candidates[out].Object()) {
-			return w.relent(ctx, r, candidates, err)
+			return s.injectRequired(ctx, r, candidates, err)
 		}
 		r.leaveOut(candidates[out].Name(), err)
 		candidates = slices.Delete(candidates, out, out+1)
 	}
 }
 
-// candidates are the sets that might select the pod. One that the pod was sent for, and that the index does not have yet, is read
-// from the API server; it is not put into the index, which might have heard already that the set is gone.
-func (w *Webhook) candidates(ctx context.Context, r *round) ([]*sidecar.Set, error) {
-	found := w.lookups.Sets.Candidates(r.namespace, r.pod.Labels)
-	mark, is := ctx.Value(aheadKey{}).(scope.Mark)
-	if !is || w.lookups.Sets.has(mark) {
+// candidates returns the sets that might select the pod. A set of a provisional entry that the index lacks is read from the API
+// server; it is not added to the index, which may have seen the deletion of the set already.
+func (s *sidecars) candidates(ctx context.Context, r *round) ([]*sidecar.Set, error) {
+	found := s.lookups.Sets.Candidates(r.Namespace, r.Pod.Labels)
+	mark, is := scope.ReadMark(r.Path)
+	if !is || s.lookups.Sets.has(mark) {
 		return found, nil
 	}
-	set, err := w.lookups.newSet(ctx, mark.Set)
+	set, err := s.lookups.newSet(ctx, mark.Set)
 	var broken *sidecar.FieldError
 	switch {
 	case mark.Open && errors.As(err, &broken):
@@ -66,30 +119,30 @@ func (w *Webhook) candidates(ctx context.Context, r *round) ([]*sidecar.Set, err
 	case err != nil || set == nil:
 		return found, err
 	}
-	found = slices.DeleteFunc(found, func(s *sidecar.Set) bool { return s.Name() == mark.Set })
+	found = slices.DeleteFunc(found, func(other *sidecar.Set) bool { return other.Name() == mark.Set })
 	if set == nil {
 		return found, nil
 	}
 	return append(found, set), nil
 }
 
-// blamed is the set that an error is about; -1 if it is about none.
+// blamed returns the set that an error is about; -1 if it is about none.
 func blamed(sets []*sidecar.Set, err error) int {
-	var field *sidecar.FieldError
+	var broken *sidecar.FieldError
 	var lookup *setLookupError
 	name := ""
 	switch {
 	case errors.As(err, &lookup):
 		name = lookup.set
-	case errors.As(err, &field):
-		name = field.Set
+	case errors.As(err, &broken):
+		name = broken.Set
 	}
-	return slices.IndexFunc(sets, func(s *sidecar.Set) bool { return s.Name() == name })
+	return slices.IndexFunc(sets, func(set *sidecar.Set) bool { return set.Name() == name })
 }
 
-// relent tries without sets that may be missing, for the one that fails may clash with them: without each of them, and then
-// without all.
-func (w *Webhook) relent(ctx context.Context, r *round, sets []*sidecar.Set, why error) (*corev1.Pod, error) {
+// injectRequired retries without sets that the pod may lack, because the one that fails may conflict with them: without each of them,
+// and then without all.
+func (s *sidecars) injectRequired(ctx context.Context, r *round, sets []*sidecar.Set, why error) (*corev1.Pod, error) {
 	var may, must []*sidecar.Set
 	for _, set := range sets {
 		if scope.Ignores(set.Object()) {
@@ -99,15 +152,15 @@ func (w *Webhook) relent(ctx context.Context, r *round, sets []*sidecar.Set, why
 		}
 	}
 	for i := range may {
-		rest := slices.DeleteFunc(slices.Clone(sets), func(s *sidecar.Set) bool { return s == may[i] })
-		if injection, err := w.inject(ctx, r, rest); err == nil {
+		rest := slices.DeleteFunc(slices.Clone(sets), func(set *sidecar.Set) bool { return set == may[i] })
+		if injection, err := s.inject(ctx, r, rest); err == nil {
 			r.leaveOut(may[i].Name(), why)
 			r.warn(injection.Notes)
 			return injection.Pod, nil
 		}
 	}
 	if len(may) > 1 {
-		if injection, err := w.inject(ctx, r, must); err == nil {
+		if injection, err := s.inject(ctx, r, must); err == nil {
 			for _, set := range may {
 				r.leaveOut(set.Name(), why)
 			}
@@ -118,101 +171,101 @@ func (w *Webhook) relent(ctx context.Context, r *round, sets []*sidecar.Set, why
 	return nil, why
 }
 
-// leaveOut tells whoever creates the pod what it goes without.
+// leaveOut warns that the pod is created without a set.
 func (r *round) leaveOut(set string, why error) {
-	r.lost++
+	r.lacking++
 	r.warnings = append(r.warnings, fmt.Sprintf("sidecarset %s is left out: %v", set, why))
 }
 
-func (w *Webhook) inject(ctx context.Context, r *round, candidates []*sidecar.Set) (sidecar.Injection, error) {
-	namespace, err := w.namespace(ctx, r, candidates)
+func (s *sidecars) inject(ctx context.Context, r *round, candidates []*sidecar.Set) (sidecar.Injection, error) {
+	namespace, err := s.namespace(ctx, r, candidates)
 	if err != nil {
 		return sidecar.Injection{}, err
 	}
-	selection, err := sidecar.Select(r.pod, namespace, candidates)
+	selection, err := sidecar.Select(r.Pod, namespace, candidates)
 	if err != nil {
 		return sidecar.Injection{}, err
 	}
-	if err := w.lookups.Sets.usable(selection.Sets); err != nil {
+	if err := s.lookups.Sets.usable(selection.Sets); err != nil {
 		return sidecar.Injection{}, err
 	}
 	for i, set := range selection.Sets {
 		if set.Pinned() {
-			if selection.Sets[i], err = w.resolve(ctx, r, set); err != nil {
+			if selection.Sets[i], err = s.resolve(ctx, r, set); err != nil {
 				return sidecar.Injection{}, err
 			}
 		}
 	}
-	return sidecar.Inject(r.pod, selection.Sets, sidecar.Options{Now: w.options.Now(), SortContainers: w.options.SortContainers})
+	return sidecar.Inject(r.Pod, selection.Sets, sidecar.Options{Now: r.Now, SortContainers: s.options.SortContainers})
 }
 
-// namespace is that of the pod, if a set asks for it.
-func (w *Webhook) namespace(ctx context.Context, r *round, sets []*sidecar.Set) (*corev1.Namespace, error) {
+// namespace returns that of the pod, if a set selects by its labels.
+func (s *sidecars) namespace(ctx context.Context, r *round, sets []*sidecar.Set) (*corev1.Namespace, error) {
 	for _, set := range sets {
 		if set.Object().Spec.NamespaceSelector == nil {
 			continue
 		}
-		if selects, err := sidecar.MatchesPod(set.Object(), r.pod); err == nil && !selects {
+		if selects, err := sidecar.MatchesPod(set.Object(), r.Pod); err == nil && !selects {
 			continue
 		}
-		namespace, err := w.lookups.namespace(ctx, r.namespace)
+		namespace, err := s.lookups.namespace(ctx, r.Namespace)
 		if err != nil {
-			return nil, &setLookupError{set.Name(), &LookupError{What: "namespace " + r.namespace, Err: err}}
+			return nil, &setLookupError{set.Name(), &LookupError{What: "namespace " + r.Namespace, Err: err}}
 		}
 		return namespace, nil
 	}
-	return nil, nil //nolint:nilnil // nobody asks
+	return nil, nil //nolint:nilnil // no set selects by its labels
 }
 
-// resolve is the set as this pod gets it. What was restored of a revision is kept.
-func (w *Webhook) resolve(ctx context.Context, r *round, set *sidecar.Set) (*sidecar.Set, error) {
-	former, err := w.former(ctx, set)
+// resolve returns the set as this pod gets it, which may be a former revision.
+func (s *sidecars) resolve(ctx context.Context, r *round, set *sidecar.Set) (*sidecar.Set, error) {
+	former, err := s.former(ctx, r, set)
 	if err != nil {
 		return nil, err
 	}
-	held, err := set.HoldsBack(r.pod, r.draw(set, former.Name))
+	held, err := set.HoldsBack(r.Pod, r.draw(set, former.Name))
 	if err != nil || !held {
 		return set, err
 	}
-	return w.restored.restore(set, former)
+	return s.restored.restore(set, former)
 }
 
-// former is the revision that a set is pinned to. No pod is refused because the cache of revisions is behind that of sets; but
-// what the API server does not have either is asked for only now and then.
-func (w *Webhook) former(ctx context.Context, set *sidecar.Set) (*appsv1.ControllerRevision, error) {
+// former returns the revision that a set is pinned to. A revision that the cache lacks is read from the API server, because the cache
+// of revisions may be behind that of sets. A revision that the API server lacks too is read again only after a pause.
+func (s *sidecars) former(ctx context.Context, r *round, set *sidecar.Set) (*appsv1.ControllerRevision, error) {
 	find := func(from client.Reader) (*appsv1.ControllerRevision, error) {
-		revisions, err := revisionsOf(ctx, from, w.options.Namespace, set)
+		revisions, err := revisionsOf(ctx, from, s.options.Namespace, set)
 		if err != nil {
 			return nil, &setLookupError{set.Name(), &LookupError{What: "revisions of sidecarset " + set.Name(), Err: err}}
 		}
 		return sidecar.Former(set, revisions)
 	}
 	failed := func(err error) bool { return errors.As(err, new(*setLookupError)) }
-	former, err := find(w.lookups.Revisions)
-	if err == nil || failed(err) || w.lookups.Live == nil || w.absent.known(set.Object(), w.options.Now()) {
+	former, err := find(s.lookups.Revisions)
+	if err == nil || failed(err) || s.lookups.Live == nil || s.absent.known(set.Object(), r.Now) {
 		return former, err
 	}
-	if former, err = find(w.lookups.Live); err != nil && !failed(err) {
-		w.absent.note(set.Object(), w.options.Now())
+	if former, err = find(s.lookups.Live); err != nil && !failed(err) {
+		s.absent.record(set.Object(), r.Now)
 	}
 	return former, err
 }
 
-// draw is the chance of a set at this pod. A pod that was here before keeps what it got then: the API server calls once for
-// each entry of the configuration that is about the pod, and each call is a request of its own.
+// draw returns the random number of a set for this pod. A pod that was injected before keeps its revision: the API server sends a pod
+// once for each entry that selects it, and each of them is a request of its own.
 func (r *round) draw(set *sidecar.Set, former string) uint32 {
-	if got, before := gotBefore(r.pod, set.Name()); before {
+	if got, before := gotBefore(r.Pod, set.Name()); before {
 		if got == former {
 			return 0
 		}
 		return math.MaxUint32
 	}
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(string(r.uid) + "/" + set.Name()))
+	_, _ = h.Write([]byte(string(r.UID) + "/" + set.Name()))
 	return uint32(h.Sum64() >> 32)
 }
 
-// gotBefore is the revision of a set that is recorded on a pod that has injected containers.
+// gotBefore returns the revision of a set that is recorded on a pod with injected containers.
 func gotBefore(pod *corev1.Pod, set string) (revision string, is bool) {
 	text := pod.Annotations[pub.SidecarSetHashKey]
 	if text == "" || !strings.Contains(text, set) || !injected(pod.Spec.Containers) && !injected(pod.Spec.InitContainers) {
@@ -234,13 +287,13 @@ func injected(containers []corev1.Container) bool {
 	})
 }
 
-// warn tells whoever creates the pod what of it was replaced, what is missing, and what API servers will not take.
+// warn warns of what was replaced, what is missing, and what the API server will reject.
 func (r *round) warn(notes []sidecar.Note) {
 	for _, n := range notes {
 		switch n.Code {
 		case sidecar.NoteVolumeKept:
-			if _, before := gotBefore(r.pod, n.Object); before {
-				continue // it is the set's own, with defaults
+			if _, before := gotBefore(r.Pod, n.Object); before {
+				continue // the volume is the set's own, with defaults
 			}
 			fallthrough
 		case sidecar.NoteReplaced, sidecar.NoteAnnotationReplaced, sidecar.NoteVolumeMissing, sidecar.NoteAboveLimit:
@@ -249,11 +302,11 @@ func (r *round) warn(notes []sidecar.Note) {
 	}
 }
 
-// setLookupError is a lookup for the sake of one set.
+// setLookupError is a lookup that one set needs.
 type setLookupError struct {
 	set string
 	*LookupError
 }
 
-// Unwrap gives the lookup.
+// Unwrap returns the lookup.
 func (e *setLookupError) Unwrap() error { return e.LookupError }

@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,32 +9,28 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/kruisekit/kruisekit/internal/review"
-	"github.com/kruisekit/kruisekit/internal/scope"
 )
 
 // Webhook answers admission requests for new pods.
 type Webhook struct {
-	lookups  Lookups
-	options  Options
-	metrics  *meters
-	restored restorations
-	absent   absences
+	steps   []Step
+	options Options
+	metrics *meters
 }
 
-// New makes the webhook.
-func New(l Lookups, o Options) (*Webhook, error) {
+// New returns a webhook that takes pods through the steps in their order.
+func New(steps []Step, o Options) (*Webhook, error) {
 	o = o.withDefaults()
-	if err := o.validate(l); err != nil {
+	if err := o.validate(steps); err != nil {
 		return nil, fmt.Errorf("pod webhook: %w", err)
 	}
-	w := &Webhook{lookups: l, options: o}
+	w := &Webhook{steps: steps, options: o}
 	var err error
-	if w.metrics, err = newMeters(o.Registerer, w.steps()); err != nil {
+	if w.metrics, err = newMeters(o.Registerer, steps); err != nil {
 		return nil, fmt.Errorf("pod webhook: %w", err)
 	}
 	return w, nil
@@ -48,7 +45,7 @@ func (w *Webhook) SetupWithManager(mgr ctrl.Manager) error {
 	if server == nil {
 		return errors.New("the manager has no webhook server")
 	}
-	for path, open := range map[string]bool{Path: false, OpenPath: true, NewPath: false, NewOpenPath: true} {
+	for path, open := range map[string]bool{Path: false, OpenPath: true, ProvisionalPath: false, ProvisionalOpenPath: true} {
 		server.Register(path, w.Handler(open))
 	}
 	if err := mgr.AddReadyzCheck(readyCheck, w.Ready); err != nil {
@@ -57,140 +54,109 @@ func (w *Webhook) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// Ready returns an error until the lookups can be read. It is a readiness check, by which a Service sends no pods to a replica
-// that cannot answer yet.
+// Ready returns an error until the lookups of every step can be read. It is a readiness check, by which a Service sends no pods to a
+// replica that cannot answer yet.
 func (w *Webhook) Ready(r *http.Request) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	cancel() // the check does not wait
-	if err := w.lookups.ready(ctx); err != nil {
-		return errors.New("pod webhook: caches are not synced")
+	for _, s := range w.steps {
+		if s.Ready != nil && s.Ready(ctx) != nil {
+			return fmt.Errorf("pod webhook: caches of step %s are not synced", s.Name)
+		}
 	}
 	return nil
 }
 
-// Handler gives what is served at Path and NewPath, or at OpenPath and NewOpenPath.
+// Handler returns what is served at Path and ProvisionalPath, or at OpenPath and ProvisionalOpenPath.
 func (w *Webhook) Handler(open bool) http.Handler { return &handler{w, open} }
 
-// patienceKey is for how long the API server waits, in the context of a request.
-type patienceKey struct{}
-
-// patience is what API servers say in the query.
-func patience(ctx context.Context, r *http.Request) context.Context {
-	if d, err := time.ParseDuration(r.URL.Query().Get("timeout")); err == nil && d > 0 {
-		return context.WithValue(ctx, patienceKey{}, d)
-	}
-	return ctx
+// caller is how the API server sent a request.
+type caller struct {
+	// path that the request came to.
+	path string
+	// timeout of the API server; zero if the request does not carry it.
+	timeout time.Duration
+	// open admits the pod where a lookup fails.
+	open bool
 }
 
-// aheadKey is for the set that an entry was written ahead of, in the context of a request.
-type aheadKey struct{}
-
-// ahead is what such an entry has in its path.
-func ahead(ctx context.Context, r *http.Request) context.Context {
-	if mark, ok := scope.ReadMark(r.URL.Path); ok {
-		return context.WithValue(ctx, aheadKey{}, mark)
+func callerOf(r *http.Request, open bool) caller {
+	timeout, err := time.ParseDuration(r.URL.Query().Get("timeout"))
+	if err != nil {
+		timeout = 0
 	}
-	return ctx
+	return caller{path: r.URL.Path, timeout: timeout, open: open}
 }
 
-// budget leaves time to say why there is no better answer.
-func (w *Webhook) budget(ctx context.Context) time.Duration {
-	if d, ok := ctx.Value(patienceKey{}).(time.Duration); ok {
-		return max(d-reserve, d/2)
+// budget leaves time to send the answer.
+func (w *Webhook) budget(c caller) time.Duration {
+	if c.timeout > 0 {
+		return max(c.timeout-reserve, c.timeout/2)
 	}
 	return w.options.Timeout
 }
 
-// step is a part of the pipeline. It gives the pod as it is to be, or nil if that is right as it is.
-type step struct {
-	name  string
-	apply func(ctx context.Context, r *round) (*corev1.Pod, error)
-}
-
-// steps in the order that the package comment explains.
-func (w *Webhook) steps() []step {
-	return []step{
-		{"readiness", w.readiness},
-		{"sidecars", w.sidecars},
-		{"launch", w.launch},
-	}
-}
-
-// round is one pod on its way.
-type round struct {
-	// uid is of the question, and another for each.
-	uid types.UID
-	// namespace of the pod, which it may not have itself.
-	namespace string
-	// pod as the steps before have left it. It is not changed, but replaced.
-	pod *corev1.Pod
-	// warnings for whoever creates the pod.
-	warnings []string
-	// lost are the sets that the pod goes without, because they allow it.
-	lost int
-}
-
-func (w *Webhook) review(ctx context.Context, q *question, open bool) admission.Response {
+func (w *Webhook) review(ctx context.Context, q *question, c caller) admission.Response {
 	if !q.concerns() {
 		return admission.Allowed("")
 	}
-	pod := q.Pod
-	if pod == nil {
+	if q.Pod == nil {
 		return review.BadRequest(errors.New("the request has no pod"))
 	}
-	ctx, cancel := context.WithTimeout(ctx, w.budget(ctx))
+	ctx, cancel := context.WithTimeout(ctx, w.budget(c))
 	defer cancel()
-	r := &round{uid: q.UID, namespace: pod.Namespace, pod: pod}
-	if r.namespace == "" {
-		r.namespace = q.Namespace
-	}
-	if fault := w.run(ctx, r); fault != nil {
-		if !open || !fault.passing() {
-			return fault.response(pod)
+	r := Request{UID: q.UID, Path: c.path, Namespace: cmp.Or(q.Pod.Namespace, q.Namespace), Pod: q.Pod, Now: w.options.Now()}
+	after, warnings, fault := w.run(ctx, r)
+	if fault != nil {
+		if !c.open || !fault.retriable() {
+			return fault.response(q.Pod)
 		}
 		answer := admission.Allowed("")
-		answer.Warnings = shortened(append(r.warnings, "created without what kruise would add: "+fault.Error()))
+		answer.Warnings = shortened(append(warnings, "created without what kruise would add: "+fault.Error()))
 		return answer
 	}
 	answer := admission.Allowed("")
-	if r.pod != pod {
-		patch, err := difference(pod, r.pod)
+	if after != q.Pod {
+		patch, err := difference(q.Pod, after)
 		if err != nil {
-			return (&StepError{Step: "patch", Err: err}).response(pod)
+			return (&StepError{Step: "patch", Err: err}).response(q.Pod)
 		}
 		answer = review.Patched(patch)
 	}
-	answer.Warnings = shortened(r.warnings)
+	answer.Warnings = shortened(warnings)
 	return answer
 }
 
-// run takes a pod through the steps.
-func (w *Webhook) run(ctx context.Context, r *round) *StepError {
-	for i, s := range w.steps() {
-		began := w.options.Now()
-		lost := r.lost
-		next, err := s.apply(ctx, r)
+// run takes a pod through the steps. It returns the pod, and the warnings also of steps before an error.
+func (w *Webhook) run(ctx context.Context, r Request) (*corev1.Pod, []string, *StepError) {
+	var warnings []string
+	began := r.Now
+	for i, s := range w.steps {
+		result, err := s.Apply(ctx, r)
+		warnings = append(warnings, result.Warnings...)
 		if err == nil {
 			err = ctx.Err()
 		}
-		w.metrics.note(i, w.options.Now().Sub(began), outcomeOf(next, r.lost > lost, err))
+		ended := w.options.Now()
+		w.metrics.record(i, ended.Sub(began), outcomeOf(result, err))
+		began = ended
 		if err != nil {
-			return &StepError{Step: s.name, Err: err}
+			return nil, warnings, &StepError{Step: s.Name, Err: err}
 		}
-		if next != nil {
-			r.pod = next
+		if result.Pod != nil {
+			r.Pod = result.Pod
 		}
 	}
-	return nil
+	return r.Pod, warnings, nil
 }
 
-// The bounds that API servers set to warnings.
+// The bounds of API servers on warnings.
 const (
 	mostWarning  = 256
 	mostWarnings = 16
 )
 
-// shortened are warnings that an API server passes on whole.
+// shortened returns warnings that an API server passes on whole.
 func shortened(all []string) []string {
 	for i, text := range all {
 		if runes := []rune(text); len(runes) > mostWarning {

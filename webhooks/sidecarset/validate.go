@@ -73,7 +73,7 @@ func unread(name string, err error) admission.Response {
 
 // cover has new pods sent that the set has not been about. That it cannot be done is a warning.
 func (w *Webhooks) cover(ctx context.Context, r change) []string {
-	if w.options.Cover == nil || !scope.Asks(r.now.set, r.stored()) || r.before == nil && w.taken(ctx, r.now.set.Name) {
+	if w.options.Cover == nil || !scope.Widens(r.now.set, r.stored()) || r.before == nil && w.taken(ctx, r.now.set.Name) {
 		return nil
 	}
 	if err := w.options.Cover(ctx, r.now.set); err != nil {

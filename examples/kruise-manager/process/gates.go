@@ -114,8 +114,9 @@ func podScope(o options.Options) podscope.Options {
 func admission(g gates.Gates) webhooks.Options {
 	return webhooks.Options{
 		Pod: pod.Options{
-			ReadinessGateForAll: g.On(gates.KruisePodReadinessGate),
-			SortContainers:      g.On(gates.EnableSortSidecarContainerByName), Registerer: metrics.Registry,
+			Readiness:  pod.ReadinessOptions{ForAll: g.On(gates.KruisePodReadinessGate)},
+			Sidecars:   pod.SidecarOptions{SortContainers: g.On(gates.EnableSortSidecarContainerByName)},
+			Registerer: metrics.Registry,
 		},
 		NoPods: !g.On(gates.PodWebhook),
 		CloneSet: webhook.Options{

@@ -59,7 +59,7 @@ func TestPodGates(t *testing.T) {
 			t.Fatal(err)
 		}
 		w, s := admission(g), podScope(options.Options{Gates: g})
-		if w.NoPods != want.off || s.Off != want.off || w.Pod.ReadinessGateForAll != want.all || s.ReadinessGateForAll != want.all || w.Pod.SortContainers != want.sorted {
+		if w.NoPods != want.off || s.Off != want.off || w.Pod.Readiness.ForAll != want.all || s.ReadinessGateForAll != want.all || w.Pod.Sidecars.SortContainers != want.sorted {
 			t.Errorf("%q: webhook %+v (none: %t), scope %+v", list, w.Pod, w.NoPods, s)
 		}
 		if idle := withoutEffect(g); len(idle) > 0 && !want.off {

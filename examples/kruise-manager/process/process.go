@@ -75,7 +75,7 @@ func New(ctx context.Context, rc *rest.Config, o options.Options) (ctrl.Manager,
 		return nil, fmt.Errorf("add metrics: %w", err)
 	}
 	admitted := admission(o.Gates)
-	admitted.SidecarSet.Namespace, admitted.Pod.Namespace = o.Webhook.Namespace, o.Webhook.Namespace
+	admitted.SidecarSet.Namespace, admitted.Pod.Sidecars.Namespace = o.Webhook.Namespace, o.Webhook.Namespace
 	admitted.Reach.Service = o.Webhook.Service
 	if err := webhooks.AddToManager(mgr, admitted); err != nil {
 		return nil, err

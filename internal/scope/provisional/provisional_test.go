@@ -1,4 +1,4 @@
-package ahead_test
+package provisional_test
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/scope"
-	"github.com/kruisekit/kruisekit/internal/scope/ahead"
+	"github.com/kruisekit/kruisekit/internal/scope/provisional"
 )
 
 type configuration = admissionregistrationv1.MutatingWebhookConfiguration
@@ -117,7 +117,7 @@ func (s *shelf) told() []string {
 	var all []string
 	for _, w := range s.all[scope.DefaultConfiguration].Webhooks {
 		text := w.Name
-		if scope.IsAhead(w.Name) {
+		if scope.IsProvisional(w.Name) {
 			text = *w.ClientConfig.Service.Path + " " + string(w.ClientConfig.CABundle)
 		}
 		all = append(all, text)
@@ -149,7 +149,7 @@ func TestCover(t *testing.T) {
 			for _, have := range c.have {
 				api.all[have.Name] = have
 			}
-			w, err := ahead.New(api, ahead.Options{Pause: time.Nanosecond})
+			w, err := provisional.New(api, provisional.Options{Pause: time.Nanosecond})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -179,7 +179,7 @@ func TestCover(t *testing.T) {
 // An API server that does not answer holds nobody up for longer than the time that there is.
 func TestTimeout(t *testing.T) {
 	api := &shelf{silent: true}
-	w, err := ahead.New(api, ahead.Options{Timeout: time.Millisecond})
+	w, err := provisional.New(api, provisional.Options{Timeout: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestTimeout(t *testing.T) {
 // Sets that come while one is written are written together.
 func TestTogether(t *testing.T) {
 	api := &shelf{all: map[string]*configuration{scope.DefaultConfiguration: named(scope.DefaultConfiguration, served("mpod.kb.io", "ca"))}, held: make(chan chan struct{})}
-	w, err := ahead.New(api, ahead.Options{Pause: time.Nanosecond, Timeout: time.Minute})
+	w, err := provisional.New(api, provisional.Options{Pause: time.Nanosecond, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func TestTogether(t *testing.T) {
 // Who cannot write for a reason of his own spoils it for no other.
 func TestApart(t *testing.T) {
 	api := &shelf{all: map[string]*configuration{scope.DefaultConfiguration: named(scope.DefaultConfiguration, served("mpod.kb.io", "ca"))}, held: make(chan chan struct{})}
-	w, err := ahead.New(api, ahead.Options{Pause: time.Nanosecond, Timeout: time.Minute})
+	w, err := provisional.New(api, provisional.Options{Pause: time.Nanosecond, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,19 +1,17 @@
-// Package ahead writes the entry of a SidecarSet before the set is there, so that the pods that come right after it are sent to
-// their webhook. Every replica may do so, whether or not anybody leads.
+// Package provisional writes the entry of a SidecarSet before the set is stored, so that pods created right after it are sent to their
+// webhook. Every replica may write one, with or without a leader.
 //
-//	w, err := ahead.New(client, ahead.Options{})
+//	w, err := provisional.New(client, provisional.Options{})
 //	...
 //	if err := w.Cover(ctx, set); err != nil {
 //		warn(err)
 //	}
 //
 // Laws:
-//   - At most one write for a set, which adds its entry, or replaces that of an earlier state of the same set. Nothing else is
-//     touched.
-//   - It takes no longer than Options.Timeout. An error leaves things as they were, and the set is covered when a leader has
-//     seen it.
-//   - There are never more such entries than API servers bear. Whoever leads takes them away: see controllers/podscope.
-package ahead
+//   - At most one write for a set, which adds its entry, or replaces that of an earlier state of the same set. No other entry changes.
+//   - Cover returns within Options.Timeout. After an error nothing has changed, and the set is covered once the leader has reconciled it.
+//   - The number of provisional entries is bounded. The leader removes them: see controllers/podscope.
+package provisional
 
 import (
 	"cmp"
@@ -35,19 +33,18 @@ import (
 )
 
 const (
-	// DefaultTimeout is what the creation of a set is held up at most.
+	// DefaultTimeout bounds the delay of an admission of a set.
 	DefaultTimeout = time.Second
-	// DefaultPause is what API servers get to learn of the entry: each follows the configurations by a watch of its own, and
-	// goes by what it has seen.
+	// DefaultPause is the time for API servers to see the entry: each watches the configurations itself.
 	DefaultPause = 100 * time.Millisecond
 
-	// most entries that wait for a leader.
+	// most entries at a time.
 	most = 64
-	// tries to write while others write the same object.
+	// tries of a write that conflicts.
 	tries = 6
 )
 
-// API is what a Writer asks of the API server; client.Client has it. It must read past any cache.
+// API is the methods of client.Client that a Writer calls. It must read past any cache.
 type API interface {
 	Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error
 	Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error
@@ -55,35 +52,35 @@ type API interface {
 
 // Options of a Writer. The zero value is for a deployment under the names of the reference.
 type Options struct {
-	// Configuration is the one that is written, and MainConfiguration the one that a CA is taken from.
+	// Configuration is written, and MainConfiguration has the CA.
 	Configuration, MainConfiguration string
-	// Reach is how API servers reach the webhook of pods. Its namespace is that whose pods are never sent.
+	// Reach is how API servers reach the webhook of pods. Pods of its namespace are never sent.
 	Reach scope.Reach
-	// Timeout of all, and Pause after the write.
+	// Timeout bounds Cover, and Pause follows the write.
 	Timeout, Pause time.Duration
 }
 
-// Writer covers sets. It may be used by several goroutines: sets that come while it writes are written together next.
+// Writer covers sets. It is safe for concurrent use: sets that arrive during a write are written together next.
 type Writer struct {
 	api     API
 	options Options
-	// turn is held by whoever writes.
+	// turn is held during a write.
 	turn chan struct{}
 
 	mu      sync.Mutex
 	waiting []*request
 }
 
-// request is an entry that is to be written.
+// request is an entry to write.
 type request struct {
 	entry *admissionregistrationv1.MutatingWebhook
 	done  chan struct{}
 }
 
-// New makes a Writer.
+// New returns a Writer.
 func New(api API, o Options) (*Writer, error) {
 	if api == nil {
-		return nil, errors.New("ahead: a client is needed")
+		return nil, errors.New("provisional: a client is required")
 	}
 	o.Configuration = cmp.Or(o.Configuration, scope.DefaultConfiguration)
 	o.MainConfiguration = cmp.Or(o.MainConfiguration, scope.DefaultMainConfiguration)
@@ -94,14 +91,14 @@ func New(api API, o Options) (*Writer, error) {
 	return &Writer{api: api, options: o, turn: make(chan struct{}, 1)}, nil
 }
 
-// Cover has the pods of a set sent to their webhook from now on. The set has its UID, as it has for a webhook that validates.
+// Cover makes API servers send the pods of a set to their webhook. The set must have its UID, as in a validating webhook.
 func (w *Writer) Cover(ctx context.Context, set *appsv1beta1.SidecarSet) error {
 	if set.UID == "" {
 		return errors.New("the set has no UID yet")
 	}
 	ctx, cancel := context.WithTimeout(ctx, w.options.Timeout)
 	defer cancel()
-	entry, err := scope.Ahead(scope.Input{Client: w.options.Reach.Client(), Namespace: w.options.Reach.Namespace}, set)
+	entry, err := scope.Provisional(scope.Input{Client: w.options.Reach.Client(), Namespace: w.options.Reach.Namespace}, set)
 	if err != nil || entry == nil {
 		return err
 	}
@@ -117,8 +114,8 @@ func (w *Writer) Cover(ctx context.Context, set *appsv1beta1.SidecarSet) error {
 	return nil
 }
 
-// enter has a request written, by whoever has the turn. Who cannot write all that waits leaves it to those who wait, for
-// the reason may be his own.
+// enter writes a request together with all that wait, or waits until another caller has written it. After an error the others write
+// themselves, because the reason may be in this request.
 func (w *Writer) enter(ctx context.Context, r *request) error {
 	w.mu.Lock()
 	w.waiting = append(w.waiting, r)
@@ -162,7 +159,7 @@ func (w *Writer) leave(gone ...*request) {
 	w.waiting = slices.DeleteFunc(w.waiting, func(r *request) bool { return slices.Contains(gone, r) })
 }
 
-// latest are the entries of a batch, one for each set.
+// latest returns the entries of a batch, one for each set.
 func latest(batch []*request) []*admissionregistrationv1.MutatingWebhook {
 	var all []*admissionregistrationv1.MutatingWebhook
 	for _, r := range batch {
@@ -194,7 +191,7 @@ func (w *Writer) write(ctx context.Context, entries []*admissionregistrationv1.M
 	return nil
 }
 
-// authority is whom API servers are to trust: of a service, as the entries that are there have it, or the main configuration.
+// authority returns the CA for a service, from the entries of the configuration, or from the main configuration.
 func (w *Writer) authority(ctx context.Context, have *admissionregistrationv1.MutatingWebhookConfiguration) ([]byte, error) {
 	to := w.options.Reach.Client()
 	if ca := scope.Authority(to, have); len(ca) > 0 || to.Service == nil {
@@ -211,29 +208,29 @@ func (w *Writer) authority(ctx context.Context, have *admissionregistrationv1.Mu
 	return ca, nil
 }
 
-// plan is the patch that puts entries in. Entries that are added depend on no others, so that replicas are not in each other's
-// way: API servers themselves apply such a patch again to what another has written.
+// plan returns the patch that adds entries. Added entries depend on no others, so that replicas do not conflict: API servers apply such
+// a patch again to what another replica has written.
 func plan(have *admissionregistrationv1.MutatingWebhookConfiguration, entries []*admissionregistrationv1.MutatingWebhook, ca []byte) ([]byte, error) {
 	at := map[string]int{}
-	ahead := 0
+	there := 0
 	for i := range have.Webhooks {
 		at[have.Webhooks[i].Name] = i
-		if scope.IsAhead(have.Webhooks[i].Name) {
-			ahead++
+		if scope.IsProvisional(have.Webhooks[i].Name) {
+			there++
 		}
 	}
 	var replaced, added []write.Op
 	for _, e := range entries {
 		e = e.DeepCopy()
 		e.ClientConfig.CABundle = ca
-		if i, there := at[e.Name]; there {
+		if i, found := at[e.Name]; found {
 			replaced = append(replaced, write.Replace(fmt.Sprintf("/webhooks/%d", i), e))
 			continue
 		}
 		added = append(added, write.Add("/webhooks/-", e))
 	}
-	if len(added) > 0 && ahead+len(added) > most {
-		return nil, fmt.Errorf("%d sets wait already for a leader to cover them", ahead)
+	if len(added) > 0 && there+len(added) > most {
+		return nil, fmt.Errorf("%d sets wait already for a leader to cover them", there)
 	}
 	patch := slices.Concat(replaced, added)
 	if len(have.Webhooks) == 0 {
@@ -245,5 +242,5 @@ func plan(have *admissionregistrationv1.MutatingWebhookConfiguration, entries []
 	return write.Encode(patch)
 }
 
-// again says that the configuration has become another one meanwhile: a test did not hold, or an entry of the name is there.
+// again reports whether the configuration has changed since it was read: a test failed, or an entry of the name exists.
 func again(err error) bool { return apierrors.IsConflict(err) || apierrors.IsInvalid(err) }

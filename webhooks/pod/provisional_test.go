@@ -11,15 +11,15 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/pod"
 )
 
-// A pod that was sent ahead of a set gets it, be the cache as old as it may, and costs a read only then.
-func TestAhead(t *testing.T) {
+// A pod that a provisional entry sends gets its set, whatever the cache has, and costs a live read only where the cache lacks the set.
+func TestProvisional(t *testing.T) {
 	set := func(image string, generation int64) *appsv1beta1.SidecarSet {
 		s := newSet(t, "a", strings.ReplaceAll(logs, "log:1", image))
 		s.Generation = generation
 		return s
 	}
 	closed := func(s *appsv1beta1.SidecarSet) string {
-		return strings.TrimSuffix(pod.NewPath, "/") + scope.MarkOf(s).Segments()
+		return strings.TrimSuffix(pod.ProvisionalPath, "/") + scope.MarkOf(s).Segments()
 	}
 	cases := map[string]struct {
 		why          string
@@ -48,7 +48,7 @@ func TestAhead(t *testing.T) {
 			if c.cached != nil {
 				index = indexOf(c.cached)
 			}
-			w, err := pod.New(pod.Lookups{Sets: index, Namespaces: &shelf{}, Revisions: &shelf{}, Live: live}, pod.Options{Now: now})
+			w, err := over(pod.SidecarLookups{Sets: index, Namespaces: &shelf{}, Revisions: &shelf{}, Live: live}, pod.Options{Now: now})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -69,18 +69,18 @@ func TestAhead(t *testing.T) {
 }
 
 // A new set that cannot be decoded stops its pods, unless they may go without it.
-func TestAheadOfMalformed(t *testing.T) {
+func TestProvisionalInvalid(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  *appsv1beta1.SidecarSet
 		path string
 		code int32
 	}{
-		"closed": {newSet(t, "a", logs), pod.NewPath, 422},
-		"open":   {open(newSet(t, "a", logs)), pod.NewOpenPath, 0},
+		"closed": {newSet(t, "a", logs), pod.ProvisionalPath, 422},
+		"open":   {open(newSet(t, "a", logs)), pod.ProvisionalOpenPath, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			live := &shelf{sets: []*appsv1beta1.SidecarSet{c.set}, malformed: true}
-			w, err := pod.New(pod.Lookups{Sets: indexOf(), Namespaces: &shelf{}, Revisions: &shelf{}, Live: live}, pod.Options{Now: now})
+			live := &shelf{sets: []*appsv1beta1.SidecarSet{c.set}, invalid: true}
+			w, err := over(pod.SidecarLookups{Sets: indexOf(), Namespaces: &shelf{}, Revisions: &shelf{}, Live: live}, pod.Options{Now: now})
 			if err != nil {
 				t.Fatal(err)
 			}

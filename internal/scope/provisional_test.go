@@ -27,7 +27,7 @@ func admitted(set *appsv1beta1.SidecarSet) *appsv1beta1.SidecarSet {
 
 // The entry is as the computed one of the set alone, whatever else there is, but for how it says which pods it is about, and
 // under a name and a path of its own.
-func TestAhead(t *testing.T) {
+func TestProvisional(t *testing.T) {
 	cases := map[string]struct {
 		why  string
 		set  *appsv1beta1.SidecarSet
@@ -42,8 +42,8 @@ func TestAhead(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			in := input(newSet(t, "other", `selector: {matchLabels: {app: b}}`))
-			in.Owned, in.Launch, in.All = true, true, true
-			got, err := scope.Ahead(in, admitted(c.set))
+			in.Contributions = append(in.contributions(t), scope.Readiness(true).Contribute(nil))
+			got, err := scope.Provisional(in.Input, admitted(c.set))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,23 +57,23 @@ func TestAhead(t *testing.T) {
 			if *got.ClientConfig.Service.Path != c.path || !ok || mark != scope.MarkOf(c.set) || !mark.In(c.set) {
 				t.Errorf("%s: path %s, mark %+v", c.why, *got.ClientConfig.Service.Path, mark)
 			}
-			if !scope.IsAhead(got.Name) || !scope.Ours(got.Name) || strings.Count(got.Name, ".") != 2 {
+			if !scope.IsProvisional(got.Name) || !scope.Ours(got.Name) || strings.Count(got.Name, ".") != 2 {
 				t.Errorf("it is called %s", got.Name)
 			}
 			want := compute(t, input(c.set)).Entries[0]
-			if scope.IsAhead(want.Name) {
-				t.Errorf("%s is taken for one that was written ahead", want.Name)
+			if scope.IsProvisional(want.Name) {
+				t.Errorf("%s is taken for a provisional one", want.Name)
 			}
 			want.Name, want.ClientConfig = got.Name, got.ClientConfig
 			want.MatchConditions, want.ObjectSelector, want.NamespaceSelector = nil, got.ObjectSelector, got.NamespaceSelector
 			if diff := cmp.Diff(want, *got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
 			}
-			if *in.Client.Service.Path != "/mutate-pod" || len(in.Sets) != 1 {
+			if *in.Client.Service.Path != "/mutate-pod" || len(in.Contributions) != 4 {
 				t.Error("the input changed")
 			}
 			in.Client.Service, in.Client.URL = nil, ptr.To("https://localhost:1/mutate-pod")
-			if got, err = scope.Ahead(in, c.set); err != nil || *got.ClientConfig.URL != "https://localhost:1"+c.path {
+			if got, err = scope.Provisional(in.Input, c.set); err != nil || *got.ClientConfig.URL != "https://localhost:1"+c.path {
 				t.Errorf("the address is %v, %v", got, err)
 			}
 			if mark, ok := scope.EntryMark(got); !ok || mark != scope.MarkOf(c.set) {
@@ -84,12 +84,12 @@ func TestAhead(t *testing.T) {
 }
 
 // Its selectors choose the pods that the set selects, but for those that are spared.
-func TestAheadSelects(t *testing.T) {
+func TestProvisionalSelects(t *testing.T) {
 	chosen, left := 0, 0
 	for seed := range uint64(400) {
 		d := newDraw(seed)
 		set := d.sets(1)[0]
-		entry, err := scope.Ahead(input(), admitted(set))
+		entry, err := scope.Provisional(input().Input, admitted(set))
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -163,7 +163,7 @@ func TestMark(t *testing.T) {
 }
 
 // What brings no pod that was not there before needs no entry.
-func TestAsks(t *testing.T) {
+func TestWidens(t *testing.T) {
 	paused := someApp + "\ninjectionStrategy: {paused: true}"
 	for why, c := range map[string]struct {
 		now, before *appsv1beta1.SidecarSet
@@ -178,7 +178,7 @@ func TestAsks(t *testing.T) {
 		"pauses":             {newSet(t, "a", paused), newSet(t, "a", someApp), false},
 		"must not be missed": {newSet(t, "a", someApp), open(newSet(t, "a", someApp)), true},
 	} {
-		if got := scope.Asks(c.now, c.before); got != c.want {
+		if got := scope.Widens(c.now, c.before); got != c.want {
 			t.Errorf("%s: %t", why, got)
 		}
 	}

@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -21,35 +22,43 @@ import (
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
-// FromManager gives lookups in the caches of a manager, on all replicas. Of revisions it keeps only those of sets, in one
-// namespace, and only once a set is pinned to one; so it does of namespaces, once a set asks for their labels. It must come
-// before the manager starts.
-func FromManager(mgr ctrl.Manager, o Options) (Lookups, error) {
-	o = o.withDefaults()
-	ofSets, err := labels.NewRequirement(appsv1beta1.SidecarSetNameLabel, selection.Exists, nil)
+// sidecarsFromManager binds the step to the caches of a manager, on all replicas. Of revisions it keeps only those of sets, in one
+// namespace, once a set is pinned to one; of namespaces their metadata, once a set selects by their labels.
+func sidecarsFromManager(mgr ctrl.Manager, o Options) (Step, error) {
+	revisions, err := revisionCache(mgr, cmp.Or(o.Sidecars.Namespace, DefaultNamespace))
 	if err != nil {
-		return Lookups{}, fmt.Errorf("select revisions of sets: %w", err)
-	}
-	revisions, err := cache.New(mgr.GetConfig(), cache.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
-		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject: map[client.Object]cache.ByObject{&appsv1.ControllerRevision{}: {
-			Namespaces: map[string]cache.Config{o.Namespace: {}}, Label: labels.NewSelector().Add(*ofSets),
-		}},
-	})
-	if err != nil {
-		return Lookups{}, fmt.Errorf("make a cache of revisions: %w", err)
+		return Step{}, err
 	}
 	f := &filler{
 		index: NewIndex(), cache: mgr.GetCache(), mapper: mgr.GetRESTMapper(), revisions: revisions, filled: make(chan struct{}),
 	}
 	if err := mgr.Add(replicated{revisions}); err != nil {
-		return Lookups{}, fmt.Errorf("add the cache of revisions: %w", err)
+		return Step{}, fmt.Errorf("add the cache of revisions: %w", err)
 	}
 	if err := mgr.Add(f); err != nil {
-		return Lookups{}, fmt.Errorf("add the index of sets: %w", err)
+		return Step{}, fmt.Errorf("add the index of sets: %w", err)
 	}
-	return Lookups{Sets: f.index, Namespaces: mgr.GetCache(), Revisions: revisions, Live: mgr.GetAPIReader(), Filled: f.wait}, nil
+	return Sidecars(SidecarLookups{
+		Sets: f.index, Namespaces: mgr.GetCache(), Revisions: revisions, Live: mgr.GetAPIReader(), Filled: f.wait,
+	}, o.Sidecars)
+}
+
+func revisionCache(mgr ctrl.Manager, namespace string) (cache.Cache, error) {
+	ofSets, err := labels.NewRequirement(appsv1beta1.SidecarSetNameLabel, selection.Exists, nil)
+	if err != nil {
+		return nil, fmt.Errorf("select revisions of sets: %w", err)
+	}
+	revisions, err := cache.New(mgr.GetConfig(), cache.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{&appsv1.ControllerRevision{}: {
+			Namespaces: map[string]cache.Config{namespace: {}}, Label: labels.NewSelector().Add(*ofSets),
+		}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make a cache of revisions: %w", err)
+	}
+	return revisions, nil
 }
 
 // replicated is a cache that runs on every replica. A manager runs a cache that is restricted by kind or by namespace only on the
@@ -116,10 +125,10 @@ func (f *filler) Start(ctx context.Context) error {
 }
 
 func (f *filler) put(logger logr.Logger, raw *unstructured.Unstructured) {
-	set, malformed, err := scope.Decode(raw)
-	if err == nil && malformed != nil {
-		f.index.PutMalformed(set, malformed)
-		err = malformed
+	set, invalid, err := scope.Decode(raw)
+	if err == nil && invalid != nil {
+		f.index.PutInvalid(set, invalid)
+		err = invalid
 	} else if err == nil {
 		err = f.index.Put(set)
 	}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -21,28 +23,42 @@ func newSet(name string, generation int64) *appsv1beta1.SidecarSet {
 	return set
 }
 
-// aheadOf is the entry that was written ahead of a set.
-func aheadOf(t *testing.T, set *appsv1beta1.SidecarSet) entry {
+// untyped returns sets as the cache has them.
+func untyped(t *testing.T, sets ...*appsv1beta1.SidecarSet) []*unstructured.Unstructured {
 	t.Helper()
-	e, err := scope.Ahead(scope.Input{Namespace: "n", Client: scope.Reach{Namespace: "n", Service: "s"}.Client()}, set)
+	var all []*unstructured.Unstructured
+	for _, set := range sets {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, &unstructured.Unstructured{Object: content})
+	}
+	return all
+}
+
+// provisionalOf returns the provisional entry of a set.
+func provisionalOf(t *testing.T, set *appsv1beta1.SidecarSet) entry {
+	t.Helper()
+	e, err := scope.Provisional(scope.Input{Namespace: "n", Client: scope.Reach{Namespace: "n", Service: "s"}.Client()}, set)
 	if err != nil || e == nil {
 		t.Fatal(e, err)
 	}
 	return *e
 }
 
-// moment is what is seen at a time, and what becomes of the one entry that was written ahead.
+// moment is what is observed at a time, and what becomes of the one provisional entry.
 type moment struct {
 	at      time.Duration
 	sets    []*appsv1beta1.SidecarSet
-	entry   *appsv1beta1.SidecarSet // the entry is ahead of this state; nil for no entry
+	entry   *appsv1beta1.SidecarSet // the entry is for this state; nil for no entry
 	covered bool
 	off     bool
 	over    bool
 	next    time.Duration
 }
 
-func TestAheadOfSets(t *testing.T) {
+func TestProvisional(t *testing.T) {
 	one, two := newSet("a", 1), newSet("a", 2)
 	reborn := newSet("a", 1)
 	reborn.UID = "another"
@@ -90,19 +106,19 @@ func TestAheadOfSets(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-			var a ahead
+			var a provisional
 			for _, m := range c.moments {
 				have := empty()
 				have.Webhooks = []entry{wanted("mpod.kb.io", "a"), wanted("theirs.example.com", "true")}
 				var want []string
 				if m.entry != nil {
-					have.Webhooks = append(have.Webhooks, aheadOf(t, m.entry))
+					have.Webhooks = append(have.Webhooks, provisionalOf(t, m.entry))
 				}
 				if m.over {
 					want = []string{have.Webhooks[2].Name}
 				}
 				now := begin.Add(m.at)
-				a.observe(have, m.sets, now)
+				a.observe(have, untyped(t, m.sets...), now)
 				if m.covered {
 					a.covered(now)
 				}
@@ -119,20 +135,20 @@ func TestAheadOfSets(t *testing.T) {
 func TestCrowd(t *testing.T) {
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	have := empty()
-	var a ahead
+	var a provisional
 	for i := range 60 {
-		have.Webhooks = append(have.Webhooks, aheadOf(t, newSet(fmt.Sprintf("s%d", i), 1)))
+		have.Webhooks = append(have.Webhooks, provisionalOf(t, newSet(fmt.Sprintf("s%d", i), 1)))
 		a.observe(have, nil, begin.Add(time.Duration(i)*100*time.Millisecond))
 	}
 	late := newSet("late", 1)
-	have.Webhooks = append(have.Webhooks, aheadOf(t, late))
+	have.Webhooks = append(have.Webhooks, provisionalOf(t, late))
 	a.observe(have, nil, begin.Add(30*time.Second))
 	come := newSet("come", 1)
-	have.Webhooks = append(have.Webhooks, aheadOf(t, come))
+	have.Webhooks = append(have.Webhooks, provisionalOf(t, come))
 	now := begin.Add(lost)
-	a.observe(have, []*appsv1beta1.SidecarSet{come}, now)
+	a.observe(have, untyped(t, come), now)
 	names, next := a.over(false, now)
-	if len(names) != 60 || slices.Contains(names, aheadOf(t, late).Name) || slices.Contains(names, aheadOf(t, come).Name) || next != settle {
+	if len(names) != 60 || slices.Contains(names, provisionalOf(t, late).Name) || slices.Contains(names, provisionalOf(t, come).Name) || next != settle {
 		t.Errorf("%d entries go at once, and the next one in %s", len(names), next)
 	}
 }
@@ -140,7 +156,7 @@ func TestCrowd(t *testing.T) {
 // Entries that were written ahead are in the way of no other write, and go only when they are over.
 func TestLeftAlone(t *testing.T) {
 	have, _ := written(t, empty(), wanted("mpod.kb.io", "a"))
-	early := aheadOf(t, newSet("a", 1))
+	early := provisionalOf(t, newSet("a", 1))
 	have.Webhooks = append([]entry{early}, have.Webhooks...)
 	if _, patch := written(t, have, wanted("mpod.kb.io", "a")); len(patch) > 0 {
 		t.Errorf("it is a reason to write: %v", patch)
@@ -158,9 +174,9 @@ func TestLeftAlone(t *testing.T) {
 // Whoever puts them back has them taken away less and less.
 func TestSweepsSlowDown(t *testing.T) {
 	have := empty()
-	have.Webhooks = []entry{aheadOf(t, newSet("a", 1))}
+	have.Webhooks = []entry{provisionalOf(t, newSet("a", 1))}
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	var a ahead
+	var a provisional
 	a.observe(have, nil, now)
 	word := a.sweep([]string{have.Webhooks[0].Name})
 	p := pace{least: betweenSweeps, most: 5 * time.Minute}

@@ -1,0 +1,146 @@
+package scope
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+)
+
+const (
+	// ProvisionalSuffix makes the path of provisional entries from that of the webhook. The segments of a Mark follow.
+	ProvisionalSuffix = "-new"
+
+	provisionalPrefix, provisionalOpenPrefix, nameEnd = "mpod-new-", "mpod-open-new-", ".kb.io"
+	// provisionalBytes of a hash in the name: two sets with the same hash would overwrite each other's entry.
+	provisionalBytes = 8
+)
+
+// Mark is the state of a set that a provisional entry is for.
+type Mark struct {
+	// Set is its name.
+	Set        string
+	UID        types.UID
+	Generation int64
+	// Open reports that pods may be created without the set.
+	Open bool
+}
+
+// MarkOf returns the mark of a set.
+func MarkOf(set *appsv1beta1.SidecarSet) Mark {
+	return Mark{Set: set.Name, UID: set.UID, Generation: set.Generation, Open: Ignores(set)}
+}
+
+// Segments are the end of the path of a provisional entry, from which the webhook reads the set.
+func (m Mark) Segments() string {
+	return "/" + m.Set + "/" + string(m.UID) + "/" + strconv.FormatInt(m.Generation, 10)
+}
+
+// In reports whether a set is in the state of the mark, or in a later one.
+func (m Mark) In(set metav1.Object) bool {
+	switch {
+	case set.GetName() != m.Set || set.GetUID() != m.UID || set.GetGeneration() < m.Generation:
+		return false
+	case set.GetGeneration() > m.Generation:
+		return true
+	}
+	return Ignores(set) == m.Open // an annotation changes no generation
+}
+
+// ReadMark reads the mark at the end of a path.
+func ReadMark(path string) (Mark, bool) {
+	parts := strings.Split(path, "/")
+	n := len(parts)
+	if n < 5 {
+		return Mark{}, false
+	}
+	base, open := strings.CutSuffix(parts[n-4], openSuffix)
+	generation, err := strconv.ParseInt(parts[n-1], 10, 64)
+	if err != nil || parts[n-3] == "" || parts[n-2] == "" || !strings.HasSuffix(base, ProvisionalSuffix) {
+		return Mark{}, false
+	}
+	return Mark{Set: parts[n-3], UID: types.UID(parts[n-2]), Generation: generation, Open: open}, true
+}
+
+// EntryMark returns the mark of a provisional entry.
+func EntryMark(entry *admissionregistrationv1.MutatingWebhook) (Mark, bool) {
+	switch c := &entry.ClientConfig; {
+	case c.Service != nil:
+		return ReadMark(ptr.Deref(c.Service.Path, ""))
+	case c.URL != nil:
+		u, err := url.Parse(*c.URL)
+		if err != nil {
+			return Mark{}, false
+		}
+		return ReadMark(u.Path)
+	}
+	return Mark{}, false
+}
+
+// Provisional returns the entry for one set alone, to be written before the set is stored; nil if the set selects no pod. It ignores
+// the contributions of the input. The entry selects by selectors what computed entries select by conditions: there may be many such
+// entries for a moment, and API servers would compile each condition and convert each pod for it.
+func Provisional(in Input, set *appsv1beta1.SidecarSet) (*admissionregistrationv1.MutatingWebhook, error) {
+	if err := in.check(); err != nil {
+		return nil, err
+	}
+	for _, g := range grouped(set) {
+		mark := MarkOf(set)
+		c := append(g.closed, g.open...)[0]
+		in.Client = onward(in.Client, ProvisionalSuffix)
+		e := frame(in, mark.Open)
+		e.ClientConfig = onward(e.ClientConfig, mark.Segments())
+		e.Name = provisionalName(mark)
+		e.ObjectSelector.MatchExpressions = expressions(c.labels)
+		s := e.NamespaceSelector
+		s.MatchExpressions = slices.Concat(s.MatchExpressions, expressions(map[string]term{corev1.LabelMetadataName: c.namespace}), g.namespaces)
+		return e, nil
+	}
+	return nil, nil //nolint:nilnil // the set needs none
+}
+
+// IsProvisional reports whether an entry has a name as Provisional gives them.
+func IsProvisional(name string) bool {
+	rest, ok := strings.CutPrefix(name, provisionalPrefix)
+	if !ok {
+		rest, ok = strings.CutPrefix(name, provisionalOpenPrefix)
+	}
+	rest, last := strings.CutSuffix(rest, nameEnd)
+	raw, err := hex.DecodeString(rest)
+	return ok && last && err == nil && len(raw) == provisionalBytes
+}
+
+func provisionalName(m Mark) string {
+	sum := sha256.Sum256([]byte(m.Set))
+	prefix := provisionalPrefix
+	if m.Open {
+		prefix = provisionalOpenPrefix
+	}
+	return prefix + hex.EncodeToString(sum[:provisionalBytes]) + nameEnd
+}
+
+// Authority returns the CA that configurations have for the service of a client, the first that is found.
+func Authority(c admissionregistrationv1.WebhookClientConfig, in ...*admissionregistrationv1.MutatingWebhookConfiguration) []byte {
+	if c.Service == nil {
+		return c.CABundle
+	}
+	for _, configuration := range in {
+		for i := range configuration.Webhooks {
+			have := &configuration.Webhooks[i].ClientConfig
+			if have.Service != nil && have.Service.Namespace == c.Service.Namespace && have.Service.Name == c.Service.Name && len(have.CABundle) > 0 {
+				return have.CABundle
+			}
+		}
+	}
+	return nil
+}
