@@ -1,34 +1,94 @@
-// Package batches makes many writes without hammering at an API server that refuses them.
+// Package batches executes many writes in batches that grow, so that an API server that fails is not asked a thousand times.
+//
+//	Run    for writes that are alike, as the creation of pods: what refuses one refuses all
+//	Each   for writes to objects of their own: a refusal concerns one item
+//
+// Items of a batch run in parallel. A panic in one of them is the error of that item.
 package batches
 
 import (
 	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
 	"sync"
+
+	"github.com/kruisekit/kruisekit/internal/failure"
 )
 
-// most is how many writes are under way at once.
+// most is the largest number of items of a batch.
 const most = 64
 
-// Run calls do for the items, one first, then twice as many at a time as before. After a batch with an error
-// no further one begins. It says how many calls succeeded.
+// Run calls do for the items, first for one, then for twice as many at a time as before. No batch starts after one with an
+// error. It returns how many calls succeeded.
 func Run[T any](items []T, do func(T) error) (succeeded int, err error) {
-	for size := 1; len(items) > 0; size = min(2*size, most) {
+	return run(items, do, func(error) bool { return true })
+}
+
+// Each is Run, except that an item whose write is refused stops no other item. Only an error that does not concern one
+// request alone stops further batches, as of an API server that is overloaded or does not answer.
+func Each[T any](items []T, do func(T) error) (succeeded int, err error) {
+	return run(items, do, func(err error) bool {
+		var panicked *PanicError
+		return !failure.IsRefusal(err) && !errors.As(err, &panicked)
+	})
+}
+
+func run[T any](items []T, do func(T) error, stops func(error) bool) (succeeded int, err error) {
+	var failures []error
+	for size, stopped := 1, false; len(items) > 0 && !stopped; size = min(2*size, most) {
 		batch := items[:min(size, len(items))]
 		items = items[len(batch):]
-		failures := make([]error, len(batch))
+		results := make([]error, len(batch))
 		var group sync.WaitGroup
 		for i, item := range batch {
-			group.Go(func() { failures[i] = do(item) })
+			group.Go(func() { results[i] = recovered(item, do) })
 		}
 		group.Wait()
-		for _, failure := range failures {
-			if failure == nil {
+		for _, failed := range results {
+			if failed == nil {
 				succeeded++
+				continue
 			}
-		}
-		if err := errors.Join(failures...); err != nil {
-			return succeeded, err
+			failures = append(failures, failed)
+			stopped = stopped || stops(failed)
 		}
 	}
-	return succeeded, nil
+	return succeeded, errors.Join(failures...)
+}
+
+// PanicError is a panic in the call for one item.
+type PanicError struct {
+	Value any
+	// Place is the file and the line.
+	Place string
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v, in %s", e.Value, e.Place) }
+
+func recovered[T any](item T, do func(T) error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = &PanicError{value, place()}
+		}
+	}()
+	return do(item)
+}
+
+// place returns where the code panicked that is about to recover: the first caller below the machinery of panics.
+func place() string {
+	callers := make([]uintptr, 64)
+	frames := runtime.CallersFrames(callers[:runtime.Callers(1, callers)])
+	for panicking := false; ; {
+		frame, more := frames.Next()
+		inRuntime := strings.HasPrefix(frame.Function, "runtime.")
+		if panicking && !inRuntime {
+			return fmt.Sprintf("%s:%d", filepath.Base(frame.File), frame.Line)
+		}
+		panicking = panicking || inRuntime
+		if !more {
+			return "an unknown place"
+		}
+	}
 }

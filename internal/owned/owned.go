@@ -1,9 +1,8 @@
-// Package owned finds the objects that another one owns, and tells the owner when they change.
+// Package owned finds the objects that another one owns, and reconciles the owner when they change.
 package owned
 
 import (
 	"context"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -11,6 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/kruisekit/kruisekit/internal/binding"
 )
 
 // field is the name of the index.
@@ -19,17 +20,13 @@ const field = "kruisekit.dev/owner-uid"
 // Index lets In select objects of a kind by the UID of their owners. Several controllers of one manager may ask for the
 // same index.
 func Index(ctx context.Context, indexer client.FieldIndexer, object client.Object) error {
-	err := indexer.IndexField(ctx, object, field, func(o client.Object) []string {
+	return binding.SharedIndex(indexer.IndexField(ctx, object, field, func(o client.Object) []string {
 		var uids []string
 		for _, ref := range o.GetOwnerReferences() {
 			uids = append(uids, string(ref.UID))
 		}
 		return uids
-	})
-	if err != nil && strings.Contains(err.Error(), "indexer conflict") {
-		return nil // another controller asked before; the name is ours, so the index is the same
-	}
-	return err
+	}))
 }
 
 // In selects the objects of an owner in a namespace.
@@ -37,7 +34,13 @@ func In(namespace string, owner types.UID) []client.ListOption {
 	return []client.ListOption{client.InNamespace(namespace), client.MatchingFields{field: string(owner)}}
 }
 
-// By tells the controlling owner of a kind when an object changes, whatever version the reference has.
+// Controls reports whether an owner controls an object, in whatever version the reference was recorded.
+func Controls(owner, object metav1.Object) bool {
+	ref := metav1.GetControllerOfNoCopy(object)
+	return ref != nil && ref.UID == owner.GetUID()
+}
+
+// By reconciles the controlling owner of a kind when an object changes, whatever version the reference has.
 func By(group, kind string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		ref := metav1.GetControllerOf(o)

@@ -1,0 +1,130 @@
+// Package binding connects a reconciler with its clients, its clock and its recorder of events, once.
+//
+//	r.api, err = binding.New("cloneset", c, binding.Options{Live: o.Live, Recorder: o.Recorder, Now: o.Now})
+//	r.writes = ledger.New[*corev1.Pod](r.api.Live, r.api.Now)
+//	...
+//	return r.api.Bind(mgr, "cloneset-controller", o).For(...).Complete(r)
+//
+// What the options leave open comes from the manager. Live is the same reader before and after, so that a ledger that is
+// made with it follows.
+package binding
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"github.com/kruisekit/kruisekit/internal/retries"
+)
+
+// Recorder emits events.
+type Recorder interface {
+	Event(object runtime.Object, eventType, reason, message string)
+}
+
+// Options are those that every reconciler has.
+type Options struct {
+	// Live reads past the cache; nil for the reader of the manager.
+	Live client.Reader
+	// Recorder emits events; nil for the recorder of the manager.
+	Recorder Recorder
+	// Now is the clock; nil for time.Now.
+	Now func() time.Time
+}
+
+// Binding is what a reconciler reads and writes with.
+type Binding struct {
+	// Client reads typed objects from the cache.
+	Client client.Client
+	// Cached reads any object from the cache, also untyped ones.
+	Cached client.Reader
+	// Live reads past the cache.
+	Live client.Reader
+	// Now is the clock.
+	Now func() time.Time
+
+	live     client.Reader
+	recorder Recorder
+}
+
+// New binds a reconciler to a client. Without a manager, the client also stands for the cache and for the API server.
+func New(reconciler string, c client.Client, o Options) (*Binding, error) {
+	if c == nil {
+		return nil, fmt.Errorf("%s: a client is needed", reconciler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
+	}
+	b := &Binding{Client: c, Cached: c, Now: o.Now, live: o.Live, recorder: o.Recorder}
+	b.Live = liveReader{b}
+	return b, nil
+}
+
+// Bind takes from a manager what the options left open, and starts the builder of the controller.
+func (b *Binding) Bind(mgr ctrl.Manager, controllerName string, o controller.Options) *builder.Builder {
+	b.Cached = mgr.GetCache()
+	if b.live == nil {
+		b.live = mgr.GetAPIReader()
+	}
+	if b.recorder == nil {
+		b.recorder = mgr.GetEventRecorderFor(controllerName) //nolint:staticcheck // the newer API does not tell the source
+	}
+	return ctrl.NewControllerManagedBy(mgr).Named(controllerName).WithOptions(retries.WithDefaults(o))
+}
+
+// Event emits an event. It comes after the write that it announces.
+func (b *Binding) Event(object runtime.Object, eventType, reason, message string) {
+	if b.recorder != nil {
+		b.recorder.Event(object, eventType, reason, message)
+	}
+}
+
+// liveReader reads from what is bound when it is asked.
+type liveReader struct{ of *Binding }
+
+func (l liveReader) reader() client.Reader {
+	if l.of.live != nil {
+		return l.of.live
+	}
+	return l.of.Client
+}
+
+// Get implements client.Reader.
+func (l liveReader) Get(ctx context.Context, key client.ObjectKey, into client.Object, o ...client.GetOption) error {
+	return l.reader().Get(ctx, key, into, o...)
+}
+
+// List implements client.Reader.
+func (l liveReader) List(ctx context.Context, into client.ObjectList, o ...client.ListOption) error {
+	return l.reader().List(ctx, into, o...)
+}
+
+// Installed reports whether the API server serves a kind.
+func Installed(mapper meta.RESTMapper, gvk schema.GroupVersionKind) (bool, error) {
+	_, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if meta.IsNoMatchError(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look up %s: %w", gvk.Kind, err)
+	}
+	return true, nil
+}
+
+// SharedIndex ignores the error of an index that another reconciler of the same manager has added before. The name of the
+// index must be one of ours, so that the index is the same.
+func SharedIndex(err error) error {
+	if err != nil && strings.Contains(err.Error(), "indexer conflict") {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,60 @@
+// Package statuspatch writes what changed in a status, and nothing else.
+//
+// Merge patches are cheap and do not conflict, with two traps that this package knows: a counter that is zero while nothing is
+// stored differs in no way and would be lacking, although the schema requires it; and an object of the same name may have
+// taken the place of the one that was observed.
+package statuspatch
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Guard is what the API server compares before it applies the patch.
+type Guard int
+
+const (
+	// Unguarded applies to whatever object has the name.
+	Unguarded Guard = iota
+	// SameObject applies to the object that was observed: the patch tests its UID.
+	SameObject
+	// SameVersion applies to the version that was observed: the patch tests the resource version.
+	SameVersion
+)
+
+// Merge returns the merge patch that makes the status of one object that of another; nil where both are the same. The objects
+// differ in their status alone. required are the fields that the patch contains also where they do not differ.
+func Merge(was, is client.Object, required map[string]any, guard Guard) (client.Patch, error) {
+	if apiequality.Semantic.DeepEqual(was, is) {
+		return nil, nil
+	}
+	patchFrom := client.MergeFrom(was)
+	if guard == SameVersion {
+		patchFrom = client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})
+	}
+	difference, err := patchFrom.Data(is)
+	if err != nil {
+		return nil, fmt.Errorf("compare status: %w", err)
+	}
+	patch := struct {
+		Metadata map[string]any `json:"metadata,omitempty"`
+		Status   map[string]any `json:"status"`
+	}{map[string]any{}, map[string]any{}}
+	if err := json.Unmarshal(difference, &patch); err != nil {
+		return nil, fmt.Errorf("decode difference: %w", err)
+	}
+	if guard == SameObject {
+		patch.Metadata["uid"] = was.GetUID()
+	}
+	maps.Copy(patch.Status, required)
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return nil, fmt.Errorf("encode status: %w", err)
+	}
+	return client.RawPatch(types.MergePatchType, data), nil
+}
