@@ -1,11 +1,14 @@
 package containerrestart_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4" // the one in the API server
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -14,6 +17,8 @@ import (
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/containerrestart"
+	"github.com/kruisekit/kruisekit/lifecycle"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 type (
@@ -44,6 +49,49 @@ func stamp(seconds float64) metav1.Time { return metav1.NewTime(at(seconds)) }
 
 func id(name string, restarts int) string {
 	return fmt.Sprintf("containerd://%s-%d", name, restarts)
+}
+
+// patched returns the pod that the API server makes of a write, which it must accept.
+func patched(pod *corev1.Pod, w *write.Write) *corev1.Pod {
+	if w == nil {
+		return pod
+	}
+	data, err := w.Data()
+	if err != nil {
+		panic(err)
+	}
+	patch, err := jsonpatch.DecodePatch(data)
+	if err != nil {
+		panic(err)
+	}
+	before, err := json.Marshal(pod)
+	if err != nil {
+		panic(err)
+	}
+	after, err := patch.Apply(before)
+	if err != nil {
+		panic(fmt.Sprintf("%v: %s", err, data))
+	}
+	next := &corev1.Pod{}
+	if err := json.Unmarshal(after, next); err != nil {
+		panic(err)
+	}
+	return next
+}
+
+// changes returns the conditions that are other than before, by type.
+func changes(before, after *corev1.Pod) []corev1.PodCondition {
+	if before == nil {
+		return nil
+	}
+	var all []corev1.PodCondition
+	for _, c := range after.Status.Conditions {
+		if old := lifecycle.ConditionOf(before, c.Type); old == nil || old.Status != c.Status || old.Message != c.Message {
+			all = append(all, c)
+		}
+	}
+	slices.SortFunc(all, func(a, b corev1.PodCondition) int { return cmp.Compare(a.Type, b.Type) })
+	return all
 }
 
 // newPod runs the containers app and log, and the native sidecar mesh.

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 const (
@@ -54,9 +55,9 @@ type Plan struct {
 	// AddFinalizer puts the finalizer ContainerRecreateRequestUnreadyAcquiredKey on the request. Nothing else is planned with
 	// it.
 	AddFinalizer bool
-	// PodConditions replace those of the same type in the pod's status. The write must fail on a pod that was changed
-	// meanwhile.
-	PodConditions []corev1.PodCondition
+	// Pod is the write of the pod's status that takes it out of traffic or puts it back; nil for none. It tests what it was
+	// decided upon.
+	Pod *write.Write
 	// Write is the change of the request's status; nil for none.
 	Write *Write
 	// RemoveFinalizer takes the finalizer off again, and RemoveActive the label ContainerRecreateRequestActiveKey.
@@ -71,7 +72,7 @@ type Plan struct {
 
 // Empty says that there is nothing to do now.
 func (p Plan) Empty() bool {
-	return !p.AddFinalizer && len(p.PodConditions) == 0 && p.Write == nil && !p.RemoveFinalizer && !p.RemoveActive && !p.Delete
+	return !p.AddFinalizer && p.Pod == nil && p.Write == nil && !p.RemoveFinalizer && !p.RemoveActive && !p.Delete
 }
 
 // Supervise says what the manager does about a request: it keeps its limits of time, takes the pod out of traffic and

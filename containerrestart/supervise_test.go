@@ -13,6 +13,7 @@ import (
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/containerrestart"
+	"github.com/kruisekit/kruisekit/lifecycle"
 )
 
 const (
@@ -150,7 +151,7 @@ func TestSupervise(t *testing.T) {
 			if plan.RemoveFinalizer {
 				got.Finalize += "-"
 			}
-			for i, c := range plan.PodConditions {
+			for i, c := range changes(tc.pod, patched(tc.pod, plan.Pod)) {
 				if i > 0 {
 					got.Pods += "; "
 				}
@@ -198,7 +199,8 @@ func TestPodReadyIsWrittenFalse(t *testing.T) {
 	plan := containerrestart.Supervise(containerrestart.Input{
 		Request: admitted(in(recreating), with(strategy{UnreadyGracePeriodSeconds: ptr.To[int64](5)}), func(r *request) { r.Finalizers = []string{finalizer} }), Pod: p, Now: at(30),
 	})
-	if len(plan.PodConditions) == 0 || plan.PodConditions[0].Type != pub.KruisePodReadyConditionType || plan.PodConditions[0].Status != corev1.ConditionFalse {
-		t.Errorf("got %v", plan.PodConditions)
+	c := lifecycle.ConditionOf(patched(p, plan.Pod), pub.KruisePodReadyConditionType)
+	if c == nil || c.Status != corev1.ConditionFalse {
+		t.Errorf("got %v", c)
 	}
 }

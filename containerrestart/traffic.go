@@ -20,7 +20,7 @@ func (s *supervisor) takeOut() {
 	if strategyOf(r).UnreadyGracePeriodSeconds == nil || conditionOf(r, appsv1beta1.ContainerRecreateRequestPreRecreateGrace) != nil {
 		return
 	}
-	conditions, err := lifecycle.Hold(s.Pod, pub.ContainerRecreateRequestUserAgent, key(r), s.Now)
+	hold, err := lifecycle.Hold(s.Pod, pub.ContainerRecreateRequestUserAgent, key(r), s.Now)
 	switch {
 	case err != nil:
 		s.note(NoteUnreadable, "the pod stays ready: "+err.Error())
@@ -31,7 +31,7 @@ func (s *supervisor) takeOut() {
 		s.plan.AddFinalizer, s.status = true, r.Status
 		return
 	default:
-		s.plan.PodConditions = conditions
+		s.plan.Pod = hold
 	}
 	s.condition(appsv1beta1.ContainerRecreateRequestPreRecreateGrace, metav1.ConditionTrue,
 		appsv1beta1.ContainerRecreateRequestPreRecreateGraceReason, appsv1beta1.ContainerRecreateRequestPreRecreateGraceMessage)
@@ -42,9 +42,9 @@ func (s *supervisor) putBack() {
 	if s.Pod == nil || s.Pod.DeletionTimestamp != nil {
 		return
 	}
-	conditions, err := lifecycle.Release(s.Pod, pub.ContainerRecreateRequestUserAgent, key(s.Request), s.Now)
+	release, err := lifecycle.Release(s.Pod, pub.ContainerRecreateRequestUserAgent, key(s.Request), s.Now)
 	if err != nil {
 		s.note(NoteUnreadable, "the pod may stay not ready: "+err.Error())
 	}
-	s.plan.PodConditions = conditions
+	s.plan.Pod = release
 }

@@ -210,12 +210,15 @@ func (w *world) manage() {
 }
 
 func toldPlan(p containerrestart.Plan) string {
-	var body []byte
+	var body, pod []byte
 	if p.Write != nil {
 		body, _ = p.Write.Patch()
 	}
-	p.Write = nil
-	return text(p) + string(body)
+	if p.Pod != nil {
+		pod, _ = p.Pod.Data()
+	}
+	p.Write, p.Pod = nil, nil
+	return text(p) + string(body) + string(pod)
 }
 
 func (w *world) carryOut(r *request, plan containerrestart.Plan) {
@@ -226,15 +229,12 @@ func (w *world) carryOut(r *request, plan containerrestart.Plan) {
 		w.say("manager", "%s gets the finalizer", r.Name)
 		return
 	}
-	for _, c := range plan.PodConditions {
-		w.pod = w.pod.DeepCopy()
-		i := slices.IndexFunc(w.pod.Status.Conditions, func(o corev1.PodCondition) bool { return o.Type == c.Type })
-		if i < 0 {
-			w.pod.Status.Conditions = append(w.pod.Status.Conditions, c)
-			i = len(w.pod.Status.Conditions) - 1
+	if plan.Pod != nil {
+		before, after := w.pod, patched(w.pod, plan.Pod)
+		w.pod = after
+		for _, c := range changes(before, after) {
+			w.say("manager", "%s of the pod is %s", c.Type, c.Status)
 		}
-		w.pod.Status.Conditions[i] = c
-		w.say("manager", "%s of the pod is %s", c.Type, c.Status)
 	}
 	if plan.Write != nil {
 		w.write("manager", r.Name, plan.Write)

@@ -228,10 +228,11 @@ func (l look) notReady() *write.Write {
 			Reason: pub.InPlaceUpdateReadyReasonStart, LastTransitionTime: metav1.NewTime(l.now),
 		}
 		l.unchanged(p)
-		p.condition(l.pod, mark)
+		changes := []corev1.PodCondition{mark}
 		if ready := lifecycle.Ready(l.pod, l.now, mark); ready != nil {
-			p.condition(l.pod, *ready)
+			changes = append(changes, *ready)
 		}
+		p.ops = append(p.ops, lifecycle.SetConditions(l.pod, changes...)...)
 		return nil
 	})
 }

@@ -137,16 +137,9 @@ func (e *edit) encode(p *patch) error {
 	}
 	e.unchanged(p)
 	p.ops = append(p.ops, e.tests...)
-	p.entries("labels", e.pod.Labels, e.labels)
-	p.entries("annotations", e.pod.Annotations, e.annotations)
-	if !slices.Equal(e.finalizers, e.pod.Finalizers) {
-		if len(e.pod.Finalizers) > 0 {
-			p.test(e.pod.Finalizers, "metadata", "finalizers")
-		} else {
-			p.absent("metadata", "finalizers")
-		}
-		p.set(e.finalizers, "metadata", "finalizers")
-	}
+	p.ops = append(p.ops, write.SetLabels(e.pod, e.labels)...)
+	p.ops = append(p.ops, write.SetAnnotations(e.pod, e.annotations)...)
+	p.ops = append(p.ops, write.SetFinalizers(e.pod, e.finalizers)...)
 	p.ops = append(p.ops, e.containers...)
 	return nil
 }

@@ -136,7 +136,8 @@ func (l look) makeReady() Action {
 	}
 	return Action{Verdict: Write, Write: l.write(write.Status, func(p *patch) error {
 		l.unchanged(p)
-		p.condition(pod, corev1.PodCondition{Type: pub.InPlaceUpdateReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(l.now)})
+		ready := corev1.PodCondition{Type: pub.InPlaceUpdateReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(l.now)}
+		p.ops = append(p.ops, lifecycle.SetConditions(pod, ready)...)
 		return nil
 	})}
 }

@@ -1,9 +1,9 @@
-// Package lifecycle holds a pod at three points of its life until hooks let it go, and keeps it out of traffic for
-// several writers at once.
+// Package lifecycle holds pods for hooks at three points of their life, and keeps pods out of traffic for several
+// writers at once.
 //
-// A hook is a set of labels and finalizers. While a pod carries any of an inPlaceUpdate or preDelete hook, the
-// change waits: whoever put them there finishes first and takes them off. A new or updated pod counts as
-// available only once it carries all of a preNormal or inPlaceUpdate hook. The state is a label on the pod:
+// A hook is a set of labels and finalizers. While a pod has any of an inPlaceUpdate or preDelete hook, the update or
+// the deletion waits until the owner of the hook removes them. A new or updated pod counts as available only once it
+// has all of a preNormal or inPlaceUpdate hook. The state is a label of the pod:
 //
 //	            created
 //	               │
@@ -14,28 +14,29 @@
 //	                                         PreparingUpdate ──(none left)──▶ Updating ──┘
 //	any ──(any of preDelete)──▶ PreparingDelete ──(none left)──▶ deleted
 //
-// The functions take a pod as it is and give the move to make; the caller writes it.
+// The functions take a pod and return the move to make. Move.Next returns its writes, one at a time.
 //
-//	m := lifecycle.Settle(s)
-//	if m.Release != "" {
-//		conditions, err := lifecycle.Release(s.Pod, pub.LifecycleUserAgent, m.Release, now) // for the pod's status
-//		...
-//	}
-//	if m.To != "" {
-//		patch, err := m.Patch(s.Pod, now) // a strategic merge patch of the pod
-//		...
-//	}
-//	switch verdict, m := lifecycle.BeforeUpdate(s); verdict {
+//	move := lifecycle.Settle(situation)
+//	switch verdict, before := lifecycle.BeforeUpdate(situation); verdict {
 //	case lifecycle.Go:   // update the pod in place, in state Updating
-//	case lifecycle.Wait: // write m if it moves; the hook's owner, or the next Settle, goes on
-//	case lifecycle.Stop: // no update of such a pod: it is being deleted, or nobody knows its state
+//	case lifecycle.Wait: // write the move before, if any; the hook's owner, or the next Settle, does the rest
+//	case lifecycle.Stop: // no update of this pod: it is being deleted, or its state is unknown
+//	}
+//	for {
+//		w, err := move.Next(pod, now)
+//		if err != nil || w == nil {
+//			return err
+//		}
+//		pod, err = send(w) // a JSON patch; where write.IsOutdated(err), read the pod and decide again
 //	}
 //
 // Laws:
-//   - A pod in the state that a move leads to gets no move: writing is done once.
+//   - A pod gets no move to its own state: each write is made once.
 //   - Without hooks every pod settles in Normal, and neither update nor deletion waits.
-//   - The entry that keeps a pod not ready for its update is released by the move to Updated or Normal, whatever the
-//     hook says by then.
+//   - The move to Updated or Normal releases the entry that keeps a pod not ready for its update, also where the hook
+//     was changed meanwhile.
+//   - Of two writes that were decided upon the same pod, the API server accepts one where both change the state, or both
+//     change the entries.
 //   - The pod is not changed.
 //
 // When not to use it: to make a pod wait for something that can be a readiness gate or an init container.

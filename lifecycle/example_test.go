@@ -9,6 +9,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/lifecycle"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 func ExampleSettle() {
@@ -32,18 +33,41 @@ func ExampleBeforeDelete() {
 	// Output: Go
 }
 
-func ExampleMove_Patch() {
+func ExampleMove_Next() {
 	move := lifecycle.Move{To: pub.LifecycleStateNormal}
-	patch, err := move.Patch(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "7"}}, time.Unix(0, 0).UTC())
-	fmt.Println(string(patch), err)
-	// Output: {"metadata":{"annotations":{"lifecycle.apps.kruise.io/timestamp":"1970-01-01T00:00:00Z"},"labels":{"lifecycle.apps.kruise.io/state":"Normal"},"uid":"7"}} <nil>
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "7", Labels: map[string]string{"app": "web"}, Annotations: map[string]string{"a": "b"}}}
+	w, err := move.Next(pod, time.Unix(0, 0).UTC())
+	for _, op := range w.Body.(write.Ops) {
+		fmt.Println(op.Op, op.Path)
+	}
+	fmt.Println(err)
+	// Output:
+	// test /metadata/uid
+	// test /metadata/labels/lifecycle.apps.kruise.io~1state
+	// add /metadata/labels/lifecycle.apps.kruise.io~1state
+	// add /metadata/annotations/lifecycle.apps.kruise.io~1timestamp
+	// <nil>
 }
 
 func ExampleHold() {
-	pod := &corev1.Pod{Spec: corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: pub.KruisePodReadyConditionType}}}}
-	conditions, err := lifecycle.Hold(pod, "my-operator", "backup", time.Unix(0, 0))
-	fmt.Println(conditions[0].Type, conditions[0].Status, conditions[0].Message, err)
-	// Output: KruisePodReady False [{"userAgent":"my-operator","key":"backup"}] <nil>
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{UID: "7"},
+		Spec:       corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: pub.KruisePodReadyConditionType}}},
+		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{
+			Type: pub.KruisePodReadyConditionType, Status: corev1.ConditionTrue,
+		}}},
+	}
+	w, err := lifecycle.Hold(pod, "my-operator", "backup", time.Unix(0, 0))
+	fmt.Println(w.Verb, w.Subresource, err)
+	for _, op := range w.Body.(write.Ops)[:4] {
+		fmt.Println(op.Op, op.Path)
+	}
+	// Output:
+	// Patch status <nil>
+	// test /metadata/uid
+	// test /status/conditions/0/status
+	// test /status/conditions/0/message
+	// test /status/conditions/0/type
 }
 
 func ExampleRelease() {
@@ -53,9 +77,23 @@ func ExampleRelease() {
 			Type: pub.KruisePodReadyConditionType, Status: corev1.ConditionFalse, Message: `[{"userAgent":"my-operator","key":"backup"}]`,
 		}}},
 	}
-	conditions, err := lifecycle.Release(pod, "my-operator", "backup", time.Unix(0, 0))
-	fmt.Println(conditions[0].Status, err)
-	// Output: True <nil>
+	w, err := lifecycle.Release(pod, "my-operator", "backup", time.Unix(0, 0))
+	fmt.Println(w.Subresource, err)
+	w, err = lifecycle.Release(pod, "my-operator", "restore", time.Unix(0, 0))
+	fmt.Println(w == nil, err)
+	// Output:
+	// status <nil>
+	// true <nil>
+}
+
+func ExampleSetConditions() {
+	pod := &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}}
+	for _, op := range lifecycle.SetConditions(pod, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse}) {
+		fmt.Println(op.Op, op.Path)
+	}
+	// Output:
+	// test /status/conditions/0/type
+	// replace /status/conditions/0
 }
 
 func ExampleHasAny() {

@@ -8,12 +8,12 @@ import (
 	"github.com/kruisekit/kruisekit/api/pub"
 )
 
-// StateOf is the state that a pod's label tells; empty for a pod that never had one, which is as good as Normal.
+// StateOf returns the state in the pod's label. A pod without the label counts as Normal.
 func StateOf(pod *corev1.Pod) pub.LifecycleState {
 	return pub.LifecycleState(pod.Labels[pub.LifecycleStateKey])
 }
 
-// HasAny says whether a pod carries any label or finalizer of a hook. No hook, or an empty one, has none.
+// HasAny reports whether the pod has any label or finalizer of a hook. A hook that is nil or empty has none.
 func HasAny(pod *corev1.Pod, hook *pub.LifecycleHook) bool {
 	if hook == nil {
 		return false
@@ -26,8 +26,8 @@ func HasAny(pod *corev1.Pod, hook *pub.LifecycleHook) bool {
 	return slices.ContainsFunc(hook.FinalizersHandler, func(f string) bool { return slices.Contains(pod.Finalizers, f) })
 }
 
-// HasAll says whether a pod carries all labels and finalizers of a hook. An empty hook asks for nothing;
-// without a hook the answer is no.
+// HasAll reports whether the pod has all labels and finalizers of a hook. It reports true for an empty hook and false
+// for nil.
 func HasAll(pod *corev1.Pod, hook *pub.LifecycleHook) bool {
 	if hook == nil {
 		return false

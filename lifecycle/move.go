@@ -1,58 +1,58 @@
 package lifecycle
 
 import (
-	"encoding/json"
-	"fmt"
-	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/write"
 )
 
-// Situation is one pod as its controller sees it.
+// Situation is one pod, as observed, with what its workload wants of it.
 type Situation struct {
-	// Pod as it is.
+	// Pod as it was read.
 	Pod *corev1.Pod
 	// Hooks of the workload; nil when it has none.
 	Hooks *pub.Lifecycle
-	// AtTarget says that the pod carries the revision that it is to have.
+	// AtTarget reports that the pod has the revision that its workload wants.
 	AtTarget bool
-	// Completed says that no in-place update of the pod is under way any more.
+	// Completed reports that no in-place update of the pod is under way.
 	Completed bool
-	// NeedsNode keeps a new pod without a preNormal hook from Normal until it is on a node, as CloneSet does.
+	// NeedsNode keeps a new pod without a preNormal hook out of Normal until the pod is scheduled, as CloneSet does.
 	NeedsNode bool
 }
 
-// Verdict says whether a change of the pod may go on.
+// Verdict is whether a change of the pod may begin.
 type Verdict string
 
 const (
-	// Go on.
+	// Go means that the change may begin.
 	Go Verdict = "Go"
-	// Wait because a hook holds the pod, or a move has to be written first.
+	// Wait means that a hook holds the pod, or that a move is to be written first.
 	Wait Verdict = "Wait"
-	// Stop because the pod is in a state from which this change does not start.
+	// Stop means that the pod is in a state from which the change never begins.
 	Stop Verdict = "Stop"
 )
 
-// Move is a change of a pod's state. The zero Move stays; one without To changes only what keeps the pod not ready.
+// Move is a change of a pod's state. The zero Move changes nothing. A Move without To changes only what keeps the pod not
+// ready.
 type Move struct {
 	// To is the new state; empty to stay.
 	To pub.LifecycleState
-	// Rehook puts the labels and finalizers of a hook on the pod, so that its owner acts once more.
+	// Rehook adds the labels and finalizers of a hook to the pod, so that the hook's owner acts once more.
 	Rehook *pub.LifecycleHook
-	// Hold and Release are keys of entries that keep the pod not ready, to be written with the functions of that name
-	// before the state: if the writer dies in between, the move is asked for again. Empty for none.
+	// Hold and Release are keys of entries that keep the pod not ready. They are written before the state. Empty for none.
 	Hold, Release string
 }
 
-// Settle gives the move that follows from what the pod has become, with no decision left to anybody.
+// Settle returns the move that follows from the pod as it is. Call it for every pod in every pass. A pod that a hook holds
+// out of traffic is held again where its entry was lost.
 func Settle(s Situation) Move {
 	switch StateOf(s.Pod) {
 	case pub.LifecycleStatePreparingNormal:
-		if s.born() {
+		if s.isNormal() {
 			return s.to(pub.LifecycleStateNormal)
 		}
 	case pub.LifecycleStatePreparingUpdate:
@@ -60,6 +60,9 @@ func Settle(s Situation) Move {
 		if s.AtTarget {
 			return s.to(s.afterUpdate())
 		}
+		return s.holdAgain(s.hooks().InPlaceUpdate, pub.LifecyclePreUpdateHookKey)
+	case pub.LifecycleStatePreparingDelete:
+		return s.holdAgain(s.hooks().PreDelete, pub.LifecyclePreDeleteHookKey)
 	case pub.LifecycleStateUpdating:
 		if s.Completed {
 			return s.to(s.afterUpdate())
@@ -69,23 +72,41 @@ func Settle(s Situation) Move {
 			return s.to(pub.LifecycleStateNormal)
 		}
 	case "", pub.LifecycleStateNormal:
-		return s.letGo()
+		return s.release()
 	}
 	return Move{}
 }
 
-// letGo releases what keeps a pod not ready that no hook holds: whoever wrote the entry has not come to move the pod, and
-// the user has changed their mind since.
-func (s Situation) letGo() Move {
+// release ends the entries of hooks on a pod that no hook holds: the writer of the entry stopped before it wrote the
+// state, and the pod is not to be updated or deleted any more.
+func (s Situation) release() Move {
 	for _, key := range []string{pub.LifecyclePreUpdateHookKey, pub.LifecyclePreDeleteHookKey} {
-		if IsHeld(s.Pod, pub.LifecycleUserAgent, key) {
+		if s.isHeld(key) {
 			return Move{Release: key}
 		}
 	}
 	return Move{}
 }
 
-// BeforeUpdate says whether an in-place update of the pod may begin.
+// isHeld reports whether an entry of a hook is to be released. Without the gate it has no effect, and is not written.
+func (s Situation) isHeld(key string) bool {
+	return HasGate(s.Pod, pub.KruisePodReadyConditionType) && IsHeld(s.Pod, pub.LifecycleUserAgent, key)
+}
+
+// holdAgain holds a pod that a hook has taken out of traffic, and whose entry is gone: another writer replaced the message,
+// or the hook marks pods not ready only since then. A message of another format keeps the pod not ready as it is.
+func (s Situation) holdAgain(hook *pub.LifecycleHook, key string) Move {
+	if hook == nil || !hook.MarkPodNotReady || !HasAny(s.Pod, hook) || !HasGate(s.Pod, pub.KruisePodReadyConditionType) {
+		return Move{}
+	}
+	entries, err := entriesOf(s.Pod)
+	if err != nil || slices.Contains(entries, pub.NotReadyEntry{UserAgent: pub.LifecycleUserAgent, Key: key}) {
+		return Move{}
+	}
+	return Move{Hold: key}
+}
+
+// BeforeUpdate returns whether an in-place update of the pod may begin. With Wait, write the move, if any.
 func BeforeUpdate(s Situation) (Verdict, Move) {
 	hook := s.hooks().InPlaceUpdate
 	switch StateOf(s.Pod) {
@@ -96,7 +117,7 @@ func BeforeUpdate(s Situation) (Verdict, Move) {
 		return Go, Move{}
 	case pub.LifecycleStatePreparingUpdate:
 		if HasAny(s.Pod, hook) {
-			return Wait, Move{}
+			return Wait, s.holdAgain(hook, pub.LifecyclePreUpdateHookKey)
 		}
 		return Go, Move{}
 	case pub.LifecycleStateUpdating:
@@ -112,23 +133,27 @@ func BeforeUpdate(s Situation) (Verdict, Move) {
 	return Stop, Move{}
 }
 
-// BeforeDelete says whether the pod may be deleted.
+// BeforeDelete returns whether the pod may be deleted. With Wait, write the move, if any.
 func BeforeDelete(s Situation) (Verdict, Move) {
-	if !HasAny(s.Pod, s.hooks().PreDelete) {
+	hook := s.hooks().PreDelete
+	if !HasAny(s.Pod, hook) {
 		return Go, Move{}
+	}
+	if StateOf(s.Pod) == pub.LifecycleStatePreparingDelete {
+		return Wait, s.holdAgain(hook, pub.LifecyclePreDeleteHookKey)
 	}
 	return Wait, s.to(pub.LifecycleStatePreparingDelete)
 }
 
-// born says whether a new pod has become what it was made for.
-func (s Situation) born() bool {
+// isNormal reports whether a new pod may become Normal.
+func (s Situation) isNormal() bool {
 	if hook := s.hooks().PreNormal; hook != nil {
 		return HasAll(s.Pod, hook)
 	}
 	return !s.NeedsNode || s.Pod.Spec.NodeName != ""
 }
 
-// afterUpdate is Updated while the owner of the hook still has to act, else Normal.
+// afterUpdate returns Updated while the owner of the hook still has to act, else Normal.
 func (s Situation) afterUpdate() pub.LifecycleState {
 	if s.Hooks != nil && !HasAll(s.Pod, s.Hooks.InPlaceUpdate) {
 		return pub.LifecycleStateUpdated
@@ -143,7 +168,7 @@ func (s Situation) hooks() *pub.Lifecycle {
 	return s.Hooks
 }
 
-// to is the move to a state, with what it means for readiness.
+// to returns the move to a state, with what it means for readiness.
 func (s Situation) to(state pub.LifecycleState) Move {
 	if StateOf(s.Pod) == state {
 		return Move{}
@@ -160,33 +185,60 @@ func (s Situation) to(state pub.LifecycleState) Move {
 			m.Hold = pub.LifecyclePreUpdateHookKey
 		}
 	default:
-		// Whatever the hook says today: an entry from before must not stay.
-		if IsHeld(s.Pod, pub.LifecycleUserAgent, pub.LifecyclePreUpdateHookKey) {
+		// An entry must not stay, also where the hook no longer marks pods not ready.
+		if s.isHeld(pub.LifecyclePreUpdateHookKey) {
 			m.Release = pub.LifecyclePreUpdateHookKey
 		}
 	}
 	return m
 }
 
-// Patch is the move as a strategic merge patch of the pod. It names the pod's UID, so that it fails on another pod
-// which took the name meanwhile.
-func (m Move) Patch(pod *corev1.Pod, now time.Time) ([]byte, error) {
-	labels := map[string]string{}
-	meta := map[string]any{
-		"uid":         pod.UID,
-		"labels":      labels,
-		"annotations": map[string]string{pub.LifecycleTimestampKey: now.Format(time.RFC3339)},
+// Next returns the next write of the move: what keeps the pod not ready first, then the state. Call Next again with the
+// pod that the API server returned; Next returns nil when the move is complete. If the writer stops in between, the
+// functions that return moves return the rest of the move for the pod as it is then.
+//
+// Each write tests the pod's UID and state label, and what else it was decided upon. Where a test fails (see
+// write.IsOutdated), read the pod and decide again.
+func (m Move) Next(pod *corev1.Pod, now time.Time) (*write.Write, error) {
+	entry := func(key string) pub.NotReadyEntry {
+		return pub.NotReadyEntry{UserAgent: pub.LifecycleUserAgent, Key: key}
 	}
-	if m.Rehook != nil {
-		maps.Copy(labels, m.Rehook.LabelsHandler)
-		if len(m.Rehook.FinalizersHandler) > 0 {
-			meta["finalizers"] = m.Rehook.FinalizersHandler
+	if m.Hold != "" {
+		conditions, err := held(pod, entry(m.Hold), now)
+		if err != nil || len(conditions) > 0 {
+			return writeEntries(pod, conditions, write.TestLabel(pod, pub.LifecycleStateKey)), err
 		}
 	}
-	labels[pub.LifecycleStateKey] = string(m.To)
-	data, err := json.Marshal(map[string]any{"metadata": meta})
-	if err != nil {
-		return nil, fmt.Errorf("encode move to %s: %w", m.To, err)
+	if m.Release != "" {
+		conditions, err := released(pod, entry(m.Release), now)
+		if err != nil || len(conditions) > 0 {
+			return writeEntries(pod, conditions, write.TestLabel(pod, pub.LifecycleStateKey)), err
+		}
 	}
-	return data, nil
+	if m.To == "" || StateOf(pod) == m.To {
+		return nil, nil
+	}
+	return m.state(pod, now), nil
+}
+
+// state returns the write of the state, with what the hook's owner acts on.
+func (m Move) state(pod *corev1.Pod, now time.Time) *write.Write {
+	labels, finalizers := map[string]*string{}, pod.Finalizers
+	if m.Rehook != nil {
+		for key, value := range m.Rehook.LabelsHandler {
+			labels[key] = &value
+		}
+		finalizers = slices.Clip(finalizers)
+		for _, f := range m.Rehook.FinalizersHandler {
+			if !slices.Contains(finalizers, f) {
+				finalizers = append(finalizers, f)
+			}
+		}
+	}
+	labels[pub.LifecycleStateKey] = (*string)(&m.To)
+	timestamp := now.Format(time.RFC3339)
+	ops := append(write.TestUID(pod), write.TestLabel(pod, pub.LifecycleStateKey))
+	ops = append(ops, write.SetLabels(pod, labels)...)
+	ops = append(ops, write.SetAnnotations(pod, map[string]*string{pub.LifecycleTimestampKey: &timestamp})...)
+	return write.JSON(pod, write.Main, append(ops, write.SetFinalizers(pod, finalizers)...)...)
 }

@@ -14,51 +14,45 @@ import (
 	"github.com/kruisekit/kruisekit/api/pub"
 )
 
-// HasGate says whether a pod's readiness waits for a condition.
+// HasGate reports whether the pod has a readiness gate for a condition.
 func HasGate(pod *corev1.Pod, condition corev1.PodConditionType) bool {
 	return slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == condition })
 }
 
-// ConditionOf is a condition of a pod, in it; nil where it has none of the type.
+// ConditionOf returns the pod's condition of a type, in place; nil where the pod has none.
 func ConditionOf(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
-	for i := range pod.Status.Conditions {
-		if pod.Status.Conditions[i].Type == t {
-			return &pod.Status.Conditions[i]
-		}
+	if i := indexOf(pod, t); i >= 0 {
+		return &pod.Status.Conditions[i]
 	}
 	return nil
 }
 
-// IsHeld says whether an entry of a writer keeps the pod not ready.
+// IsHeld reports whether an entry of a writer keeps the pod not ready.
 func IsHeld(pod *corev1.Pod, userAgent, key string) bool {
 	entries, err := entriesOf(pod)
 	return err == nil && slices.Contains(entries, pub.NotReadyEntry{UserAgent: userAgent, Key: key})
 }
 
-// Hold gives the conditions to write so that an entry keeps the pod not ready: KruisePodReady, and Ready where that
-// follows at once. It gives none when there is nothing to write: the pod holds the entry already, or has not the
-// gate, so that nothing would come of it.
-func Hold(pod *corev1.Pod, userAgent, key string, now time.Time) ([]corev1.PodCondition, error) {
-	entry := pub.NotReadyEntry{UserAgent: userAgent, Key: key}
+// held returns the conditions after which an entry keeps the pod not ready; none where nothing is to be written.
+func held(pod *corev1.Pod, entry pub.NotReadyEntry, now time.Time) ([]corev1.PodCondition, error) {
 	entries, err := entriesOf(pod)
 	if err != nil || !HasGate(pod, pub.KruisePodReadyConditionType) || slices.Contains(entries, entry) {
 		return nil, err
 	}
-	held, err := kruiseReady(append(entries, entry), now)
+	mark, err := kruiseReady(append(entries, entry), now)
 	if err != nil {
 		return nil, err
 	}
-	changes := []corev1.PodCondition{held}
-	if ready := Ready(pod, now, held); ready != nil {
+	changes := []corev1.PodCondition{mark}
+	if ready := Ready(pod, now, mark); ready != nil {
 		changes = append(changes, *ready)
 	}
 	return changes, nil
 }
 
-// Release gives the conditions to write so that an entry no longer keeps the pod not ready. The pod becomes ready
-// when no entry is left; Ready itself is the kubelet's to set.
-func Release(pod *corev1.Pod, userAgent, key string, now time.Time) ([]corev1.PodCondition, error) {
-	entry := pub.NotReadyEntry{UserAgent: userAgent, Key: key}
+// released returns the conditions after which an entry no longer keeps the pod not ready; none where nothing is to be
+// written.
+func released(pod *corev1.Pod, entry pub.NotReadyEntry, now time.Time) ([]corev1.PodCondition, error) {
 	entries, err := entriesOf(pod)
 	if err != nil || !HasGate(pod, pub.KruisePodReadyConditionType) || !slices.Contains(entries, entry) {
 		return nil, err
@@ -70,8 +64,8 @@ func Release(pod *corev1.Pod, userAgent, key string, now time.Time) ([]corev1.Po
 	return []corev1.PodCondition{left}, nil
 }
 
-// Ready gives the condition Ready as it follows from all readiness gates once the given conditions are written, if
-// that is False and the pod still says otherwise. It never makes a pod ready: only the kubelet knows that.
+// Ready returns the condition Ready as it follows from all readiness gates once the given conditions are written. It
+// returns nil unless that is False and the pod's condition is not: only the kubelet makes a pod ready.
 func Ready(pod *corev1.Pod, now time.Time, changes ...corev1.PodCondition) *corev1.PodCondition {
 	ready, containers := ConditionOf(pod, corev1.PodReady), ConditionOf(pod, corev1.ContainersReady)
 	if ready == nil || ready.Status == corev1.ConditionFalse || containers == nil || containers.Status != corev1.ConditionTrue {
@@ -99,7 +93,7 @@ func Ready(pod *corev1.Pod, now time.Time, changes ...corev1.PodCondition) *core
 	}
 }
 
-// kruiseReady is the condition with these entries.
+// kruiseReady returns the condition KruisePodReady with these entries.
 func kruiseReady(entries []pub.NotReadyEntry, now time.Time) (corev1.PodCondition, error) {
 	slices.SortFunc(entries, func(a, b pub.NotReadyEntry) int {
 		return cmp.Or(cmp.Compare(a.UserAgent, b.UserAgent), cmp.Compare(a.Key, b.Key))
@@ -121,8 +115,8 @@ func kruiseReady(entries []pub.NotReadyEntry, now time.Time) (corev1.PodConditio
 	}, nil
 }
 
-// entriesOf reads the entries in the message. A message that somebody else wrote is an error: to write over it
-// would end their reason to keep the pod not ready.
+// entriesOf returns the entries in the message. A message of another format is an error: replacing it would end the
+// reason of its writer to keep the pod not ready.
 func entriesOf(pod *corev1.Pod) ([]pub.NotReadyEntry, error) {
 	c := ConditionOf(pod, pub.KruisePodReadyConditionType)
 	if c == nil || c.Status == corev1.ConditionTrue || c.Message == "" {

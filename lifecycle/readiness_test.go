@@ -1,9 +1,12 @@
 package lifecycle_test
 
 import (
+	cmpstd "cmp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +14,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/lifecycle"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -28,21 +32,6 @@ func condition(t corev1.PodConditionType, status corev1.ConditionStatus, message
 func ready(p *corev1.Pod) {
 	condition(corev1.PodReady, corev1.ConditionTrue, "")(p)
 	condition(corev1.ContainersReady, corev1.ConditionTrue, "")(p)
-}
-
-// write puts conditions on a pod as a status patch does.
-func write(p *corev1.Pod, changes []corev1.PodCondition) {
-	for _, c := range changes {
-		written := false
-		for i := range p.Status.Conditions {
-			if p.Status.Conditions[i].Type == c.Type {
-				p.Status.Conditions[i], written = c, true
-			}
-		}
-		if !written {
-			p.Status.Conditions = append(p.Status.Conditions, c)
-		}
-	}
 }
 
 func TestHold(t *testing.T) {
@@ -69,10 +58,14 @@ func TestHold(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := lifecycle.Hold(c.pod, "a", "k", now)
+			w, err := lifecycle.Hold(c.pod, "a", "k", now)
 			if err != nil {
 				t.Fatal(err)
 			}
+			if (w == nil) != (c.want == nil) {
+				t.Fatalf("%s: %v", c.why, w)
+			}
+			got := changed(c.pod, sent(t, c.pod, w))
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
 			}
@@ -80,15 +73,27 @@ func TestHold(t *testing.T) {
 	}
 }
 
+// changed returns the conditions of the second pod that the first has not, KruisePodReady first.
+func changed(before, after *corev1.Pod) []corev1.PodCondition {
+	var all []corev1.PodCondition
+	for _, c := range after.Status.Conditions {
+		if old := lifecycle.ConditionOf(before, c.Type); old == nil || *old != c {
+			all = append(all, c)
+		}
+	}
+	slices.SortFunc(all, func(a, b corev1.PodCondition) int { return cmpstd.Compare(a.Type, b.Type) })
+	return all
+}
+
 func TestTwoWriters(t *testing.T) {
 	p := podIn(normal, gate, ready)
-	step := func(do func(*corev1.Pod, string, string, time.Time) ([]corev1.PodCondition, error), agent string, want corev1.ConditionStatus) {
+	step := func(do func(*corev1.Pod, string, string, time.Time) (*write.Write, error), agent string, want corev1.ConditionStatus) {
 		t.Helper()
-		changes, err := do(p, agent, "k", now)
+		w, err := do(p, agent, "k", now)
 		if err != nil {
 			t.Fatal(err)
 		}
-		write(p, changes)
+		p = sent(t, p, w)
 		for _, c := range p.Status.Conditions {
 			if c.Type == pub.KruisePodReadyConditionType && c.Status != want {
 				t.Fatalf("after %s: want %s, got %s %s", agent, want, c.Status, c.Message)
@@ -103,8 +108,8 @@ func TestTwoWriters(t *testing.T) {
 	step(lifecycle.Release, "b", corev1.ConditionFalse)
 	step(lifecycle.Release, "b", corev1.ConditionFalse)
 	step(lifecycle.Release, "a", corev1.ConditionTrue)
-	if changes, err := lifecycle.Release(p, "a", "k", now); err != nil || changes != nil {
-		t.Errorf("nothing is left to release: %v %v", changes, err)
+	if w, err := lifecycle.Release(p, "a", "k", now); err != nil || w != nil {
+		t.Errorf("nothing is left to release: %v %v", w, err)
 	}
 	if c := p.Status.Conditions[len(p.Status.Conditions)-1]; c.Message != "[]" {
 		t.Errorf("message: want [], got %s", c.Message)
@@ -157,16 +162,16 @@ func FuzzEntries(f *testing.F) {
 	f.Add(`null`, "", "")
 	f.Fuzz(func(t *testing.T, message, agent, key string) {
 		p := podIn(normal, gate, condition(pub.KruisePodReadyConditionType, "False", message))
-		held, err := lifecycle.Hold(p, agent, key, now)
-		if err != nil {
+		hold, err := lifecycle.Hold(p, agent, key, now)
+		if err != nil || !utf8.ValidString(message) {
 			return
 		}
-		write(p, held)
-		released, err := lifecycle.Release(p, agent, key, now)
+		p = sent(t, p, hold)
+		release, err := lifecycle.Release(p, agent, key, now)
 		if err != nil {
 			t.Fatalf("what Hold wrote, Release cannot read: %v", err)
 		}
-		write(p, released)
+		p = sent(t, p, release)
 		if lifecycle.IsHeld(p, agent, key) {
 			t.Error("the entry stays after its release")
 		}

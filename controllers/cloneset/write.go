@@ -2,7 +2,6 @@ package cloneset
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -18,47 +17,29 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// move writes what a move of the pod's state means for readiness, and then the state.
+// move makes the writes of a move of the pod's state.
 func (a *act) move(ctx context.Context, pod *corev1.Pod, m lifecycle.Move) error {
-	var err error
-	if m.Hold != "" {
-		if pod, err = a.conditions(ctx, pod, m.Hold, lifecycle.Hold); err != nil {
-			return err
+	for range maxMoveWrites {
+		w, err := m.Next(pod, a.now)
+		if err == nil && w != nil {
+			pod, err = a.write(ctx, pod, w)
+		}
+		if write.IsOutdated(err) {
+			a.wake(time.Second) // by then the cache shows what the write was not decided upon
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("move pod %s to %s: %w", pod.Name, m.To, err)
+		}
+		if w == nil {
+			return nil
 		}
 	}
-	if m.Release != "" {
-		if pod, err = a.conditions(ctx, pod, m.Release, lifecycle.Release); err != nil {
-			return err
-		}
-	}
-	if m.To == "" {
-		return nil
-	}
-	patch, err := m.Patch(pod, a.now)
-	if err != nil {
-		return err
-	}
-	if _, err = a.patch(ctx, pod, merge(patch), write.Main); err != nil {
-		return fmt.Errorf("move pod %s to %s: %w", pod.Name, m.To, err)
-	}
-	return nil
+	return nil // a webhook reverts what is written: the next pass tries again
 }
 
-type conditionsOf func(*corev1.Pod, string, string, time.Time) ([]corev1.PodCondition, error)
-
-func (a *act) conditions(ctx context.Context, pod *corev1.Pod, key string, of conditionsOf) (*corev1.Pod, error) {
-	conditions, err := of(pod, pub.LifecycleUserAgent, key, a.now)
-	if err != nil || len(conditions) == 0 {
-		return pod, err
-	}
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": pod.UID}, "status": map[string]any{"conditions": conditions},
-	})
-	if err != nil {
-		return pod, fmt.Errorf("encode conditions: %w", err)
-	}
-	return a.patch(ctx, pod, merge(patch), write.Status)
-}
+// maxMoveWrites are those of a move that holds, releases and changes the state.
+const maxMoveWrites = 3
 
 // labelHash adds the label of the hash to a pod from before it.
 func (a *act) labelHash(ctx context.Context, pod *corev1.Pod) (bool, error) {

@@ -8,10 +8,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -32,9 +30,6 @@ const (
 	main   = ""
 	status = "status"
 )
-
-// outdated says that a write failed because something is no longer as it was seen.
-func outdated(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) }
 
 // carryOut makes the writes of the plan in their order. An error leaves the rest to the next plan.
 func (a *act) carryOut(ctx context.Context) error {
@@ -61,20 +56,18 @@ func (a *act) addFinalizer(ctx context.Context) error {
 	return a.patch(ctx, main, map[string]any{"metadata": a.metadata(map[string]any{"finalizers": all})})
 }
 
-// writePod replaces conditions of the pod, unless it has changed: the list of those who keep it not ready would lose an entry.
+// writePod takes the pod out of traffic or puts it back.
 func (a *act) writePod(ctx context.Context) error {
-	if len(a.plan.PodConditions) == 0 {
+	w := a.plan.Pod
+	if w == nil {
 		return nil
 	}
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": a.pod.UID, "resourceVersion": a.pod.ResourceVersion},
-		"status":   map[string]any{"conditions": a.plan.PodConditions},
-	})
+	data, err := w.Data()
 	if err != nil {
-		return fmt.Errorf("encode conditions: %w", err)
+		return err
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: a.pod.Namespace, Name: a.pod.Name}}
-	if err := a.client.Status().Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType, patch)); err != nil {
+	if err := a.client.SubResource(w.Subresource).Patch(ctx, pod, client.RawPatch(w.Type, data)); err != nil {
 		return fmt.Errorf("write conditions of pod %s: %w", pod.Name, err)
 	}
 	return nil

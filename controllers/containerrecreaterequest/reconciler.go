@@ -20,6 +20,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/retries"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ledger"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // Reconciler supervises ContainerRecreateRequests.
@@ -101,7 +102,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Res
 		err = a.refuse(ctx)
 	}
 	switch {
-	case outdated(err):
+	case write.IsOutdated(err):
 		return ctrl.Result{RequeueAfter: soon}, nil
 	case err != nil:
 		return ctrl.Result{}, err

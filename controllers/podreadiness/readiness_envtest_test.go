@@ -25,6 +25,7 @@ import (
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/test/cluster"
 	"github.com/kruisekit/kruisekit/test/podbench"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 var seed = flag.Int64("seed", 0, "repeats the faults of an earlier run; 0 for new ones")
@@ -133,22 +134,14 @@ func TestNotTouched(t *testing.T) {
 	pod := b.Pod("web", gated)
 	b.isTrue(pod)
 	for _, key := range []string{"one", "two"} {
-		conditions, err := lifecycle.Hold(pod, "test", key, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.write(pod, conditions)
+		b.send(pod, lifecycle.Hold, key)
 	}
 	b.Still()
 	if c := b.condition(pod); c.Status != corev1.ConditionFalse || c.Message != `[{"userAgent":"test","key":"one"},{"userAgent":"test","key":"two"}]` {
 		t.Errorf("%+v", c)
 	}
 	for i, key := range []string{"one", "two"} {
-		conditions, err := lifecycle.Release(pod, "test", key, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.write(pod, conditions)
+		b.send(pod, lifecycle.Release, key)
 		if c := b.condition(pod); (c.Status == corev1.ConditionTrue) != (i == 1) {
 			t.Errorf("without %s: %+v", key, c)
 		}
@@ -162,18 +155,29 @@ func TestNotTouched(t *testing.T) {
 	}
 }
 
-// write replaces conditions as the other controllers do.
-func (b *bench) write(pod *corev1.Pod, conditions []corev1.PodCondition) {
+// send writes an entry as the other controllers do. The same write again is outdated, and the API server rejects it.
+func (b *bench) send(pod *corev1.Pod, decide func(*corev1.Pod, string, string, time.Time) (*write.Write, error), key string) {
 	b.Helper()
-	b.Status(pod, func(pod *corev1.Pod) {
-		for _, c := range conditions {
-			if old := lifecycle.ConditionOf(pod, c.Type); old != nil {
-				*old = c
-			} else {
-				pod.Status.Conditions = append(pod.Status.Conditions, c)
-			}
+	w, err := decide(pod, "test", key, time.Now())
+	if err != nil {
+		b.Fatal(err)
+	}
+	data, err := w.Data()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for first := true; ; first = false {
+		answer := pod.DeepCopy()
+		err := b.Client.SubResource(w.Subresource).Patch(b.Context(), answer, client.RawPatch(w.Type, data))
+		if first && err == nil {
+			*pod = *answer
+			continue
 		}
-	})
+		if first || !write.IsOutdated(err) {
+			b.Fatalf("first %v: %v", first, err)
+		}
+		return
+	}
 }
 
 // Somebody takes the pod out of traffic before the first word, and the cache does not show it yet.

@@ -182,19 +182,12 @@ func (b *bench) carryOut(ctx context.Context, r *request, pod *corev1.Pod, plan 
 		r.Finalizers = append(r.Finalizers, v1beta1.ContainerRecreateRequestUnreadyAcquiredKey)
 		return b.client.Update(ctx, r)
 	}
-	if len(plan.PodConditions) > 0 {
-		for _, c := range plan.PodConditions {
-			found := false
-			for i := range pod.Status.Conditions {
-				if pod.Status.Conditions[i].Type == c.Type {
-					pod.Status.Conditions[i], found = c, true
-				}
-			}
-			if !found {
-				pod.Status.Conditions = append(pod.Status.Conditions, c)
-			}
+	if plan.Pod != nil {
+		body, err := plan.Pod.Data()
+		if err != nil {
+			return err
 		}
-		if err := b.client.Status().Update(ctx, pod); err != nil {
+		if err := b.client.SubResource(plan.Pod.Subresource).Patch(ctx, pod.DeepCopy(), client.RawPatch(plan.Pod.Type, body)); err != nil {
 			return err
 		}
 	}

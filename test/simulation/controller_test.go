@@ -128,7 +128,7 @@ func (t *turn) settle(plan scale.Result) (moved bool, err error) {
 		s := t.situation(pod)
 		s.AtTarget = !t.mayMove(pod, plan)
 		move := lifecycle.Settle(s)
-		moved = moved || move.To != ""
+		moved = moved || move != (lifecycle.Move{})
 		errs = append(errs, t.move(pod, move))
 	}
 	return moved, errors.Join(errs...)

@@ -17,7 +17,6 @@ import (
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
-	"github.com/kruisekit/kruisekit/write"
 )
 
 // groupKey is the label that joins the pods of a group: the name of its leader.
@@ -225,57 +224,21 @@ func (t *turn) recreate(pod *corev1.Pod) error {
 	}})
 }
 
-// move writes a move of the lifecycle, if there is any. The state comes last: as long as it is not written, whoever
-// looks next begins from here again.
+// move makes the writes of a move of the lifecycle, if there is any.
 func (t *turn) move(pod *corev1.Pod, m lifecycle.Move) error {
-	if m.To == "" {
-		return nil
+	for {
+		w, err := m.Next(pod, t.now)
+		if err != nil || w == nil {
+			return err
+		}
+		data, err := w.Data()
+		if err != nil {
+			return err
+		}
+		if pod, err = t.patch(change{pod: pod.Name, subresource: w.Subresource, kind: w.Type, data: data}); err != nil {
+			return err
+		}
 	}
-	if err := t.hold(pod, m.Hold); err != nil {
-		return err
-	}
-	if err := t.release(pod, m.Release); err != nil {
-		return err
-	}
-	data, err := m.Patch(pod, t.now)
-	if err != nil {
-		return err
-	}
-	_, err = t.patch(change{pod: pod.Name, kind: types.StrategicMergePatchType, data: data})
-	return err
-}
-
-// hold keeps a pod not ready, for a reason that is not empty.
-func (t *turn) hold(pod *corev1.Pod, key string) error {
-	if key == "" {
-		return nil
-	}
-	conditions, err := lifecycle.Hold(pod, pub.LifecycleUserAgent, key, t.now)
-	if err != nil {
-		return err
-	}
-	return t.writeConditions(pod, conditions)
-}
-
-// release ends what keeps a pod not ready.
-func (t *turn) release(pod *corev1.Pod, key string) error {
-	if key == "" {
-		return nil
-	}
-	conditions, err := lifecycle.Release(pod, pub.LifecycleUserAgent, key, t.now)
-	if err != nil {
-		return err
-	}
-	return t.writeConditions(pod, conditions)
-}
-
-func (t *turn) writeConditions(pod *corev1.Pod, conditions []corev1.PodCondition) error {
-	if len(conditions) == 0 {
-		return nil
-	}
-	return t.merge(pod, write.Status, map[string]any{
-		"metadata": map[string]any{"uid": pod.UID}, "status": map[string]any{"conditions": conditions},
-	})
 }
 
 // merge sends a strategic merge patch.

@@ -1,0 +1,92 @@
+package lifecycle
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/write"
+)
+
+// Hold returns the write of the pod's status after which an entry keeps the pod not ready: KruisePodReady, and Ready
+// where it follows at once. It returns nil where the pod has the entry already, or lacks the readiness gate.
+//
+// The write tests the UID and what it was decided upon, so that no entry of another writer is lost and no released entry
+// comes back. Where a test fails (see write.IsOutdated), read the pod and call Hold again.
+func Hold(pod *corev1.Pod, userAgent, key string, now time.Time) (*write.Write, error) {
+	conditions, err := held(pod, pub.NotReadyEntry{UserAgent: userAgent, Key: key}, now)
+	return writeEntries(pod, conditions), err
+}
+
+// Release returns the write of the pod's status after which an entry no longer keeps the pod not ready. It returns nil
+// where there is no such entry. The write tests what the write of Hold tests. The pod becomes ready when no entry is
+// left; the kubelet writes Ready itself.
+func Release(pod *corev1.Pod, userAgent, key string, now time.Time) (*write.Write, error) {
+	conditions, err := released(pod, pub.NotReadyEntry{UserAgent: userAgent, Key: key}, now)
+	return writeEntries(pod, conditions), err
+}
+
+// writeEntries returns the write of KruisePodReady, and of what follows from it.
+func writeEntries(pod *corev1.Pod, conditions []corev1.PodCondition, tests ...write.Op) *write.Write {
+	if len(conditions) == 0 {
+		return nil
+	}
+	ops := slices.Concat(write.TestUID(pod), tests, testCondition(pod, pub.KruisePodReadyConditionType), SetConditions(pod, conditions...))
+	return write.JSON(pod, write.Status, ops...)
+}
+
+// testCondition returns the tests that a condition of the pod still has its status and message. SetConditions tests the
+// rest.
+func testCondition(pod *corev1.Pod, t corev1.PodConditionType) []write.Op {
+	i := indexOf(pod, t)
+	if i < 0 {
+		return nil
+	}
+	c, at := &pod.Status.Conditions[i], strconv.Itoa(i)
+	var message any
+	if c.Message != "" {
+		message = c.Message
+	}
+	return []write.Op{
+		write.Test(write.Pointer("status", "conditions", at, "status"), c.Status),
+		write.Test(write.Pointer("status", "conditions", at, "message"), message),
+	}
+}
+
+// SetConditions returns the operations that set conditions of the pod's status. They test that each condition still
+// stands where the pod has it. Where the pod lacks a condition, they test the resource version: two writers must not both
+// add the condition. They do not test the value of a condition; add a test where it was decided upon.
+func SetConditions(pod *corev1.Pod, conditions ...corev1.PodCondition) []write.Op {
+	var ops, added []write.Op
+	empty := len(pod.Status.Conditions) == 0
+	for i := range conditions {
+		c := &conditions[i]
+		if at := indexOf(pod, c.Type); at >= 0 {
+			path := write.Pointer("status", "conditions", strconv.Itoa(at))
+			ops = append(ops, write.Test(path+"/type", c.Type), write.Replace(path, c))
+			continue
+		}
+		if len(added) == 0 && pod.ResourceVersion != "" {
+			ops = append(ops, write.Test(write.Pointer("metadata", "resourceVersion"), pod.ResourceVersion))
+		}
+		if empty {
+			added = append(added, write.Add(write.Pointer("status", "conditions"), []*corev1.PodCondition{c}))
+			empty = false
+			continue
+		}
+		added = append(added, write.Add(write.Pointer("status", "conditions", "-"), c))
+	}
+	return append(ops, added...)
+}
+
+func indexOf(pod *corev1.Pod, t corev1.PodConditionType) int {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == t {
+			return i
+		}
+	}
+	return -1
+}
