@@ -24,6 +24,7 @@
 //   - [github.com/kruisekit/kruisekit/containerrestart]: which containers of running pods are started anew, and how.
 //   - [github.com/kruisekit/kruisekit/sidecar/rollout]: which running pods get a sidecar's new image, and when.
 //   - [github.com/kruisekit/kruisekit/sidecar]: which sidecars a new pod gets, and the pod that comes of it.
+//   - [github.com/kruisekit/kruisekit/sidecar/history]: the revisions of a SidecarSet, and which of them stay.
 //   - [github.com/kruisekit/kruisekit/sidecar/overlap]: whether label selectors can select the same object.
 //   - [github.com/kruisekit/kruisekit/sidecar/sizing]: cpu and memory of an injected container, by those of the others.
 //   - [github.com/kruisekit/kruisekit/sidecar/expression]: the formulas of that.

@@ -17,7 +17,9 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/sidecar"
+	"github.com/kruisekit/kruisekit/sidecar/history"
 	"github.com/kruisekit/kruisekit/sidecar/rollout"
 )
 
@@ -73,11 +75,11 @@ func stock(tb testing.TB, n int) *warehouse {
 		}
 		metav1.SetMetaDataAnnotation(&set.ObjectMeta, key, value)
 	}
-	data, err := encode(set)
+	data, err := history.Encode(set)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	made := (&snapshot{set: set}).resolve(data)
+	made := revision.Resolve(revision.Input{Owner: set.Name, Data: data})
 	rev := appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: made.Name}, Data: runtime.RawExtension{Raw: data}, Revision: 1}
 	template := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "shop"}}}
 	template.Spec.Containers = []corev1.Container{{Name: "main", Image: "main:1"}}

@@ -2,123 +2,53 @@ package sidecarset
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/ledger"
+	"github.com/kruisekit/kruisekit/sidecar/rollout"
 )
 
 // memory is what is known of sets beside what the API server stores. It may be lost at any time.
 type memory struct {
+	newWrites func() *ledger.Ledger[*corev1.Pod]
+
 	mu   sync.Mutex
-	sets map[string]*recollection
+	sets map[string]*state
 }
 
-// recollection is what is known of one set.
-type recollection struct {
-	// pods are the writes of pods. The owner that they are under is the namespace.
+// state is what is known of one set, of which there is one pass at a time.
+type state struct {
+	// pods are the writes of pods. Their owner is the namespace.
 	pods *ledger.Ledger[*corev1.Pod]
-	// refused is until when a pod is left alone, because its update was refused.
-	refused map[types.UID]time.Time
-	// took is how long it took last to look at everything, and to plan.
-	took time.Duration
-	// said is what was told last of pods that cannot be dealt with.
-	said string
-	// step is how far updates were that wait, and since when; stalled is the generation of which that was told.
-	step    string
-	since   time.Time
-	stalled int64
+	// held are the pods whose update was refused, and until when they let others go first.
+	held map[types.UID]time.Time
+	// stall follows updates that wait.
+	stall rollout.Stall
+	// took is how long the last pass took to observe and to plan.
+	took atomic.Int64
 }
 
-func (m *memory) of(set string, r *Reconciler) *recollection {
+// of is the state of a set.
+func (m *memory) of(name string) *state {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if m.sets == nil {
-		m.sets = map[string]*recollection{}
+		m.sets = map[string]*state{}
 	}
-	if m.sets[set] == nil {
-		m.sets[set] = &recollection{pods: ledger.New[*corev1.Pod](r.live(), r.options.Now), refused: map[types.UID]time.Time{}}
+	if m.sets[name] == nil {
+		m.sets[name] = &state{pods: m.newWrites()}
 	}
-	return m.sets[set]
+	return m.sets[name]
 }
 
-// writes are the own writes of pods of a set.
-func (m *memory) writes(set string, r *Reconciler) *ledger.Ledger[*corev1.Pod] {
+func (m *memory) forget(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.of(set, r).pods
-}
-
-// refuse leaves a pod alone for a while.
-func (m *memory) refuse(set string, r *Reconciler, pod types.UID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.of(set, r).refused[pod] = r.options.Now().Add(refusalPause)
-}
-
-// refusals are the pods that are left alone, and for how long.
-func (m *memory) refusals(set string, r *Reconciler) map[types.UID]time.Duration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	now, left := r.options.Now(), map[types.UID]time.Duration{}
-	refused := m.of(set, r).refused
-	for uid, until := range refused {
-		if !until.After(now) {
-			delete(refused, uid)
-			continue
-		}
-		left[uid] = until.Sub(now)
-	}
-	return left
-}
-
-// took notes how long it took to look and to plan.
-func (m *memory) took(set string, r *Reconciler, d time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.of(set, r).took = d
-}
-
-// says notes what is told of pods that cannot be dealt with, and whether that is new.
-func (m *memory) says(set string, r *Reconciler, text string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	known := m.of(set, r)
-	if known.said == text {
-		return false
-	}
-	known.said = text
-	return true
-}
-
-// stalls notes how far updates of a generation are that wait, empty if none does. It says whether that is to be told, or when it
-// may be.
-func (m *memory) stalls(set string, r *Reconciler, generation int64, step string) (told bool, left time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	known, now := m.of(set, r), r.options.Now()
-	if known.step != step {
-		known.step, known.since = step, now
-	}
-	if step == "" || known.stalled == generation {
-		return false, 0
-	}
-	if left = known.since.Add(r.options.Stalled).Sub(now); left > 0 {
-		return false, left
-	}
-	known.stalled = generation
-	return true, 0
-}
-
-// pause is how long to wait for more changes of pods before a set is looked at again. Nobody notices it in a small set. In one
-// of thousands, whose pods change all the time while they are updated, it keeps looks and plans to a small part of the time.
-func (m *memory) pause(set string) time.Duration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if known := m.sets[set]; known != nil {
-		return min(max(pauses*known.took, shortestPause), longestPause)
-	}
-	return shortestPause
+	delete(m.sets, name)
 }
 
 const (
@@ -129,11 +59,13 @@ const (
 	newcomers = 500 * time.Millisecond
 )
 
-func (m *memory) forget(set string) {
+// pause is how long to wait for more changes of pods before a set is reconciled again. In a small set it is not noticed. In a
+// set of thousands, whose pods change all the time while they are updated, it keeps passes to a small part of the time.
+func (m *memory) pause(name string) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.sets, set)
+	if known := m.sets[name]; known != nil {
+		return min(max(pauses*time.Duration(known.took.Load()), shortestPause), longestPause)
+	}
+	return shortestPause
 }
-
-// refusalPause is how long a pod whose update was refused lets others go first.
-const refusalPause = 10 * time.Second

@@ -39,9 +39,6 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Now == nil {
-		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
-	}
 	o.Namespace = cmp.Or(o.Namespace, pub.DefaultNamespace)
 	o.Stalled = cmp.Or(o.Stalled, time.Minute)
 	return o

@@ -14,47 +14,43 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/retries"
+	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/failure"
+	"github.com/kruisekit/kruisekit/internal/history"
+	"github.com/kruisekit/kruisekit/internal/once"
+	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ledger"
+	"github.com/kruisekit/kruisekit/sidecar/rollout"
 )
 
 // Reconciler brings the pods of SidecarSets to what the sets ask for.
 type Reconciler struct {
-	client client.Client
-	// sets is where SidecarSets are read from, as untyped objects.
-	sets    client.Reader
+	api     *binding.Binding
 	options Options
 
-	setWrites      *ledger.Ledger[*unstructured.Unstructured]
-	revisionWrites *ledger.Ledger[*appsv1.ControllerRevision]
-	memory         memory
+	sets      stored.Kind
+	status    statuspatch.Writer
+	revisions history.Writer
+	memory    memory
+	// failures are those that were emitted as events.
+	failures once.Texts[string]
 }
 
-// New makes a Reconciler. The client may read from a cache.
+// New returns a Reconciler. The client may read from a cache.
 func New(c client.Client, o Options) (*Reconciler, error) {
-	if c == nil {
-		return nil, errors.New("sidecarset: a client is needed")
+	api, err := binding.New("sidecarset", c, binding.Options{Live: o.Live, Recorder: o.Recorder, Now: o.Now})
+	if err != nil {
+		return nil, err
 	}
-	r := &Reconciler{client: c, sets: c, options: o.withDefaults()}
-	r.keepLedgers()
-	return r, nil
-}
-
-func (r *Reconciler) keepLedgers() {
-	r.setWrites = ledger.New[*unstructured.Unstructured](r.live(), r.options.Now)
-	r.revisionWrites = ledger.New[*appsv1.ControllerRevision](r.live(), r.options.Now)
-}
-
-// live reads past the cache.
-func (r *Reconciler) live() client.Reader {
-	if r.options.Live != nil {
-		return r.options.Live
-	}
-	return r.client
+	sets := stored.Kind{GVK: gvk(), Writes: ledger.New[*unstructured.Unstructured](api.Live, api.Now)}
+	return &Reconciler{
+		api: api, options: o.withDefaults(), sets: sets, status: statuspatch.Writer{Client: c, Kind: sets},
+		revisions: history.Writer{Client: c, Live: api.Live, Writes: ledger.New[*appsv1.ControllerRevision](api.Live, api.Now)},
+		memory:    memory{newWrites: func() *ledger.Ledger[*corev1.Pod] { return ledger.New[*corev1.Pod](api.Live, api.Now) }},
+	}, nil
 }
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=sidecarsets,verbs=get;list;watch
@@ -68,24 +64,14 @@ func (r *Reconciler) live() client.Reader {
 
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
-	r.sets = mgr.GetCache()
-	if r.options.Live == nil {
-		r.options.Live = mgr.GetAPIReader()
-		r.keepLedgers()
-	}
-	if r.options.Recorder == nil {
-		r.options.Recorder = mgr.GetEventRecorderFor(controllerName) //nolint:staticcheck // the newer API does not tell the source
-	}
-	if err := indexPods(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := binding.SharedIndex(mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, podField, setsOf)); err != nil {
 		return fmt.Errorf("index pods: %w", err)
 	}
 	namespaces, relabelled := r.namespaceEvents()
-	return ctrl.NewControllerManagedBy(mgr).
-		Named(controllerName).
+	return r.api.Bind(mgr, controllerName, o).
 		For(stored.Untyped(gvk()), builder.WithPredicates(setEvents())).
 		Watches(&corev1.Pod{}, r.podEvents()).
-		Watches(namespaceOf(""), namespaces, builder.OnlyMetadata, builder.WithPredicates(relabelled)).
-		WithOptions(retries.WithDefaults(o)).
+		WatchesMetadata(&corev1.Namespace{}, namespaces, builder.WithPredicates(relabelled)).
 		Complete(r)
 }
 
@@ -95,45 +81,38 @@ const controllerName = "sidecarset-controller"
 
 // Reconcile brings the pods of one SidecarSet a step closer to what it asks for.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	begun := r.options.Now()
+	begun := r.api.Now()
 	s, err := r.observe(ctx, request.Name)
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
-	a := &act{Reconciler: r, snapshot: s, writes: r.memory.writes(s.set.Name, r), looked: r.options.Now().Sub(begun)}
+	p := &pass{Reconciler: r, snapshot: s, state: r.memory.of(s.set.Name)}
 	if s.malformed != nil {
-		return ctrl.Result{}, a.refuse(ctx)
+		return ctrl.Result{}, p.refuse(ctx, s.malformed)
 	}
-	if err := a.revise(ctx); err != nil {
-		if apierrors.IsInvalid(err) { // such as a custom version that is no label
-			a.malformed = err
-			return ctrl.Result{}, a.refuse(ctx)
-		}
+	if err := p.revise(ctx); apierrors.IsInvalid(err) { // such as a custom version that is no label
+		return ctrl.Result{}, p.refuse(ctx, err)
+	} else if err != nil {
 		return ctrl.Result{}, err
 	}
-	led := a.lead(ctx)
-	a.tellFailed(led)
-	a.tellStalled()
-	if err := a.report(ctx); err != nil {
-		return ctrl.Result{}, errors.Join(led, err)
+	failed := p.update(ctx, begun)
+	p.emitFailures(failed)
+	p.emitStall()
+	if err := p.report(ctx); err != nil {
+		return ctrl.Result{}, errors.Join(failed, err)
 	}
-	if unfit(led) != nil { // the pods and their revisions may not be known
-		a.tellUnfit(unfit(led))
-		return ctrl.Result{}, outcome(led)
+	if spec := (*rollout.SpecError)(nil); errors.As(failed, &spec) { // the pods and their revisions may not be known
+		p.emitInvalid(spec)
+		return ctrl.Result{}, failure.Terminal(failed, needsOtherSpec)
 	}
-	if err := errors.Join(led, a.trim(ctx)); err != nil {
+	if err := errors.Join(failed, p.trim(ctx)); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: a.after}, nil
+	return ctrl.Result{RequeueAfter: p.requeue.After()}, nil
 }
 
-// refuse is all that is done with a set that cannot be read, or of which no revision can be made.
-func (a *act) refuse(ctx context.Context) error {
-	status := a.set.Status
-	status.ObservedGeneration = a.set.Generation
-	if err := a.writeStatus(ctx, &status); err != nil {
-		return err
-	}
-	a.tellUnfit(a.malformed)
-	return reconcile.TerminalError(a.malformed)
+// needsOtherSpec reports whether only another spec can mend an error.
+func needsOtherSpec(err error) bool {
+	_, is := err.(*rollout.SpecError) //nolint:errorlint // one that is wrapped is of a write
+	return is
 }

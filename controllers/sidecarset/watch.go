@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,20 +19,11 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/sidecar/rollout"
 )
 
 // podField is the name of the index of pods by the sets that they name.
 const podField = "kruisekit.dev/sidecarset"
-
-func indexPods(ctx context.Context, indexer client.FieldIndexer) error {
-	err := indexer.IndexField(ctx, &corev1.Pod{}, podField, setsOf)
-	if err != nil && strings.Contains(err.Error(), "indexer conflict") {
-		return nil // another reconciler of this manager asked before; the name is ours, so the index is the same
-	}
-	return err
-}
 
 func setsOf(o client.Object) []string {
 	pod, ok := o.(*corev1.Pod)
@@ -66,7 +56,7 @@ func (r *Reconciler) podEvents() handler.EventHandler {
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			before, isPod := e.ObjectOld.(*corev1.Pod)
 			pod, isToo := e.ObjectNew.(*corev1.Pod)
-			if isPod && isToo && matters(before, pod) {
+			if isPod && isToo && rollout.Matters(before, pod) {
 				r.wake(ctx, q, pod, append(rollout.Sets(before), rollout.Sets(pod)...))
 			}
 		},
@@ -92,7 +82,7 @@ func (r *Reconciler) wake(ctx context.Context, q queue, pod *corev1.Pod, names [
 // it does.
 func (r *Reconciler) looksAt(ctx context.Context, name string, pod *corev1.Pod) bool {
 	raw := stored.Untyped(gvk())
-	if err := r.sets.Get(ctx, types.NamespacedName{Name: name}, raw, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.api.Cached.Get(ctx, types.NamespacedName{Name: name}, raw, client.UnsafeDisableDeepCopy); err != nil {
 		return client.IgnoreNotFound(err) != nil
 	}
 	if t, _, err := unstructured.NestedString(raw.Object, "spec", "updateStrategy", "type"); err != nil || t != string(v1beta1.NotUpdateSidecarSetStrategyType) {
@@ -109,49 +99,6 @@ func request(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 }
 
-// matters says whether a set may see a pod otherwise than before.
-func matters(before, pod *corev1.Pod) bool {
-	if before.ResourceVersion == pod.ResourceVersion {
-		return false
-	}
-	return before.UID != pod.UID || before.Status.Phase != pod.Status.Phase || before.Generation != pod.Generation ||
-		(before.DeletionTimestamp == nil) != (pod.DeletionTimestamp == nil) ||
-		!maps.Equal(before.Labels, pod.Labels) || slices.ContainsFunc(readKeys(), func(key string) bool { return before.Annotations[key] != pod.Annotations[key] }) ||
-		conditionOf(before, corev1.PodReady) != conditionOf(pod, corev1.PodReady) ||
-		conditionOf(before, pub.SidecarSetUpgradable) != conditionOf(pod, pub.SidecarSetUpgradable) ||
-		!slices.EqualFunc(before.Spec.Containers, pod.Spec.Containers, func(a, b corev1.Container) bool { return a.Name == b.Name && a.Image == b.Image }) ||
-		!slices.EqualFunc(before.Status.ContainerStatuses, pod.Status.ContainerStatuses, sameContainer)
-}
-
-// readKeys are the annotations that are read of pods.
-func readKeys() []string {
-	return []string{
-		pub.SidecarSetHashKey, pub.SidecarSetHashWithoutImageKey, pub.SidecarSetInjectedListKey, pub.SidecarSetInPlaceUpdateStateKey,
-		pub.SidecarSetWorkingHotUpgradeContainerKey,
-	}
-}
-
-type said struct {
-	status  corev1.ConditionStatus
-	message string
-}
-
-func conditionOf(pod *corev1.Pod, t corev1.PodConditionType) said {
-	c := lifecycle.ConditionOf(pod, t)
-	if c == nil {
-		return said{}
-	}
-	if t == corev1.PodReady {
-		return said{status: c.Status} // the message says which containers are not
-	}
-	return said{c.Status, c.Message}
-}
-
-func sameContainer(a, b corev1.ContainerStatus) bool {
-	return a.Name == b.Name && a.Ready == b.Ready && a.Image == b.Image && a.ImageID == b.ImageID && a.ContainerID == b.ContainerID &&
-		(a.State.Running == nil) == (b.State.Running == nil)
-}
-
 // namespaceEvents wake the sets that select namespaces when the labels of one change.
 func (r *Reconciler) namespaceEvents() (handler.EventHandler, predicate.Predicate) {
 	relabelled := predicate.Funcs{
@@ -160,16 +107,15 @@ func (r *Reconciler) namespaceEvents() (handler.EventHandler, predicate.Predicat
 		UpdateFunc: func(e event.UpdateEvent) bool { return !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) },
 	}
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(gvk().GroupVersion().WithKind(gvk().Kind + "List"))
-		if err := r.sets.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			log.FromContext(ctx).Error(err, "Sets are not told that a namespace has other labels")
+		all, err := stored.List(ctx, r.api.Cached, gvk())
+		if err != nil {
+			log.FromContext(ctx).Error(err, "Skipped the sets of a namespace that has other labels")
 			return nil
 		}
 		var requests []reconcile.Request
-		for i := range list.Items {
-			if s, _, _ := unstructured.NestedMap(list.Items[i].Object, "spec", "namespaceSelector"); s != nil {
-				requests = append(requests, request(list.Items[i].GetName()))
+		for _, raw := range all {
+			if s, _, _ := unstructured.NestedMap(raw.Object, "spec", "namespaceSelector"); s != nil {
+				requests = append(requests, request(raw.GetName()))
 			}
 		}
 		return requests

@@ -149,7 +149,7 @@ func lacks(have, want map[string]string) map[string]string {
 // TakenError is the error of a revision whose name another one has taken.
 type TakenError struct{ Name string }
 
-func (e *TakenError) Error() string { return e.Name + ": its name is taken by another one" }
+func (e *TakenError) Error() string { return "the name " + e.Name + " is taken by another one" }
 
 // Writer writes revisions.
 type Writer struct {

@@ -6,6 +6,7 @@
 package statuspatch
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -13,6 +14,8 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
 // Guard is what the API server compares before it applies the patch.
@@ -57,4 +60,28 @@ func Merge(was, is client.Object, required map[string]any, guard Guard) (client.
 		return nil, fmt.Errorf("encode status: %w", err)
 	}
 	return client.RawPatch(types.MergePatchType, data), nil
+}
+
+// Writer writes statuses of a kind.
+type Writer struct {
+	Client client.Client
+	Kind   stored.Kind
+}
+
+// Write makes the status of one object that of another, if the object is still there. required is as for Merge.
+func (w Writer) Write(ctx context.Context, was, is client.Object, required map[string]any) error {
+	patch, err := Merge(was, is, required, SameObject)
+	if err != nil || patch == nil {
+		return err
+	}
+	name := client.ObjectKeyFromObject(was)
+	answer := w.Kind.Named(name)
+	err = w.Client.Status().Patch(ctx, answer, patch)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("write status: %w", err)
+	}
+	if err == nil {
+		w.Kind.Writes.Patched(name, answer)
+	}
+	return nil
 }

@@ -1,14 +1,22 @@
 package statuspatch_test
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/internal/statuspatch"
+	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/ledger"
 )
 
 func TestMerge(t *testing.T) {
@@ -57,6 +65,66 @@ func TestMerge(t *testing.T) {
 			data, err := patch.Data(nil)
 			if err != nil || string(data) != c.want || patch.Type() != types.MergePatchType {
 				t.Errorf("got  %s, %v\nwant %s", data, err, c.want)
+			}
+		})
+	}
+}
+
+// server takes statuses, or refuses them.
+type server struct {
+	client.SubResourceWriter
+
+	err    error
+	writes int
+}
+
+func (s *server) Patch(_ context.Context, o client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+	s.writes++
+	o.SetResourceVersion("8")
+	return s.err
+}
+
+// api has nothing but statuses.
+type api struct {
+	client.Client
+
+	statuses *server
+}
+
+func (a api) Status() client.SubResourceWriter { return a.statuses }
+
+func TestWrite(t *testing.T) {
+	missing := apierrors.NewNotFound(schema.GroupResource{Resource: "deployments"}, "web")
+	cases := map[string]struct {
+		err           error
+		replicas      int32
+		writes, known int
+		fails         bool
+	}{
+		"a change":             {nil, 1, 1, 1, false},
+		"none":                 {nil, 0, 0, 0, false},
+		"the object is gone":   {missing, 1, 1, 0, false},
+		"the write is refused": {apierrors.NewBadRequest("no"), 1, 1, 0, true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := &server{err: c.err}
+			kind := stored.Kind{
+				GVK:    appsv1.SchemeGroupVersion.WithKind("Deployment"),
+				Writes: ledger.New[*unstructured.Unstructured](nil, func() time.Time { return time.Unix(0, 0) }),
+			}
+			was := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "web", UID: "u", ResourceVersion: "7"}}
+			is := was.DeepCopy()
+			is.Status.Replicas = c.replicas
+			err := statuspatch.Writer{Client: api{statuses: s}, Kind: kind}.Write(t.Context(), was, is, nil)
+			if (err != nil) != c.fails || s.writes != c.writes {
+				t.Errorf("%d writes, %v", s.writes, err)
+			}
+			stale := kind.Named(types.NamespacedName{Namespace: "n", Name: "web"})
+			stale.SetResourceVersion("7")
+			all, _, err := kind.Writes.Overlay(t.Context(), types.NamespacedName{Namespace: "n", Name: "web"}, []*unstructured.Unstructured{stale})
+			if err != nil || len(all) != 1 || (all[0].GetResourceVersion() == "8") != (c.known == 1) {
+				t.Errorf("got %v, %v", all, err)
 			}
 		})
 	}

@@ -43,11 +43,8 @@ func (p *planner) walk(waiting []*member, most int32) {
 			p.noteWaiting(NoteUpdateLimited, len(waiting)-i, fmt.Sprintf("to be updated (updated and not ready: %d, at most: %d)", unready, max(0, most)))
 			return
 		}
-		if p.in.May != nil {
-			if ok, why := p.in.May(m.pod); !ok {
-				p.note(NoteRefused, m, "%s", why)
-				continue
-			}
+		if p.isHeld(m) {
+			continue
 		}
 		w, err := p.update(m)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
@@ -33,6 +34,8 @@ type Input struct {
 	// May is asked before a pod is planned to be updated. A refusal comes with its reason, and makes room for the next pod.
 	// Nil allows all.
 	May func(pod *corev1.Pod) (ok bool, why string)
+	// Held are the pods whose update was refused, by UID, and until when they let others go first.
+	Held map[types.UID]time.Time
 	// Now is the time that is recorded on pods.
 	Now time.Time
 }
@@ -51,6 +54,8 @@ type Plan struct {
 	Revisions []string
 	// Notes say why other pods wait.
 	Notes []Note
+	// RequeueAfter is when to plan again although nothing has changed; zero for never.
+	RequeueAfter time.Duration
 }
 
 // Compute says which pods to update now, and why others wait. There may be both a plan and an error: a part of the spec, as a

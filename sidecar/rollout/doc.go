@@ -8,6 +8,7 @@
 //		patch, err := w.Patch() // send it as a JSON patch
 //		...
 //	}
+//	next, again := in.Follow(answers) // what the API server answered
 //	// Likewise plan.Flip and plan.Mark. plan.Status is that of the set, plan.Notes say why the other pods wait.
 //
 // A pod belongs to a set that selects it, that it names, and whose containers it has; nothing is ever injected into it. Only
@@ -26,7 +27,7 @@
 //   - No fewer pods are left as they are than the partition says, and no ready pod is updated while as many
 //     updated ones are unready as may be. Where a bound is crossed already, no plan makes it worse.
 //   - A plan that is carried out in part, in any order, is continued by the next. A converged set has an empty one.
-//   - Whoever waits is noted. Nobody waits for time alone: what is awaited is a change of a pod or of the set.
+//   - A pod that waits has a note. None waits for time alone, but for one whose update was refused: RequeueAfter then says until when.
 //   - A write is of the pod that was looked at, and of no other that has taken its name, and does not undo what
 //     another set has written meanwhile.
 //   - Whatever the API server stores gives a plan; what cannot be read is an error beside it.

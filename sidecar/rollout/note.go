@@ -32,7 +32,7 @@ const (
 	NoteHotUpgrade = "HotUpgrade"
 	// NoteUnreadable is a pod with an annotation that cannot be read, or that cannot be made what the set wants.
 	NoteUnreadable = "Unreadable"
-	// NoteRefused is a pod that Input.May does not let be updated.
+	// NoteRefused is a pod that Input.May or Input.Held does not let be updated.
 	NoteRefused = "Refused"
 	// NotePriorityIgnored says that a part of the priority strategy cannot be read.
 	NotePriorityIgnored = "PriorityIgnored"
