@@ -29,6 +29,7 @@
 //   - [github.com/kruisekit/kruisekit/sidecar/sizing]: cpu and memory of an injected container, by those of the others.
 //   - [github.com/kruisekit/kruisekit/sidecar/expression]: the formulas of that.
 //   - [github.com/kruisekit/kruisekit/sidecar/finish]: sidecars that are stopped when the rest of their pod has finished.
+//   - [github.com/kruisekit/kruisekit/validation]: what is invalid in a whole spec, one function for each kind.
 //
 // # Writing
 //

@@ -79,7 +79,7 @@ func (s *Set) matches(pod *corev1.Pod, namespace *corev1.Namespace, notes *[]Not
 func unhidden(sets []*Set, notes *[]Note) []*Set {
 	bases := map[string]string{}
 	for _, set := range sets {
-		if base := baseOf(set.object); base != "" {
+		if base := BaseOf(set.object); base != "" {
 			bases[base] = set.Name()
 		}
 	}
@@ -146,8 +146,8 @@ func Namespaces(set *appsv1beta1.SidecarSet) []string {
 	return nil
 }
 
-// baseOf is the name of the set that this one takes the place of, if it is a canary.
-func baseOf(set *appsv1beta1.SidecarSet) string {
+// BaseOf returns the name of the set that a canary replaces in pods; empty for a set that is no canary, or names itself.
+func BaseOf(set *appsv1beta1.SidecarSet) string {
 	base := set.Annotations[appsv1beta1.SidecarSetBaseAnnotation]
 	if set.Annotations[appsv1beta1.SidecarSetCanaryAnnotation] != "true" || base == set.Name {
 		return ""

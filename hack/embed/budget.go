@@ -42,6 +42,7 @@ func budgets() []budget {
 		{path: "sidecar/finish", allowed: kube(), most: 74},
 		{path: "sidecar/rollout", allowed: kube(), most: 80},
 		{path: "sidecar/sizing", allowed: kube(), most: 74},
+		{path: "validation", allowed: append(kube(), images()...), most: 92},
 	}
 }
 

@@ -48,6 +48,7 @@ func below() map[string][]string {
 		"protection":       base,
 		"imagepull":        base,
 		"containerrestart": {"note", "write", "revision", "lifecycle", "inplace"}, // it reports the hashes that inplace waits for
+		"validation":       {"note", "write", "revision", "lifecycle", "inplace", "scale", "sidecar", "imagepull", "containerrestart"},
 	}
 }
 

@@ -110,3 +110,8 @@ func rawRequest(version string, operation admissionv1.Operation, object, stored 
 		Object: runtime.RawExtension{Raw: []byte(object)}, OldObject: runtime.RawExtension{Raw: []byte(stored)},
 	}}
 }
+
+// rolling wraps a patch of the block of rolling updates.
+func rolling(patch string) string {
+	return `{"updateStrategy":{"rollingUpdate":` + patch + `}}`
+}

@@ -19,8 +19,7 @@
 // version always, and clients may count on it; but a set that has it, from v1beta1, must stay open to clients of v1alpha1
 // that change something else, and gives them a warning.
 //
-// Check, CheckUpdate and CheckDelete are the rules that need no API server, as functions of values. Those that CEL can
-// express are also in config/webhook/cloneset-policy.yaml, which API servers mind by themselves. It is for clusters that set these
+// The rules that need no API server are in the package validation; CheckDelete is here. Those that CEL can express are also in config/webhook/cloneset-policy.yaml, which API servers mind by themselves. It is for clusters that set these
 // webhooks to Ignore or leave them out, and is applied by hand:
 //
 //	kubectl apply -f config/webhook/cloneset-policy.yaml

@@ -13,6 +13,7 @@ import (
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/podtemplate"
 	"github.com/kruisekit/kruisekit/internal/review"
+	"github.com/kruisekit/kruisekit/validation"
 )
 
 // Validate refuses what cannot work, naming every field that is wrong.
@@ -99,10 +100,10 @@ func (w *Webhooks) judge(ctx context.Context, r change) admission.Response {
 // faults of the object by itself, and of the change. Those that the stored object has too, and those that the version of
 // the request has never looked at, are tolerated.
 func (r change) faults() (faults, tolerated field.ErrorList) {
-	all := append(slices.Clone(r.now.lost), Check(r.now.set)...)
+	all := append(slices.Clone(r.now.lost), validation.CloneSet(r.now.set)...)
 	var had field.ErrorList
 	if r.before != nil {
-		had = append(slices.Clone(r.before.lost), Check(r.before.set)...)
+		had = append(slices.Clone(r.before.lost), validation.CloneSet(r.before.set)...)
 	}
 	faults, tolerated = review.Added(all, had)
 	faults = slices.DeleteFunc(faults, func(fault *field.Error) bool {
@@ -113,7 +114,7 @@ func (r change) faults() (faults, tolerated field.ErrorList) {
 		return ignored
 	})
 	if r.before != nil {
-		faults = append(faults, CheckUpdate(r.now.set, r.before.set)...)
+		faults = append(faults, validation.CloneSetUpdate(r.now.set, r.before.set)...)
 	}
 	return r.version.told(faults), r.version.told(tolerated)
 }

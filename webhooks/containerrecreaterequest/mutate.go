@@ -11,6 +11,7 @@ import (
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/containerrestart"
 	"github.com/kruisekit/kruisekit/internal/review"
+	"github.com/kruisekit/kruisekit/validation"
 )
 
 // request is the hub version, in which all are judged.
@@ -42,7 +43,7 @@ func (w *Webhook) Mutate(ctx context.Context, req admission.Request) admission.R
 	if err != nil {
 		return review.BadRequest(err)
 	}
-	faults := containerrestart.CheckUpdate(before, now)
+	faults := validation.ContainerRecreateRequestUpdate(now, before)
 	if version == review.Old {
 		faults = append(faults, containerrestart.CheckGrace(before, now)...)
 	}
@@ -66,7 +67,7 @@ func read(version review.Version, raw []byte) (*request, error) {
 }
 
 func (w *Webhook) create(ctx context.Context, req admission.Request, r *request) admission.Response {
-	if faults := containerrestart.Check(r); len(faults) > 0 {
+	if faults := validation.ContainerRecreateRequest(r); len(faults) > 0 {
 		return review.Refused(http.StatusBadRequest, faults)
 	}
 	ctx, cancel := context.WithTimeout(ctx, w.options.Timeout)

@@ -9,7 +9,7 @@
 //   - An object that is being deleted can be updated whatever the options say: else nobody could take its finalizers off.
 //   - No call is made to the API server, and no input makes a handler panic.
 //
-// CheckJob, CheckJobUpdate, CheckList and CheckNodeImage are the rules as functions of values.
+// The rules are in the package validation.
 //
 // Where the reference is left on purpose: a list whose jobs would all be refused, for a deadline that is shorter than one
 // attempt, is refused itself; it was accepted, and nothing followed. All faults are told at once, with their paths. Tags in a

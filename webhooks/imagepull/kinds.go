@@ -9,6 +9,7 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/review"
+	"github.com/kruisekit/kruisekit/validation"
 )
 
 // The resources of the three kinds.
@@ -38,11 +39,11 @@ func read(req admission.Request, raw []byte) (metav1.Object, error) {
 func check(o metav1.Object) field.ErrorList {
 	switch o := o.(type) {
 	case *appsv1beta1.ImagePullJob:
-		return CheckJob(o)
+		return validation.ImagePullJob(o)
 	case *appsv1beta1.ImageListPullJob:
-		return CheckList(o)
+		return validation.ImageListPullJob(o)
 	case *appsv1beta1.NodeImage:
-		return CheckNodeImage(o)
+		return validation.NodeImage(o)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/review"
+	"github.com/kruisekit/kruisekit/validation"
 )
 
 // Validate refuses what cannot work, naming every field that is wrong.
@@ -40,8 +41,8 @@ func (w *Webhooks) Validate(_ context.Context, req admission.Request) admission.
 	}
 	job, isJob := now.(*appsv1beta1.ImagePullJob)
 	if stored, ok := before.(*appsv1beta1.ImagePullJob); ok && isJob {
-		if fault := CheckJobUpdate(job, stored); fault != nil {
-			return review.Refused(http.StatusForbidden, field.ErrorList{fault})
+		if faults := validation.ImagePullJobUpdate(job, stored); len(faults) > 0 {
+			return review.Refused(http.StatusForbidden, faults)
 		}
 	}
 	return judged(review.Added(faults, check(before)))

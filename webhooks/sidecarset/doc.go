@@ -19,8 +19,7 @@
 //     the set has the answer. Nothing that goes wrong with that keeps a set out.
 //   - No input makes a handler panic.
 //
-// Check, CheckUpdate and CheckConflicts are the rules that need no API server, as functions of values, and Warnings what is
-// let in with a word. Some of them are also in config/webhook/sidecarset-policy.yaml, which API servers mind by themselves. It is
+// The rules that need no API server, and the warnings, are in the package validation. Some of them are also in config/webhook/sidecarset-policy.yaml, which API servers mind by themselves. It is
 // for clusters that set these webhooks to Ignore or leave them out, and is applied by hand:
 //
 //	kubectl apply -f config/webhook/sidecarset-policy.yaml

@@ -29,7 +29,7 @@ func (w *Webhooks) revisionFaults(ctx context.Context, r change) (field.ErrorLis
 	if err != nil {
 		return nil, err
 	}
-	parsed, _ := sidecar.Parse(set) // what of it is broken, Check says
+	parsed, _ := sidecar.Parse(set) // validation.SidecarSet returns its faults
 	former, err := sidecar.Former(parsed, revisions)
 	if err == nil {
 		_, err = sidecar.Restore(parsed, former)
@@ -79,8 +79,8 @@ func (w *Webhooks) revisions(ctx context.Context, set string, pin *appsv1beta1.S
 
 // baseFaults looks for the set that a new canary takes the place of.
 func (w *Webhooks) baseFaults(ctx context.Context, r change) (field.ErrorList, error) {
-	base := baseOf(r.now.set)
-	if base == "" || base == r.now.set.Name || r.before != nil && baseOf(r.before.set) == base {
+	base := sidecar.BaseOf(r.now.set)
+	if base == "" || base == r.now.set.Name || r.before != nil && sidecar.BaseOf(r.before.set) == base {
 		return nil, nil
 	}
 	at := field.NewPath("metadata", "annotations").Key(appsv1beta1.SidecarSetBaseAnnotation)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -66,7 +67,7 @@ func (w *Webhooks) metadataFaults(ctx context.Context, r change) (field.ErrorLis
 func notAllowed(patches []appsv1beta1.SidecarSetPatchPodMetadata, allowed []*regexp.Regexp, fault func(key string) field.ErrorList) field.ErrorList {
 	var faults field.ErrorList
 	for i := range patches {
-		for _, key := range sortedKeys(patches[i].Annotations) {
+		for _, key := range slices.Sorted(maps.Keys(patches[i].Annotations)) {
 			if !slices.ContainsFunc(allowed, func(e *regexp.Regexp) bool { return e.MatchString(key) }) {
 				faults = append(faults, fault(key)...)
 			}

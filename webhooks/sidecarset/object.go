@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,7 +56,7 @@ func located(raw []byte, err error) error {
 	for _, name := range podParts() {
 		for i, element := range content(c).list(name) {
 			fields, _ := element.(map[string]any)
-			for _, key := range sortedKeys(fields) {
+			for _, key := range slices.Sorted(maps.Keys(fields)) {
 				var into any = &appsv1beta1.SidecarContainer{}
 				if name == "volumes" {
 					into = &corev1.Volume{}

@@ -16,6 +16,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/podtemplate"
 	"github.com/kruisekit/kruisekit/internal/review"
 	"github.com/kruisekit/kruisekit/internal/scope"
+	"github.com/kruisekit/kruisekit/validation"
 )
 
 // Validate refuses what cannot work, naming every field that is wrong.
@@ -55,7 +56,7 @@ func (w *Webhooks) Validate(ctx context.Context, req admission.Request) admissio
 	}
 	answer.Warnings = append(answer.Warnings, review.Unknown(found.unknown)...)
 	answer.Warnings = append(answer.Warnings, warningsOfVersion(version, r.now.content)...)
-	answer.Warnings = append(answer.Warnings, Warnings(r.now.set)...)
+	answer.Warnings = append(answer.Warnings, validation.SidecarSetWarnings(r.now.set)...)
 	if len(found.faults) == 0 && !ptr.Deref(req.DryRun, false) {
 		answer.Warnings = append(answer.Warnings, w.cover(ctx, r)...)
 	}
@@ -114,11 +115,11 @@ func (w *Webhooks) judge(ctx context.Context, r change) (found findings, err err
 	set, before := r.now.set, r.stored()
 	var had field.ErrorList
 	if before != nil {
-		had = Check(before)
+		had = validation.SidecarSet(before)
 	}
-	found.faults, found.borne = review.Added(Check(set), had)
+	found.faults, found.borne = review.Added(validation.SidecarSet(set), had)
 	if before != nil {
-		found.faults = append(found.faults, CheckUpdate(set, before)...)
+		found.faults = append(found.faults, validation.SidecarSetUpdate(set, before)...)
 	}
 	parts, err := w.partVerdict(ctx, r)
 	if err != nil {
@@ -158,4 +159,13 @@ func without(faults, found field.ErrorList) field.ErrorList {
 	return slices.DeleteFunc(slices.Clone(faults), func(f *field.Error) bool {
 		return slices.ContainsFunc(found, func(g *field.Error) bool { return f.Field == g.Field && f.Type == g.Type })
 	})
+}
+
+// warningsOfVersion returns the warnings about fields of this version only.
+func warningsOfVersion(version review.Version, c content) []string {
+	namespace, _ := c.spec()["namespace"].(string)
+	if version != review.Old || namespace == "" || c.spec()["namespaceSelector"] == nil {
+		return nil
+	}
+	return []string{"spec.namespaceSelector: does nothing, as spec.namespace goes before it"}
 }

@@ -1,4 +1,4 @@
-package sidecarset
+package validation
 
 import (
 	"fmt"
@@ -10,12 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/review"
 	"github.com/kruisekit/kruisekit/sidecar"
 )
 
-// Warnings tell what is let in, and is likely not what was meant.
-func Warnings(set *appsv1beta1.SidecarSet) []string {
+// SidecarSetWarnings returns what is valid, and likely not what the user wants.
+func SidecarSetWarnings(set *appsv1beta1.SidecarSet) []string {
 	var all []string
 	switch t := set.Spec.UpdateStrategy.Type; t {
 	case "", appsv1beta1.NotUpdateSidecarSetStrategyType, appsv1beta1.RollingUpdateSidecarSetStrategyType:
@@ -45,7 +44,7 @@ func Warnings(set *appsv1beta1.SidecarSet) []string {
 	return append(all, warningsOfParts(&set.Spec)...)
 }
 
-// excludes says that a selector asks for nothing that has to be there.
+// excludes reports whether a selector requires no label.
 func excludes(selector *metav1.LabelSelector) bool {
 	return len(selector.MatchLabels) == 0 && len(selector.MatchExpressions) > 0 &&
 		!slices.ContainsFunc(selector.MatchExpressions, func(e metav1.LabelSelectorRequirement) bool {
@@ -53,16 +52,7 @@ func excludes(selector *metav1.LabelSelector) bool {
 		})
 }
 
-// warningsOfVersion are those of what a set says in this version only.
-func warningsOfVersion(version review.Version, c content) []string {
-	namespace, _ := c.spec()["namespace"].(string)
-	if version != review.Old || namespace == "" || c.spec()["namespaceSelector"] == nil {
-		return nil
-	}
-	return []string{"spec.namespaceSelector: does nothing, as spec.namespace goes before it"}
-}
-
-// warningsOfParts are those of containers and of what is written on pods.
+// warningsOfParts returns the warnings of containers and of patchPodMetadata.
 func warningsOfParts(spec *appsv1beta1.SidecarSetSpec) []string {
 	var all []string
 	each(spec, field.NewPath("spec"), func(c *appsv1beta1.SidecarContainer, init bool, at *field.Path) {

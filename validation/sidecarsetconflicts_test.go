@@ -1,19 +1,21 @@
-package sidecarset_test
+package validation_test
 
 import (
 	"errors"
 	"flag"
 	"math/rand"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/sidecar"
-	"github.com/kruisekit/kruisekit/webhooks/sidecarset"
+	"github.com/kruisekit/kruisekit/validation"
 )
 
 var seed = flag.Int64("seed", 1, "the first of the random cases")
@@ -58,8 +60,8 @@ func TestConflictsAreClashes(t *testing.T) {
 	for i := range int64(3000) {
 		r := rand.New(rand.NewSource(*seed + i))
 		a, b := drawSet(r, "a"), drawSet(r, "b")
-		conflict := len(sidecarset.CheckConflicts(a, []*v1beta1.SidecarSet{b})) > 0
-		if other := len(sidecarset.CheckConflicts(b, []*v1beta1.SidecarSet{a})) > 0; conflict != other {
+		conflict := len(validation.SidecarSetConflicts(a, []*v1beta1.SidecarSet{b})) > 0
+		if other := len(validation.SidecarSetConflicts(b, []*v1beta1.SidecarSet{a})) > 0; conflict != other {
 			t.Fatalf("-seed=%d: it depends on which comes first", *seed+i)
 		}
 		meet, clash := meetings(t, a, b)
@@ -117,4 +119,46 @@ func meetings(t *testing.T, a, b *v1beta1.SidecarSet) (meet, clash bool) {
 		}
 	}
 	return false, false
+}
+
+func TestSidecarSetConflicts(t *testing.T) {
+	write := func(policy, key string) string {
+		return `{"containers":[{"name":"b"}],"patchPodMetadata":[{"patchPolicy":"` + policy + `","annotations":{"x":"1","` + key + `":"2"}}]}`
+	}
+	cases := map[string]struct {
+		why, set, other string
+		want            []string
+	}{
+		"nothing in common":       {"they get along", `{}`, `{"containers":[{"name":"b"}]}`, nil},
+		"a name":                  {"a pod has it once", `{}`, `{}`, []string{"spec.containers[0].name: Invalid value"}},
+		"a name of another kind":  {"a pod has it once", `{}`, `{"containers":null,"initContainers":[{"name":"agent"}]}`, []string{"spec.containers[0].name: Invalid value"}},
+		"the same pair":           {"what pods record goes by the name", `{"containers":[{"name":"agent","upgradeStrategy":{"upgradeType":"HotUpgrade"}}]}`, `{}`, []string{"spec.containers[0].name: Invalid value"}},
+		"two that overwrite":      {"which one counts?", write("Overwrite", "k"), strings.Replace(write("MergePatchJson", "k"), `"b"`, `"c"`, 1), []string{"spec.patchPodMetadata[0].annotations[k]: Invalid value", "spec.patchPodMetadata[0].annotations[x]: Invalid value"}},
+		"one that retains":        {"it gives way", write("Overwrite", "k"), strings.Replace(write("Retain", "k"), `"b"`, `"c"`, 1), nil},
+		"two that merge":          {"both come in", write("MergePatchJson", "k"), strings.Replace(write("MergePatchJson", "k"), `"b"`, `"c"`, 1), nil},
+		"no labels":               {"a pod without labels has both", `{"selector":{"matchLabels":null,"matchExpressions":[{"key":"a","operator":"DoesNotExist"}]}}`, `{"selector":{"matchLabels":null,"matchExpressions":[{"key":"b","operator":"NotIn","values":["x"]}]}}`, []string{"spec.containers[0].name: Invalid value"}},
+		"one that selects nobody": {"they never meet", `{}`, `{"selector":{"matchLabels":null}}`, nil},
+		"one that is broken":      {"it is told elsewhere", `{}`, `{"selector":{"matchExpressions":[{"key":"a","operator":"Odd"}]}}`, nil},
+		"broken namespaces":       {"it is told elsewhere", `{}`, `{"namespaceSelector":{"matchExpressions":[{"key":"a","operator":"Odd"}]}}`, nil},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			set, other := newSidecarSet(t, c.set), newSidecarSet(t, c.other)
+			other.Name = "other"
+			got := validation.SidecarSetConflicts(set, []*v1beta1.SidecarSet{set, other})
+			if diff := cmp.Diff(c.want, places(got)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.why, diff)
+			}
+			if back := validation.SidecarSetConflicts(other, []*v1beta1.SidecarSet{set, other}); (len(got) == 0) != (len(back) == 0) {
+				t.Errorf("seen from the other side it differs: %v, %v", got, back)
+			}
+			for _, canary := range []*v1beta1.SidecarSet{set, other} {
+				canary.Annotations = map[string]string{v1beta1.SidecarSetCanaryAnnotation: "true", v1beta1.SidecarSetBaseAnnotation: map[string]string{"a": "other", "other": "a"}[canary.Name]}
+				if got := validation.SidecarSetConflicts(set, []*v1beta1.SidecarSet{other}); len(got) > 0 {
+					t.Errorf("a canary and its base: %v", got)
+				}
+				canary.Annotations = nil
+			}
+		})
+	}
 }

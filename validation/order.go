@@ -1,4 +1,4 @@
-package review
+package validation
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"github.com/kruisekit/kruisekit/api/pub"
 )
 
-// Priority judges the order of updates. All faults are reported as missing values, as clients of the reference know them.
-func Priority(s *pub.UpdatePriorityStrategy, at *field.Path) field.ErrorList {
+// checkPriority validates the order of updates. All faults are reported as missing values, as by the reference.
+func checkPriority(s *pub.UpdatePriorityStrategy, at *field.Path) field.ErrorList {
 	if s == nil {
 		return nil
 	}
@@ -37,8 +37,8 @@ func Priority(s *pub.UpdatePriorityStrategy, at *field.Path) field.ErrorList {
 	return faults
 }
 
-// Scatter judges how updates are spread, and reports faults as Priority does.
-func Scatter(s pub.UpdateScatterStrategy, at *field.Path) field.ErrorList {
+// checkScatter validates how updates are scattered, and reports faults as checkPriority does.
+func checkScatter(s pub.UpdateScatterStrategy, at *field.Path) field.ErrorList {
 	var faults field.ErrorList
 	seen := map[pub.UpdateScatterTerm]bool{}
 	for i, term := range s {

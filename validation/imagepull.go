@@ -1,7 +1,6 @@
-package imagepull
+package validation
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 
@@ -18,34 +17,34 @@ import (
 // maxListed is how many images an ImageListPullJob may name.
 const maxListed = 255
 
-// CheckJob tells what is wrong with a job that has its defaults.
-func CheckJob(job *appsv1beta1.ImagePullJob) field.ErrorList {
+// ImagePullJob returns what is invalid in a job that has its defaults.
+func ImagePullJob(job *appsv1beta1.ImagePullJob) field.ErrorList {
 	at, spec := field.NewPath("spec"), &job.Spec
-	faults := checkSelectors(&spec.ImagePullJobTemplate, at)
+	faults := checkNodeSelection(&spec.ImagePullJobTemplate, at)
 	if fault := checkImage(spec.Image, at.Child("image")); fault != nil {
 		faults = append(faults, fault)
 	}
 	return append(faults, checkPace(&spec.ImagePullJobTemplate, at)...)
 }
 
-// CheckJobUpdate tells what of a change is forbidden; nil if nothing. Copies of the secrets have been made by their names.
-func CheckJobUpdate(job, stored *appsv1beta1.ImagePullJob) *field.Error {
+// ImagePullJobUpdate returns the changes that are forbidden: pull secrets have been copied by their names.
+func ImagePullJobUpdate(job, stored *appsv1beta1.ImagePullJob) field.ErrorList {
 	if slices.Equal(job.Spec.PullSecrets, stored.Spec.PullSecrets) {
 		return nil
 	}
-	return field.Forbidden(field.NewPath("spec", "pullSecrets"), "spec.pullSecrets is immutable")
+	return field.ErrorList{field.Forbidden(field.NewPath("spec", "pullSecrets"), "spec.pullSecrets is immutable")}
 }
 
-// CheckList tells what is wrong with a list that has its defaults: also what would be wrong with its jobs.
-func CheckList(list *appsv1beta1.ImageListPullJob) field.ErrorList {
+// ImageListPullJob returns what is invalid in a list that has its defaults, or would be invalid in its jobs.
+func ImageListPullJob(list *appsv1beta1.ImageListPullJob) field.ErrorList {
 	at, spec := field.NewPath("spec"), &list.Spec
-	faults := checkSelectors(&spec.ImagePullJobTemplate, at)
+	faults := checkNodeSelection(&spec.ImagePullJobTemplate, at)
 	faults = append(faults, checkImages(spec.Images, at.Child("images"))...)
 	return append(faults, checkPace(&spec.ImagePullJobTemplate, at)...)
 }
 
-// checkSelectors looks at which nodes are picked.
-func checkSelectors(t *appsv1beta1.ImagePullJobTemplate, at *field.Path) field.ErrorList {
+// checkSelectors validates which nodes are selected.
+func checkNodeSelection(t *appsv1beta1.ImagePullJobTemplate, at *field.Path) field.ErrorList {
 	var faults field.ErrorList
 	if s := t.Selector; s != nil {
 		here, seen := at.Child("selector"), sets.New[string]()
@@ -110,7 +109,7 @@ func checkImages(images []string, at *field.Path) field.ErrorList {
 	return faults
 }
 
-// checkPace looks at how many nodes pull at once, and for how long.
+// checkPace validates how many nodes pull at once, and for how long.
 func checkPace(t *appsv1beta1.ImagePullJobTemplate, at *field.Path) field.ErrorList {
 	var faults field.ErrorList
 	if fault := checkParallelism(t.Parallelism, at.Child("parallelism")); fault != nil {
@@ -156,49 +155,4 @@ func checkParallelism(p *intstr.IntOrString, at *field.Path) *field.Error {
 		return field.Invalid(at, p.String(), "must not be negative")
 	}
 	return nil
-}
-
-// CheckNodeImage tells what is wrong with a NodeImage that has its defaults.
-func CheckNodeImage(node *appsv1beta1.NodeImage) field.ErrorList {
-	at := field.NewPath("spec", "images")
-	var faults field.ErrorList
-	if n := len(node.Spec.Images); n > imagepull.MaxImages {
-		faults = append(faults, field.TooMany(at, n, imagepull.MaxImages))
-	}
-	for _, name := range slices.Sorted(maps.Keys(node.Spec.Images)) {
-		if name == "" {
-			faults = append(faults, field.Required(at, "the name of an image must not be empty"))
-		}
-		seen := sets.New[string]()
-		for _, tag := range node.Spec.Images[name].Tags {
-			// Not by number: they are not in the user's order.
-			here := at.Key(name).Child("tags").Key(tag.Tag)
-			if seen.Has(tag.Tag) {
-				faults = append(faults, field.Duplicate(here.Child("tag"), tag.Tag))
-			}
-			seen.Insert(tag.Tag)
-			faults = append(faults, checkTag(&tag, here)...)
-		}
-	}
-	return faults
-}
-
-func checkTag(tag *appsv1beta1.ImageTagSpec, at *field.Path) field.ErrorList {
-	var faults field.ErrorList
-	if tag.Tag == "" {
-		faults = append(faults, field.Required(at.Child("tag"), "a tag or a digest"))
-	}
-	if tag.CreatedAt == nil {
-		faults = append(faults, field.Required(at.Child("createdAt"), "deadlines begin there"))
-	}
-	if tag.Version < 0 {
-		faults = append(faults, field.Invalid(at.Child("version"), tag.Version, "must not be negative"))
-	}
-	switch policy := at.Child("pullPolicy"); {
-	case tag.PullPolicy == nil:
-		faults = append(faults, field.Required(policy, ""))
-	case tag.PullPolicy.TTLSecondsAfterFinished == nil:
-		faults = append(faults, field.Required(policy.Child("ttlSecondsAfterFinished"), "how long the tag stays listed once it was pulled"))
-	}
-	return faults
 }

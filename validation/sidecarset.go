@@ -1,4 +1,4 @@
-package sidecarset
+package validation
 
 import (
 	"fmt"
@@ -12,29 +12,28 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/review"
 )
 
-// Check tells what is wrong with a SidecarSet by itself, defaults filled in or not. Of containers and volumes it judges what
-// is special to SidecarSets; the rest is for the API server.
-func Check(set *appsv1beta1.SidecarSet) field.ErrorList {
+// SidecarSet returns what is invalid in a SidecarSet, with its defaults or without. Of containers and volumes it checks only what is
+// special to SidecarSets; the rest is for the API server.
+func SidecarSet(set *appsv1beta1.SidecarSet) field.ErrorList {
 	at, spec := field.NewPath("spec"), &set.Spec
-	faults := validation.ValidateObjectMeta(&set.ObjectMeta, false, validName, field.NewPath("metadata"))
+	faults := validation.ValidateObjectMeta(&set.ObjectMeta, false, sidecarSetName, field.NewPath("metadata"))
 	faults = append(faults, checkCanary(set)...)
-	faults = append(faults, checkSelectors(spec, at)...)
-	faults = append(faults, checkRevision(spec.InjectionStrategy.Revision, at.Child("injectionStrategy", "revision"))...)
-	faults = append(faults, checkStrategy(spec, at.Child("updateStrategy"))...)
-	faults = append(faults, checkContainers(spec, at)...)
-	faults = append(faults, checkMetadata(spec.PatchPodMetadata, at.Child("patchPodMetadata"))...)
-	// It becomes a label of revisions.
+	faults = append(faults, checkSidecarSelectors(spec, at)...)
+	faults = append(faults, checkInjectRevision(spec.InjectionStrategy.Revision, at.Child("injectionStrategy", "revision"))...)
+	faults = append(faults, checkSidecarStrategy(spec, at.Child("updateStrategy"))...)
+	faults = append(faults, checkSidecarContainers(spec, at)...)
+	faults = append(faults, checkPatchPodMetadata(spec.PatchPodMetadata, at.Child("patchPodMetadata"))...)
+	// The version becomes a label value of revisions.
 	for _, wrong := range utilvalidation.IsValidLabelValue(spec.CustomVersion) {
 		faults = append(faults, field.Invalid(at.Child("customVersion"), spec.CustomVersion, wrong))
 	}
 	return faults
 }
 
-// CheckUpdate tells what cannot be changed in this way.
-func CheckUpdate(set, stored *appsv1beta1.SidecarSet) field.ErrorList {
+// SidecarSetUpdate returns the changes that are forbidden.
+func SidecarSetUpdate(set, stored *appsv1beta1.SidecarSet) field.ErrorList {
 	var faults field.ErrorList
 	if was, is := baseOf(stored), baseOf(set); was != "" && isCanary(set) && was != is {
 		at := field.NewPath("metadata", "annotations").Key(appsv1beta1.SidecarSetBaseAnnotation)
@@ -58,14 +57,13 @@ func CheckUpdate(set, stored *appsv1beta1.SidecarSet) field.ErrorList {
 	return faults
 }
 
-// isUpgradeType tells a type from none, and from one that nobody knows: what has none can be given any, as it works like cold
-// upgrades without having asked for them.
+// isUpgradeType reports whether a type is known. A container of no type or of an unknown one, which acts as ColdUpgrade, can be given any.
 func isUpgradeType(t appsv1beta1.SidecarContainerUpgradeType) bool {
 	return t == appsv1beta1.SidecarContainerColdUpgrade || t == appsv1beta1.SidecarContainerHotUpgrade
 }
 
-// validName is stricter than that of other objects: the name is a label of revisions, and a part of their names.
-func validName(name string, prefix bool) []string {
+// sidecarSetName is stricter than the names of other objects: the name is a label value of revisions, and a part of their names.
+func sidecarSetName(name string, prefix bool) []string {
 	if prefix {
 		return validation.NameIsDNSSubdomain(name, true)
 	}
@@ -83,7 +81,7 @@ func isCanary(set *appsv1beta1.SidecarSet) bool {
 	return set.Annotations[appsv1beta1.SidecarSetCanaryAnnotation] == "true"
 }
 
-// baseOf is the set that this one is the canary of; nothing if it is none.
+// baseOf returns the base that a canary names; empty for a set that is no canary.
 func baseOf(set *appsv1beta1.SidecarSet) string {
 	if !isCanary(set) {
 		return ""
@@ -107,20 +105,20 @@ func checkCanary(set *appsv1beta1.SidecarSet) field.ErrorList {
 	return faults
 }
 
-func checkSelectors(spec *appsv1beta1.SidecarSetSpec, at *field.Path) field.ErrorList {
+func checkSidecarSelectors(spec *appsv1beta1.SidecarSetSpec, at *field.Path) field.ErrorList {
 	var faults field.ErrorList
 	if spec.Selector == nil {
 		faults = append(faults, field.Required(at.Child("selector"), ""))
 	} else {
-		faults = append(faults, checkSelector(spec.Selector, at.Child("selector"), "an empty selector would select every pod")...)
+		faults = append(faults, checkSelectsSome(spec.Selector, at.Child("selector"), "an empty selector would select every pod")...)
 	}
 	if spec.NamespaceSelector != nil {
-		faults = append(faults, checkSelector(spec.NamespaceSelector, at.Child("namespaceSelector"), "leave it out for all namespaces")...)
+		faults = append(faults, checkSelectsSome(spec.NamespaceSelector, at.Child("namespaceSelector"), "leave it out for all namespaces")...)
 	}
 	return faults
 }
 
-func checkSelector(selector *metav1.LabelSelector, at *field.Path, ifEmpty string) field.ErrorList {
+func checkSelectsSome(selector *metav1.LabelSelector, at *field.Path, ifEmpty string) field.ErrorList {
 	faults := metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, at)
 	if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
 		return append(faults, field.Invalid(at, selector, "must not be empty: "+ifEmpty))
@@ -131,7 +129,7 @@ func checkSelector(selector *metav1.LabelSelector, at *field.Path, ifEmpty strin
 	return faults
 }
 
-func checkRevision(pin *appsv1beta1.SidecarSetInjectRevision, at *field.Path) field.ErrorList {
+func checkInjectRevision(pin *appsv1beta1.SidecarSetInjectRevision, at *field.Path) field.ErrorList {
 	if pin == nil {
 		return nil
 	}
@@ -146,16 +144,16 @@ func checkRevision(pin *appsv1beta1.SidecarSetInjectRevision, at *field.Path) fi
 	return faults
 }
 
-// checkStrategy looks at how pods are updated only where they are. What is wrong with a strategy of a type that nobody knows
-// has never kept a set out, and is a warning.
-func checkStrategy(spec *appsv1beta1.SidecarSetSpec, at *field.Path) field.ErrorList {
+// checkSidecarStrategy validates a strategy only where pods are updated. An invalid strategy of an unknown type is a warning, because the
+// reference accepts it.
+func checkSidecarStrategy(spec *appsv1beta1.SidecarSetSpec, at *field.Path) field.ErrorList {
 	if t := spec.UpdateStrategy.Type; t != "" && t != appsv1beta1.RollingUpdateSidecarSetStrategyType {
 		return nil
 	}
 	return checkRolling(spec, at)
 }
 
-// checkRolling judges a strategy by which pods are updated.
+// checkRolling validates a strategy by which pods are updated.
 func checkRolling(spec *appsv1beta1.SidecarSetSpec, at *field.Path) field.ErrorList {
 	u := spec.UpdateStrategy
 	var faults field.ErrorList
@@ -169,16 +167,16 @@ func checkRolling(spec *appsv1beta1.SidecarSetSpec, at *field.Path) field.ErrorL
 		if p := u.Partition; p != nil && (p.Type == intstr.String || p.IntVal != 0) {
 			faults = append(faults, field.Invalid(at, p.String(), "partition and selector exclude each other"))
 		}
-		faults = append(faults, checkSelector(u.Selector, at.Child("selector"), "leave it out for all pods")...)
+		faults = append(faults, checkSelectsSome(u.Selector, at.Child("selector"), "leave it out for all pods")...)
 	}
-	faults = append(faults, checkAmount(u.Partition, at.Child("partition"))...)
-	faults = append(faults, checkAmount(u.MaxUnavailable, at.Child("maxUnavailable"))...)
-	faults = append(faults, review.Priority(u.PriorityStrategy, at.Child("priorityStrategy"))...)
-	return append(faults, review.Scatter(u.ScatterStrategy, at.Child("scatterStrategy"))...)
+	faults = append(faults, checkSidecarAmount(u.Partition, at.Child("partition"))...)
+	faults = append(faults, checkSidecarAmount(u.MaxUnavailable, at.Child("maxUnavailable"))...)
+	faults = append(faults, checkPriority(u.PriorityStrategy, at.Child("priorityStrategy"))...)
+	return append(faults, checkScatter(u.ScatterStrategy, at.Child("scatterStrategy"))...)
 }
 
-// checkAmount takes any number of pods, and any percentage without a fraction.
-func checkAmount(v *intstr.IntOrString, at *field.Path) field.ErrorList {
+// checkSidecarAmount accepts any number of pods, and any percentage without a fraction.
+func checkSidecarAmount(v *intstr.IntOrString, at *field.Path) field.ErrorList {
 	switch {
 	case v == nil:
 	case v.Type == intstr.Int && v.IntVal < 0:
@@ -193,7 +191,7 @@ func checkAmount(v *intstr.IntOrString, at *field.Path) field.ErrorList {
 	return nil
 }
 
-func checkMetadata(patches []appsv1beta1.SidecarSetPatchPodMetadata, at *field.Path) field.ErrorList {
+func checkPatchPodMetadata(patches []appsv1beta1.SidecarSetPatchPodMetadata, at *field.Path) field.ErrorList {
 	var faults field.ErrorList
 	seen := map[string]bool{}
 	for i := range patches {

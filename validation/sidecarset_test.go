@@ -1,4 +1,4 @@
-package sidecarset_test
+package validation_test
 
 import (
 	"fmt"
@@ -9,19 +9,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/review/plaintest"
-	"github.com/kruisekit/kruisekit/webhooks/sidecarset"
+	"github.com/kruisekit/kruisekit/validation"
 )
 
-// newObject is a set of one container, with a spec that is changed by a patch.
-func newObject(t *testing.T, patch string) *v1beta1.SidecarSet {
+// newSidecarSet returns a set of one container, with a spec that is changed by a merge patch.
+func newSidecarSet(t *testing.T, patch string) *v1beta1.SidecarSet {
 	t.Helper()
 	set := &v1beta1.SidecarSet{}
-	plaintest.Decode(t, object(t, "v1beta1", patch), set)
+	set.Name = "a"
+	patched(t, `{"selector":{"matchLabels":{"app":"x"}},"containers":[{"name":"agent","image":"a:1"}]}`, patch, &set.Spec)
 	return set
 }
 
-func TestCheck(t *testing.T) {
+func TestSidecarSet(t *testing.T) {
 	long := strings.Repeat("a", 64)
 	with := func(more string) string { return `{"containers":[{"name":"agent","image":"a:1",` + more + `}]}` }
 	from := func(path string) string {
@@ -104,42 +104,42 @@ func TestCheck(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			set := newObject(t, c.patch)
+			set := newSidecarSet(t, c.patch)
 			was := set.DeepCopy()
-			got := plaintest.Faults(sidecarset.Check(set))
+			got := places(validation.SidecarSet(set))
 			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s\n%v", c.why, diff, sidecarset.Check(set))
+				t.Errorf("%s (-want +got):\n%s\n%v", c.why, diff, validation.SidecarSet(set))
 			}
 			if diff := cmp.Diff(was, set); diff != "" {
 				t.Errorf("the set is changed: %s", diff)
 			}
 			set.Default()
-			if again := plaintest.Faults(sidecarset.Check(set)); !slices.Equal(got, again) {
+			if again := places(validation.SidecarSet(set)); !slices.Equal(got, again) {
 				t.Errorf("with defaults there is another fault: %v, %v", got, again)
 			}
 		})
 	}
 }
 
-func TestCheckNames(t *testing.T) {
+func TestSidecarSetNames(t *testing.T) {
 	for name, want := range map[string][]string{
 		"a": nil, "A-1": nil, "a.b": {"metadata.name: Invalid value"}, strings.Repeat("a", 63): nil,
 		strings.Repeat("a", 64): {"metadata.name: Invalid value"}, "a_b": {"metadata.name: Invalid value"},
 	} {
-		set := newObject(t, "{}")
+		set := newSidecarSet(t, "{}")
 		set.Name = name
-		if diff := cmp.Diff(want, plaintest.Faults(sidecarset.Check(set))); diff != "" {
+		if diff := cmp.Diff(want, places(validation.SidecarSet(set))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	set := newObject(t, "{}")
+	set := newSidecarSet(t, "{}")
 	set.Name, set.GenerateName = "", "set-"
-	if got := sidecarset.Check(set); len(got) != 1 || got[0].Field != "metadata.name" {
+	if got := validation.SidecarSet(set); len(got) != 1 || got[0].Field != "metadata.name" {
 		t.Errorf("the API server fills in a name before the webhooks are asked: %v", got)
 	}
 }
 
-func TestCheckUpdate(t *testing.T) {
+func TestSidecarSetUpdate(t *testing.T) {
 	hot := `{"containers":[{"name":"agent","image":"a:1","upgradeStrategy":{"upgradeType":"HotUpgrade","hotUpgradeEmptyImage":"e"}}]}`
 	cold := `{"containers":[{"name":"agent","image":"a:1","upgradeStrategy":{"upgradeType":"ColdUpgrade"}}]}`
 	odd := strings.Replace(cold, "Cold", "Clod", 1)
@@ -163,50 +163,8 @@ func TestCheckUpdate(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, plaintest.Faults(sidecarset.CheckUpdate(newObject(t, c.now), newObject(t, c.stored)))); diff != "" {
+			if diff := cmp.Diff(c.want, places(validation.SidecarSetUpdate(newSidecarSet(t, c.now), newSidecarSet(t, c.stored)))); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
-			}
-		})
-	}
-}
-
-func TestCheckConflicts(t *testing.T) {
-	write := func(policy, key string) string {
-		return `{"containers":[{"name":"b"}],"patchPodMetadata":[{"patchPolicy":"` + policy + `","annotations":{"x":"1","` + key + `":"2"}}]}`
-	}
-	cases := map[string]struct {
-		why, set, other string
-		want            []string
-	}{
-		"nothing in common":       {"they get along", `{}`, `{"containers":[{"name":"b"}]}`, nil},
-		"a name":                  {"a pod has it once", `{}`, `{}`, []string{"spec.containers[0].name: Invalid value"}},
-		"a name of another kind":  {"a pod has it once", `{}`, `{"containers":null,"initContainers":[{"name":"agent"}]}`, []string{"spec.containers[0].name: Invalid value"}},
-		"the same pair":           {"what pods record goes by the name", `{"containers":[{"name":"agent","upgradeStrategy":{"upgradeType":"HotUpgrade"}}]}`, `{}`, []string{"spec.containers[0].name: Invalid value"}},
-		"two that overwrite":      {"which one counts?", write("Overwrite", "k"), strings.Replace(write("MergePatchJson", "k"), `"b"`, `"c"`, 1), []string{"spec.patchPodMetadata[0].annotations[k]: Invalid value", "spec.patchPodMetadata[0].annotations[x]: Invalid value"}},
-		"one that retains":        {"it gives way", write("Overwrite", "k"), strings.Replace(write("Retain", "k"), `"b"`, `"c"`, 1), nil},
-		"two that merge":          {"both come in", write("MergePatchJson", "k"), strings.Replace(write("MergePatchJson", "k"), `"b"`, `"c"`, 1), nil},
-		"no labels":               {"a pod without labels has both", `{"selector":{"matchLabels":null,"matchExpressions":[{"key":"a","operator":"DoesNotExist"}]}}`, `{"selector":{"matchLabels":null,"matchExpressions":[{"key":"b","operator":"NotIn","values":["x"]}]}}`, []string{"spec.containers[0].name: Invalid value"}},
-		"one that selects nobody": {"they never meet", `{}`, `{"selector":{"matchLabels":null}}`, nil},
-		"one that is broken":      {"it is told elsewhere", `{}`, `{"selector":{"matchExpressions":[{"key":"a","operator":"Odd"}]}}`, nil},
-		"broken namespaces":       {"it is told elsewhere", `{}`, `{"namespaceSelector":{"matchExpressions":[{"key":"a","operator":"Odd"}]}}`, nil},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			set, other := newObject(t, c.set), newObject(t, c.other)
-			other.Name = "other"
-			got := sidecarset.CheckConflicts(set, []*v1beta1.SidecarSet{set, other})
-			if diff := cmp.Diff(c.want, plaintest.Faults(got)); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", c.why, diff)
-			}
-			if back := sidecarset.CheckConflicts(other, []*v1beta1.SidecarSet{set, other}); (len(got) == 0) != (len(back) == 0) {
-				t.Errorf("seen from the other side it differs: %v, %v", got, back)
-			}
-			for _, canary := range []*v1beta1.SidecarSet{set, other} {
-				canary.Annotations = map[string]string{v1beta1.SidecarSetCanaryAnnotation: "true", v1beta1.SidecarSetBaseAnnotation: map[string]string{"a": "other", "other": "a"}[canary.Name]}
-				if got := sidecarset.CheckConflicts(set, []*v1beta1.SidecarSet{other}); len(got) > 0 {
-					t.Errorf("a canary and its base: %v", got)
-				}
-				canary.Annotations = nil
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-package imagepull_test
+package validation_test
 
 import (
 	"fmt"
@@ -8,12 +8,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/review/plaintest"
-	"github.com/kruisekit/kruisekit/webhooks/imagepull"
+	"github.com/kruisekit/kruisekit/validation"
 )
 
 // TestTemplate has the rules that hold for jobs and for lists.
-func TestTemplate(t *testing.T) {
+func TestPullTemplate(t *testing.T) {
 	const always = `,"completionPolicy":{"type":"Always"`
 	cases := map[string]struct {
 		why, template string
@@ -53,19 +52,19 @@ func TestTemplate(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			job, list := &appsv1beta1.ImagePullJob{}, &appsv1beta1.ImageListPullJob{}
-			plaintest.Decode(t, `{"spec":{"image":"app:1",`+c.template+`}}`, job)
-			plaintest.Decode(t, `{"spec":{"images":["app:1"],`+c.template+`}}`, list)
-			if diff := cmp.Diff(c.want, plaintest.Faults(imagepull.CheckJob(job))); diff != "" {
+			decode(t, `{"spec":{"image":"app:1",`+c.template+`}}`, job)
+			decode(t, `{"spec":{"images":["app:1"],`+c.template+`}}`, list)
+			if diff := cmp.Diff(c.want, places(validation.ImagePullJob(job))); diff != "" {
 				t.Errorf("job: %s (-want +got):\n%s", c.why, diff)
 			}
-			if diff := cmp.Diff(c.want, plaintest.Faults(imagepull.CheckList(list))); diff != "" {
+			if diff := cmp.Diff(c.want, places(validation.ImageListPullJob(list))); diff != "" {
 				t.Errorf("list: %s (-want +got):\n%s", c.why, diff)
 			}
 		})
 	}
 }
 
-func TestImages(t *testing.T) {
+func TestPullImages(t *testing.T) {
 	many := func(n int) []string {
 		all := make([]string, n)
 		for i := range all {
@@ -93,7 +92,7 @@ func TestImages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			list := &appsv1beta1.ImageListPullJob{Spec: appsv1beta1.ImageListPullJobSpec{Images: c.images}}
 			list.Default()
-			if diff := cmp.Diff(c.want, plaintest.Faults(imagepull.CheckList(list))); diff != "" {
+			if diff := cmp.Diff(c.want, places(validation.ImageListPullJob(list))); diff != "" {
 				t.Errorf("list: %s (-want +got):\n%s", c.why, diff)
 			}
 			if len(c.images) != 1 {
@@ -102,7 +101,7 @@ func TestImages(t *testing.T) {
 			job := &appsv1beta1.ImagePullJob{Spec: appsv1beta1.ImagePullJobSpec{Image: c.images[0]}}
 			job.Default()
 			want := strings.ReplaceAll(c.want[0], "images[0]", "image")
-			if diff := cmp.Diff([]string{want}, plaintest.Faults(imagepull.CheckJob(job))); diff != "" {
+			if diff := cmp.Diff([]string{want}, places(validation.ImagePullJob(job))); diff != "" {
 				t.Errorf("job: %s (-want +got):\n%s", c.why, diff)
 			}
 		})
@@ -110,14 +109,14 @@ func TestImages(t *testing.T) {
 }
 
 // TestOrder: the first fault that is told is the one that the reference tells.
-func TestOrder(t *testing.T) {
+func TestPullOrder(t *testing.T) {
 	job := &appsv1beta1.ImagePullJob{}
-	plaintest.Decode(t, `{"spec":{"image":"","parallelism":-1,"completionPolicy":{},"selector":{"names":["a","a"]},"podSelector":{"matchLabels":{"a b":"c"}}}}`, job)
+	decode(t, `{"spec":{"image":"","parallelism":-1,"completionPolicy":{},"selector":{"names":["a","a"]},"podSelector":{"matchLabels":{"a b":"c"}}}}`, job)
 	want := []string{
 		"spec.selector: Forbidden", "spec.selector.names[1]: Duplicate value", "spec.podSelector.matchLabels: Invalid value",
 		"spec.image: Required value", "spec.parallelism: Invalid value", "spec.completionPolicy.type: Unsupported value",
 	}
-	if diff := cmp.Diff(want, plaintest.Faults(imagepull.CheckJob(job))); diff != "" {
+	if diff := cmp.Diff(want, places(validation.ImagePullJob(job))); diff != "" {
 		t.Errorf("faults (-want +got):\n%s", diff)
 	}
 }
@@ -152,16 +151,16 @@ func TestNodeImage(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			node := &appsv1beta1.NodeImage{}
-			plaintest.Decode(t, `{"spec":{"images":{`+c.images+`}}}`, node)
-			if diff := cmp.Diff(c.want, plaintest.Faults(imagepull.CheckNodeImage(node))); diff != "" {
+			decode(t, `{"spec":{"images":{`+c.images+`}}}`, node)
+			if diff := cmp.Diff(c.want, places(validation.NodeImage(node))); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
 			}
 		})
 	}
 }
 
-// TestJobUpdate: the secrets of a job cannot change, not even their order; none at all and an empty list are the same.
-func TestJobUpdate(t *testing.T) {
+// TestImagePullJobUpdate: the secrets of a job cannot change, not even their order; none at all and an empty list are the same.
+func TestImagePullJobUpdate(t *testing.T) {
 	cases := map[string]struct {
 		stored, now string
 		refused     bool
@@ -176,9 +175,9 @@ func TestJobUpdate(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			now, stored := &appsv1beta1.ImagePullJob{}, &appsv1beta1.ImagePullJob{}
-			plaintest.Decode(t, `{"spec":{"image":"a","pullSecrets":`+c.now+`}}`, now)
-			plaintest.Decode(t, `{"spec":{"image":"b","parallelism":3,"pullSecrets":`+c.stored+`}}`, stored)
-			if got := imagepull.CheckJobUpdate(now, stored); (got != nil) != c.refused {
+			decode(t, `{"spec":{"image":"a","pullSecrets":`+c.now+`}}`, now)
+			decode(t, `{"spec":{"image":"b","parallelism":3,"pullSecrets":`+c.stored+`}}`, stored)
+			if got := validation.ImagePullJobUpdate(now, stored); (got != nil) != c.refused {
 				t.Errorf("got %v", got)
 			}
 		})

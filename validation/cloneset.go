@@ -1,4 +1,4 @@
-package cloneset
+package validation
 
 import (
 	"math"
@@ -17,23 +17,23 @@ import (
 	"github.com/kruisekit/kruisekit/scale"
 )
 
-// Check tells what is wrong with a CloneSet by itself, defaults filled in or not. Of the pod template it judges what is
-// special to CloneSets; the rest is for the API server.
-func Check(set *appsv1beta1.CloneSet) field.ErrorList {
+// CloneSet returns what is invalid in a CloneSet, with its defaults or without. Of the pod template it checks only what is special to
+// CloneSets; the rest is for the API server.
+func CloneSet(set *appsv1beta1.CloneSet) field.ErrorList {
 	at, spec := field.NewPath("spec"), &set.Spec
 	faults := validation.ValidateObjectMeta(&set.ObjectMeta, true, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	if n := replicas(spec); n < 0 {
 		faults = append(faults, field.Invalid(at.Child("replicas"), n, "must not be negative"))
 	}
-	faults = append(faults, checkSelector(spec, at)...)
-	faults = append(faults, checkTemplate(&spec.Template.Spec, at.Child("template", "spec"))...)
-	faults = append(faults, checkScaling(spec, at.Child("scaleStrategy"))...)
-	faults = append(faults, checkStrategy(spec, at.Child("updateStrategy"))...)
-	return append(faults, checkDeadline(spec, at.Child("progressDeadlineSeconds"))...)
+	faults = append(faults, checkCloneSetSelector(spec, at)...)
+	faults = append(faults, checkCloneSetTemplate(&spec.Template.Spec, at.Child("template", "spec"))...)
+	faults = append(faults, checkScaleStrategy(spec, at.Child("scaleStrategy"))...)
+	faults = append(faults, checkCloneSetStrategy(spec, at.Child("updateStrategy"))...)
+	return append(faults, checkProgressDeadline(spec, at.Child("progressDeadlineSeconds"))...)
 }
 
-// CheckUpdate tells what cannot be changed in this way.
-func CheckUpdate(set, stored *appsv1beta1.CloneSet) field.ErrorList {
+// CloneSetUpdate returns the changes that are forbidden.
+func CloneSetUpdate(set, stored *appsv1beta1.CloneSet) field.ErrorList {
 	var faults field.ErrorList
 	at := field.NewPath("spec")
 	// All other fields can be changed.
@@ -60,7 +60,7 @@ func inPlaceOnly(spec *appsv1beta1.CloneSetSpec) bool {
 		s.RollingUpdate.PodUpdatePolicy == appsv1beta1.InPlaceOnlyCloneSetPodUpdateStrategyType
 }
 
-// onlyImages tells whether the pods differ in nothing but the images of their containers.
+// onlyImages reports whether two pods differ in nothing but the images of their containers.
 func onlyImages(from, to *corev1.PodSpec) bool {
 	if len(from.Containers) != len(to.Containers) {
 		return false
@@ -72,7 +72,7 @@ func onlyImages(from, to *corev1.PodSpec) bool {
 	return equality.Semantic.DeepEqual(from, to)
 }
 
-func checkSelector(spec *appsv1beta1.CloneSetSpec, at *field.Path) field.ErrorList {
+func checkCloneSetSelector(spec *appsv1beta1.CloneSetSpec, at *field.Path) field.ErrorList {
 	here := at.Child("selector")
 	if spec.Selector == nil {
 		return field.ErrorList{field.Required(here, "")}
@@ -95,7 +95,7 @@ func checkSelector(spec *appsv1beta1.CloneSetSpec, at *field.Path) field.ErrorLi
 	return faults
 }
 
-func checkTemplate(pod *corev1.PodSpec, at *field.Path) field.ErrorList {
+func checkCloneSetTemplate(pod *corev1.PodSpec, at *field.Path) field.ErrorList {
 	var faults field.ErrorList
 	if p := pod.RestartPolicy; p != "" && p != corev1.RestartPolicyAlways {
 		faults = append(faults, field.NotSupported(at.Child("restartPolicy"), p, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
@@ -106,7 +106,7 @@ func checkTemplate(pod *corev1.PodSpec, at *field.Path) field.ErrorList {
 	return faults
 }
 
-func checkScaling(spec *appsv1beta1.CloneSetSpec, at *field.Path) field.ErrorList {
+func checkScaleStrategy(spec *appsv1beta1.CloneSetSpec, at *field.Path) field.ErrorList {
 	var faults field.ErrorList
 	seen := sets.New[string]()
 	for _, name := range spec.ScaleStrategy.PodsToDelete {
@@ -119,8 +119,8 @@ func checkScaling(spec *appsv1beta1.CloneSetSpec, at *field.Path) field.ErrorLis
 	return append(faults, more...)
 }
 
-// checkDeadline lets the largest number pass in any case: it means that there is no deadline.
-func checkDeadline(spec *appsv1beta1.CloneSetSpec, at *field.Path) field.ErrorList {
+// checkProgressDeadline accepts the largest number always: it means that there is no deadline.
+func checkProgressDeadline(spec *appsv1beta1.CloneSetSpec, at *field.Path) field.ErrorList {
 	switch deadline := spec.ProgressDeadlineSeconds; {
 	case deadline == nil || *deadline == math.MaxInt32:
 	case *deadline < 0:
@@ -131,13 +131,13 @@ func checkDeadline(spec *appsv1beta1.CloneSetSpec, at *field.Path) field.ErrorLi
 	return nil
 }
 
-// amount is a number of pods, or a percentage of total rounded up; nothing is 0.
+// amount returns a number of pods, or a percentage of total rounded up; 0 for nil.
 func amount(v *intstr.IntOrString, total int32, at *field.Path) (int32, field.ErrorList) {
 	n, err := scale.AmountOr(v, 0, max(total, 0), scale.RoundUp)
 	if err != nil {
 		return 0, field.ErrorList{field.Invalid(at, v.String(), "must be a number, or a percentage as 20%: "+err.Error())}
 	}
-	// Of no pods every percentage is 0, so the sign is looked for in one of a hundred.
+	// Every percentage of no pods is 0, so the sign is that of a percentage of 100.
 	if sign, _ := scale.AmountOr(v, 0, 100, scale.RoundDown); n < 0 || sign < 0 {
 		return 0, field.ErrorList{field.Invalid(at, v.String(), "must not be negative")}
 	}

@@ -1,4 +1,4 @@
-package cloneset
+package validation
 
 import (
 	"strconv"
@@ -8,12 +8,10 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
-	"github.com/kruisekit/kruisekit/internal/review"
 )
 
-// checkStrategy judges the block of rolling updates whenever there is one: its budgets also hold for pods that are named
-// for deletion, whatever the type.
-func checkStrategy(spec *appsv1beta1.CloneSetSpec, at *field.Path) field.ErrorList {
+// checkCloneSetStrategy validates the block of rolling updates for every type: its budgets also hold for pods in podsToDelete.
+func checkCloneSetStrategy(spec *appsv1beta1.CloneSetSpec, at *field.Path) field.ErrorList {
 	var faults field.ErrorList
 	switch t := spec.UpdateStrategy.Type; t {
 	case "", appsv1beta1.RollingUpdateCloneSetUpdateStrategyType, appsv1beta1.OnDeleteCloneSetUpdateStrategyType:
@@ -36,13 +34,13 @@ func checkStrategy(spec *appsv1beta1.CloneSetSpec, at *field.Path) field.ErrorLi
 			appsv1beta1.InPlaceOnlyCloneSetPodUpdateStrategyType,
 		}))
 	}
-	faults = append(faults, checkBudgets(u, replicas(spec), at)...)
-	faults = append(faults, review.Priority(u.PriorityStrategy, at.Child("priorityStrategy"))...)
-	faults = append(faults, review.Scatter(u.ScatterStrategy, at.Child("scatterStrategy"))...)
-	return append(faults, checkInPlace(u.InPlaceUpdateStrategy, at.Child("inPlaceUpdateStrategy"))...)
+	faults = append(faults, checkCloneSetBudgets(u, replicas(spec), at)...)
+	faults = append(faults, checkPriority(u.PriorityStrategy, at.Child("priorityStrategy"))...)
+	faults = append(faults, checkScatter(u.ScatterStrategy, at.Child("scatterStrategy"))...)
+	return append(faults, checkInPlaceUpdate(u.InPlaceUpdateStrategy, at.Child("inPlaceUpdateStrategy"))...)
 }
 
-func checkBudgets(u *appsv1beta1.RollingUpdateCloneSetStrategy, total int32, at *field.Path) field.ErrorList {
+func checkCloneSetBudgets(u *appsv1beta1.RollingUpdateCloneSetStrategy, total int32, at *field.Path) field.ErrorList {
 	_, faults := amount(u.Partition, total, at.Child("partition"))
 	unavailable, wrong := amount(u.MaxUnavailable, total, at.Child("maxUnavailable"))
 	if u.MaxUnavailable == nil {
@@ -60,7 +58,7 @@ func checkBudgets(u *appsv1beta1.RollingUpdateCloneSetStrategy, total int32, at 
 	return faults
 }
 
-func checkInPlace(s *pub.InPlaceUpdateStrategy, at *field.Path) field.ErrorList {
+func checkInPlaceUpdate(s *pub.InPlaceUpdateStrategy, at *field.Path) field.ErrorList {
 	if s == nil {
 		return nil
 	}
@@ -77,7 +75,7 @@ func checkInPlace(s *pub.InPlaceUpdateStrategy, at *field.Path) field.ErrorList 
 	return faults
 }
 
-// isCount tells whether it is a number of nodes, which may stand in quotes.
+// isCount reports whether a value is a number of nodes, which may be a string.
 func isCount(v *intstr.IntOrString) bool {
 	if v.Type == intstr.Int {
 		return v.IntVal >= 0

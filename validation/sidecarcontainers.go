@@ -1,4 +1,4 @@
-package sidecarset
+package validation
 
 import (
 	"errors"
@@ -22,9 +22,9 @@ func isNative(c *appsv1beta1.SidecarContainer) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
-// checkContainers judges what containers of a set have beside what those of a pod have. Of init containers that is little, as
-// it always was.
-func checkContainers(spec *appsv1beta1.SidecarSetSpec, at *field.Path) field.ErrorList {
+// checkSidecarContainers validates the fields that containers of a set have beyond those of a pod; of init containers only some, as the
+// reference does.
+func checkSidecarContainers(spec *appsv1beta1.SidecarSetSpec, at *field.Path) field.ErrorList {
 	if len(spec.Containers)+len(spec.InitContainers) == 0 {
 		return field.ErrorList{field.Required(at, "a container or an init container")}
 	}
@@ -34,20 +34,20 @@ func checkContainers(spec *appsv1beta1.SidecarSetSpec, at *field.Path) field.Err
 		if c.ResourcesPolicy != nil && !isNative(c) {
 			faults = append(faults, field.Invalid(here.Child("resourcesPolicy"), c.Name, "an init container needs it only with restartPolicy Always"))
 		}
-		faults = append(faults, checkResources(c, here)...)
+		faults = append(faults, checkSidecarResources(c, here)...)
 	}
 	for i := range spec.Containers {
 		c, here := &spec.Containers[i], at.Child("containers").Index(i)
-		faults = append(faults, checkPolicies(c, here)...)
+		faults = append(faults, checkSidecarPolicies(c, here)...)
 		for j := range c.TransferEnv {
-			faults = append(faults, checkSource(c.TransferEnv[j].SourceContainerNameFrom, here.Child("transferEnv").Index(j).Child("sourceContainerNameFrom"))...)
+			faults = append(faults, checkTransferSource(c.TransferEnv[j].SourceContainerNameFrom, here.Child("transferEnv").Index(j).Child("sourceContainerNameFrom"))...)
 		}
-		faults = append(faults, checkResources(c, here)...)
+		faults = append(faults, checkSidecarResources(c, here)...)
 	}
-	return append(faults, checkNames(spec, at)...)
+	return append(faults, checkSidecarNames(spec, at)...)
 }
 
-func checkPolicies(c *appsv1beta1.SidecarContainer, at *field.Path) field.ErrorList {
+func checkSidecarPolicies(c *appsv1beta1.SidecarContainer, at *field.Path) field.ErrorList {
 	var faults field.ErrorList
 	before, after := appsv1beta1.BeforeAppContainerType, appsv1beta1.AfterAppContainerType
 	if p := c.PodInjectPolicy; p != "" && p != before && p != after {
@@ -60,8 +60,8 @@ func checkPolicies(c *appsv1beta1.SidecarContainer, at *field.Path) field.ErrorL
 	return faults
 }
 
-// checkSource wants a label or an annotation by its key.
-func checkSource(from *appsv1beta1.SourceContainerNameSource, at *field.Path) field.ErrorList {
+// checkTransferSource accepts a label or an annotation by its key.
+func checkTransferSource(from *appsv1beta1.SourceContainerNameSource, at *field.Path) field.ErrorList {
 	if from == nil || from.FieldRef == nil {
 		return nil
 	}
@@ -90,7 +90,7 @@ func checkSource(from *appsv1beta1.SourceContainerNameSource, at *field.Path) fi
 	return faults
 }
 
-func checkResources(c *appsv1beta1.SidecarContainer, at *field.Path) field.ErrorList {
+func checkSidecarResources(c *appsv1beta1.SidecarContainer, at *field.Path) field.ErrorList {
 	if c.ResourcesPolicy == nil {
 		return nil
 	}
@@ -111,7 +111,7 @@ func checkResources(c *appsv1beta1.SidecarContainer, at *field.Path) field.Error
 	return faults
 }
 
-// fieldOf is what a policy has in a field that has a fault.
+// fieldOf returns the value of the field that has a fault.
 func fieldOf(p *appsv1beta1.ResourcesPolicy, path string) string {
 	limits, requests := p.ResourcesExpr.Limits, p.ResourcesExpr.Requests
 	if limits == nil {
@@ -130,9 +130,9 @@ func fieldOf(p *appsv1beta1.ResourcesPolicy, path string) string {
 	}[path]
 }
 
-// checkNames looks at the names that containers have in pods, where hot upgrades make two of one. What has the same name
-// in the set, the API server refuses.
-func checkNames(spec *appsv1beta1.SidecarSetSpec, at *field.Path) field.ErrorList {
+// checkSidecarNames validates the names that containers have in pods, where a hot upgrade makes two of one. Duplicate names in the set
+// are rejected by the API server.
+func checkSidecarNames(spec *appsv1beta1.SidecarSetSpec, at *field.Path) field.ErrorList {
 	var faults field.ErrorList
 	declared := map[string]bool{}
 	each(spec, at, func(c *appsv1beta1.SidecarContainer, _ bool, _ *field.Path) { declared[c.Name] = true })
@@ -156,7 +156,7 @@ func checkNames(spec *appsv1beta1.SidecarSetSpec, at *field.Path) field.ErrorLis
 	return faults
 }
 
-// each visits all containers of a set.
+// each calls visit with all containers of a set.
 func each(spec *appsv1beta1.SidecarSetSpec, at *field.Path, visit func(c *appsv1beta1.SidecarContainer, init bool, at *field.Path)) {
 	for i := range spec.InitContainers {
 		visit(&spec.InitContainers[i], true, at.Child("initContainers").Index(i))

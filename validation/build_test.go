@@ -1,0 +1,56 @@
+package validation_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// decode reads an object of JSON.
+func decode(t testing.TB, text string, into any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+}
+
+// patched decodes an object of JSON that is changed by a merge patch.
+func patched(t testing.TB, object, patch string, into any) {
+	t.Helper()
+	have, change := map[string]any{}, map[string]any{}
+	decode(t, object, &have)
+	if patch != "" {
+		decode(t, patch, &change)
+	}
+	merge(have, change)
+	data, err := json.Marshal(have)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decode(t, string(data), into)
+}
+
+func merge(object, patch map[string]any) {
+	for key, value := range patch {
+		below, isObject := value.(map[string]any)
+		have, wasObject := object[key].(map[string]any)
+		switch {
+		case value == nil:
+			delete(object, key)
+		case isObject && wasObject:
+			merge(have, below)
+		default:
+			object[key] = value
+		}
+	}
+}
+
+// places returns fields and types of faults, without their texts.
+func places(list field.ErrorList) []string {
+	var all []string
+	for _, f := range list {
+		all = append(all, f.Field+": "+f.Type.String())
+	}
+	return all
+}
