@@ -18,6 +18,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/containerrestart"
 	"github.com/kruisekit/kruisekit/lifecycle"
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -246,7 +247,7 @@ func patch(t *testing.T, w *containerrestart.Write) string {
 	return string(b)
 }
 
-func codes(notes []containerrestart.Note) []string {
+func codes(notes []note.Note) []string {
 	var all []string
 	for _, n := range notes {
 		all = append(all, n.Code)

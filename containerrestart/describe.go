@@ -13,6 +13,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/lifecycle"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 // ownGroup is the API group of the workloads whose pods are described.
@@ -43,7 +44,7 @@ type Description struct {
 	// Restart are containers to stop, so that they start with their new environment.
 	Restart []Kill
 	// Notes say why others are not.
-	Notes []Note
+	Notes []note.Note
 }
 
 // Describe tells what the runtime knows of a pod's containers, which an in-place update waits for, and which of
@@ -138,7 +139,7 @@ type describer struct {
 }
 
 func (d *describer) note(code, text string) {
-	d.is.Notes = append(d.is.Notes, Note{Code: code, Object: d.Pod.Name, Text: text})
+	d.is.Notes = append(d.is.Notes, newNote(code, d.Pod.Name, text))
 }
 
 // meta is what is told of one container. What was told of it before stays: its process does not change.

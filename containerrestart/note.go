@@ -1,14 +1,6 @@
 package containerrestart
 
-// Note says why a request waits or ends, or what is out of the ordinary.
-type Note struct {
-	// Code is the reason in one word, for events and conditions; the constants list them.
-	Code string
-	// Object is the name of the request; of the pod where no request is about.
-	Object string
-	// Text is a sentence.
-	Text string
-}
+import "github.com/kruisekit/kruisekit/note"
 
 // The codes of notes.
 const (
@@ -33,3 +25,18 @@ const (
 	// NoteLaunchOrder waits for containers of a higher launch priority.
 	NoteLaunchOrder = "RecreateLaunchOrder"
 )
+
+func newNote(code, object, text string) note.Note {
+	return note.Note{Level: levelOf(code), Code: code, Object: object, Text: text}
+}
+
+// levelOf returns what a note of a code means for the reader.
+func levelOf(code string) note.Level {
+	switch code {
+	case NoteQueued, NoteGrace, NoteStopping, NoteNotFound, NoteStarting, NoteNoEnv, NoteLaunchOrder:
+		return note.Waiting
+	case NoteUnreadable:
+		return note.Blocked
+	}
+	return note.Info
+}

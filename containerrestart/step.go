@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 // graceSlack is added to the grace period, whose beginning is known to the second only.
@@ -77,7 +78,7 @@ type Action struct {
 	// After is when to look again at the latest, for DoWait; 0 for when something changes.
 	After time.Duration
 	// Notes say why.
-	Notes []Note
+	Notes []note.Note
 }
 
 // Step says what the daemon on the node does about a request: one thing, and then it is asked again. All that has to
@@ -115,7 +116,7 @@ type stepper struct {
 }
 
 func (s *stepper) note(code, text string) {
-	s.action.Notes = append(s.action.Notes, Note{Code: code, Object: s.Request.Name, Text: text})
+	s.action.Notes = append(s.action.Notes, newNote(code, s.Request.Name, text))
 }
 
 // wake looks again after a time, or sooner.

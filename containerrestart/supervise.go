@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -67,7 +68,7 @@ type Plan struct {
 	// RequeueAfter is when the plan may change although nothing else does; 0 for never.
 	RequeueAfter time.Duration
 	// Notes say why.
-	Notes []Note
+	Notes []note.Note
 }
 
 // Empty says that there is nothing to do now.
@@ -105,7 +106,7 @@ type supervisor struct {
 }
 
 func (s *supervisor) note(code, text string) {
-	s.plan.Notes = append(s.plan.Notes, Note{Code: code, Object: s.Request.Name, Text: text})
+	s.plan.Notes = append(s.plan.Notes, newNote(code, s.Request.Name, text))
 }
 
 func (s *supervisor) requeue(after time.Duration) {

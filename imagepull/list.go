@@ -15,6 +15,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
 )
 
@@ -33,7 +34,7 @@ type ListPlan struct {
 	// RequeueAfter is when to look again, if not before. Zero is when something changes.
 	RequeueAfter time.Duration
 	// Notes tell which jobs are replaced, and which images are not pulled.
-	Notes []Note
+	Notes []note.Note
 }
 
 // TemplateHash is by what a list knows which of its jobs have its template. It is the hash that OpenKruise writes, so that
@@ -171,5 +172,5 @@ func distinct(all []string) []string {
 }
 
 func (p *ListPlan) note(code, object, text string) {
-	p.Notes = append(p.Notes, Note{Code: code, Object: object, Text: text})
+	p.Notes = append(p.Notes, newNote(code, object, text))
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 const (
@@ -64,7 +65,7 @@ type UpkeepPlan struct {
 	// RequeueAfter is when to look again, if not before. Zero is when something changes.
 	RequeueAfter time.Duration
 	// Notes tell what is dropped, and why.
-	Notes []Note
+	Notes []note.Note
 }
 
 // Maintain keeps a NodeImage in line with its node, and with those who asked for its tags. It drops owners that are gone, tags
@@ -104,7 +105,7 @@ type keeper struct {
 }
 
 func (k *keeper) note(code, object, text string) {
-	k.plan.Notes = append(k.plan.Notes, Note{Code: code, Object: object, Text: text})
+	k.plan.Notes = append(k.plan.Notes, newNote(code, object, text))
 }
 
 // wait looks again when the earliest of all waits is over.

@@ -1,14 +1,6 @@
 package imagepull
 
-// Note says why something waits, or what is out of the ordinary.
-type Note struct {
-	// Code is the reason in one word, for events and conditions.
-	Code string
-	// Object is what it is about: a node, an image, a secret.
-	Object string
-	// Text is a sentence.
-	Text string
-}
+import "github.com/kruisekit/kruisekit/note"
 
 // The codes of notes.
 const (
@@ -35,3 +27,18 @@ const (
 	// NoteNoSecret is a pull secret that does not exist.
 	NoteNoSecret = "SecretMissing"
 )
+
+func newNote(code, object, text string) note.Note {
+	return note.Note{Level: levelOf(code), Code: code, Object: object, Text: text}
+}
+
+// levelOf returns what a note of a code means for the reader.
+func levelOf(code string) note.Level {
+	switch code {
+	case NoteLimited, NoteNotReady, NoteNoAnswer:
+		return note.Waiting
+	case NoteFull, NoteBadImage, NoteNoSecret:
+		return note.Blocked
+	}
+	return note.Info
+}

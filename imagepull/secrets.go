@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 // longestSource leaves room for the suffix in the name of a copy.
@@ -43,7 +44,7 @@ type ClaimPlan struct {
 	// References are what NodeImages are told, in the order in which the job names the secrets.
 	References []v1beta1.ReferenceObject
 	// Notes tell which secrets do not exist.
-	Notes []Note
+	Notes []note.Note
 }
 
 // Secrets says which copies of its pull secrets a job needs, and which it needs no longer: none once it has ended or is
@@ -114,7 +115,7 @@ func (c *claimer) claim(name string, s *corev1.Secret) {
 		return s != nil && s.Namespace == c.Job.Namespace && s.Name == name
 	})
 	if at < 0 {
-		c.plan.Notes = append(c.plan.Notes, Note{Code: NoteNoSecret, Object: c.Job.Namespace + "/" + name, Text: "does not exist, the image is pulled without it"})
+		c.plan.Notes = append(c.plan.Notes, newNote(NoteNoSecret, c.Job.Namespace+"/"+name, "does not exist, the image is pulled without it"))
 		return
 	}
 	source := c.Sources[at]

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 // JobPlan is what to do about a job.
@@ -25,7 +26,7 @@ type JobPlan struct {
 	// RequeueAfter is when to look again, if not before. Zero is when something changes.
 	RequeueAfter time.Duration
 	// Notes tell what waits, and why.
-	Notes []Note
+	Notes []note.Note
 }
 
 // fullDelay is how long a job waits for room on a node. No event tells of it: the job owns nothing there yet.
@@ -222,5 +223,5 @@ func (r Request) parallelism(plan *JobPlan) int {
 }
 
 func (p *JobPlan) note(code, object, text string) {
-	p.Notes = append(p.Notes, Note{Code: code, Object: object, Text: text})
+	p.Notes = append(p.Notes, newNote(code, object, text))
 }

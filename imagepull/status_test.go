@@ -13,6 +13,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/imagepull"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 func counts(desired, active, succeeded, failed int32, message string, failedNodes ...string) v1beta1.ImagePullJobStatus {
@@ -31,7 +32,7 @@ func since(d time.Duration, s v1beta1.ImagePullJobStatus) v1beta1.ImagePullJobSt
 	return s
 }
 
-func codes(notes []imagepull.Note) string {
+func codes(notes []note.Note) string {
 	var all []string
 	for _, n := range notes {
 		all = append(all, n.Code+" "+n.Object)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/lifecycle"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 // configError is the reason of a container that the kubelet cannot make because something that it refers to is missing.
@@ -54,9 +55,9 @@ func parse(text string) (key, bool) {
 }
 
 // heldIn are the containers of a pod that wait for a barrier, in the order of the pod, and notes on those that only seem to.
-func heldIn(pod *corev1.Pod, r Rules) ([]held, []Note) {
+func heldIn(pod *corev1.Pod, r Rules) ([]held, []note.Note) {
 	var all []held
-	var notes []Note
+	var notes []note.Note
 	barrier := BarrierName(pod.Name)
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
@@ -67,7 +68,7 @@ func heldIn(pod *corev1.Pod, r Rules) ([]held, []Note) {
 			}
 			k, ok := keyIn(&c.Env[j], barrier)
 			if !ok {
-				notes = append(notes, Note{NoteNoBarrier, c.Name, c.Env[j].Name + " does not refer to a priority in ConfigMap " + barrier})
+				notes = append(notes, newNote(NoteNoBarrier, c.Name, c.Env[j].Name+" does not refer to a priority in ConfigMap "+barrier))
 				continue
 			}
 			if len(h.keys) == 0 || k.number < h.level {

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kruisekit/kruisekit/launch"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 const (
@@ -96,7 +96,7 @@ func barrier(owner string, keys ...string) *corev1.ConfigMap {
 	return b
 }
 
-func codes(notes []launch.Note) []string {
+func codes(notes []note.Note) []string {
 	var all []string
 	for _, n := range notes {
 		all = append(all, n.Code+" "+n.Object)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 // mostGenerated is how much of generateName the API server keeps, so that a name with its suffix is a label of DNS.
@@ -27,7 +28,7 @@ type Injection struct {
 	// Pod is the pod with its barriers; nil when nothing is to be done.
 	Pod *corev1.Pod
 	// Notes say what is out of the ordinary.
-	Notes []Note
+	Notes []note.Note
 }
 
 // Inject gives a new pod what makes its containers start in the order that it asks for, by an annotation or by
@@ -62,14 +63,14 @@ func Inject(pod *corev1.Pod, o Options) (Injection, field.ErrorList) {
 func BarrierName(pod string) string { return pod + pub.ContainerLaunchBarrierNameSuffix }
 
 func (i *Injection) note(code, object, text string) {
-	i.Notes = append(i.Notes, Note{Code: code, Object: object, Text: text})
+	i.Notes = append(i.Notes, newNote(code, object, text))
 }
 
-func staticNotes(pod *corev1.Pod) []Note {
+func staticNotes(pod *corev1.Pod) []note.Note {
 	if all, _ := priorities(pod); all == nil {
 		return nil
 	}
-	return []Note{{Code: NoteStatic, Object: pod.Name, Text: "the kubelet starts a static pod from its file, in no order"}}
+	return []note.Note{{Code: NoteStatic, Object: pod.Name, Text: "the kubelet starts a static pod from its file, in no order"}}
 }
 
 // name sees to it that the pod has a name, and that one can be made of it for the barrier.

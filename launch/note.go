@@ -1,14 +1,6 @@
 package launch
 
-// Note says why a pod waits, or what is out of the ordinary.
-type Note struct {
-	// Code is the reason in one word, for logs.
-	Code string
-	// Object is the name of the container; of the pod where no container is about.
-	Object string
-	// Text is a sentence.
-	Text string
-}
+import "github.com/kruisekit/kruisekit/note"
 
 // The codes of notes.
 const (
@@ -35,3 +27,16 @@ const (
 	// NoteLost is a barrier, or a key of it, that is missing and was there before.
 	NoteLost = "BarrierLost"
 )
+
+func newNote(code, object, text string) note.Note {
+	return note.Note{Level: levelOf(code), Code: code, Object: object, Text: text}
+}
+
+// levelOf returns what a note of a code means for the reader.
+func levelOf(code string) note.Level {
+	switch code {
+	case NoteWaits, NoteNotUp, NoteFormer, NoteGoing:
+		return note.Waiting
+	}
+	return note.Info
+}

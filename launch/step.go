@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 const (
@@ -44,7 +45,7 @@ type Plan struct {
 	// it then.
 	RequeueAfter time.Duration
 	// Notes say why.
-	Notes []Note
+	Notes []note.Note
 }
 
 // Empty says that there is nothing to write.
@@ -97,7 +98,7 @@ type stepper struct {
 }
 
 func (s *stepper) note(code, object, text string) {
-	s.plan.Notes = append(s.plan.Notes, Note{Code: code, Object: object, Text: text})
+	s.plan.Notes = append(s.plan.Notes, newNote(code, object, text))
 }
 
 // look judges the barrier that is there.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/sidecar"
 )
 
@@ -236,7 +237,7 @@ func parse(sets ...*v1beta1.SidecarSet) []*sidecar.Set {
 }
 
 // inject is what becomes of a pod, which is the pod itself where nothing is to be done.
-func inject(t *testing.T, pod *corev1.Pod, o sidecar.Options, sets ...*v1beta1.SidecarSet) (*corev1.Pod, []sidecar.Note) {
+func inject(t *testing.T, pod *corev1.Pod, o sidecar.Options, sets ...*v1beta1.SidecarSet) (*corev1.Pod, []note.Note) {
 	t.Helper()
 	got, err := sidecar.Inject(pod, parse(sets...), o)
 	if err != nil {
@@ -256,7 +257,7 @@ func names(containers []corev1.Container) []string {
 	return all
 }
 
-func codes(notes []sidecar.Note) []string {
+func codes(notes []note.Note) []string {
 	var all []string
 	for _, n := range notes {
 		all = append(all, n.Code+" "+n.Object)

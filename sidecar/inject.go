@@ -11,6 +11,7 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 // Options of an injection.
@@ -27,7 +28,7 @@ type Injection struct {
 	// Pod to create, or nil if it is right as it is.
 	Pod *corev1.Pod
 	// Notes say what of the pod was replaced, and what of the sets it did not get.
-	Notes []Note
+	Notes []note.Note
 }
 
 // Inject adds to a pod what sets want, after Select and Resolve. An error means that the pod cannot be created as the sets
@@ -68,7 +69,7 @@ type injector struct {
 	lenders           []*Set // of the volumes, one for each
 	secrets           []corev1.LocalObjectReference
 	working           map[string]string
-	notes             []Note
+	notes             []note.Note
 }
 
 // added is a container on its way into the pod.
@@ -79,7 +80,7 @@ type added struct {
 }
 
 func (in *injector) note(code string, set *Set, format string, args ...any) {
-	in.notes = append(in.notes, Note{Code: code, Object: set.Name(), Text: fmt.Sprintf(format, args...)})
+	in.notes = append(in.notes, newNote(code, set.Name(), fmt.Sprintf(format, args...)))
 }
 
 func (in *injector) metadata() error {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/sidecar"
 )
 
@@ -147,7 +148,7 @@ func laws(r *random) (problem string, changed, replaced bool) {
 	if again, err := sidecar.Inject(result, parse(sets...), later); err != nil || again.Pod != nil {
 		return fmt.Sprintf("it is injected again: %v %s", err, cmp.Diff(result, again.Pod)), changed, false
 	}
-	replaced = slices.ContainsFunc(got.Notes, func(n sidecar.Note) bool { return n.Code == sidecar.NoteReplaced })
+	replaced = slices.ContainsFunc(got.Notes, func(n note.Note) bool { return n.Code == sidecar.NoteReplaced })
 	return firstOf(keepsOwn(pod, result, sets), takesAway(pod, result, sets), isWhole(result, sets, pod)), changed, replaced
 }
 

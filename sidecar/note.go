@@ -3,18 +3,9 @@ package sidecar
 import (
 	"errors"
 
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/sidecar/sizing"
 )
-
-// Note says what is out of the ordinary: what a pod does not get, or what of its own is replaced, and why.
-type Note struct {
-	// Code is the reason in one word, for events and logs.
-	Code string
-	// Object is the name of the set.
-	Object string
-	// Text is a sentence.
-	Text string
-}
 
 // The codes of notes.
 const (
@@ -59,3 +50,16 @@ var (
 	// ErrNoEmptyImage is a hot upgrade that lacks the image of the container that is not at work.
 	ErrNoEmptyImage = errors.New("hotUpgradeEmptyImage is empty")
 )
+
+func newNote(code, object, text string) note.Note {
+	return note.Note{Level: levelOf(code), Code: code, Object: object, Text: text}
+}
+
+// levelOf returns what a note of a code means for the reader.
+func levelOf(code string) note.Level {
+	switch code {
+	case NoteVolumeMissing, NoteAboveLimit:
+		return note.Blocked
+	}
+	return note.Info
+}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 // Selection is which sets a new pod gets.
@@ -17,7 +18,7 @@ type Selection struct {
 	// Sets by name.
 	Sets []*Set
 	// Notes say which sets would match, and why the pod does not get them.
-	Notes []Note
+	Notes []note.Note
 }
 
 // Select says which of the sets a new pod gets. Without a namespace (nil) those that select namespaces are left out, with a
@@ -26,7 +27,7 @@ type Selection struct {
 func Select(pod *corev1.Pod, namespace *corev1.Namespace, sets []*Set) (Selection, error) {
 	var s Selection
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-		s.Notes = append(s.Notes, Note{Code: NotePodInactive, Text: "the pod is over or being deleted, and gets nothing"})
+		s.Notes = append(s.Notes, newNote(NotePodInactive, "", "the pod is over or being deleted, and gets nothing"))
 		return s, nil
 	}
 	var matched []*Set
@@ -35,7 +36,7 @@ func Select(pod *corev1.Pod, namespace *corev1.Namespace, sets []*Set) (Selectio
 		ok, err := set.matches(pod, namespace, &s.Notes)
 		switch paused := set.object.Spec.InjectionStrategy.Paused; {
 		case paused && ok:
-			s.Notes = append(s.Notes, Note{NotePaused, set.Name(), "injection is paused"})
+			s.Notes = append(s.Notes, newNote(NotePaused, set.Name(), "injection is paused"))
 		case paused:
 		case err != nil && (wrong == nil || err.Set < wrong.Set):
 			wrong = err
@@ -47,19 +48,19 @@ func Select(pod *corev1.Pod, namespace *corev1.Namespace, sets []*Set) (Selectio
 		return Selection{}, wrong
 	}
 	s.Sets = unhidden(byName(matched), &s.Notes)
-	slices.SortStableFunc(s.Notes, func(a, b Note) int { return cmp.Compare(a.Object, b.Object) })
+	slices.SortStableFunc(s.Notes, func(a, b note.Note) int { return cmp.Compare(a.Object, b.Object) })
 	return s, nil
 }
 
 // matches looks at the pod first: few sets need the namespace.
-func (s *Set) matches(pod *corev1.Pod, namespace *corev1.Namespace, notes *[]Note) (bool, *FieldError) {
+func (s *Set) matches(pod *corev1.Pod, namespace *corev1.Namespace, notes *[]note.Note) (bool, *FieldError) {
 	ok, inPod := s.selector.matches(pod.Labels)
 	if !ok && inPod == nil {
 		return false, nil
 	}
 	if s.namespaces != nil {
 		if namespace == nil {
-			*notes = append(*notes, Note{NoteNamespaceUnknown, s.Name(), "the namespace of the pod is not known, so the set is left out"})
+			*notes = append(*notes, newNote(NoteNamespaceUnknown, s.Name(), "the namespace of the pod is not known, so the set is left out"))
 			return false, nil
 		}
 		switch ok, err := s.namespaces.matches(labelsOf(namespace)); {
@@ -76,7 +77,7 @@ func (s *Set) matches(pod *corev1.Pod, namespace *corev1.Namespace, notes *[]Not
 }
 
 // unhidden leaves out the bases of canaries.
-func unhidden(sets []*Set, notes *[]Note) []*Set {
+func unhidden(sets []*Set, notes *[]note.Note) []*Set {
 	bases := map[string]string{}
 	for _, set := range sets {
 		if base := BaseOf(set.object); base != "" {
@@ -89,7 +90,7 @@ func unhidden(sets []*Set, notes *[]Note) []*Set {
 	return slices.DeleteFunc(sets, func(set *Set) bool {
 		canary, hidden := bases[set.Name()]
 		if hidden {
-			*notes = append(*notes, Note{NoteHidden, set.Name(), fmt.Sprintf("the pod gets its canary %s", canary)})
+			*notes = append(*notes, newNote(NoteHidden, set.Name(), fmt.Sprintf("the pod gets its canary %s", canary)))
 		}
 		return hidden
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/containerrestart"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 // act carries out one plan. It is the only part that writes.
@@ -117,7 +118,7 @@ func (a *act) remove(ctx context.Context) error {
 
 // refuse ends a request that cannot be read, and drops what was known of it: that may be what cannot be read.
 func (a *act) refuse(ctx context.Context) error {
-	a.plan = containerrestart.Plan{Notes: []containerrestart.Note{{
+	a.plan = containerrestart.Plan{Notes: []note.Note{{
 		Code: containerrestart.NoteEnded, Object: a.request.Name, Text: "cannot be read: " + a.malformed.Error(),
 	}}}
 	return a.patch(ctx, status, map[string]any{"metadata": a.metadata(nil), "status": map[string]any{

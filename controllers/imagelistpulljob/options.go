@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/imagepull"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 // Options of a Reconciler. The zero value behaves as the reference does.
@@ -23,7 +23,7 @@ type Options struct {
 
 	// Explain is told at each pass, after its writes, which jobs are replaced and which images are passed over, and why. The
 	// context is that of the pass, which it holds up as long as it takes. Nil is told nothing.
-	Explain func(ctx context.Context, list types.NamespacedName, notes []imagepull.Note)
+	Explain func(ctx context.Context, list types.NamespacedName, notes []note.Note)
 }
 
 func (o Options) withDefaults() Options {

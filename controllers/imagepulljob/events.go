@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/imagepull"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 // reasonInvalidSpec is the event of a job that cannot run.
@@ -47,7 +48,7 @@ func (t *told) forget(job types.NamespacedName) {
 }
 
 // tellNotes passes on what waits, and why. What a user has to mend is an event.
-func (p *pass) tellNotes(ctx context.Context, notes []imagepull.Note) {
+func (p *pass) tellNotes(ctx context.Context, notes []note.Note) {
 	notes = append(p.notes, notes...)
 	for _, n := range notes {
 		switch n.Code {

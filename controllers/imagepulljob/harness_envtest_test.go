@@ -31,6 +31,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob"
 	"github.com/kruisekit/kruisekit/imagepull"
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/test/cluster"
 )
 
@@ -101,7 +102,7 @@ func (b *bench) reconcile(o imagepulljob.Options, wrap func(client.WithWatch) cl
 	if o.SecretNamespace == "" {
 		o.SecretNamespace = b.copies
 	}
-	o.Explain = func(_ context.Context, job types.NamespacedName, _ []imagepull.Note) { b.passes.count(job.Name) }
+	o.Explain = func(_ context.Context, job types.NamespacedName, _ []note.Note) { b.passes.count(job.Name) }
 	counted := rest.CopyConfig(b.config)
 	counted.QPS = -1
 	counted.Wrap(b.requests.through)

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/imagepull"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 // Options of a Reconciler. The zero value behaves as the reference does by default.
@@ -36,7 +36,7 @@ type Options struct {
 	KeepSeconds *int32
 	// Explain is told at each pass, after its writes, what waits, and why. The context is that of the pass, which it holds up
 	// as long as it takes. Nil is told nothing.
-	Explain func(ctx context.Context, job types.NamespacedName, notes []imagepull.Note)
+	Explain func(ctx context.Context, job types.NamespacedName, notes []note.Note)
 }
 
 // secretPeriod is within the seconds that users of pull secrets are used to wait.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/imagepull"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 // copyField is the name of the index of copies, by what was copied and by who uses it.
@@ -95,7 +96,7 @@ func (p *pass) claim(ctx context.Context) error {
 func (p *pass) unplace(err error) {
 	if apierrors.IsNotFound(err) || isFinal(err) {
 		p.unplaced = err
-		p.notes = append(p.notes, imagepull.Note{Code: noteUnplaced, Object: p.options.SecretNamespace, Text: err.Error()})
+		p.notes = append(p.notes, note.Note{Code: noteUnplaced, Object: p.options.SecretNamespace, Text: err.Error()})
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/internal/batches"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 const (
@@ -30,7 +31,7 @@ type work struct {
 	// secrets that nodes are told of.
 	secrets []v1beta1.ReferenceObject
 	// notes on secrets and refusals.
-	notes []imagepull.Note
+	notes []note.Note
 	// refused are the nodes whose NodeImage the API server does not take.
 	refused map[string]bool
 	// unplaced is why the namespace of the copies takes none.
@@ -112,7 +113,7 @@ func (p *pass) follow(outcomes map[string]outcome) (refusal error) {
 		case met && o.refusal != nil:
 			p.refused[n.Name] = true
 			text := "the NodeImage takes no change: " + o.refusal.Error()
-			p.notes = append(p.notes, imagepull.Note{Code: noteRefused, Object: n.Name, Text: text})
+			p.notes = append(p.notes, note.Note{Code: noteRefused, Object: n.Name, Text: text})
 			refusal = o.refusal
 			last = append(last, n)
 		case met && o.node == nil: // it is gone

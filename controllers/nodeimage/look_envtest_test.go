@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/imagepull"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 // eventually waits for the NodeImage of a node to be as wanted.
@@ -130,14 +130,14 @@ func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
 type passes struct {
 	mu    sync.Mutex
 	all   map[string]int
-	notes map[string][]imagepull.Note
+	notes map[string][]note.Note
 }
 
-func (p *passes) note(_ context.Context, node string, notes []imagepull.Note) {
+func (p *passes) note(_ context.Context, node string, notes []note.Note) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.all == nil {
-		p.all, p.notes = map[string]int{}, map[string][]imagepull.Note{}
+		p.all, p.notes = map[string]int{}, map[string][]note.Note{}
 	}
 	p.all[node]++
 	p.notes[node] = notes

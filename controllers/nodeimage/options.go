@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/imagepull"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 // Options of a Reconciler. The zero value behaves as the reference does.
@@ -32,7 +32,7 @@ type Options struct {
 	SecretNamespace string
 	// Explain is told at each pass, after its write, what a node waits for, and what left its NodeImage. The context is that
 	// of the pass, which it holds up as long as it takes. Nil is told nothing.
-	Explain func(ctx context.Context, node string, notes []imagepull.Note)
+	Explain func(ctx context.Context, node string, notes []note.Note)
 }
 
 func (o Options) withDefaults() Options {

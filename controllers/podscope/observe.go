@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/kruisekit/kruisekit/internal/scope"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 // want returns the scope of the steps, and the SidecarSets that it was computed from.
@@ -58,14 +59,14 @@ func (r *Reconciler) list(ctx context.Context, kind schema.GroupVersionKind) ([]
 
 // edited reports entries whose policy was changed by another writer, as in an outage. The edit stays; the note explains why pods are
 // created without sidecars, or fail.
-func edited(have *admissionregistrationv1.MutatingWebhookConfiguration, want []entry) []scope.Note {
-	var notes []scope.Note
+func edited(have *admissionregistrationv1.MutatingWebhookConfiguration, want []entry) []note.Note {
+	var notes []note.Note
 	for i := range want {
 		at := slices.IndexFunc(have.Webhooks, func(h entry) bool { return h.Name == want[i].Name })
 		if at < 0 || ptr.Equal(have.Webhooks[at].FailurePolicy, want[i].FailurePolicy) {
 			continue
 		}
-		notes = append(notes, scope.Note{Code: notePolicy, Object: want[i].Name, Text: fmt.Sprintf(
+		notes = append(notes, note.Note{Code: notePolicy, Object: want[i].Name, Text: fmt.Sprintf(
 			"somebody has made its failurePolicy %s, which was %s; that stays until the entry is deleted, and comes back as it was",
 			ptr.Deref(have.Webhooks[at].FailurePolicy, ""), ptr.Deref(want[i].FailurePolicy, ""))})
 	}

@@ -28,6 +28,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/internal/scope"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 const (
@@ -185,7 +186,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 }
 
 // report emits the notes once.
-func (r *Reconciler) report(ctx context.Context, about *admissionregistrationv1.MutatingWebhookConfiguration, notes []scope.Note) {
+func (r *Reconciler) report(ctx context.Context, about *admissionregistrationv1.MutatingWebhookConfiguration, notes []note.Note) {
 	said := fmt.Sprint(notes)
 	if said == r.noted {
 		return

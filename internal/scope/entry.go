@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/kruisekit/kruisekit/note"
 )
 
 const (
@@ -55,7 +57,7 @@ func (g *group) add(conditions []Condition) {
 }
 
 // bounded has the groups that are too many be about all namespaces.
-func bounded(groups map[string]*group) []Note {
+func bounded(groups map[string]*group) []note.Note {
 	all := ids(groups)
 	if len(all) <= mostGroups+1 {
 		return nil
@@ -65,15 +67,15 @@ func bounded(groups map[string]*group) []Note {
 		groups[""].open = append(groups[""].open, groups[id].open...)
 		delete(groups, id)
 	}
-	return []Note{{NoteWidened, closedName(""), fmt.Sprintf(
-		"pods of all namespaces are sent for sets of %d different namespaceSelectors: at most %d have entries of their own", len(all)-1-mostGroups, mostGroups)}}
+	return []note.Note{newNote(NoteWidened, closedName(""), fmt.Sprintf(
+		"pods of all namespaces are sent for sets of %d different namespaceSelectors: at most %d have entries of their own", len(all)-1-mostGroups, mostGroups))}
 }
 
 // ids of the groups, that of all namespaces first.
 func ids(groups map[string]*group) []string { return slices.Sorted(maps.Keys(groups)) }
 
 // entry is the group's for what must not be missed, or may be ignored; nil if there is no pod for it.
-func (g *group) entry(in Input, id string, ignore bool) (*admissionregistrationv1.MutatingWebhook, []Note) {
+func (g *group) entry(in Input, id string, ignore bool) (*admissionregistrationv1.MutatingWebhook, []note.Note) {
 	closed, widened := anyOf(g.closed, g.closedIf)
 	name := closedName(id)
 	conditions := []admissionregistrationv1.MatchCondition{{Name: Selected, Expression: closed}}
@@ -89,9 +91,9 @@ func (g *group) entry(in Input, id string, ignore bool) (*admissionregistrationv
 	if conditions[0].Expression == "" {
 		return nil, nil
 	}
-	var notes []Note
+	var notes []note.Note
 	if widened {
-		notes = append(notes, Note{NoteWidened, name, "its sets ask for more than fits into one condition: pods are sent that have only some of the labels"})
+		notes = append(notes, newNote(NoteWidened, name, "its sets ask for more than fits into one condition: pods are sent that have only some of the labels"))
 	}
 	e := frame(in, ignore)
 	e.Name, e.MatchConditions = name, conditions

@@ -1,14 +1,6 @@
 package scope
 
-// Note says where the scope is not what the sets say.
-type Note struct {
-	// Code is the reason in one word.
-	Code string
-	// Object is the name of the set, or of the entry.
-	Object string
-	// Text is a sentence.
-	Text string
-}
+import "github.com/kruisekit/kruisekit/note"
 
 // The codes of notes.
 const (
@@ -18,3 +10,15 @@ const (
 	// accept.
 	NoteWidened = "ScopeWidened"
 )
+
+func newNote(code, object, text string) note.Note {
+	return note.Note{Level: levelOf(code), Code: code, Object: object, Text: text}
+}
+
+// levelOf returns what a note of a code means for the reader.
+func levelOf(code string) note.Level {
+	if code == NoteUnreadable {
+		return note.Blocked
+	}
+	return note.Info
+}

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/kruisekit/kruisekit/note"
 )
 
 // Input is the contributions of the steps, and how API servers reach the webhook.
@@ -30,7 +32,7 @@ type Scope struct {
 	// Entries in a stable order; none where no pod can match.
 	Entries []admissionregistrationv1.MutatingWebhook
 	// Notes report where the entries differ from the contributions.
-	Notes []Note
+	Notes []note.Note
 }
 
 // Compute returns the scope of the contributions.

@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/kruisekit/kruisekit/note"
 )
 
 // Requirements are what can be read of a Selection. The webhook goes by them where the object itself cannot be read.
@@ -38,17 +40,17 @@ func (s *Selection) Read() Requirements {
 }
 
 // file adds a selection to the group of those that ask the same of the labels of namespaces.
-func file(groups map[string]*group, s *Selection) []Note {
+func file(groups map[string]*group, s *Selection) []note.Note {
 	r := s.Read()
 	if r.Never {
 		return nil
 	}
-	var notes []Note
+	var notes []note.Note
 	if !r.Whole {
 		if !r.Bounded() {
-			return []Note{{NoteUnreadable, s.Object, "none of its selectors can be read, so that it is left out: it would stand in the way of every pod"}}
+			return []note.Note{newNote(NoteUnreadable, s.Object, "none of its selectors can be read, so that it is left out: it would stand in the way of every pod")}
 		}
-		notes = append(notes, Note{NoteUnreadable, s.Object, "its selectors cannot be read in full: pods that the rest selects are not created"})
+		notes = append(notes, newNote(NoteUnreadable, s.Object, "its selectors cannot be read in full: pods that the rest selects are not created"))
 	}
 	wanted, possible := terms(r.Pod)
 	if !possible {

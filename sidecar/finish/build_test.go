@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/sidecar/finish"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 type request = v1beta1.ContainerRecreateRequest
@@ -129,7 +129,7 @@ func over(r *request, seconds int, message string, phases ...v1beta1.ContainerRe
 	return r
 }
 
-func codes(notes []finish.Note) []string {
+func codes(notes []note.Note) []string {
 	var all []string
 	for _, n := range notes {
 		all = append(all, n.Code+" "+n.Object)

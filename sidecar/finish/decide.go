@@ -11,6 +11,7 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 // EventReason is that of the event of a plan.
@@ -45,7 +46,7 @@ type Plan struct {
 	// RequeueAfter is when the plan may change although nothing else does; 0 for never.
 	RequeueAfter time.Duration
 	// Notes say why.
-	Notes []Note
+	Notes []note.Note
 }
 
 // Status is that of a pod whose main containers alone decide how it ended.
@@ -102,7 +103,7 @@ type decider struct {
 }
 
 func (d *decider) note(code, object, text string) {
-	d.plan.Notes = append(d.plan.Notes, Note{Code: code, Object: object, Text: text})
+	d.plan.Notes = append(d.plan.Notes, newNote(code, object, text))
 }
 
 // swap gives sidecars the images that end them.

@@ -1,14 +1,6 @@
 package finish
 
-// Note says why a sidecar is not stopped, or not yet.
-type Note struct {
-	// Code is the reason in one word, for logs.
-	Code string
-	// Object is the name of the container; of the pod where no container is about.
-	Object string
-	// Text is a sentence.
-	Text string
-}
+import "github.com/kruisekit/kruisekit/note"
 
 // The codes of notes.
 const (
@@ -31,3 +23,18 @@ const (
 	// NoteNotYet is a sidecar that is stopped after others.
 	NoteNotYet = "SidecarLater"
 )
+
+func newNote(code, object, text string) note.Note {
+	return note.Note{Level: levelOf(code), Code: code, Object: object, Text: text}
+}
+
+// levelOf returns what a note of a code means for the reader.
+func levelOf(code string) note.Level {
+	switch code {
+	case NoteNoNode, NoteStopping, NotePause, NoteNeverRan, NoteImage, NoteNotYet:
+		return note.Waiting
+	case NoteImageOnly, NoteNoImage:
+		return note.Blocked
+	}
+	return note.Info
+}

@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/kruisekit/kruisekit/note"
 )
 
 // Codes of notes.
@@ -18,22 +20,12 @@ const (
 	NoteFraction = "Fraction"
 )
 
-// Note says why a result is not what one may expect.
-type Note struct {
-	// Code is one of the constants, and does not change.
-	Code string
-	// Object is the limit or request, as limits.cpu.
-	Object string
-	// Text is a sentence for people.
-	Text string
-}
-
 // Sized is what a policy makes of a pod's containers.
 type Sized struct {
 	// Resources of the injected container: what it is to have instead of its own, as a whole.
 	Resources corev1.ResourceRequirements
 	// Notes by the order of limits.cpu, limits.memory, requests.cpu, requests.memory.
-	Notes []Note
+	Notes []note.Note
 }
 
 // Targets are the containers whose resources count: native sidecars of the pod and its containers, whose name matches,
@@ -131,5 +123,17 @@ func (p Policy) total(w want, targets []corev1.Container) (total resource.Quanti
 }
 
 func (s *Sized) note(code string, w want, text string) {
-	s.Notes = append(s.Notes, Note{Code: code, Object: w.path(), Text: text})
+	s.Notes = append(s.Notes, newNote(code, w.path(), text))
+}
+
+func newNote(code, object, text string) note.Note {
+	return note.Note{Level: levelOf(code), Code: code, Object: object, Text: text}
+}
+
+// levelOf returns what a note of a code means for the reader.
+func levelOf(code string) note.Level {
+	if code == NoteAboveLimit {
+		return note.Blocked
+	}
+	return note.Info
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/sidecar/expression"
 	"github.com/kruisekit/kruisekit/sidecar/sizing"
 )
@@ -298,7 +299,7 @@ func TestOrder(t *testing.T) {
 				t.Fatal(err)
 			}
 			equal := cmp.Comparer(func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 })
-			if diff := cmp.Diff(want, got, equal, cmpopts.IgnoreFields(sizing.Note{}, "Text")); diff != "" {
+			if diff := cmp.Diff(want, got, equal, cmpopts.IgnoreFields(note.Note{}, "Text")); diff != "" {
 				t.Fatalf("%s: %s", mode, diff)
 			}
 		})

@@ -19,6 +19,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/internal/scope"
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/sidecar"
 )
 
@@ -288,7 +289,7 @@ func injected(containers []corev1.Container) bool {
 }
 
 // warn warns of what was replaced, what is missing, and what the API server will reject.
-func (r *round) warn(notes []sidecar.Note) {
+func (r *round) warn(notes []note.Note) {
 	for _, n := range notes {
 		switch n.Code {
 		case sidecar.NoteVolumeKept:
