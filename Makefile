@@ -154,7 +154,7 @@ test-e2e: ## Test on real kubelets and containerd (Linux and root; elsewhere it 
 		exit 0
 	fi
 # Tests on real nodes wait more than they compute.
-	$(LEVEL) e2e -p 1 -parallel 16 -timeout 30m $(TESTFLAGS)
+	$(LEVEL) e2e -p 3 -parallel 16 -timeout 30m $(TESTFLAGS)
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz test for FUZZTIME (10s)

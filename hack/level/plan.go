@@ -21,6 +21,8 @@ const (
 	simulated = "simulated"
 	e2e       = "e2e"
 
+	// machine has the tests that start and destroy the cluster of real nodes, of which a machine can have one.
+	machine = "./test/cluster/nodes"
 	// bubbles is the package that runs tests in bubbles of testing/synctest.
 	bubbles = "github.com/kruisekit/kruisekit/daemon/internal/bubbletest"
 )
@@ -69,10 +71,12 @@ func plan(level string, files []testFile) ([]invocation, error) {
 	if !slices.Contains([]string{envtest, simulated, e2e}, level) {
 		return nil, fmt.Errorf("unknown level %q", level)
 	}
-	var plain, raced []testFile
+	var plain, raced, alone []testFile
 	for _, f := range files {
 		switch {
 		case !slices.Contains(f.tags, level):
+		case level == e2e && f.dir == machine:
+			alone = append(alone, f)
 		case level == envtest && slices.Contains(dirsOf(inBubbles), f.dir):
 			raced = append(raced, f)
 		default:
@@ -87,6 +91,9 @@ func plan(level string, files []testFile) ([]invocation, error) {
 	}
 	if len(raced) > 0 {
 		runs = append(runs, invocation{flags: append([]string{"-race"}, flags...), tests: testsOf(raced), dirs: dirsOf(raced)})
+	}
+	if len(alone) > 0 {
+		runs = append(runs, invocation{flags: flags, tests: testsOf(alone), dirs: dirsOf(alone)})
 	}
 	return runs, nil
 }

@@ -45,6 +45,7 @@ func TestPlan(t *testing.T) {
 		{dir: "./b", imports: []string{bubbles}, tests: []string{"TestBubble"}},
 		{dir: "./b", tags: []string{"envtest", "linux"}, tests: []string{"TestBAPI"}},
 		{dir: "./c", tags: []string{"e2e", "linux"}, tests: []string{"TestReal"}},
+		{dir: "./test/cluster/nodes", tags: []string{"e2e"}, tests: []string{"TestUp"}},
 	}
 	for name, test := range map[string]struct {
 		level string
@@ -58,7 +59,7 @@ func TestPlan(t *testing.T) {
 			"-count=1 -tags envtest -run ^(TestAPI)$ ./a", "-race -count=1 -tags envtest -run ^(TestBAPI)$ ./b",
 		}},
 		"flags of the caller count": {e2e, []string{"-run", "TestX"}, []string{
-			"-count=1 -tags e2e -run ^(TestReal)$ -run TestX ./c",
+			"-count=1 -tags e2e -run ^(TestReal)$ -run TestX ./c", "-count=1 -tags e2e -run ^(TestUp)$ -run TestX ./test/cluster/nodes",
 		}},
 		"a level without tests runs nothing": {simulated, nil, nil},
 	} {

@@ -15,49 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/test/cluster"
 	"github.com/kruisekit/kruisekit/test/cluster/image"
 )
-
-// What the daemons of three nodes do: pull images ahead of need, and start containers anew.
-func TestDaemon(t *testing.T) {
-	c := cluster.Start(t, cluster.Options{Level: cluster.Real, Scheme: newScheme(t)})
-	arguments := []string{"--feature-gates=PreDownloadImageForInPlaceUpdate=true", "--nodeimage-creation-delay=1s"}
-	m := deploy(t, c, overlay(t, arguments, "", []string{"../../config/pulljobs"},
-		push(t, c, "kruise-manager"), push(t, c, "kruise-daemon")), theManager, theDaemon)
-	eventually(t, func(ctx context.Context) error {
-		var list v1beta1.NodeImageList
-		if err := c.Client.List(ctx, &list); err != nil || len(list.Items) != 3 {
-			return fmt.Errorf("%d NodeImages, %w", len(list.Items), err)
-		}
-		return nil
-	})
-
-	t.Run("at the same time", func(t *testing.T) {
-		for name, test := range map[string]func(*testing.T){
-			"pull/an image": m.testPull, "pull/to a node": m.testPullSelected, "pull/to no node": m.testPullNowhere,
-			"pull/by digest": m.testPullDigest, "pull/what is missing": m.testPullMissing,
-			"pull/with login": m.testPullWithLogin, "pull/with a wrong login": m.testPullWithWrongLogin,
-			"pull/with an unusable secret": m.testPullWithUnusableSecret,
-			"pull/slowly":                  m.testPullSlow, "pull/cut off": m.testPullCutOff, "pull/from nobody": m.testPullFromNobody,
-			"pull/cancelled": m.testPullCancelled, "pull/many": m.testPullList, "pull/refused": m.testPullRefused,
-			"recreate/in order": m.testRecreateInOrder, "recreate/some": m.testRecreateSome, "recreate/twice": m.testRecreateTwice,
-			"recreate/crashing": m.testRecreateCrashing, "recreate/a pod that goes": m.testRecreateGone,
-			"recreate/refused": m.testRecreateRefused,
-			"env of a label":   m.testEnvOfLabel, "ahead of a rollout": m.testPullAhead,
-		} {
-			t.Run(name, func(t *testing.T) { t.Parallel(); test(t) })
-		}
-	})
-	t.Run("printed", m.testPrinted)
-	t.Run("document", m.testNodeDocument)
-	// One node loses something.
-	t.Run("pull/the runtime crashes", m.testPullRuntimeCrashes)
-	t.Run("pull/the daemon is killed", m.testPullDaemonKilled)
-	t.Run("recreate/the runtime crashes", m.testRecreateRuntimeCrashes)
-	t.Run("recreate/the daemon is killed", m.testRecreateDaemonKilled)
-	t.Run("nothing refused", m.testNothingRefused)
-}
 
 // daemons are the pods of the daemon.
 func (m *deployed) daemons(t *testing.T) []corev1.Pod {

@@ -23,8 +23,10 @@ import (
 )
 
 // The example is what an operator's author reads first: it must do what it says, with nothing of ours in the cluster.
-func TestEmbedExample(t *testing.T) {
-	c := cluster.Start(t, cluster.Options{Level: cluster.Real, CRDDirs: []string{"../../examples/embed/fleet.yaml"}})
+func testEmbedExample(t *testing.T, c *cluster.Cluster) {
+	if err := c.InstallCRDs(t.Context(), "../../examples/embed/fleet.yaml"); err != nil {
+		t.Fatal(err)
+	}
 	f := newFleet(t, c)
 	images := map[string]image.Image{}
 	for _, tag := range []string{"1", "2"} {

@@ -25,8 +25,7 @@ import (
 )
 
 // What a pod becomes is the kubelet's doing, so each kind of change is tried on real ones.
-func TestInPlace(t *testing.T) {
-	c := cluster.Start(t, cluster.Options{Level: cluster.Real})
+func testInPlace(t *testing.T, c *cluster.Cluster) {
 	namespace := c.Namespace(t)
 	one, two := c.Push(t, image.Spec{Name: "inplace/web:1"}), c.Push(t, image.Spec{Name: "inplace/web:2"})
 	if err := c.Client.Create(t.Context(), &corev1.ConfigMap{
@@ -146,8 +145,7 @@ func TestInPlace(t *testing.T) {
 }
 
 // What a node cannot give is either refused by the API server, which changes nothing, or put off by the kubelet.
-func TestResizeBeyondTheNode(t *testing.T) {
-	c := cluster.Start(t, cluster.Options{Level: cluster.Real})
+func testResizeBeyondTheNode(t *testing.T, c *cluster.Cluster) {
 	namespace := c.Namespace(t)
 	web := c.Push(t, image.Spec{Name: "inplace/web:1"})
 	var nodes corev1.NodeList

@@ -6,9 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -23,26 +20,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/kruisekit/kruisekit/test/cluster"
-	"github.com/kruisekit/kruisekit/test/cluster/image"
 )
 
 const system = "kruise-system"
 
-// The manager as config/default deploys it, with one gate more and without daemons. It is deployed once for all that is tried
-// on it, where another implementation has left CloneSets behind.
-func TestManager(t *testing.T) {
-	c := cluster.Start(t, cluster.Options{Level: cluster.Real, Scheme: newScheme(t)})
-	begin := time.Now()
-	left := leaveBehind(t, c)
-	program := push(t, c, "kruise-manager")
-	for _, r := range left {
-		r.bequeath(t)
-	}
-	t.Logf("another implementation has left its sets after %s", time.Since(begin).Round(time.Second/10))
-	m := deploy(t, c, overlay(t, []string{"--feature-gates=InPlaceWorkloadVerticalScaling=true"}, noDaemon, nil, program), theManager)
-
+// testManager is what the manager does without daemons, where another implementation has left CloneSets behind.
+func (m *deployed) testManager(t *testing.T, left map[string]*remains) {
 	t.Run("at the same time", func(t *testing.T) {
 		for name, r := range left {
 			t.Run("taken over/"+name, func(t *testing.T) { t.Parallel(); r.testTakeover(t) })
@@ -137,97 +120,6 @@ func (m *deployed) testServing(t *testing.T) {
 		}
 	})
 	stop()
-}
-
-// deployed is the manager in the cluster.
-type deployed struct{ *cluster.Cluster }
-
-// push builds a program and makes an image of it.
-func push(t *testing.T, c *cluster.Cluster, name string) image.Image {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), name)
-	build := exec.CommandContext(t.Context(), "go", "build", "-tags=grpcnotrace", "-trimpath", "-ldflags=-s -w", "-o", program, "../../examples/"+name)
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build %s: %v\n%s", name, err, out)
-	}
-	content, err := os.ReadFile(program)
-	if err != nil {
-		t.Fatal(err)
-	}
-	spec := image.Program(name, content)
-	spec.Name = "e2e/" + name + ":dev"
-	return c.Push(t, spec)
-}
-
-// deploy applies a kustomization, and waits until what it has runs.
-func deploy(t *testing.T, c *cluster.Cluster, kustomization string, workloads ...string) *deployed {
-	t.Helper()
-	begin := time.Now()
-	if _, err := c.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts", "-k", kustomization); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), timeout)
-		defer cancel()
-		if _, err := c.Kubectl(ctx, "delete", "--ignore-not-found", "-k", "../../config/default"); err != nil {
-			t.Errorf("remove what was deployed: %v", err)
-		}
-	})
-	applied := time.Now()
-	for _, workload := range workloads {
-		if _, err := c.Kubectl(t.Context(), "rollout", "status", "-n", system, workload, "--timeout=2m"); err != nil {
-			said, _ := c.Kubectl(t.Context(), "logs", "-n", system, "--prefix", workload)
-			t.Fatalf("%v\n%s", err, said)
-		}
-	}
-	t.Logf("applied in %s, rolled out in %s", applied.Sub(begin).Round(time.Second/10), time.Since(applied).Round(time.Second/10))
-	return &deployed{Cluster: c}
-}
-
-const (
-	theManager = "deployment/kruise-controller-manager"
-	theDaemon  = "daemonset/kruise-daemon"
-	// noDaemon leaves daemons out, who would write to pods that a manager is to leave alone.
-	noDaemon = `
-- target: {kind: DaemonSet, name: kruise-daemon}
-  patch: '{"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "kruise-daemon"}, "$patch": "delete"}'`
-)
-
-// overlay is config/default and more, with images by digest and arguments of the manager.
-func overlay(t *testing.T, arguments []string, patches string, more []string, programs ...image.Image) string {
-	t.Helper()
-	dir := t.TempDir()
-	var bases, images []string
-	for _, base := range append([]string{"../../config/default"}, more...) {
-		base, err := filepath.Abs(base)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if base, err = filepath.Rel(dir, base); err != nil {
-			t.Fatal(err)
-		}
-		bases = append(bases, base)
-	}
-	for _, made := range programs {
-		name, _, _ := strings.Cut(made.Name, ":")
-		images = append(images, fmt.Sprintf("{name: %s, newName: %q, digest: %q}", filepath.Base(name), name, made.Digest))
-	}
-	var added []string
-	for _, argument := range arguments {
-		added = append(added, fmt.Sprintf(`{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": %q}`, argument))
-	}
-	text := fmt.Sprintf(`
-resources: [%s]
-images: [%s]
-patches:
-- target: {kind: Deployment, name: kruise-controller-manager}
-  patch: '[%s]'%s
-`, strings.Join(bases, ", "), strings.Join(images, ", "), strings.Join(added, ", "), patches)
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return dir
 }
 
 // convertAllTheTime reads the object in the version that it is not stored in, which the API server asks a replica for.

@@ -20,29 +20,8 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
-	"github.com/kruisekit/kruisekit/test/cluster"
 	"github.com/kruisekit/kruisekit/test/cluster/image"
 )
-
-// What comes into pods at their creation, and becomes of it while they run.
-func TestSidecars(t *testing.T) {
-	c := cluster.Start(t, cluster.Options{Level: cluster.Real, Scheme: newScheme(t)})
-	m := deploy(t, c, overlay(t, []string{"--feature-gates=SidecarTerminator=true"}, "", nil,
-		push(t, c, "kruise-manager"), push(t, c, "kruise-daemon")), theManager, theDaemon)
-
-	t.Run("at the same time", func(t *testing.T) {
-		for name, test := range map[string]func(*testing.T){
-			"in place": m.testSidecarInPlace, "hot": m.testSidecarHot, "canary": m.testSidecarCanary,
-			"launch/in order": m.testLaunchInOrder, "launch/by priority": m.testLaunchByPriority, "launch/again": m.testLaunchAgain,
-			"job": m.testJobSidecar, "job/native": m.testJobNativeSidecar, "readiness gate": m.testReadinessGate,
-		} {
-			t.Run(name, func(t *testing.T) { t.Parallel(); test(t) })
-		}
-	})
-	t.Run("document", m.testSidecarDocument)
-	t.Run("outage", m.testPodOutage)
-	t.Run("nothing refused", m.testNothingRefused)
-}
 
 // meshed is a Deployment with pods that a SidecarSet selects.
 type meshed struct {

@@ -4,8 +4,8 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -22,16 +22,13 @@ import (
 	"github.com/kruisekit/kruisekit/test/cluster/image"
 )
 
-func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }
-
 const (
 	nodes   = 3
 	timeout = 2 * time.Minute
 	poll    = 100 * time.Millisecond
 )
 
-func TestPodsRunOnEveryNode(t *testing.T) {
-	c := cluster.Start(t, cluster.Options{Level: cluster.Real})
+func testPodsRunOnEveryNode(t *testing.T, c *cluster.Cluster) {
 	web := c.Push(t, image.Spec{Name: "smoke/web:1"})
 	labels := map[string]string{"app": "web"}
 	deployment := &appsv1.Deployment{
@@ -74,8 +71,7 @@ func TestPodsRunOnEveryNode(t *testing.T) {
 }
 
 // A test on real nodes leaves no namespace behind, for the cluster may be one that a developer keeps.
-func TestNamespaceGoesWithItsTest(t *testing.T) {
-	c := cluster.Start(t, cluster.Options{Level: cluster.Real})
+func testNamespaceGoesWithItsTest(t *testing.T, c *cluster.Cluster) {
 	var namespace string
 	t.Run("a test", func(t *testing.T) {
 		namespace = c.Namespace(t)
@@ -85,17 +81,18 @@ func TestNamespaceGoesWithItsTest(t *testing.T) {
 		}
 	})
 	eventually(t, func(ctx context.Context) error {
-		err := c.Client.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{})
-		if apierrors.IsNotFound(err) {
+		switch err := c.Client.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{}); {
+		case apierrors.IsNotFound(err):
 			return nil
+		case err != nil:
+			return err
 		}
-		return fmt.Errorf("get namespace: %v, want not found", err)
+		return errors.New("the namespace is still there")
 	})
 }
 
 // In-place updates stand on this: a kubelet restarts the one container whose image changes, and leaves the others alone.
-func TestPatchedImageRestartsOneContainer(t *testing.T) {
-	c := cluster.Start(t, cluster.Options{Level: cluster.Real})
+func testPatchedImageRestartsOneContainer(t *testing.T, c *cluster.Cluster) {
 	one, two := c.Push(t, image.Spec{Name: "smoke/main:1"}), c.Push(t, image.Spec{Name: "smoke/main:2"})
 	beside := c.Push(t, image.Spec{Name: "smoke/beside:1"})
 	pod := &corev1.Pod{

@@ -1,0 +1,214 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/test/cluster"
+	"github.com/kruisekit/kruisekit/test/cluster/image"
+)
+
+// TestDeployment shows first what holds on a bare cluster. Then it deploys config/default once for all tests that need it, with
+// two replicas of the manager: alone, where another implementation has left CloneSets behind, and later with daemons and more
+// gates.
+func TestDeployment(t *testing.T) {
+	c := cluster.Start(t, cluster.Options{Level: cluster.Real, Scheme: newScheme(t)})
+	waitForRemoval(t, c)
+	left := leaveBehind(t, c)
+	var manager, daemon image.Image
+	t.Run("bare", func(t *testing.T) {
+		testBare(t, c)
+		t.Run("build", func(t *testing.T) {
+			t.Parallel()
+			manager, daemon = push(t, c, "kruise-manager"), push(t, c, "kruise-daemon")
+		})
+	})
+	if daemon.Name == "" {
+		t.Fatal("there are no images to deploy")
+	}
+	for _, r := range left {
+		r.bequeath(t)
+	}
+	m := deploy(t, c, overlay(t, []string{"--feature-gates=InPlaceWorkloadVerticalScaling=true"}, noDaemon, nil, manager), theManager)
+	t.Run("manager", func(t *testing.T) { m.testManager(t, left) })
+
+	arguments := []string{
+		"--feature-gates=InPlaceWorkloadVerticalScaling=true,PreDownloadImageForInPlaceUpdate=true,SidecarTerminator=true",
+		"--nodeimage-creation-delay=1s",
+	}
+	m.apply(t, overlay(t, arguments, "", []string{"../../config/pulljobs"}, manager, daemon), theManager, theDaemon)
+	t.Run("manager and daemons", m.testAll)
+}
+
+// testAll is what the manager and the daemons of three nodes do together: they inject and update sidecars, pull images ahead of
+// need, and restart containers.
+func (m *deployed) testAll(t *testing.T) {
+	eventually(t, func(ctx context.Context) error {
+		var list v1beta1.NodeImageList
+		if err := m.Client.List(ctx, &list); err != nil || len(list.Items) != 3 {
+			return fmt.Errorf("%d NodeImages, %w", len(list.Items), err)
+		}
+		return nil
+	})
+	t.Run("at the same time", func(t *testing.T) {
+		for name, test := range map[string]func(*testing.T){
+			"pull/an image": m.testPull, "pull/to a node": m.testPullSelected, "pull/to no node": m.testPullNowhere,
+			"pull/by digest": m.testPullDigest, "pull/what is missing": m.testPullMissing,
+			"pull/with login": m.testPullWithLogin, "pull/with a wrong login": m.testPullWithWrongLogin,
+			"pull/with an unusable secret": m.testPullWithUnusableSecret,
+			"pull/slowly":                  m.testPullSlow, "pull/cut off": m.testPullCutOff, "pull/from nobody": m.testPullFromNobody,
+			"pull/cancelled": m.testPullCancelled, "pull/many": m.testPullList, "pull/refused": m.testPullRefused,
+			"recreate/in order": m.testRecreateInOrder, "recreate/some": m.testRecreateSome, "recreate/twice": m.testRecreateTwice,
+			"recreate/crashing": m.testRecreateCrashing, "recreate/a pod that goes": m.testRecreateGone,
+			"recreate/refused": m.testRecreateRefused,
+			"env of a label":   m.testEnvOfLabel, "ahead of a rollout": m.testPullAhead,
+			"sidecar/in place": m.testSidecarInPlace, "sidecar/hot": m.testSidecarHot, "sidecar/canary": m.testSidecarCanary,
+			"launch/in order": m.testLaunchInOrder, "launch/by priority": m.testLaunchByPriority, "launch/again": m.testLaunchAgain,
+			"job": m.testJobSidecar, "job/native": m.testJobNativeSidecar, "readiness gate": m.testReadinessGate,
+		} {
+			t.Run(name, func(t *testing.T) { t.Parallel(); test(t) })
+		}
+	})
+	t.Run("printed at the same time", func(t *testing.T) {
+		for name, test := range map[string]func(*testing.T){
+			"columns": m.testPrinted, "document of nodes": m.testNodeDocument, "document of sidecars": m.testSidecarDocument,
+		} {
+			t.Run(name, func(t *testing.T) { t.Parallel(); test(t) })
+		}
+	})
+	// One node loses something.
+	t.Run("pull/the runtime crashes", m.testPullRuntimeCrashes)
+	t.Run("pull/the daemon is killed", m.testPullDaemonKilled)
+	t.Run("recreate/the runtime crashes", m.testRecreateRuntimeCrashes)
+	t.Run("recreate/the daemon is killed", m.testRecreateDaemonKilled)
+	t.Run("nothing refused", m.testNothingRefused)
+	t.Run("pods without a manager", m.testPodOutage)
+	t.Run("nothing refused afterwards", m.testNothingRefused)
+}
+
+// deployed is the manager in the cluster.
+type deployed struct{ *cluster.Cluster }
+
+// push builds a program and makes an image of it.
+func push(t *testing.T, c *cluster.Cluster, name string) image.Image {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), name)
+	build := exec.CommandContext(t.Context(), "go", "build", "-tags=grpcnotrace", "-trimpath", "-ldflags=-s -w", "-o", program, "../../examples/"+name)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", name, err, out)
+	}
+	content, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := image.Program(name, content)
+	spec.Name = "e2e/" + name + ":dev"
+	return c.Push(t, spec)
+}
+
+// deploy applies a kustomization, and waits until its workloads run. They go with the test.
+func deploy(t *testing.T, c *cluster.Cluster, kustomization string, workloads ...string) *deployed {
+	t.Helper()
+	m := &deployed{Cluster: c}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		defer cancel()
+		// The next test process waits until all is gone, see waitForRemoval; at the end of a level nobody needs to.
+		if _, err := c.Kubectl(ctx, "delete", "--ignore-not-found", "--wait=false", "-k", "../../config/default"); err != nil {
+			t.Errorf("remove what was deployed: %v", err)
+		}
+	})
+	m.apply(t, kustomization, workloads...)
+	return m
+}
+
+// apply changes what is deployed, and waits until its workloads run.
+func (m *deployed) apply(t *testing.T, kustomization string, workloads ...string) {
+	t.Helper()
+	begin := time.Now()
+	if _, err := m.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts", "-k", kustomization); err != nil {
+		t.Fatal(err)
+	}
+	applied := time.Now()
+	for _, workload := range workloads {
+		if _, err := m.Kubectl(t.Context(), "rollout", "status", "-n", system, workload, "--timeout=2m"); err != nil {
+			said, _ := m.Kubectl(t.Context(), "logs", "-n", system, "--prefix", workload)
+			t.Fatalf("%v\n%s", err, said)
+		}
+	}
+	t.Logf("applied in %s, rolled out in %s", applied.Sub(begin).Round(time.Second/10), time.Since(applied).Round(time.Second/10))
+}
+
+// waitForRemoval waits until what an earlier test process removes is gone.
+func waitForRemoval(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	var namespace corev1.Namespace
+	err := c.Client.Get(t.Context(), client.ObjectKey{Name: system}, &namespace)
+	if client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	if err != nil || namespace.DeletionTimestamp == nil {
+		return
+	}
+	if _, err := c.Kubectl(t.Context(), "delete", "--ignore-not-found", "-k", "../../config/default"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const (
+	theManager = "deployment/kruise-controller-manager"
+	theDaemon  = "daemonset/kruise-daemon"
+	// noDaemon leaves daemons out, who would write to pods that a manager is to leave alone.
+	noDaemon = `
+- target: {kind: DaemonSet, name: kruise-daemon}
+  patch: '{"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "kruise-daemon"}, "$patch": "delete"}'`
+)
+
+// overlay is config/default and more, with images by digest and arguments of the manager.
+func overlay(t *testing.T, arguments []string, patches string, more []string, programs ...image.Image) string {
+	t.Helper()
+	dir := t.TempDir()
+	var bases, images []string
+	for _, base := range append([]string{"../../config/default"}, more...) {
+		base, err := filepath.Abs(base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if base, err = filepath.Rel(dir, base); err != nil {
+			t.Fatal(err)
+		}
+		bases = append(bases, base)
+	}
+	for _, made := range programs {
+		name, _, _ := strings.Cut(made.Name, ":")
+		images = append(images, fmt.Sprintf("{name: %s, newName: %q, digest: %q}", filepath.Base(name), name, made.Digest))
+	}
+	var added []string
+	for _, argument := range arguments {
+		added = append(added, fmt.Sprintf(`{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": %q}`, argument))
+	}
+	text := fmt.Sprintf(`
+resources: [%s]
+images: [%s]
+patches:
+- target: {kind: Deployment, name: kruise-controller-manager}
+  patch: '[%s]'%s
+`, strings.Join(bases, ", "), strings.Join(images, ", "), strings.Join(added, ", "), patches)
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
