@@ -38,7 +38,7 @@ func main() {
 }
 
 func run(ctx context.Context, level string, flags []string) (passed bool, err error) {
-	files, err := findTests(".")
+	files, err := readModule(".")
 	if err != nil {
 		return false, err
 	}

@@ -8,30 +8,32 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestParseTest(t *testing.T) {
+func TestParse(t *testing.T) {
 	for name, test := range map[string]struct {
 		content string
-		want    testFile
+		want    file
 	}{
 		"tests, examples and fuzz tests count, TestMain and helpers do not": {
 			"package x\n\nfunc TestMain(m *testing.M) {}\nfunc TestA(t *testing.T) {}\nfunc ExampleB() {}\nfunc FuzzC(f *testing.F) {}\nfunc help() {}\n",
-			testFile{tests: []string{"TestA", "ExampleB", "FuzzC"}},
+			file{tests: []string{"TestA", "ExampleB", "FuzzC"}},
 		},
 		"a constraint may have several tags, also negated": {
 			"//go:build envtest && linux && !race\n\npackage x\n\nfunc TestA(t *testing.T) {}\n",
-			testFile{tags: []string{"envtest", "linux", "!race"}, tests: []string{"TestA"}},
+			file{tags: []string{"envtest", "linux", "!race"}, tests: []string{"TestA"}},
 		},
 		"tests in bubbles import a package": {
-			"package x\n\nimport (\n\t\"" + bubbles + "\"\n)\n", testFile{imports: []string{bubbles}},
+			"package x\n\nimport (\n\t\"" + bubbles + "\"\n)\n", file{imports: []string{bubbles}},
 		},
-		"a constraint below the package clause is none": {"package x\n\n//go:build e2e\n", testFile{}},
+		"a go statement makes a file concurrent":        {"package x\n\nfunc f() { go f() }\n", file{concurrent: true}},
+		"so does a parallel test":                       {"package x\n\nfunc TestA(t *testing.T) { t.Parallel() }\n", file{concurrent: true, tests: []string{"TestA"}}},
+		"a constraint below the package clause is none": {"package x\n\n//go:build e2e\n", file{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := parseTest([]byte(test.content))
+			got, err := parse([]byte(test.content))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(testFile{})); diff != "" {
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(file{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -39,21 +41,22 @@ func TestParseTest(t *testing.T) {
 }
 
 func TestPlan(t *testing.T) {
-	files := []testFile{
-		{dir: "./a", tests: []string{"TestA"}},
-		{dir: "./a", tags: []string{"envtest"}, tests: []string{"TestAPI"}},
-		{dir: "./b", imports: []string{bubbles}, tests: []string{"TestBubble"}},
-		{dir: "./b", tags: []string{"envtest", "linux"}, tests: []string{"TestBAPI"}},
-		{dir: "./c", tags: []string{"e2e", "linux"}, tests: []string{"TestReal"}},
-		{dir: "./test/cluster/nodes", tags: []string{"e2e"}, tests: []string{"TestUp"}},
+	files := []file{
+		{dir: "./a", test: true, tests: []string{"TestA"}},
+		{dir: "./a", test: true, tags: []string{"envtest"}, tests: []string{"TestAPI"}},
+		{dir: "./b", concurrent: true},
+		{dir: "./b", test: true, imports: []string{bubbles}, tests: []string{"TestBubble"}},
+		{dir: "./b", test: true, tags: []string{"envtest", "linux"}, tests: []string{"TestBAPI"}},
+		{dir: "./c", test: true, tags: []string{"e2e", "linux"}, tests: []string{"TestReal"}},
+		{dir: "./test/cluster/nodes", test: true, tags: []string{"e2e"}, tests: []string{"TestUp"}},
 	}
 	for name, test := range map[string]struct {
 		level string
 		flags []string
 		want  []string
 	}{
-		"the unit level runs bubbles without the race detector": {unit, nil, []string{
-			"-race ./...", "./b",
+		"the unit level runs under the race detector what could race, and bubbles also without it": {unit, nil, []string{
+			"-race ./b", "./a ./b",
 		}},
 		"the packages of bubbles alone meet the API server with the race detector": {envtest, nil, []string{
 			"-count=1 -tags envtest -run ^(TestAPI)$ ./a", "-race -count=1 -tags envtest -run ^(TestBAPI)$ ./b",
@@ -82,23 +85,55 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+func TestSequential(t *testing.T) {
+	test := func(imports ...string) []file {
+		return []file{{dir: "./x"}, {dir: "./x", test: true, tests: []string{"TestX"}, imports: imports}}
+	}
+	for name, c := range map[string]struct {
+		files []file
+		want  bool
+	}{
+		"values in, values out":                         {test("k8s.io/api/core/v1", "slices"), true},
+		"an import of a package that starts goroutines": {append(test(module+"y"), file{dir: "./y", concurrent: true}), false},
+		"an import through another package": {append(test(module+"y"),
+			file{dir: "./y", imports: []string{module + "z"}}, file{dir: "./z", concurrent: true}), false},
+		"the tests of an import do not count":  {append(test(module+"y"), file{dir: "./y"}, file{dir: "./y", test: true, concurrent: true}), true},
+		"tests that run in parallel":           {append(test(), file{dir: "./x", test: true, concurrent: true}), false},
+		"tests of another level do not count":  {append(test(), file{dir: "./x", test: true, tags: []string{envtest}, concurrent: true}), true},
+		"a client of an API server":            {test("k8s.io/client-go/rest"), false},
+		"a package without tests is no result": {[]file{{dir: "./x"}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := slices.Contains(sequential(c.files), "./x"); got != c.want {
+				t.Errorf("got %t, want %t", got, c.want)
+			}
+		})
+	}
+}
+
 // The module's own files: each level has tests, none of them is in testdata or in a nested module, and bubbles are used through
 // the package that keeps them from the race detector.
-func TestFindTests(t *testing.T) {
-	files, err := findTests("../..")
+func TestReadModule(t *testing.T) {
+	files, err := readModule("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, level := range []string{envtest, simulated, e2e} {
-		if !slices.ContainsFunc(files, func(f testFile) bool { return slices.Contains(f.tags, level) }) {
+		if !slices.ContainsFunc(files, func(f file) bool { return slices.Contains(f.tags, level) }) {
 			t.Errorf("no test of level %s was found", level)
+		}
+	}
+	plain := sequential(files)
+	for dir, want := range map[string]bool{"./imagepull": true, "./scale": true, "./inplace": false, "./controllers/cloneset": false, "./daemon/imagepull": false} {
+		if got := slices.Contains(plain, dir); got != want {
+			t.Errorf("%s has only one goroutine: %t, want %t", dir, got, want)
 		}
 	}
 	for _, f := range files {
 		if strings.Contains(f.dir, "testdata") || strings.Contains(f.dir, "hack/tools") {
 			t.Errorf("%s is not a package of the module", f.dir)
 		}
-		if slices.Contains(f.imports, "testing/synctest") {
+		if slices.Contains(f.imports, "testing/synctest") && module+strings.TrimPrefix(f.dir, "./") != bubbles {
 			t.Errorf("a test of %s imports testing/synctest: use daemon/internal/bubbletest", f.dir)
 		}
 	}

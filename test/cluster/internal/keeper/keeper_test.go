@@ -131,6 +131,7 @@ func ended(t *testing.T, all map[string]process.Record) {
 }
 
 func TestPlaneIsSharedAndEndsAfterItsLastUser(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	one, two := attach(t, dir), attach(t, dir)
 	if !one.Started || two.Started {
@@ -152,6 +153,7 @@ func TestPlaneIsSharedAndEndsAfterItsLastUser(t *testing.T) {
 }
 
 func TestKilledUserLetsGo(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	attach(t, dir).Release()
 	user, err := process.Start(process.Spec{Name: "user", Dir: t.TempDir(), Path: "/proc/self/exe", Env: []string{hold + "=" + dir}})
@@ -173,8 +175,10 @@ func TestKilledUserLetsGo(t *testing.T) {
 }
 
 func TestNextUserOvercomesAnyKill(t *testing.T) {
+	t.Parallel()
 	for _, victim := range []string{"keeper", "etcd", "kube-apiserver"} {
 		t.Run(victim, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			first := attach(t, dir)
 			all := programs(t, dir)

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/build/constraint"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// file is a Go file of the module.
+type file struct {
+	dir     string
+	test    bool
+	tags    []string // that its build constraint names, such as envtest or !race
+	imports []string
+	tests   []string // with examples and fuzz tests
+	// concurrent says that the file starts a goroutine, or has tests run in parallel.
+	concurrent bool
+}
+
+// readModule reads the Go files of the module whose root is given.
+func readModule(root string) ([]file, error) {
+	var files []file
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && path != root && ignored(path, entry.Name()):
+			return fs.SkipDir
+		case entry.IsDir() || !strings.HasSuffix(path, ".go"):
+			return nil
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		f, err := parse(content)
+		if err != nil {
+			return fmt.Errorf("parse %s: %w", path, err)
+		}
+		dir, err := filepath.Rel(root, filepath.Dir(path))
+		f.dir, f.test = "./"+filepath.ToSlash(dir), strings.HasSuffix(path, "_test.go")
+		files = append(files, f)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read module: %w", err)
+	}
+	return files, nil
+}
+
+// ignored reports whether the go command does not look into a directory.
+func ignored(path, name string) bool {
+	if name == "testdata" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") {
+		return true
+	}
+	_, err := os.Stat(filepath.Join(path, "go.mod")) // another module
+	return err == nil
+}
+
+func parse(content []byte) (file, error) {
+	var f file
+	parsed, err := parser.ParseFile(token.NewFileSet(), "", content, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return f, err
+	}
+	if f.tags, err = buildTags(parsed); err != nil {
+		return f, err
+	}
+	for _, imported := range parsed.Imports {
+		path, err := strconv.Unquote(imported.Path.Value)
+		if err != nil {
+			return f, err
+		}
+		f.imports = append(f.imports, path)
+	}
+	for _, declaration := range parsed.Decls {
+		if function, ok := declaration.(*ast.FuncDecl); ok && function.Recv == nil && isTest(function.Name.Name) {
+			f.tests = append(f.tests, function.Name.Name)
+		}
+	}
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			f.concurrent = true
+		case *ast.SelectorExpr:
+			// t.Parallel, b.RunParallel, and the goroutines of a sync.WaitGroup.
+			f.concurrent = f.concurrent || slices.Contains([]string{"Parallel", "RunParallel", "Go"}, n.Sel.Name)
+		}
+		return true
+	})
+	return f, nil
+}
+
+// buildTags returns the tags of the build constraint above the package clause.
+func buildTags(parsed *ast.File) ([]string, error) {
+	for _, group := range parsed.Comments {
+		for _, comment := range group.List {
+			if comment.Pos() > parsed.Package || !constraint.IsGoBuild(comment.Text) {
+				continue
+			}
+			expression, err := constraint.Parse(comment.Text)
+			if err != nil {
+				return nil, err
+			}
+			return tagsOf(expression), nil
+		}
+	}
+	return nil, nil
+}
+
+func isTest(name string) bool {
+	return name != "TestMain" && slices.ContainsFunc([]string{"Test", "Example", "Fuzz"}, func(prefix string) bool {
+		return strings.HasPrefix(name, prefix)
+	})
+}
+
+// tagsOf returns the tags of a constraint, those that must be absent with an exclamation mark.
+func tagsOf(e constraint.Expr) []string {
+	switch e := e.(type) {
+	case *constraint.TagExpr:
+		return []string{e.Tag}
+	case *constraint.NotExpr:
+		tags := tagsOf(e.X)
+		for i := range tags {
+			tags[i] = "!" + tags[i]
+		}
+		return tags
+	case *constraint.AndExpr:
+		return append(tagsOf(e.X), tagsOf(e.Y)...)
+	case *constraint.OrExpr:
+		return append(tagsOf(e.X), tagsOf(e.Y)...)
+	}
+	return nil
+}
+
+// quiet returns the packages outside of the standard library that start no goroutine when they are called with values.
+func quiet() []string {
+	return []string{
+		"k8s.io/api/", "k8s.io/apimachinery/", "k8s.io/utils/", "k8s.io/component-helpers/scheduling/", "k8s.io/apiextensions-apiserver/pkg/apis/",
+		"sigs.k8s.io/yaml", "sigs.k8s.io/json", "sigs.k8s.io/randfill", "github.com/google/go-cmp/", "github.com/distribution/reference",
+		"github.com/robfig/cron/", "github.com/opencontainers/go-digest",
+	}
+}
+
+// sequential returns the directories of packages with tests in which there is only ever one goroutine: neither the tests, nor
+// what they import of the module, start one, and what is imported of other modules is quiet.
+func sequential(files []file) []string {
+	type node struct {
+		dir  string
+		test bool
+	}
+	concurrent, imports, tested := map[node]bool{}, map[node][]node{}, map[string]bool{}
+	for _, f := range files {
+		if slices.ContainsFunc([]string{envtest, simulated, e2e}, func(level string) bool { return slices.Contains(f.tags, level) }) {
+			continue // no part of the unit level
+		}
+		n := node{f.dir, f.test}
+		if f.test {
+			tested[f.dir] = tested[f.dir] || len(f.tests) > 0
+			imports[n] = append(imports[n], node{dir: f.dir})
+		}
+		concurrent[n] = concurrent[n] || f.concurrent
+		for _, path := range f.imports {
+			if inside, ours := strings.CutPrefix(path, module); ours {
+				imports[n] = append(imports[n], node{dir: "./" + inside})
+			} else if foreign := strings.Contains(strings.Split(path, "/")[0], "."); foreign {
+				concurrent[n] = concurrent[n] || !slices.ContainsFunc(quiet(), func(q string) bool { return strings.HasPrefix(path, q) })
+			}
+		}
+	}
+	for changed := true; changed; {
+		changed = false
+		for n, of := range imports {
+			if !concurrent[n] && slices.ContainsFunc(of, func(other node) bool { return concurrent[other] }) {
+				concurrent[n], changed = true, true
+			}
+		}
+	}
+	maps.DeleteFunc(tested, func(dir string, is bool) bool { return !is || concurrent[node{dir, true}] })
+	return slices.Sorted(maps.Keys(tested))
+}
