@@ -74,6 +74,13 @@ func (m *deployed) testAll(t *testing.T) {
 			"recreate/crashing": m.testRecreateCrashing, "recreate/a pod that goes": m.testRecreateGone,
 			"recreate/refused": m.testRecreateRefused,
 			"env of a label":   m.testEnvOfLabel, "ahead of a rollout": m.testPullAhead,
+		} {
+			t.Run(name, func(t *testing.T) { t.Parallel(); test(t) })
+		}
+	})
+	// A second group, for too much at once on a busy machine is slower than one after the other.
+	t.Run("then at the same time", func(t *testing.T) {
+		for name, test := range map[string]func(*testing.T){
 			"sidecar/in place": m.testSidecarInPlace, "sidecar/hot": m.testSidecarHot, "sidecar/canary": m.testSidecarCanary,
 			"launch/in order": m.testLaunchInOrder, "launch/by priority": m.testLaunchByPriority, "launch/again": m.testLaunchAgain,
 			"job": m.testJobSidecar, "job/native": m.testJobNativeSidecar, "readiness gate": m.testReadinessGate,
