@@ -56,6 +56,9 @@ func (n Network) makeCgroups(node int) error {
 				_ = os.WriteFile(filepath.Join(root, "cgroup.subtree_control"), []byte("+"+controller), 0o600)
 			}
 		}
+		if err := weigh(dir); err != nil {
+			return err
+		}
 		// A new v1 cpuset is empty, and nothing can run in it.
 		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 			value, err := os.ReadFile(filepath.Join(root, file))
@@ -65,6 +68,21 @@ func (n Network) makeCgroups(node int) error {
 			if err := os.WriteFile(filepath.Join(dir, file), value, 0o600); err != nil {
 				return fmt.Errorf("fill cpuset: %w", err)
 			}
+		}
+	}
+	return nil
+}
+
+// weigh gives the pods of a node more than the share of one process, which is all that they would get of a machine on which
+// many others run. The files are those of v2 and v1.
+func weigh(dir string) error {
+	for file, value := range map[string]string{"cpu.weight": "800", "cpu.shares": "8192"} {
+		path := filepath.Join(dir, file)
+		if _, err := os.Stat(path); err != nil {
+			continue // of another controller, or version
+		}
+		if err := os.WriteFile(path, []byte(value), 0o600); err != nil {
+			return fmt.Errorf("weigh cgroup: %w", err)
 		}
 	}
 	return nil

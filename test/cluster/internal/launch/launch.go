@@ -126,7 +126,7 @@ func Executable(ctx context.Context, c binaries.Cache, dir string) (string, erro
 	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", path, "./test/cluster/cmd/cluster")
 	cmd.Dir = c.Root()
-	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
+	cmd.Env = append(os.Environ(), "GOWORK=off")
 	if output, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the cluster command: %w\n%s", err, output)
 	}
