@@ -208,11 +208,11 @@ func (g *podGround) read(t *testing.T) *admissionregistrationv1.MutatingWebhookC
 	return c
 }
 
-// ahead are the entries that were written ahead.
-func ahead(c *admissionregistrationv1.MutatingWebhookConfiguration) []string {
+// provisional returns the names of the provisional entries.
+func provisional(c *admissionregistrationv1.MutatingWebhookConfiguration) []string {
 	var names []string
 	for i := range c.Webhooks {
-		if scope.IsAhead(c.Webhooks[i].Name) {
+		if scope.IsProvisional(c.Webhooks[i].Name) {
 			names = append(names, c.Webhooks[i].Name)
 		}
 	}
@@ -274,7 +274,7 @@ func testNoLeader(t *testing.T, g *podGround) {
 	if w := g.warned(); len(w) > 0 {
 		t.Errorf("warnings %q", w)
 	}
-	if n := len(ahead(g.read(t))); n != 5 {
+	if n := len(provisional(g.read(t))); n != 5 {
 		t.Errorf("%d entries for 5 sets", n)
 	}
 }
@@ -294,7 +294,7 @@ func testDryRun(t *testing.T, g *podGround) {
 	paused.Spec.InjectionStrategy.Paused = true
 	g.create(t, paused)
 	if after := g.read(t).ResourceVersion; after != before {
-		t.Errorf("the configuration was written: %q", ahead(g.read(t)))
+		t.Errorf("the configuration was written: %q", provisional(g.read(t)))
 	}
 }
 
@@ -368,7 +368,7 @@ func (g *podGround) states(t *testing.T) func() []*admissionregistrationv1.Mutat
 func (g *podGround) swept(t *testing.T) {
 	t.Helper()
 	reviewtest.Until(t, "entries that were written ahead are left", func(context.Context) error {
-		if left := ahead(g.read(t)); len(left) > 0 {
+		if left := provisional(g.read(t)); len(left) > 0 {
 			return fmt.Errorf("%q", left)
 		}
 		return nil
@@ -396,7 +396,7 @@ func testLeader(t *testing.T, g *podGround) {
 	}
 	byWebhook, byLeader := 0, 0
 	for i, all := 1, states(); i < len(all); i++ {
-		if len(ahead(all[i])) > len(ahead(all[i-1])) {
+		if len(provisional(all[i])) > len(provisional(all[i-1])) {
 			byWebhook++
 			continue
 		}
