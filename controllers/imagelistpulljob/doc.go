@@ -12,10 +12,10 @@
 // that changed. The name of a job is a hash of what it is for. So no job is made twice, not even by a process that has just
 // started and whose cache lags.
 //
-// A list that admission would refuse makes no jobs, which would be refused as well, over and over. An event, InvalidSpec, says
-// what is wrong, and the list stays as it is until it changes. An image that no registry can have is passed over, and told in
-// the same way: the other images are pulled, and the list does not complete. Lists and jobs are read as untyped objects, as the
-// package stored explains, and one that cannot be decoded is told likewise.
+// A list that the package validation rejects makes no jobs, because the webhook would reject them as well. An event, InvalidSpec, names
+// the field, and the list stays as it is until it changes. An image that is no reference is skipped with the same event: the other
+// images are pulled, and the list does not complete. Lists and jobs are read as untyped objects, as the package stored explains, and
+// an object that cannot be decoded is reported likewise.
 //
 // In these the reconciler departs from the reference, which is known to fail there:
 //   - Failed images are told in the order of the list, so that the status does not change without a cause.

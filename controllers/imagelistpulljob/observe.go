@@ -20,9 +20,9 @@ import (
 type snapshot struct {
 	// list with its defaults.
 	list *v1beta1.ImageListPullJob
-	// unfit says why nothing can be done with the spec.
-	unfit error
-	now   time.Time
+	// invalid is why nothing can be done with the spec.
+	invalid error
+	now     time.Time
 	// jobs that the list controls. One that cannot be decoded has no spec, and hence another image than any that is listed.
 	jobs []*v1beta1.ImagePullJob
 	// recheckAfter is when to read them again where the cache lacks some of them; zero where it does not.
@@ -46,22 +46,22 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	if err != nil || len(fresh) == 0 || fresh[0].GetDeletionTimestamp() != nil {
 		return nil, err
 	}
-	list, malformed, err := stored.Decode[v1beta1.ImageListPullJob](fresh[0])
+	list, undecodable, err := stored.Decode[v1beta1.ImageListPullJob](fresh[0])
 	if err != nil {
-		// The status too. What is told is told of the metadata that are left.
-		list, malformed = &v1beta1.ImageListPullJob{}, err
+		// Not even the status can be decoded. The event is about the metadata that can.
+		list, undecodable = &v1beta1.ImageListPullJob{}, err
 		list.Namespace, list.Name, list.UID = name.Namespace, name.Name, fresh[0].GetUID()
 		list.SetGroupVersionKind(gvk())
 	}
-	s := &snapshot{list: list, now: r.options.Now(), unfit: malformed}
-	if malformed != nil {
-		return s, nil //nolint:nilerr // the pass tells it
+	s := &snapshot{list: list, now: r.options.Now(), invalid: undecodable}
+	if undecodable != nil {
+		return s, nil //nolint:nilerr // the pass reports it
 	}
 	list.Default()
 	if list.Status.CompletionTime != nil {
 		return s, nil
 	}
-	if s.unfit = unfit(&list.Spec); s.unfit != nil {
+	if s.invalid = invalid(list); s.invalid != nil {
 		return s, nil //nolint:nilerr // as above
 	}
 	s.jobs, err = r.observeJobs(ctx, s)

@@ -102,8 +102,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	a := &act{Reconciler: r, snapshot: s}
-	if s.unfit != nil {
-		a.complain(s.unfit.Error())
+	if s.invalid != nil {
+		a.complain(s.invalid.Error())
 		return ctrl.Result{}, nil //nolint:nilerr // nothing helps but another spec
 	}
 	a.plan = imagepull.List(s.list, s.jobs, s.now)

@@ -5,7 +5,9 @@ package imagepull_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -133,4 +135,13 @@ func judgeAll(t *testing.T, g *reviewtest.Ground, namespace, judge string) {
 			}
 		})
 	}
+}
+
+// many images, each in quotes.
+func many(n int) string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf(`"app:%d"`, i)
+	}
+	return strings.Join(all, ",")
 }

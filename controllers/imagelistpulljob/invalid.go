@@ -1,0 +1,22 @@
+package imagelistpulljob
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/validation"
+)
+
+// invalid returns the first fault for which the webhook rejects a list that has its defaults, or all of its jobs; nil if there is none.
+// An image that is no reference is no such fault: the plan reports it, and the other images get their jobs.
+func invalid(list *v1beta1.ImageListPullJob) error {
+	for _, fault := range validation.ImageListPullJob(list) {
+		ofImage := strings.HasPrefix(fault.Field, "spec.images[") && fault.Type != field.ErrorTypeDuplicate
+		if !ofImage {
+			return fault
+		}
+	}
+	return nil
+}
