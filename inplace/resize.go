@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -51,6 +52,8 @@ func (p *patch) amounts(path []string, field string, have, want corev1.ResourceL
 	changed := corev1.ResourceList{}
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 		amount, ok := want[name]
+		// The API server stores thousandths, rounded up: any finer amount would never be the one that the pod has.
+		amount.RoundUp(resource.Milli)
 		if before, has := have[name]; ok && (!has || before.Cmp(amount) != 0) {
 			changed[name] = amount
 		}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // fillDefaults fills in what the API server does in a pod spec, but for the pull policy of images. It is used to
@@ -26,8 +27,15 @@ func fillDefaults(s *corev1.PodSpec) {
 		fillContainer(&s.Containers[i])
 		fillHostPorts(s, &s.Containers[i])
 	}
+	for i := range s.EphemeralContainers {
+		roundAmounts(s.EphemeralContainers[i].Resources.Limits, s.EphemeralContainers[i].Resources.Requests)
+	}
 	for i := range s.Volumes {
 		fillVolume(&s.Volumes[i].VolumeSource)
+	}
+	roundAmounts(s.Overhead)
+	if s.Resources != nil {
+		roundAmounts(s.Resources.Limits, s.Resources.Requests)
 	}
 	for i := range s.TopologySpreadConstraints {
 		c := &s.TopologySpreadConstraints[i]
@@ -59,6 +67,18 @@ func fillContainer(c *corev1.Container) {
 		}
 	}
 	fillRequests(&c.Resources)
+	roundAmounts(c.Resources.Limits, c.Resources.Requests)
+}
+
+// roundAmounts rounds amounts up to thousandths, as the API server stores them: 62.5m of cpu is 63m.
+func roundAmounts(lists ...corev1.ResourceList) {
+	for _, list := range lists {
+		for name, amount := range list {
+			if !amount.RoundUp(resource.Milli) {
+				list[name] = amount
+			}
+		}
+	}
 }
 
 // fillRequests gives a resource that has only a limit the same request.
@@ -119,7 +139,9 @@ func fillVolume(v *corev1.VolumeSource) {
 	case v.HostPath != nil:
 		point(&v.HostPath.Type, corev1.HostPathUnset)
 	case v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil:
-		point(&v.Ephemeral.VolumeClaimTemplate.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+		claim := &v.Ephemeral.VolumeClaimTemplate.Spec
+		point(&claim.VolumeMode, corev1.PersistentVolumeFilesystem)
+		roundAmounts(claim.Resources.Limits, claim.Resources.Requests)
 	case v.ISCSI != nil:
 		set(&v.ISCSI.ISCSIInterface, "default")
 	case v.RBD != nil:
