@@ -111,14 +111,10 @@ func (m *member) hooked(hook *pub.LifecycleHook) bool {
 	return hook != nil && m.any(func(pod *corev1.Pod) bool { return lifecycle.HasAny(pod, hook) })
 }
 
-// inGrace says whether an update of a pod is written down already, and waits for its time. A pod whose last update is
-// done may be updated again all the same.
+// inGrace reports whether a pod waits for the end of the grace period of an in-place update, so that its containers have
+// not changed yet.
 func (m *member) inGrace() bool {
 	return m.any(func(pod *corev1.Pod) bool {
-		grace, ok := pod.Annotations[pub.InPlaceUpdateGraceKey]
-		if !ok {
-			grace = pod.Annotations[pub.InPlaceUpdateGraceKeyOld]
-		}
-		return grace != "" && lifecycle.StateOf(pod) != pub.LifecycleStateUpdated
+		return pod.Annotations[pub.InPlaceUpdateGraceKey] != "" || pod.Annotations[pub.InPlaceUpdateGraceKeyOld] != ""
 	})
 }

@@ -34,8 +34,6 @@ const (
 	NoteHooked = "Hooked"
 	// NoteUpdateLimited says that instances are not updated yet, because too many would be unavailable.
 	NoteUpdateLimited = "UpdateLimited"
-	// NoteInGrace says that instances wait for an in-place update that has begun.
-	NoteInGrace = "InGrace"
 	// NotePaused says that instances are not updated because updates are paused.
 	NotePaused = "Paused"
 	// NoteOnDelete says that instances are not updated because the user deletes them for that.
@@ -51,7 +49,7 @@ const (
 
 func levelOf(code string) note.Level {
 	switch code {
-	case NoteOutOfOrder, NoteScaleUpLimited, NoteDeleteLimited, NoteWaitingForDeletion, NoteHooked, NoteUpdateLimited, NoteInGrace, NoteNotAvailable:
+	case NoteOutOfOrder, NoteScaleUpLimited, NoteDeleteLimited, NoteWaitingForDeletion, NoteHooked, NoteUpdateLimited, NoteNotAvailable:
 		return note.Waiting
 	}
 	return note.Info

@@ -129,7 +129,7 @@ func (o oracle) delete(d scale.Difference) []scale.Instance {
 }
 
 func inGrace(p *corev1.Pod) bool {
-	return p.Annotations[pub.InPlaceUpdateGraceKey] != "" && p.Labels[pub.LifecycleStateKey] != "Updated"
+	return p.Annotations[pub.InPlaceUpdateGraceKey] != ""
 }
 
 func (o oracle) update(d scale.Difference) []scale.Instance {
@@ -138,7 +138,7 @@ func (o oracle) update(d scale.Difference) []scale.Instance {
 	}
 	var waiting []scale.Instance
 	for _, i := range o.in.Instances {
-		if i.Updated == (d.Update < 0) && !leaving(i) && !anyPod(i, inGrace) {
+		if i.Updated == (d.Update < 0) && !leaving(i) {
 			waiting = append(waiting, i)
 		}
 	}
@@ -162,7 +162,7 @@ func (o oracle) update(d scale.Difference) []scale.Instance {
 	if o.in.UnavailableFirst {
 		front(func(i scale.Instance) bool { return !o.available(i) })
 	}
-	front(preparing)
+	front(func(i scale.Instance) bool { return preparing(i) || anyPod(i, inGrace) })
 	waiting = waiting[:min(len(waiting), max(int(d.Update), -int(d.Update)))]
 	return o.walk(waiting, d)
 }

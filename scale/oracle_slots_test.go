@@ -225,7 +225,7 @@ func (o slotOracle) candidates() []scale.Instance {
 	all := slices.Concat(done, held, due)
 	all = all[:min(len(all), o.n-o.keep)]
 	out := slices.DeleteFunc(slices.Clone(all), func(i scale.Instance) bool {
-		return i.Updated || i.Terminating || leaving(i) || anyPod(i, inGrace)
+		return i.Updated || i.Terminating || leaving(i)
 	})
 	if o.in.UnavailableFirst {
 		fine := slices.DeleteFunc(slices.Clone(out), func(i scale.Instance) bool { return !o.available(i) })

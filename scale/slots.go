@@ -233,9 +233,6 @@ func (s *slotted) updateSlots() {
 			return
 		}
 	}
-	n := len(due)
-	due = slices.DeleteFunc(due, (*member).inGrace)
-	s.noteWaiting(NoteInGrace, n-len(due), graceText)
 	s.repairFirst(due)
 	s.update(due, b)
 }

@@ -19,20 +19,19 @@ func (p *planner) updateCount() {
 				b.UnderWay++
 			}
 		}
-		if m.Updated == backward && !m.preparingDelete && !m.inGrace() {
+		if m.Updated == backward && !m.preparingDelete {
 			candidates = append(candidates, m)
 		}
 	}
-	p.noteWaiting(NoteInGrace, n-len(candidates), graceText)
 	p.orderUpdates(candidates)
 	candidates = p.scattered(candidates)
 	p.repairFirst(candidates)
-	bringForward(candidates, func(m *member) bool { return m.preparing }) // they have been taken out of use already
+	// These are out of traffic already. What waits for the end of its grace period still runs what it ran before: taken
+	// back in time, nothing restarts.
+	bringForward(candidates, func(m *member) bool { return m.preparing || m.inGrace() })
 	p.update(candidates[:min(n, len(candidates))], b)
 	p.plan.Backward = backward && len(p.plan.Update) > 0
 }
-
-const graceText = "for the end of an in-place update's grace period"
 
 // standstill says that updates do not run, and notes how many wait for that.
 func (p *planner) standstill(waiting int) bool {

@@ -119,10 +119,11 @@ func TestUpdateStops(t *testing.T) {
 		input scale.Input
 		want  string
 	}{
-		"in grace":           {"an update is under way", scale.Input{Limits: limits, Instances: []scale.Instance{old("a", grace), old("b")}}, "update b (InGrace)"},
-		"in grace, old key":  {"the key of before is read, too", scale.Input{Limits: limits, Instances: []scale.Instance{old("a", annotated(pub.InPlaceUpdateGraceKeyOld, "x")), old("b")}}, "update b (InGrace)"},
-		"in grace, no more":  {"an empty one is none", scale.Input{Limits: limits, Instances: []scale.Instance{old("a", annotated(pub.InPlaceUpdateGraceKey, "")), old("b")}}, "update a b"},
-		"in grace, updated":  {"it was done before", scale.Input{Limits: limits, Instances: []scale.Instance{old("a", grace, in(pub.LifecycleStateUpdated)), old("b")}}, "update a b"},
+		"in grace":           {"its target is not wanted any more, and nothing has restarted yet", scale.Input{Limits: limits, Instances: []scale.Instance{old("a"), old("b", grace)}}, "update b a"},
+		"in grace, old key":  {"the key of before is read, too", scale.Input{Limits: limits, Instances: []scale.Instance{old("a"), old("b", annotated(pub.InPlaceUpdateGraceKeyOld, "x"))}}, "update b a"},
+		"in grace, empty":    {"an empty annotation is no grace period", scale.Input{Limits: limits, Instances: []scale.Instance{old("a"), old("b", annotated(pub.InPlaceUpdateGraceKey, ""))}}, "update a b"},
+		"in grace, back":     {"those taken back first restart nothing", scale.Input{Limits: scale.Limits{Replicas: 2, Partition: 1, MaxUnavailable: 1}, Instances: []scale.Instance{updated("a"), updated("b", grace)}}, "update b back"},
+		"in grace, no place": {"its place is spent already", scale.Input{Limits: scale.Limits{Replicas: 2, MaxUnavailable: 1}, Instances: []scale.Instance{old("a"), old("b", grace, notReady)}}, "update b (UpdateLimited)"},
 		"paused":             {"until it goes on", scale.Input{Limits: limits, Updates: scale.UpdatesPaused, Instances: []scale.Instance{old("a"), old("b")}}, "(Paused)"},
 		"paused, converged":  {"there is nothing to say", scale.Input{Limits: limits, Updates: scale.UpdatesPaused, Instances: []scale.Instance{updated("a"), updated("b")}}, ""},
 		"an unknown way":     {"is the default", scale.Input{Limits: limits, Updates: "Someday", Instances: []scale.Instance{old("a"), old("b")}}, "update a b"},

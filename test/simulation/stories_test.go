@@ -107,6 +107,11 @@ func inPlaceStories() map[string]story {
 			spec:  of(2, "1").with(func(s *spec) { s.GraceSeconds = 10 }), writes: 5,
 			then: []deed{wants("v2")},
 		},
+		"grace-period-taken-back": {
+			shows: "The user takes an update back while all pods wait for the end of their grace period. No container restarts: what\nwaits is dropped, and the pods go back into traffic.",
+			spec:  of(3, "3").with(func(s *spec) { s.GraceSeconds = 10 }),
+			then:  []deed{wants("v2"), wants("v1").in(5)},
+		},
 		"min-ready-seconds": {
 			shows: "A pod counts only after it was ready for five seconds; nothing happens in the meantime that would wake\nthe controller, but for the time that the plan gave.", lives: true,
 			spec: of(2, "1").with(func(s *spec) { s.MinReadySeconds = 5 }), writes: 4,

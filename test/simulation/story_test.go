@@ -95,6 +95,39 @@ func TestStories(t *testing.T) {
 	}
 }
 
+// A rollback during the grace period restarts nothing, whatever the limits: the containers have not changed yet.
+func TestRollbackInGrace(t *testing.T) {
+	for name, limits := range map[string]func(*spec){
+		"all at once": func(s *spec) { s.MaxUnavailable = "6" },
+		"two by two":  func(s *spec) { s.MaxUnavailable = "2" },
+		"in slots":    func(s *spec) { s.MaxUnavailable, s.Slots = "6", true },
+		"partition":   func(s *spec) { s.Partition = "3" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(5) {
+				rollback := story{
+					spec: of(6, "6").with(limits).with(func(s *spec) { s.GraceSeconds = 10 }),
+					then: []deed{wants("v2"), wants("v1").in(5)},
+				}
+				if name == "partition" {
+					rollback.then[1] = partition("6").in(5)
+				}
+				w := rollback.play(t, seed)
+				for _, stored := range w.server.pods {
+					for _, c := range stored.pod.Status.ContainerStatuses {
+						if c.RestartCount > 0 {
+							t.Errorf("seed %d: container %s of %s restarted %d times:\n%s", seed, c.Name, stored.pod.Name, c.RestartCount, w.tale.text())
+						}
+					}
+					if got := stored.pod.Spec.Containers[0].Image; got != "shop:v1" {
+						t.Errorf("seed %d: %s has %s", seed, stored.pod.Name, got)
+					}
+				}
+			}
+		})
+	}
+}
+
 // compare with the story as it was told before.
 func compare(t *testing.T, name, told string) {
 	t.Helper()
