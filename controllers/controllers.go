@@ -35,8 +35,8 @@ type Options struct {
 	Controller func(name string) controller.Options
 	// CloneSet is for the reconciler of CloneSets.
 	CloneSet cloneset.Options
-	// ContainerLaunchPriority is for the reconciler that starts containers of pods in their order.
-	ContainerLaunchPriority launchpriority.Options
+	// LaunchPriority is for the reconciler that starts containers of pods in their order.
+	LaunchPriority launchpriority.Options
 	// ContainerRecreateRequest is for the reconciler of ContainerRecreateRequests.
 	ContainerRecreateRequest containerrecreaterequest.Options
 	// ImageListPullJob is for the reconciler of ImageListPullJobs.
@@ -62,7 +62,7 @@ func list() []entry {
 			return cloneset.New(mgr.GetClient(), o.CloneSet)
 		}},
 		{"containerlaunchpriority", pods(), func(mgr ctrl.Manager, o Options) (reconciler, error) {
-			return launchpriority.New(mgr.GetClient(), o.ContainerLaunchPriority)
+			return launchpriority.New(mgr.GetClient(), o.LaunchPriority)
 		}},
 		{"containerrecreaterequest", v1beta1.GroupVersion.WithKind("ContainerRecreateRequest"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return containerrecreaterequest.New(mgr.GetClient(), o.ContainerRecreateRequest)

@@ -15,10 +15,10 @@ import (
 // configError is the reason of a container that the kubelet cannot make because something that it refers to is missing.
 const configError = "CreateContainerConfigError"
 
-// Rules say when a container lets the next ones start. The zero value is as the reference has it.
-type Rules struct {
-	// Started lets a container count from its start on, after its startup probe and its postStart hook, and not only when it
-	// is ready. A readiness probe with a long delay then holds up nobody.
+// Policy is when a container lets the next ones start. The zero value is that of the reference.
+type Policy struct {
+	// Started counts a container once it has started, after its startup probe and its postStart hook, and not only when it is ready. A
+	// readiness probe with a long delay then delays no other container.
 	Started bool
 }
 
@@ -29,7 +29,7 @@ type held struct {
 	keys []key
 	// level is the lowest priority among them: that is when it can start.
 	level int64
-	// up lets the next level start; blocked is what the kubelet says of a container that lacks a key, or something else.
+	// up lets the next level start; blocked is the state of a container that lacks a key, or another object.
 	up, blocked bool
 }
 
@@ -44,7 +44,7 @@ func keyOf(priority int64) string {
 	return pub.ContainerLaunchBarrierKeyPrefix + strconv.FormatInt(priority, 10)
 }
 
-// parse reads the key of a barrier. The reference gives priorities of 64 bits.
+// parse reads the key of a barrier. The reference writes priorities of 64 bits.
 func parse(text string) (key, bool) {
 	digits, ok := strings.CutPrefix(text, pub.ContainerLaunchBarrierKeyPrefix)
 	if !ok {
@@ -54,8 +54,8 @@ func parse(text string) (key, bool) {
 	return key{text, n}, err == nil
 }
 
-// heldIn are the containers of a pod that wait for a barrier, in the order of the pod, and notes on those that only seem to.
-func heldIn(pod *corev1.Pod, r Rules) ([]held, []note.Note) {
+// heldIn returns the containers of a pod that wait for a barrier, in the order of the pod, and notes on those that only seem to.
+func heldIn(pod *corev1.Pod, r Policy) ([]held, []note.Note) {
 	var all []held
 	var notes []note.Note
 	barrier := BarrierName(pod.Name)
@@ -88,7 +88,7 @@ func heldIn(pod *corev1.Pod, r Rules) ([]held, []note.Note) {
 	return all, notes
 }
 
-// keyIn is the key of a barrier that a variable refers to.
+// keyIn returns the key of a barrier that a variable refers to.
 func keyIn(e *corev1.EnvVar, barrier string) (key, bool) {
 	if e.ValueFrom == nil || e.ValueFrom.ConfigMapKeyRef == nil || e.ValueFrom.ConfigMapKeyRef.Name != barrier {
 		return key{}, false
@@ -105,9 +105,9 @@ func statusOf(pod *corev1.Pod, container string) *corev1.ContainerStatus {
 	return nil
 }
 
-// Pending are the priorities of the containers with a barrier that are not up, in ascending order, each as often as there are
+// Pending returns the priorities of the containers with a barrier that are not up, in ascending order, each as often as there are
 // such containers.
-func Pending(pod *corev1.Pod, r Rules) []int64 {
+func Pending(pod *corev1.Pod, r Policy) []int64 {
 	all, _ := heldIn(pod, r)
 	return pending(all)
 }
@@ -123,9 +123,9 @@ func pending(all []held) []int64 {
 	return levels
 }
 
-// Concerns says whether there is anything to do for a pod, whatever its barrier holds. It is not worth a look at the barrier
-// while the containers are up, and once all keys are written, only while the kubelet misses something.
-func Concerns(pod *corev1.Pod, r Rules) bool {
+// Concerns reports whether a pod may need a write, whatever its barrier holds: not while its containers are up and, once all keys are
+// written, only while the kubelet misses something.
+func Concerns(pod *corev1.Pod, r Policy) bool {
 	if over(pod) {
 		return false
 	}
@@ -137,17 +137,17 @@ func Concerns(pod *corev1.Pod, r Rules) bool {
 	return slices.ContainsFunc(all, func(h held) bool { return !h.up && (!done || h.blocked) })
 }
 
-// Unmarked says whether a pod is ordered and not marked complete. A pod that is up and unmarked is no concern: that harms nobody.
-// But a pass over it that was begun, and failed, is to be brought to its end.
-func Unmarked(pod *corev1.Pod) bool {
+// Incomplete reports whether a pod is ordered and not marked complete. Concerns is false for such a pod once it is up, which does no harm;
+// but a pass that has failed must be finished.
+func Incomplete(pod *corev1.Pod) bool {
 	if over(pod) || completed(pod) {
 		return false
 	}
-	all, _ := heldIn(pod, Rules{})
+	all, _ := heldIn(pod, Policy{})
 	return len(all) > 0
 }
 
-// over says whether no container of a pod starts any more.
+// over reports whether no container of a pod starts any more.
 func over(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

@@ -26,7 +26,7 @@ func TestPending(t *testing.T) {
 		"another's name": {env(newPod("a"), 0, wait("other", "p_1")), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, launch.Pending(c.pod, launch.Rules{})); diff != "" {
+			if diff := cmp.Diff(c.want, launch.Pending(c.pod, launch.Policy{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -57,7 +57,7 @@ func TestConcerns(t *testing.T) {
 		"over":                 {"", phase(five(), corev1.PodFailed), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := launch.Concerns(c.pod, launch.Rules{}); got != c.want {
+			if got := launch.Concerns(c.pod, launch.Policy{}); got != c.want {
 				t.Errorf("%t, want %t: %s", got, c.want, c.why)
 			}
 		})
@@ -76,7 +76,7 @@ func TestUnmarked(t *testing.T) {
 		"terminating": {terminating(five()), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := launch.Unmarked(c.pod); got != c.want {
+			if got := launch.Incomplete(c.pod); got != c.want {
 				t.Errorf("%t, want %t", got, c.want)
 			}
 		})
@@ -99,7 +99,7 @@ func TestDoubts(t *testing.T) {
 		"a former one": {"it is replaced anyway", with(five(), blocked, "b"), barrier("u0", "p_5"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := launch.Doubts(launch.Input{Pod: c.pod, Barrier: c.barrier}); got != c.want {
+			if got := launch.MayBeStale(launch.Input{Pod: c.pod, Barrier: c.barrier}); got != c.want {
 				t.Errorf("%t, want %t: %s", got, c.want, c.why)
 			}
 		})

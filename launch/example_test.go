@@ -31,16 +31,16 @@ func ExampleInject() {
 	// proxy waits for p_10 of web-x7k2p-barrier
 }
 
-func ExampleStep() {
+func ExampleNext() {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u1"}}
 	for _, c := range []struct{ name, key string }{{"app", "p_0"}, {"proxy", "p_10"}} {
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: c.name, Env: []corev1.EnvVar{wait("web", c.key)}})
 	}
-	first := launch.Step(launch.Input{Pod: pod})
+	first := launch.Next(launch.Input{Pod: pod})
 	fmt.Println("create", first.Create.Name, "with", first.Create.Data)
 
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "proxy", Ready: true}}
-	second := launch.Step(launch.Input{Pod: pod, Barrier: first.Create})
+	second := launch.Next(launch.Input{Pod: pod, Barrier: first.Create})
 	fmt.Println("add", second.Add, "and mark the pod:", second.Complete)
 	// Output:
 	// create web-barrier with map[p_10:true]
@@ -50,33 +50,33 @@ func ExampleStep() {
 func ExamplePending() {
 	pod := waiting("p_3", "p_5", "p_0")
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "a", Ready: true}}
-	fmt.Println(launch.Pending(pod, launch.Rules{}))
+	fmt.Println(launch.Pending(pod, launch.Policy{}))
 	// Output: [0 5]
 }
 
 func ExampleConcerns() {
 	pod := waiting("p_3", "p_5")
-	fmt.Println(launch.Concerns(pod, launch.Rules{}))
+	fmt.Println(launch.Concerns(pod, launch.Policy{}))
 	pod.Annotations = map[string]string{"apps.kruise.io/container-launch-priority-completed": "true"}
-	fmt.Println(launch.Concerns(pod, launch.Rules{}))
+	fmt.Println(launch.Concerns(pod, launch.Policy{}))
 	// Output:
 	// true
 	// false
 }
 
-func ExampleUnmarked() {
+func ExampleIncomplete() {
 	pod := waiting("p_3", "p_5")
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "a", Ready: true}, {Name: "b", Ready: true}}
-	fmt.Println(launch.Concerns(pod, launch.Rules{}), launch.Unmarked(pod))
+	fmt.Println(launch.Concerns(pod, launch.Policy{}), launch.Incomplete(pod))
 	// Output: false true
 }
 
-func ExampleDoubts() {
+func ExampleMayBeStale() {
 	pod := waiting("p_3", "p_5")
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
 		Name: "b", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError"}},
 	}}
-	fmt.Println(launch.Doubts(launch.Input{Pod: pod, Barrier: barrier("u1", "p_5")}))
+	fmt.Println(launch.MayBeStale(launch.Input{Pod: pod, Barrier: barrier("u1", "p_5")}))
 	// Output: true
 }
 

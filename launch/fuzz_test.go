@@ -42,14 +42,14 @@ func FuzzInject(f *testing.F) {
 		if again, faults := launch.Inject(got.Pod, launch.Options{Suffix: suffix}); again.Pod != nil || faults != nil {
 			t.Fatalf("a second pass makes %v, %v", cmp.Diff(got.Pod, again.Pod), faults)
 		}
-		if n := len(launch.Pending(got.Pod, launch.Rules{})); n > len(got.Pod.Spec.Containers) {
+		if n := len(launch.Pending(got.Pod, launch.Policy{})); n > len(got.Pod.Spec.Containers) {
 			t.Fatalf("%d containers wait", n)
 		}
 	})
 }
 
-// FuzzStep has plans made for whatever an API server stores, and looks at what comes after the plan.
-func FuzzStep(f *testing.F) {
+// FuzzNext has plans made for whatever an API server stores, and looks at what comes after the plan.
+func FuzzNext(f *testing.F) {
 	f.Add(jsonOf(five()), jsonOf(barrier("u1", "p_5")))
 	f.Add(jsonOf(done(with(five(), blocked, "a"))), jsonOf(barrier("u0", "p_5")))
 	f.Add([]byte(`{"spec":{"containers":[{"env":[{"name":"KRUISE_CONTAINER_BARRIER","valueFrom":{"configMapKeyRef":{"name":"-barrier","key":"p_"}}}]}]}}`), []byte(`{}`))
@@ -59,10 +59,10 @@ func FuzzStep(f *testing.F) {
 			return
 		}
 		in := launch.Input{Pod: pod, Barrier: b}
-		launch.Doubts(in)
-		launch.Concerns(pod, launch.Rules{Started: true})
+		launch.MayBeStale(in)
+		launch.Concerns(pod, launch.Policy{Started: true})
 		before := string(jsonOf(pod)) + string(jsonOf(b))
-		plan := launch.Step(in)
+		plan := launch.Next(in)
 		if string(jsonOf(pod))+string(jsonOf(b)) != before {
 			t.Fatal("the input is changed")
 		}
@@ -79,7 +79,7 @@ func FuzzStep(f *testing.F) {
 		if plan.Complete {
 			done(pod)
 		}
-		if next := launch.Step(launch.Input{Pod: pod, Barrier: after}); !next.Empty() {
+		if next := launch.Next(launch.Input{Pod: pod, Barrier: after}); !next.Empty() {
 			t.Fatalf("after %+v comes %+v", plan, next)
 		}
 	})

@@ -23,16 +23,16 @@ type Options struct {
 	Suffix string
 }
 
-// Injection is what becomes of a new pod.
+// Injection is the result of Inject.
 type Injection struct {
-	// Pod is the pod with its barriers; nil when nothing is to be done.
+	// Pod is the pod with its barriers; nil if it does not change.
 	Pod *corev1.Pod
-	// Notes say what is out of the ordinary.
+	// Notes report what is unusual.
 	Notes []note.Note
 }
 
-// Inject gives a new pod what makes its containers start in the order that it asks for, by an annotation or by
-// priorities. It comes after all that adds containers. A fault names the field that is wrong.
+// Inject adds barriers to a new pod, so that its containers start in the order that it asks for by an annotation or by priorities. It
+// must follow whatever adds containers. A fault names the invalid field.
 func Inject(pod *corev1.Pod, o Options) (Injection, field.ErrorList) {
 	if _, static := pod.Annotations[corev1.MirrorPodAnnotationKey]; static {
 		return Injection{Notes: staticNotes(pod)}, nil
@@ -73,7 +73,7 @@ func staticNotes(pod *corev1.Pod) []note.Note {
 	return []note.Note{{Code: NoteStatic, Object: pod.Name, Text: "the kubelet starts a static pod from its file, in no order"}}
 }
 
-// name sees to it that the pod has a name, and that one can be made of it for the barrier.
+// name completes the name of the pod, and validates the name of the barrier.
 func (i *Injection) name(suffix string) *field.Error {
 	at := field.NewPath("metadata", "name")
 	if i.Pod.Name == "" {
@@ -85,7 +85,7 @@ func (i *Injection) name(suffix string) *field.Error {
 			return field.InternalError(at, errors.New("nothing to complete generateName with"))
 		}
 		i.Pod.Name = base[:min(len(base), mostGenerated)] + suffix
-		i.note(NoteNamed, i.Pod.Name, "the barrier is called after the pod, so its name cannot be left to the API server")
+		i.note(NoteNameCompleted, i.Pod.Name, "the barrier is called after the pod, so its name cannot be left to the API server")
 	}
 	if most := validation.DNS1123SubdomainMaxLength - len(pub.ContainerLaunchBarrierNameSuffix); len(i.Pod.Name) > most {
 		return field.TooLong(at, i.Pod.Name, most)
@@ -93,7 +93,7 @@ func (i *Injection) name(suffix string) *field.Error {
 	return nil
 }
 
-// hold has a container wait for the key of its priority. Where it waits for another one, that is replaced.
+// hold makes a container wait for the key of its priority, in place of another one.
 func (i *Injection) hold(c *corev1.Container, barrier string, priority int64) {
 	wait := corev1.EnvVar{Name: pub.ContainerLaunchBarrierEnvName, ValueFrom: &corev1.EnvVarSource{
 		ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: barrier}, Key: keyOf(priority)},

@@ -101,7 +101,7 @@ func TestOrderOfStatuses(t *testing.T) {
 			all := q.Status.ContainerStatuses
 			all[i], all[j] = all[j], all[i]
 		})
-		one, other := launch.Step(launch.Input{Pod: p, Barrier: b}), launch.Step(launch.Input{Pod: q, Barrier: b})
+		one, other := launch.Next(launch.Input{Pod: p, Barrier: b}), launch.Next(launch.Input{Pod: q, Barrier: b})
 		if diff := cmp.Diff(one, other); diff != "" {
 			t.Fatalf("-seed=%d:\n%s", *seed+i, diff)
 		}

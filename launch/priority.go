@@ -9,7 +9,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/pub"
 )
 
-// priorities of a new pod's containers, in their order; nil when the pod asks for no order.
+// priorities returns those of the containers of a new pod, in their order; nil if the pod asks for no order.
 func priorities(pod *corev1.Pod) ([]int64, field.ErrorList) {
 	containers := pod.Spec.Containers
 	if len(containers) < 2 {
@@ -38,7 +38,7 @@ func priorities(pod *corev1.Pod) ([]int64, field.ErrorList) {
 	return all, nil
 }
 
-// asked is the priority in an environment, in which the last of a name counts.
+// asked returns the priority in an environment, in which the last variable of a name counts.
 func asked(env []corev1.EnvVar, at *field.Path) (int64, *field.Error) {
 	for i := len(env) - 1; i >= 0; i-- {
 		e := &env[i]

@@ -115,15 +115,15 @@ func (w *world) kubelet(calm bool) {
 
 // controller looks if there is anything to look at.
 func (w *world) controller() {
-	if !launch.Concerns(w.pod, launch.Rules{}) {
+	if !launch.Concerns(w.pod, launch.Policy{}) {
 		return
 	}
 	in := launch.Input{Pod: w.pod, Barrier: w.known}
-	if w.known == nil || launch.Doubts(in) {
+	if w.known == nil || launch.MayBeStale(in) {
 		w.reads++
 		in.Barrier = w.barrier.DeepCopy()
 	}
-	w.carryOut(in.Barrier, launch.Step(in))
+	w.carryOut(in.Barrier, launch.Next(in))
 }
 
 func (w *world) carryOut(saw *corev1.ConfigMap, p launch.Plan) {

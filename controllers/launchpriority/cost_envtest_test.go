@@ -75,7 +75,7 @@ func TestQuiet(t *testing.T) {
 // A container can count from its start on, where that is asked for.
 func TestStarted(t *testing.T) {
 	b := newBench(t)
-	b.reconcile(launchpriority.Options{Rules: launch.Rules{Started: true}}, plain)
+	b.reconcile(launchpriority.Options{Policy: launch.Policy{Started: true}}, plain)
 	pod := b.pod("web", nil, "Ordered", "Ordered")
 	b.has(pod, "p_0")
 	started := true

@@ -5,16 +5,15 @@
 //	...
 //	err = r.SetupWithManager(ctx, mgr, controller.Options{MaxConcurrentReconciles: 4})
 //
-// What is done is decided in the package launch, and what pods need for it is put into them at their admission; here is what
-// the decision needs to see, and how it is carried out.
+// The package launch decides, and webhooks/pod injects the barriers at admission; this package reads the barrier and writes the plan.
 //
 // Laws:
-//   - ConfigMaps are neither watched nor listed. The barrier of a pod is read once, past the cache; from then on the answers
-//     to writes tell what is in it, until the kubelet misses what should be there.
-//   - A pod that nobody has undertaken to order, or that is up, costs a look at its event.
-//   - A write fails when the pod or its barrier has been replaced meanwhile, and the pass begins anew.
-//   - The barrier of a former pod of the same name is deleted only after the API server has said which pod is there now.
-//   - No events are made: what waits, and for what, is in the log at level 1.
+//   - ConfigMaps are neither watched nor listed. The barrier of a pod is read once, live; from then on the answers to writes are its
+//     content, until the kubelet misses a key that should exist.
+//   - A pod without an order, or that is up, costs one look at its event.
+//   - A write fails if the pod or its barrier was replaced, and the pass starts again.
+//   - The barrier of a former pod of the same name is deleted only after a live read of the pod.
+//   - The reconciler emits no events: which container waits for which is logged at level 1.
 //
 // When not to use it: for pods with native sidecars alone. The kubelet orders those.
 package launchpriority

@@ -32,7 +32,7 @@ func (r *Reconciler) pod(ctx context.Context, name types.NamespacedName) (*corev
 func (r *Reconciler) barrier(ctx context.Context, pod *corev1.Pod) (barrier *corev1.ConfigMap, fresh time.Duration, err error) {
 	name := client.ObjectKeyFromObject(pod)
 	if known, is := r.memory.of(name, pod.UID); is {
-		if !launch.Doubts(launch.Input{Pod: pod, Barrier: known.barrier, Rules: r.options.Rules}) {
+		if !launch.MayBeStale(launch.Input{Pod: pod, Barrier: known.barrier, Policy: r.options.Policy}) {
 			return known.barrier, 0, nil
 		}
 		if left := trust - r.options.Now().Sub(known.at); left > 0 {

@@ -13,8 +13,8 @@ type Options struct {
 	// Live reads past the cache: barriers, and a pod before the barrier of a former one is deleted. SetupWithManager takes
 	// the manager's API reader where it is nil.
 	Live client.Reader
-	// Rules say when a container lets the next ones start.
-	Rules launch.Rules
+	// Policy is when a container lets the next ones start.
+	Policy launch.Policy
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
 }

@@ -69,7 +69,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Res
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if pod == nil || !launch.Concerns(pod, r.options.Rules) && !launch.Unmarked(pod) {
+	if pod == nil || !launch.Concerns(pod, r.options.Policy) && !launch.Incomplete(pod) {
 		r.memory.forget(name.NamespacedName)
 		return ctrl.Result{}, nil
 	}
@@ -78,7 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Res
 		return ctrl.Result{}, err
 	}
 	a := &act{Reconciler: r, pod: pod, barrier: barrier}
-	a.plan = launch.Step(launch.Input{Pod: pod, Barrier: barrier, Rules: r.options.Rules})
+	a.plan = launch.Next(launch.Input{Pod: pod, Barrier: barrier, Policy: r.options.Policy})
 	a.explain(ctx)
 	switch err := a.carryOut(ctx); {
 	case outdated(err):

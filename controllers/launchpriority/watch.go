@@ -31,7 +31,7 @@ func (r *Reconciler) events() predicate.Predicate {
 
 func (r *Reconciler) concerned(o client.Object) bool {
 	pod, is := o.(*corev1.Pod)
-	return is && launch.Concerns(pod, r.options.Rules)
+	return is && launch.Concerns(pod, r.options.Policy)
 }
 
 // changed says whether anything is different that plans look at.

@@ -14,52 +14,50 @@ import (
 )
 
 const (
-	// soon is when a barrier that is being deleted is looked at again.
+	// soon is when a barrier that is being deleted is read again.
 	soon = time.Second
-	// later is when the kubelet should have found the keys that were written for it. It tries every minute or so.
+	// later is when the kubelet should have seen the keys, which it retries about every minute.
 	later = 2 * time.Minute
 )
 
-// Input is a pod as the controller sees it.
+// Input is a pod and its barrier.
 type Input struct {
-	// Pod of which containers wait.
+	// Pod whose containers wait.
 	Pod *corev1.Pod
 	// Barrier is the ConfigMap with the name of BarrierName; nil where there is none.
 	Barrier *corev1.ConfigMap
-	Rules
+	Policy
 }
 
-// Plan is what the controller does about a pod: all of it, in the order of the fields. When one fails, the rest waits for the
-// next plan.
+// Plan is the writes for a pod, in the order of the fields. When one fails, the others wait for the next plan.
 type Plan struct {
-	// Remove is the UID of a barrier to delete, for a former pod of the same name has left it; empty for none. Look past the
-	// cache before whether the pod is still the one that is there: else it is the barrier of a later one.
+	// Remove is the UID of a barrier to delete, which is of a former pod of the same name; empty for none. Before the deletion, read the
+	// pod live: if it was replaced, the barrier may be of the new pod.
 	Remove types.UID
 	// Create this barrier; nil for none.
 	Create *corev1.ConfigMap
-	// Add these keys to the barrier that is there; AddPatch is how.
+	// Add these keys to the barrier, with AddPatch.
 	Add []string
-	// Complete marks the pod, for all its containers may start; CompletePatch is how.
+	// Complete marks the pod as complete, with CompletePatch: all its containers may start.
 	Complete bool
-	// RequeueAfter is when to look again although nothing changes; 0 for never. Look at the barrier past what is remembered of
-	// it then.
+	// RequeueAfter is when to reconcile again although nothing changes, with a live read of the barrier; 0 for never.
 	RequeueAfter time.Duration
-	// Notes say why.
+	// Notes give the reasons.
 	Notes []note.Note
 }
 
-// Empty says that there is nothing to write.
+// Empty reports whether there is nothing to write.
 func (p Plan) Empty() bool {
 	return p.Remove == "" && p.Create == nil && len(p.Add) == 0 && !p.Complete
 }
 
-// Step says which containers of a pod may start now.
-func Step(in Input) Plan {
+// Next returns the writes that let the next containers of a pod start.
+func Next(in Input) Plan {
 	s := &stepper{Input: in}
 	if over(in.Pod) {
 		return s.plan
 	}
-	s.held, s.plan.Notes = heldIn(in.Pod, in.Rules)
+	s.held, s.plan.Notes = heldIn(in.Pod, in.Policy)
 	if len(s.held) == 0 {
 		return s.plan
 	}
@@ -67,7 +65,7 @@ func Step(in Input) Plan {
 	from, all := s.turn()
 	switch {
 	case in.Barrier != nil && in.Barrier.DeletionTimestamp != nil:
-		s.note(NoteGoing, in.Pod.Name, "waits until ConfigMap "+in.Barrier.Name+" is gone")
+		s.note(NoteTerminating, in.Pod.Name, "waits until ConfigMap "+in.Barrier.Name+" is gone")
 		s.plan.Remove, s.plan.RequeueAfter = "", soon
 		return s.plan
 	case all:
@@ -76,15 +74,15 @@ func Step(in Input) Plan {
 	default:
 		s.open(func(h held, k key) bool { return h.up || k.number >= from })
 	}
-	s.tell()
+	s.report()
 	return s.plan
 }
 
-// Doubts says that the kubelet misses something although its keys are in the barrier. It may not have tried again, or it is
-// something else; or the barrier is no longer as it is remembered, and it is time to read it.
-func Doubts(in Input) bool {
+// MayBeStale reports whether the kubelet misses something although the keys are in the barrier. The kubelet may not have retried yet, or
+// misses another object; or the barrier has changed, so that it must be read live.
+func MayBeStale(in Input) bool {
 	s := &stepper{Input: in}
-	s.held, _ = heldIn(in.Pod, in.Rules)
+	s.held, _ = heldIn(in.Pod, in.Policy)
 	s.look()
 	return slices.ContainsFunc(s.held, func(h held) bool { return h.blocked && s.has(h) })
 }
@@ -101,7 +99,7 @@ func (s *stepper) note(code, object, text string) {
 	s.plan.Notes = append(s.plan.Notes, newNote(code, object, text))
 }
 
-// look judges the barrier that is there.
+// look compares the barrier with the pod.
 func (s *stepper) look() {
 	s.keys = map[string]bool{}
 	if s.Barrier == nil {
@@ -113,7 +111,7 @@ func (s *stepper) look() {
 		s.plan.Remove = s.Barrier.UID
 		return
 	case stranger:
-		s.note(NoteStranger, s.Pod.Name, "ConfigMap "+s.Barrier.Name+" is of somebody else; keys are added to it, and it is not deleted")
+		s.note(NoteForeign, s.Pod.Name, "ConfigMap "+s.Barrier.Name+" is of somebody else; keys are added to it, and it is not deleted")
 	}
 	for k := range s.Barrier.Data {
 		s.keys[k] = true
@@ -123,7 +121,7 @@ func (s *stepper) look() {
 	}
 }
 
-// has says whether a container can start, as far as the barrier goes.
+// has reports whether the barrier lets a container start.
 func (s *stepper) has(h held) bool {
 	return !slices.ContainsFunc(h.keys, func(k key) bool { return !s.keys[k.text] })
 }
@@ -138,7 +136,7 @@ func (s *stepper) turn() (from int64, all bool) {
 	return levels[len(levels)-1], !slices.ContainsFunc(s.held, func(h held) bool { return !h.up && h.level == lowest && !s.has(h) })
 }
 
-// open writes the keys that are wanted and not there.
+// open writes the keys that are missing.
 func (s *stepper) open(wanted func(held, key) bool) {
 	var missing []string
 	lost := false
@@ -164,8 +162,8 @@ func (s *stepper) open(wanted func(held, key) bool) {
 	}
 }
 
-// tell says who waits for whom, and when to see whether the kubelet has found what is there for it.
-func (s *stepper) tell() {
+// report notes which containers wait, and when to read whether the kubelet has seen its keys.
+func (s *stepper) report() {
 	var notUp []string
 	for _, h := range s.held {
 		if s.has(h) && !h.up {
@@ -179,14 +177,14 @@ func (s *stepper) tell() {
 		switch {
 		case h.up:
 		case s.has(h):
-			s.note(NoteNotUp, h.name, "may start, and is not up yet")
+			s.note(NoteNotReady, h.name, "may start, and is not up yet")
 		default:
-			s.note(NoteWaits, h.name, "waits for "+strings.Join(notUp, ", "))
+			s.note(NoteWaiting, h.name, "waits for "+strings.Join(notUp, ", "))
 		}
 	}
 }
 
-// owner is whose a ConfigMap is.
+// owner is the owner of a ConfigMap.
 type owner int
 
 const (
@@ -195,7 +193,7 @@ const (
 	stranger
 )
 
-// ownerOf goes by the UID: a pod of a StatefulSet comes back under its name before what belonged to the last one is gone.
+// ownerOf compares UIDs: a pod of a StatefulSet is recreated under its name before the objects of the former pod are deleted.
 func ownerOf(barrier *corev1.ConfigMap, pod *corev1.Pod) owner {
 	whose := stranger
 	for _, ref := range barrier.OwnerReferences {
@@ -209,7 +207,7 @@ func ownerOf(barrier *corev1.ConfigMap, pod *corev1.Pod) owner {
 	return whose
 }
 
-// newBarrier goes with its pod.
+// newBarrier returns a barrier that is deleted with its pod.
 func newBarrier(pod *corev1.Pod, keys []string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{

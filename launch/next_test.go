@@ -40,7 +40,7 @@ func inShort(p launch.Plan) outcome {
 	return o
 }
 
-func TestStep(t *testing.T) {
+func TestNext(t *testing.T) {
 	const later = 2 * time.Minute
 	is := func(k ...string) []string { return k }
 	for name, c := range map[string]struct {
@@ -126,7 +126,7 @@ func TestStep(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod, had := c.pod.DeepCopy(), c.barrier.DeepCopy()
-			got := launch.Step(launch.Input{Pod: c.pod, Barrier: c.barrier})
+			got := launch.Next(launch.Input{Pod: c.pod, Barrier: c.barrier})
 			if diff := cmp.Diff(c.want, inShort(got)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s\n%v", c.why, diff, got.Notes)
 			}
@@ -157,7 +157,7 @@ func phase(p *corev1.Pod, is corev1.PodPhase) *corev1.Pod {
 
 // The barrier is as the reference makes it, but for its first keys.
 func TestNewBarrier(t *testing.T) {
-	got := launch.Step(launch.Input{Pod: five()}).Create
+	got := launch.Next(launch.Input{Pod: five()}).Create
 	want := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "shop", Name: "web-barrier",
@@ -177,13 +177,13 @@ func TestStarted(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		pod   *corev1.Pod
-		rules launch.Rules
+		rules launch.Policy
 		want  []int64
 	}{
-		"by default":  {with(waiting("p_1", "p_0"), started(true), "a"), launch.Rules{}, []int64{0, 1}},
-		"asked for":   {with(waiting("p_1", "p_0"), started(true), "a"), launch.Rules{Started: true}, []int64{0}},
-		"not started": {with(waiting("p_1", "p_0"), started(false), "a"), launch.Rules{Started: true}, []int64{0, 1}},
-		"ready":       {with(waiting("p_1", "p_0"), ready, "a"), launch.Rules{Started: true}, []int64{0}},
+		"by default":  {with(waiting("p_1", "p_0"), started(true), "a"), launch.Policy{}, []int64{0, 1}},
+		"asked for":   {with(waiting("p_1", "p_0"), started(true), "a"), launch.Policy{Started: true}, []int64{0}},
+		"not started": {with(waiting("p_1", "p_0"), started(false), "a"), launch.Policy{Started: true}, []int64{0, 1}},
+		"ready":       {with(waiting("p_1", "p_0"), ready, "a"), launch.Policy{Started: true}, []int64{0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, launch.Pending(c.pod, c.rules)); diff != "" {
@@ -206,7 +206,7 @@ func TestNotes(t *testing.T) {
 		"lost":     {done(with(waiting("p_1", "p_0"), blocked, "b")), nil, []string{"BarrierLost web", "NotUp a", "NotUp b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := launch.Step(launch.Input{Pod: c.pod, Barrier: c.barrier})
+			got := launch.Next(launch.Input{Pod: c.pod, Barrier: c.barrier})
 			if diff := cmp.Diff(c.want, codes(got.Notes)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
