@@ -21,6 +21,7 @@
 //   - [github.com/kruisekit/kruisekit/inplace]: changes made in running pods.
 //   - [github.com/kruisekit/kruisekit/launch]: containers of a pod that start one after the other.
 //   - [github.com/kruisekit/kruisekit/imagepull]: which images are pulled ahead, where, and how.
+//   - [github.com/kruisekit/kruisekit/imagepull/order]: pods in the order in which their workload updates them.
 //   - [github.com/kruisekit/kruisekit/containerrestart]: which containers of running pods are started anew, and how.
 //   - [github.com/kruisekit/kruisekit/sidecar/rollout]: which running pods get a sidecar's new image, and when.
 //   - [github.com/kruisekit/kruisekit/sidecar]: which sidecars a new pod gets, and the pod that comes of it.

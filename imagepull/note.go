@@ -26,6 +26,10 @@ const (
 	NoteReplaced = "Replaced"
 	// NoteNoSecret is a pull secret that does not exist.
 	NoteNoSecret = "SecretMissing"
+	// NoteRefused is a NodeImage that the API server does not take.
+	NoteRefused = "NodeImageRefused"
+	// NoteUnplaced is the namespace of the copies of pull secrets, which takes none.
+	NoteUnplaced = "PullSecretsNotCopied"
 )
 
 func newNote(code, object, text string) note.Note {
@@ -37,8 +41,17 @@ func levelOf(code string) note.Level {
 	switch code {
 	case NoteLimited, NoteNotReady, NoteNoAnswer:
 		return note.Waiting
-	case NoteFull, NoteBadImage, NoteNoSecret:
+	case NoteFull, NoteBadImage, NoteNoSecret, NoteRefused, NoteUnplaced:
 		return note.Blocked
 	}
 	return note.Info
+}
+
+// NeedsUser reports whether only a user can mend what a note is about.
+func NeedsUser(n note.Note) bool {
+	switch n.Code {
+	case NoteNoSecret, NoteBadNumber, NoteDeadline, NoteRefused, NoteUnplaced:
+		return true
+	}
+	return false
 }

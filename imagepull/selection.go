@@ -50,6 +50,31 @@ func Select(job *v1beta1.ImagePullJob, nodes []Node, pods []*corev1.Pod) ([]stri
 	return slices.Compact(selected), nil
 }
 
+// SelectImages is Select for the NodeImages of nodes.
+func SelectImages(job *v1beta1.ImagePullJob, images []*v1beta1.NodeImage, pods []*corev1.Pod) ([]*v1beta1.NodeImage, error) {
+	nodes := make([]Node, len(images))
+	byName := make(map[string]*v1beta1.NodeImage, len(images))
+	for i, n := range images {
+		nodes[i] = Node{Name: n.Name, Labels: n.Labels}
+		byName[n.Name] = n
+	}
+	names, err := Select(job, nodes, pods)
+	selected := make([]*v1beta1.NodeImage, len(names))
+	for i, name := range names {
+		selected[i] = byName[name]
+	}
+	return selected, err
+}
+
+// Unfit returns why a job cannot run: only another spec helps. It is nil for a job that can.
+func Unfit(job *v1beta1.ImagePullJob) error {
+	if _, err := Parse(job.Spec.Image); err != nil {
+		return fmt.Errorf("spec.image: %w", err)
+	}
+	_, err := Select(job, nil, nil)
+	return err
+}
+
 func selectByPods(job *v1beta1.ImagePullJob, nodes []Node, pods []*corev1.Pod) ([]string, error) {
 	selector, err := metav1.LabelSelectorAsSelector(&job.Spec.PodSelector.LabelSelector)
 	if err != nil {

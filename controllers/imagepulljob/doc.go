@@ -5,32 +5,28 @@
 //	...
 //	err = r.SetupWithManager(ctx, mgr, controller.Options{MaxConcurrentReconciles: 3})
 //
-// It needs no webhook: a job without defaults behaves as a defaulted one. What decides is package imagepull; here is what it
-// looks at, and what is written.
+// It needs no webhook: a job without defaults behaves as a defaulted one. Package imagepull decides; this package reads and writes.
 //
-// A job tells nodes by their NodeImages, one write for each node, and writes its status when it changes. It is looked at
-// again when a pull that it asked for has ended, or what it selects has changed; a change of another image or another tag
-// wakes nobody, and neither does a pull's progress. Nodes pull in the order in which a CloneSet or a StatefulSet
-// that made the job updates its pods.
+// A job asks nodes by their NodeImages, one write for each node, and writes its status when it changes: once as the job begins,
+// at most once for each node that ends, and once more for each time that it selects other nodes. The reconciler looks at a
+// job again when a pull of its own has ended, or what it selects has changed; another image, another tag and the progress of
+// a pull wake no job. Nodes pull in the order in which a CloneSet or a StatefulSet that owns the job updates its pods.
 //
 // # Pull secrets
 //
 // Nodes may read the secrets of one namespace only (Options.SecretNamespace), where the reconciler keeps one copy of each
-// secret that jobs name, with type and data and nothing else. A job that has secrets copied gets a finalizer, for the copies
-// to be released; other jobs get none.
-//
-// The reconciler is not to see all secrets of a cluster. It gets those that jobs name, and watches the namespace
-// of the copies alone, which it must be allowed to, or it does not start (config/pulljobs has the role). That a secret has changed, or has been made, it learns by reading it again: one read every ten seconds
-// for each secret that a job under way names, however many jobs do. Options.SecretPeriod changes that, and with
-// Options.WatchSecrets a watch of metadata takes its place, for those who let the manager list and watch Secrets anyway.
+// secret that jobs name, with type and data and nothing else. A job whose secrets are copied gets a finalizer, so that the
+// copies are released. The reconciler needs no right to list all secrets: it gets those that jobs name, and watches the
+// namespace of the copies alone, without which it does not start (config/pulljobs has the role). It reads the secrets of jobs
+// under way again every ten seconds, each once. Options.SecretPeriod changes that, and Options.WatchSecrets replaces it by a
+// watch of metadata, for managers that may list and watch Secrets anyway.
 //
 // # What cannot be done
 //
-// A job whose image or selector cannot be read says so in its status and in an event (InvalidSpec), and is left
-// until it changes. Nodes that list too many images, NodeImages that the API server refuses, and a namespace that takes no
-// copies are counted or named in the status; the other nodes go on. Secrets that do not exist are an event, and are pulled
-// without.
+// A job with an image or a selector that cannot be read reports that in its status and in an event (InvalidSpec), and waits for
+// another spec. Nodes that list too many images, NodeImages that the API server refuses, and a namespace that takes no copies
+// are reported in the status; the other nodes go on. A secret that does not exist is an event, and the pull goes without.
 //
-// When not to use it: without the node daemon of this project or of OpenKruise nothing pulls. NodeImages are made by
-// another controller.
+// When not to use it: without the node daemon of this project or of OpenKruise nothing pulls, and without the controller
+// nodeimage there are no NodeImages.
 package imagepulljob

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -46,7 +47,9 @@ type bench struct {
 	scheme    *runtime.Scheme
 	namespace string
 	// copies is the namespace that the nodes read secrets from.
-	copies   string
+	copies string
+	// cache is that of the reconciler.
+	cache    client.Reader
 	requests *requests
 	passes   *passes
 	nodes    *nodes
@@ -107,6 +110,7 @@ func (b *bench) reconcile(o imagepulljob.Options, wrap func(client.WithWatch) cl
 	counted.QPS = -1
 	counted.Wrap(b.requests.through)
 	return b.run(counted, func(mgr ctrl.Manager) error {
+		b.cache = mgr.GetCache()
 		watching, err := client.NewWithWatch(counted, client.Options{
 			Scheme: b.scheme, Cache: &client.CacheOptions{Reader: mgr.GetCache(), DisableFor: []client.Object{&corev1.Secret{}}},
 		})
@@ -156,6 +160,22 @@ func (b *bench) have(n int, change ...func(*v1beta1.NodeImage)) {
 	for i := range n {
 		b.haveOne(i+1, change...)
 	}
+}
+
+// seen waits until the reconciler's cache has n NodeImages of the bench.
+func (b *bench) seen(n int) {
+	b.Helper()
+	b.until(func() error {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("NodeImageList"))
+		if err := b.cache.List(b.Context(), list, client.MatchingLabels{"bench": b.namespace}); err != nil {
+			return err
+		}
+		if len(list.Items) != n {
+			return fmt.Errorf("the cache has %d nodes", len(list.Items))
+		}
+		return nil
+	})
 }
 
 func (b *bench) haveOne(i int, change ...func(*v1beta1.NodeImage)) {

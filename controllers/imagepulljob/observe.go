@@ -10,10 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/imagepull"
@@ -23,12 +21,12 @@ import (
 // snapshot is what one pass looks at. Objects in it may be the cache's and are only read.
 type snapshot struct {
 	// job with its defaults.
-	job *v1beta1.ImagePullJob
+	job *pullJob
 	// unfit says why nothing can be done with the spec.
 	unfit error
 	now   time.Time
 	// nodes that are selected, in the order in which they pull.
-	nodes []*v1beta1.NodeImage
+	nodes []*nodeImage
 }
 
 // key is the name under which writes are recorded.
@@ -39,63 +37,44 @@ func (s *snapshot) ended() bool {
 	return s.job.DeletionTimestamp != nil || s.job.Status.CompletionTime != nil
 }
 
-// newborn is the age at which a job that selects no node is taken at its word. Until then nodes and pods that were there before it
-// may still be on their way: they come from other caches, and a job that is over does not look again.
-const newborn = 2 * time.Second
-
-// early is how long to wait for them.
-func (s *snapshot) early() time.Duration {
-	age := s.now.Sub(s.job.CreationTimestamp.Time)
-	if len(s.nodes) > 0 || s.job.Status.StartTime != nil || age < -newborn { // or clocks differ
-		return 0
-	}
-	return min(newborn-age, newborn)
-}
-
 // observe makes the snapshot; nil when there is nothing to do.
 func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*snapshot, error) {
-	raw := stored.Untyped(gvk())
-	if err := r.objects.Get(ctx, name, raw); apierrors.IsNotFound(err) {
+	latest, err := r.jobs.Latest(ctx, r.api.Cached, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case !latest.Cached:
 		return nil, r.forget(ctx, name)
-	} else if err != nil {
-		return nil, err
+	case latest.Object == nil:
+		return nil, nil
 	}
-	known, _, err := r.jobWrites.Overlay(ctx, name, []*unstructured.Unstructured{raw})
-	if err != nil || len(known) == 0 {
-		return nil, err
-	}
-	job, malformed, err := stored.Decode[v1beta1.ImagePullJob](known[0])
+	job, malformed, err := stored.Decode[pullJob](latest.Object)
 	if err != nil {
 		return nil, err
 	}
-	s := &snapshot{job: job, now: r.options.Now(), unfit: malformed}
+	s := &snapshot{job: job, now: r.api.Now(), unfit: malformed}
 	if s.unfit != nil || s.ended() {
 		return s, nil //nolint:nilerr // the pass refuses the job
 	}
 	job.Default()
-	if _, err := imagepull.Parse(job.Spec.Image); err != nil {
-		s.unfit = fmt.Errorf("spec.image: %w", err)
-		return s, nil
-	}
-	if _, err := imagepull.Select(job, nil, nil); err != nil {
-		s.unfit = err
-		return s, nil //nolint:nilerr // the pass refuses the job
+	if s.unfit = imagepull.Unfit(job); s.unfit != nil {
+		return s, nil //nolint:nilerr // as above
 	}
 	s.nodes, err = r.selected(ctx, s)
 	return s, err
 }
 
-// forget drops what is known of a job that is gone. If it went without being let go, its secrets are still claimed.
+// forget drops what is known of a job that is gone. If it went without its finalizer, its secrets are still claimed.
 func (r *Reconciler) forget(ctx context.Context, name types.NamespacedName) error {
-	r.jobWrites.Forget(name)
-	r.told.forget(name)
-	gone := &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
-	gone.DeletionTimestamp = &metav1.Time{Time: r.options.Now()}
-	return r.release(ctx, gone)
+	r.jobs.Writes.Forget(name)
+	r.emitted.Forget(name)
+	gone := &pullJob{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
+	gone.DeletionTimestamp = &metav1.Time{Time: r.api.Now()}
+	return r.secrets.Release(ctx, gone)
 }
 
 // selected are the NodeImages of a job, as they are after the own writes, in the order in which they pull.
-func (r *Reconciler) selected(ctx context.Context, s *snapshot) ([]*v1beta1.NodeImage, error) {
+func (r *Reconciler) selected(ctx context.Context, s *snapshot) ([]*nodeImage, error) {
 	pods, err := r.podsOf(ctx, s)
 	if err != nil {
 		return nil, err
@@ -104,23 +83,19 @@ func (r *Reconciler) selected(ctx context.Context, s *snapshot) ([]*v1beta1.Node
 	if err != nil {
 		return nil, err
 	}
-	nodes := make([]imagepull.Node, len(candidates))
-	byName := make(map[string]*v1beta1.NodeImage, len(candidates))
-	for i, n := range candidates {
-		nodes[i] = imagepull.Node{Name: n.Name, Labels: n.Labels}
-		byName[n.Name] = n
-	}
-	names, err := imagepull.Select(s.job, nodes, pods)
+	chosen, err := imagepull.SelectImages(s.job, candidates, pods)
 	if err != nil {
 		return nil, err
 	}
-	images := make([]*v1beta1.NodeImage, 0, len(names))
-	for _, name := range names {
-		known, _, err := r.nodeWrites.Overlay(ctx, types.NamespacedName{Name: name}, []*v1beta1.NodeImage{byName[name]})
+	images := make([]*nodeImage, 0, len(chosen))
+	for _, cached := range chosen {
+		image, err := r.nodeImages.Latest(ctx, cached)
 		if err != nil {
 			return nil, err
 		}
-		images = append(images, known...)
+		if image != nil {
+			images = append(images, image)
+		}
 	}
 	return images, nil
 }
@@ -135,22 +110,17 @@ func (r *Reconciler) podsOf(ctx context.Context, s *snapshot) ([]*corev1.Pod, er
 		return nil, err
 	}
 	var list corev1.PodList
-	err = r.client.List(ctx, &list, client.InNamespace(s.job.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy)
+	err = r.api.Client.List(ctx, &list, client.InNamespace(s.job.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
-	var pods []*corev1.Pod
-	for i := range list.Items {
-		if counts(&list.Items[i]) {
-			pods = append(pods, &list.Items[i])
-		}
-	}
+	pods := slices.DeleteFunc(stored.Pointers(list.Items), func(pod *corev1.Pod) bool { return !imagepull.Counts(pod) })
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
-	return r.order(ctx, s, pods)
+	return r.sorted(ctx, s, pods)
 }
 
 // candidates are the NodeImages that the job may select: no more are read than that takes.
-func (r *Reconciler) candidates(ctx context.Context, job *v1beta1.ImagePullJob, pods []*corev1.Pod) ([]*v1beta1.NodeImage, error) {
+func (r *Reconciler) candidates(ctx context.Context, job *pullJob, pods []*corev1.Pod) ([]*nodeImage, error) {
 	var names []string
 	for _, pod := range pods {
 		names = append(names, pod.Spec.NodeName)
@@ -164,9 +134,9 @@ func (r *Reconciler) candidates(ctx context.Context, job *v1beta1.ImagePullJob, 
 		return r.listed(ctx, selector)
 	}
 	slices.Sort(names)
-	var nodes []*v1beta1.NodeImage
+	var nodes []*nodeImage
 	for _, name := range slices.Compact(names) {
-		node, err := r.nodeNamed(ctx, name)
+		node, err := r.nodeNamed(ctx, types.NamespacedName{Name: name})
 		if err != nil {
 			return nil, err
 		}
@@ -177,9 +147,34 @@ func (r *Reconciler) candidates(ctx context.Context, job *v1beta1.ImagePullJob, 
 	return nodes, nil
 }
 
-// logged tells of an error where no pass is there to return it.
-func logged(ctx context.Context, err error, what string) {
-	if err != nil && ctx.Err() == nil {
-		log.FromContext(ctx).Error(err, what)
+// nodeNamed is a NodeImage of the cache; nil where there is none, or where it cannot be decoded: no job selects such a one.
+func (r *Reconciler) nodeNamed(ctx context.Context, key types.NamespacedName) (*nodeImage, error) {
+	raw := stored.Untyped(nodeGVK())
+	switch err := r.api.Cached.Get(ctx, key, raw, client.UnsafeDisableDeepCopy); {
+	case key.Name == "", apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("get NodeImage %s: %w", key.Name, err)
 	}
+	return r.decoded.Decode(raw), nil
+}
+
+// listed are the NodeImages of the cache that a selector picks, or all.
+func (r *Reconciler) listed(ctx context.Context, s *v1beta1.ImagePullJobNodeSelector) ([]*nodeImage, error) {
+	var options []client.ListOption
+	if s != nil {
+		selector, err := metav1.LabelSelectorAsSelector(&s.LabelSelector)
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, client.MatchingLabelsSelector{Selector: selector})
+	}
+	raws, err := stored.List(ctx, r.api.Cached, nodeGVK(), options...)
+	nodes := make([]*nodeImage, 0, len(raws))
+	for _, raw := range raws {
+		if node := r.decoded.Decode(raw); node != nil {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes, err
 }

@@ -43,9 +43,6 @@ type Options struct {
 const secretPeriod = 10 * time.Second
 
 func (o Options) withDefaults() Options {
-	if o.Now == nil {
-		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
-	}
 	if o.SecretNamespace == "" {
 		o.SecretNamespace = v1beta1.DefaultImagePullSecretNamespace
 	}

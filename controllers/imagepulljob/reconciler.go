@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,42 +18,55 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/retries"
+	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/contended"
+	"github.com/kruisekit/kruisekit/internal/once"
+	"github.com/kruisekit/kruisekit/internal/pullsecrets"
+	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ledger"
 )
 
+type (
+	pullJob   = v1beta1.ImagePullJob
+	nodeImage = v1beta1.NodeImage
+)
+
 // Reconciler brings the images of ImagePullJobs to their nodes.
 type Reconciler struct {
-	client client.Client
-	// objects is where jobs, and the workloads that own them, are read from as untyped objects.
-	objects client.Reader
-	// copies is where copies of pull secrets are read from.
-	copies  client.Reader
+	api     *binding.Binding
 	options Options
 
-	jobWrites *ledger.Ledger[*unstructured.Unstructured]
-	// nodeWrites are by node: a job sees also what another one has just asked of it.
-	nodeWrites *ledger.Ledger[*v1beta1.NodeImage]
-	images     decoded
-	turns      turns
-	// copyWrites are by the secret that was copied.
-	copyWrites *ledger.Ledger[*corev1.Secret]
-	// claiming is held while copies are looked at and written, so that two jobs do not both make one.
-	claiming sync.Mutex
-	sources  sources
-	told     told
+	jobs   stored.Kind
+	status statuspatch.Writer
+	// nodeImages are written by all jobs: a job sees also what another one has just asked of a node.
+	nodeImages contended.Writer[nodeImage, *nodeImage]
+	decoded    stored.Memo[nodeImage, *nodeImage]
+	secrets    *pullsecrets.Keeper
+	// emitted are the notes that were emitted as events.
+	emitted once.Texts[types.NamespacedName]
 }
 
-// New makes a Reconciler. The client may read from a cache. SetupWithManager comes before the first Reconcile.
+// New returns a Reconciler. The client may read from a cache. SetupWithManager comes before the first Reconcile.
 func New(c client.Client, o Options) (*Reconciler, error) {
-	if c == nil {
-		return nil, errors.New("imagepulljob: a client is needed")
+	api, err := binding.New("imagepulljob", c, binding.Options{Live: o.Live, Recorder: o.Recorder, Now: o.Now})
+	if err != nil {
+		return nil, err
 	}
 	if ttl := o.KeepSeconds; ttl != nil && *ttl < 0 {
 		return nil, fmt.Errorf("imagepulljob: KeepSeconds is %d, and cannot be negative", *ttl)
 	}
-	return &Reconciler{client: c, objects: c, options: o.withDefaults()}, nil
+	o = o.withDefaults()
+	jobs := stored.Kind{GVK: gvk(), Writes: ledger.New[*unstructured.Unstructured](api.Live, api.Now)}
+	r := &Reconciler{
+		api: api, options: o, jobs: jobs, status: statuspatch.Writer{Client: c, Kind: jobs},
+		secrets: pullsecrets.New(api, pullsecrets.Options{
+			Namespace: o.SecretNamespace, Unobserved: !o.WatchSecrets && o.SecretPeriod < 0,
+		}),
+	}
+	r.nodeImages.Client, r.nodeImages.Live, r.nodeImages.Cached = c, api.Live, r.nodeNamed
+	r.nodeImages.Writes = ledger.New[*nodeImage](api.Live, api.Now)
+	return r, nil
 }
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=imagepulljobs,verbs=get;list;watch;patch;delete
@@ -68,33 +81,21 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
-	r.objects = mgr.GetCache()
-	if r.options.Live == nil {
-		r.options.Live = mgr.GetAPIReader()
-	}
-	if r.options.Recorder == nil {
-		r.options.Recorder = mgr.GetEventRecorderFor(controllerName) //nolint:staticcheck // the newer API does not tell the source
-	}
-	r.jobWrites = ledger.New[*unstructured.Unstructured](r.options.Live, r.options.Now)
-	r.nodeWrites = ledger.New[*v1beta1.NodeImage](r.options.Live, r.options.Now)
-	r.copyWrites = ledger.New[*corev1.Secret](r.options.Live, r.options.Now)
 	if err := mgr.GetFieldIndexer().IndexField(ctx, stored.Untyped(gvk()), jobField, r.keysOf); err != nil {
 		return fmt.Errorf("index ImagePullJobs: %w", err)
 	}
-	if err := indexNodes(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := binding.SharedIndex(mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, nodeField, nodeOf)); err != nil {
 		return fmt.Errorf("index pods: %w", err)
 	}
-	copies, err := r.keepCopies(ctx, mgr)
+	copies, err := r.secrets.Cache(ctx, mgr)
 	if err != nil {
 		return err
 	}
-	b := ctrl.NewControllerManagedBy(mgr).
-		Named(controllerName).
+	b := r.api.Bind(mgr, controllerName, o).
 		For(stored.Untyped(gvk()), builder.WithPredicates(withoutProgress())).
 		Watches(stored.Untyped(nodeGVK()), r.nodeEvents()).
 		Watches(&corev1.Pod{}, r.podEvents()).
-		WatchesRawSource(source.Kind(copies, &corev1.Secret{}, copyEvents())).
-		WithOptions(retries.WithDefaults(o))
+		WatchesRawSource(source.Kind(copies, &corev1.Secret{}, copyEvents()))
 	switch {
 	case r.options.WatchSecrets:
 		b = b.WatchesMetadata(&corev1.Secret{}, r.secretEvents())
@@ -104,12 +105,10 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	return b.Complete(r)
 }
 
-const (
-	controllerName = "imagepulljob-controller"
-	kind           = "ImagePullJob"
-)
+const controllerName = "imagepulljob-controller"
 
-func gvk() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind(kind) }
+func gvk() schema.GroupVersionKind     { return v1beta1.GroupVersion.WithKind("ImagePullJob") }
+func nodeGVK() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("NodeImage") }
 
 // Reconcile brings one job a step further.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -117,47 +116,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
-	p := &pass{Reconciler: r, snapshot: s}
+	p := r.pass(s)
+	var after time.Duration
 	switch {
 	case s.ended():
-		return p.end(ctx)
+		after, err = p.end(ctx)
 	case s.unfit != nil:
-		return ctrl.Result{}, errors.Join(p.refuse(ctx), reconcile.TerminalError(s.unfit))
+		err = errors.Join(p.refuse(ctx), reconcile.TerminalError(s.unfit))
+	case p.plan.Wait() > 0:
+		after = p.plan.Wait()
+	default:
+		after, err = p.advance(ctx)
 	}
-	if wait := s.early(); wait > 0 {
-		return ctrl.Result{RequeueAfter: wait}, nil
-	}
-	return p.advance(ctx)
-}
-
-// pass is what one Reconcile knows and does.
-type pass struct {
-	*Reconciler
-	*snapshot
-	work
-}
-
-// advance tells nodes, and reports how far they are. What failed does not keep the rest from being reported.
-func (p *pass) advance(ctx context.Context) (ctrl.Result, error) {
-	failed := p.claim(ctx)
-	if failed == nil {
-		failed = p.tellNodes(ctx)
-	}
-	plan, err := p.review()
 	if err != nil {
-		return ctrl.Result{}, errors.Join(failed, err)
+		return ctrl.Result{}, err
 	}
-	if err := p.report(ctx, plan); err != nil {
-		return ctrl.Result{}, errors.Join(failed, err)
-	}
-	p.tellNotes(ctx, plan.Notes)
-	switch {
-	case failed != nil:
-		return ctrl.Result{}, failed
-	case p.ended():
-		return p.end(ctx)
-	case p.again:
-		return ctrl.Result{RequeueAfter: time.Millisecond}, nil
-	}
-	return ctrl.Result{RequeueAfter: plan.RequeueAfter}, nil
+	return ctrl.Result{RequeueAfter: after}, nil
 }

@@ -2,36 +2,66 @@ package imagepulljob
 
 import (
 	"context"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/imagepull"
+	"github.com/kruisekit/kruisekit/internal/pullsecrets"
+	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
-// nodeField is the name of the index of pods by their node. Where several reconcilers of one manager ask for it, it is the
-// same.
-const nodeField = "kruisekit.dev/node"
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-func indexNodes(ctx context.Context, indexer client.FieldIndexer) error {
-	err := indexer.IndexField(ctx, &corev1.Pod{}, nodeField, func(o client.Object) []string {
-		if pod, ok := o.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
-			return []string{pod.Spec.NodeName}
-		}
-		return nil
-	})
-	if err != nil && strings.Contains(err.Error(), "indexer conflict") {
-		return nil
+const (
+	// jobField is the name of the index of jobs by their interests.
+	jobField = "kruisekit.dev/pulls"
+	// nodeField is the name of the index of pods by their node.
+	nodeField = "kruisekit.dev/node"
+)
+
+// keysOf are the interests of a job.
+func (r *Reconciler) keysOf(o client.Object) []string {
+	if job := stored.Whole[pullJob](o); job != nil {
+		return imagepull.Interests(job, r.options.SecretNamespace)
 	}
-	return err
+	return nil
+}
+
+func nodeOf(o client.Object) []string {
+	if pod, ok := o.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
+		return []string{pod.Spec.NodeName}
+	}
+	return nil
+}
+
+// under are the jobs with an interest. They are not the cache's.
+func (r *Reconciler) under(ctx context.Context, interest string) ([]*pullJob, error) {
+	raws, err := stored.List(ctx, r.api.Cached, gvk(), client.MatchingFields{jobField: interest})
+	var jobs []*pullJob
+	for _, raw := range raws {
+		if job := stored.Whole[pullJob](raw); job != nil {
+			jobs = append(jobs, job)
+		}
+	}
+	return jobs, err
+}
+
+// logged logs an error where no pass is there to return it.
+func logged(ctx context.Context, err error, what string) {
+	if err != nil && ctx.Err() == nil {
+		log.FromContext(ctx).Error(err, what)
+	}
 }
 
 // withoutProgress leaves out what a pass writes into the status of its job.
@@ -62,7 +92,7 @@ type watcher struct {
 }
 
 // wake wakes the jobs with a key that satisfy a condition.
-func (w watcher) wake(ctx context.Context, key string, when func(*v1beta1.ImagePullJob) bool) {
+func (w watcher) wake(ctx context.Context, key string, when func(*pullJob) bool) {
 	jobs, err := w.under(ctx, key)
 	logged(ctx, err, "Jobs of an event not found")
 	for _, job := range jobs {
@@ -82,13 +112,13 @@ func (r *Reconciler) nodeEvents() handler.EventHandler {
 			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
-			r.nodeWrites.Forget(types.NamespacedName{Name: e.Object.GetName()})
-			r.images.forget(e.Object.GetName())
+			r.nodeImages.Writes.Forget(types.NamespacedName{Name: e.Object.GetName()})
+			r.decoded.Forget(types.NamespacedName{Name: e.Object.GetName()})
 			watcher{r, q}.node(ctx, e.Object)
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			w := watcher{r, q}
-			before, after := r.images.of(e.ObjectOld), r.images.of(e.ObjectNew)
+			before, after := r.decoded.Decode(e.ObjectOld), r.decoded.Decode(e.ObjectNew)
 			if before == nil || after == nil {
 				// Those whose NodeImage could not be decoded, and now can be, or the other way round.
 				if before != nil || after != nil {
@@ -97,13 +127,13 @@ func (r *Reconciler) nodeEvents() handler.EventHandler {
 				return
 			}
 			if !apiequality.Semantic.DeepEqual(before.Labels, after.Labels) {
-				w.wake(ctx, keyLabels, func(job *v1beta1.ImagePullJob) bool {
+				w.wake(ctx, imagepull.InLabels, func(job *pullJob) bool {
 					s := &job.Spec.Selector.LabelSelector
-					return matches(s, before.Labels) != matches(s, after.Labels)
+					return imagepull.MatchesLabels(s, before.Labels) != imagepull.MatchesLabels(s, after.Labels)
 				})
 			}
-			for ref, owners := range changed(before, after) {
-				w.wake(ctx, keyOfImage(ref), func(job *v1beta1.ImagePullJob) bool { return owners[job.UID] })
+			for ref, owners := range imagepull.Changed(before, after) {
+				w.wake(ctx, imagepull.InImage(ref), func(job *pullJob) bool { return owners[job.UID] })
 			}
 		},
 	}
@@ -111,13 +141,13 @@ func (r *Reconciler) nodeEvents() handler.EventHandler {
 
 // node wakes all who select a node.
 func (w watcher) node(ctx context.Context, node client.Object) {
-	w.wake(ctx, keyAllNodes, nil)
-	w.wake(ctx, keyOfNode(node.GetName()), nil)
-	w.wake(ctx, keyLabels, func(job *v1beta1.ImagePullJob) bool {
-		return matches(&job.Spec.Selector.LabelSelector, node.GetLabels())
+	w.wake(ctx, imagepull.InAllNodes, nil)
+	w.wake(ctx, imagepull.InNode(node.GetName()), nil)
+	w.wake(ctx, imagepull.InLabels, func(job *pullJob) bool {
+		return imagepull.MatchesLabels(&job.Spec.Selector.LabelSelector, node.GetLabels())
 	})
 	var pods corev1.PodList
-	err := w.client.List(ctx, &pods, client.MatchingFields{nodeField: node.GetName()}, client.UnsafeDisableDeepCopy)
+	err := w.api.Client.List(ctx, &pods, client.MatchingFields{nodeField: node.GetName()}, client.UnsafeDisableDeepCopy)
 	logged(ctx, err, "Pods of a node not found")
 	for i := range pods.Items {
 		w.pod(ctx, nil, &pods.Items[i])
@@ -149,41 +179,56 @@ func (r *Reconciler) podEvents() handler.EventHandler {
 
 // pod wakes the jobs that a change of a pod is about. One of both is nil where there was none, or is none.
 func (w watcher) pod(ctx context.Context, before, after *corev1.Pod) {
-	was, is := counts(before), counts(after)
 	some := after
-	switch {
-	case !was && !is:
-		return
-	case was && is && before.Spec.NodeName == after.Spec.NodeName && apiequality.Semantic.DeepEqual(before.Labels, after.Labels):
-		return
-	case was:
+	if some == nil {
 		some = before
 	}
-	w.wake(ctx, keyOfPods(some.Namespace), func(job *v1beta1.ImagePullJob) bool {
-		s := &job.Spec.PodSelector.LabelSelector
-		picked, picks := was && matches(s, before.Labels), is && matches(s, after.Labels)
-		return picked != picks || picks && before.Spec.NodeName != after.Spec.NodeName
-	})
-}
-
-// counts says whether a pod stands for its node: it is there and has one, and has neither ended nor is it on its way out.
-func counts(p *corev1.Pod) bool {
-	return p != nil && p.Spec.NodeName != "" && p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
+	if imagepull.PodMatters(before, after) {
+		w.wake(ctx, imagepull.InPods(some.Namespace), func(job *pullJob) bool { return imagepull.SelectsAnother(job, before, after) })
+	}
 }
 
 // copyEvents: a copy that somebody else has changed, or has deleted, is for those who use it.
 func copyEvents() handler.TypedEventHandler[*corev1.Secret, reconcile.Request] {
 	wake := func(s *corev1.Secret, q queue) {
-		for _, user := range usersOf(s) {
-			q.Add(reconcile.Request{NamespacedName: nameOf(user)})
+		for _, user := range pullsecrets.Users(s) {
+			q.Add(reconcile.Request{NamespacedName: pullsecrets.Name(user)})
 		}
 	}
 	return handler.TypedFuncs[*corev1.Secret, reconcile.Request]{
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*corev1.Secret], q queue) {
-			if !sameSecret(e.ObjectOld, e.ObjectNew) {
+			if !pullsecrets.Same(e.ObjectOld, e.ObjectNew) {
 				wake(e.ObjectNew, q)
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Secret], q queue) { wake(e.Object, q) },
+	}
+}
+
+// poll reads the pull secrets of jobs under way again and again, and wakes the jobs when one has changed.
+func (r *Reconciler) poll(ctx context.Context, q queue) error {
+	once := func(ctx context.Context) {
+		jobs, err := r.under(ctx, imagepull.InSecrets)
+		if err == nil {
+			err = r.secrets.Changed(ctx, jobs, func(job *pullJob) {
+				q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(job)})
+			})
+		}
+		logged(ctx, err, "Pull secrets not read")
+	}
+	go wait.UntilWithContext(ctx, once, r.options.SecretPeriod)
+	return nil
+}
+
+// secretEvents wakes the jobs that name a secret which has changed.
+func (r *Reconciler) secretEvents() handler.EventHandler {
+	touched := func(ctx context.Context, o client.Object, q queue) {
+		r.secrets.Touched(client.ObjectKeyFromObject(o))
+		watcher{r, q}.wake(ctx, imagepull.InSecret(o.GetNamespace(), o.GetName()), nil)
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { touched(ctx, e.Object, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { touched(ctx, e.ObjectNew, q) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { touched(ctx, e.Object, q) },
 	}
 }

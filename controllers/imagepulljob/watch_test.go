@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/binding"
 )
 
 // indexed holds jobs as the cache does, by the reconciler's own index.
@@ -44,7 +45,7 @@ func (x indexed) List(_ context.Context, list client.ObjectList, options ...clie
 // watching is a reconciler that has some jobs.
 func watching(t *testing.T, jobs ...*v1beta1.ImagePullJob) *Reconciler {
 	t.Helper()
-	r := &Reconciler{options: Options{}.withDefaults()}
+	r := &Reconciler{options: Options{}.withDefaults(), api: &binding.Binding{}}
 	x := indexed{jobs: map[string][]unstructured.Unstructured{}}
 	for _, job := range jobs {
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(job)
@@ -56,7 +57,7 @@ func watching(t *testing.T, jobs ...*v1beta1.ImagePullJob) *Reconciler {
 			x.jobs[key] = append(x.jobs[key], raw)
 		}
 	}
-	r.objects = x
+	r.api.Cached = x
 	return r
 }
 

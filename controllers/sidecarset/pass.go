@@ -222,9 +222,10 @@ func (p *pass) report(ctx context.Context) error {
 }
 
 func (p *pass) writeStatus(ctx context.Context, fresh *set) error {
-	return p.status.Write(ctx, p.set, fresh, map[string]any{ // the schema requires them
+	_, err := p.status.Write(ctx, p.set, fresh, map[string]any{ // the schema requires them
 		"matchedPods": fresh.Status.MatchedPods, "updatedPods": fresh.Status.UpdatedPods, "readyPods": fresh.Status.ReadyPods,
 	})
+	return err
 }
 
 // refuse is all that is done with a set that cannot be read, or of which no revision can be made.

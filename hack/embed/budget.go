@@ -33,6 +33,7 @@ func budgets() []budget {
 		{path: "scale", allowed: kube(), most: 71},
 		{path: "write", allowed: kube(), most: 70},
 		{path: "imagepull", allowed: append(kube(), images()...), most: 74},
+		{path: "imagepull/order", allowed: kube(), most: 74},
 		{path: "containerrestart", allowed: kube(), most: 78},
 		{path: "ledger", allowed: append(kube(), clients()...), client: true, most: 255},
 		{path: "sidecar", allowed: kube(), most: 80},

@@ -12,6 +12,8 @@ import (
 	"maps"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -68,20 +70,21 @@ type Writer struct {
 	Kind   stored.Kind
 }
 
-// Write makes the status of one object that of another, if the object is still there. required is as for Merge.
-func (w Writer) Write(ctx context.Context, was, is client.Object, required map[string]any) error {
+// Write makes the status of one object that of another, if the object is still there. It returns the answer of the API server; nil
+// where nothing was written. required is as for Merge.
+func (w Writer) Write(ctx context.Context, was, is client.Object, required map[string]any) (*unstructured.Unstructured, error) {
 	patch, err := Merge(was, is, required, SameObject)
 	if err != nil || patch == nil {
-		return err
+		return nil, err
 	}
 	name := client.ObjectKeyFromObject(was)
 	answer := w.Kind.Named(name)
-	err = w.Client.Status().Patch(ctx, answer, patch)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("write status: %w", err)
+	switch err := w.Client.Status().Patch(ctx, answer, patch); {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("write status: %w", err)
 	}
-	if err == nil {
-		w.Kind.Writes.Patched(name, answer)
-	}
-	return nil
+	w.Kind.Writes.Patched(name, answer)
+	return answer, nil
 }

@@ -116,8 +116,8 @@ func TestWrite(t *testing.T) {
 			was := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "web", UID: "u", ResourceVersion: "7"}}
 			is := was.DeepCopy()
 			is.Status.Replicas = c.replicas
-			err := statuspatch.Writer{Client: api{statuses: s}, Kind: kind}.Write(t.Context(), was, is, nil)
-			if (err != nil) != c.fails || s.writes != c.writes {
+			answer, err := statuspatch.Writer{Client: api{statuses: s}, Kind: kind}.Write(t.Context(), was, is, nil)
+			if (err != nil) != c.fails || s.writes != c.writes || (answer != nil) != (c.known == 1) {
 				t.Errorf("%d writes, %v", s.writes, err)
 			}
 			stale := kind.Named(types.NamespacedName{Namespace: "n", Name: "web"})

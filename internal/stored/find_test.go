@@ -95,3 +95,28 @@ func TestMemo(t *testing.T) {
 		t.Error("a forgotten object is known")
 	}
 }
+
+// The API server takes times that Go does not. Such an object is left out, and no other one with it.
+func TestMemoOfMalformedTimes(t *testing.T) {
+	node := func(version, created string) *unstructured.Unstructured {
+		raw := stored.Untyped(v1beta1.GroupVersion.WithKind("NodeImage"))
+		raw.SetName("node-1")
+		raw.SetUID("u1")
+		raw.SetResourceVersion(version)
+		raw.Object["spec"] = map[string]any{"images": map[string]any{"nginx": map[string]any{
+			"tags": []any{map[string]any{"tag": "1", "createdAt": created}},
+		}}}
+		return raw
+	}
+	var memo stored.Memo[v1beta1.NodeImage, *v1beta1.NodeImage]
+	first := memo.Decode(node("1", "2026-01-01T00:00:00Z"))
+	if first == nil || len(first.Spec.Images["nginx"].Tags) != 1 {
+		t.Fatalf("decoded %+v", first)
+	}
+	if bad := memo.Decode(node("2", "2026-01-01t00:00:00z")); bad != nil {
+		t.Errorf("decoded %+v", bad)
+	}
+	if mended := memo.Decode(node("3", "2026-01-02T00:00:00Z")); mended == nil || mended == first || mended.ResourceVersion != "3" {
+		t.Errorf("decoded %+v", mended)
+	}
+}

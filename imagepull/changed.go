@@ -1,4 +1,4 @@
-package imagepulljob
+package imagepull
 
 import (
 	"slices"
@@ -7,23 +7,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/imagepull"
 )
 
-// changed finds what became of the tags of a NodeImage that jobs care about: for each the jobs that asked for it, by UID.
-// A pull on its way is no change until it has ended. Nor is a job that has come to such a tag: it has put itself there,
-// and knows.
-func changed(before, after *v1beta1.NodeImage) map[imagepull.Reference]map[types.UID]bool {
-	found := map[imagepull.Reference]map[types.UID]bool{}
+// Changed returns the tags of a NodeImage that changed for jobs: for each the jobs that own it, by UID. A pull on its way is
+// no change until it has ended, and neither is a job that became an owner of such a tag: it wrote that itself.
+func Changed(before, after *v1beta1.NodeImage) map[Reference]map[types.UID]bool {
+	found := map[Reference]map[types.UID]bool{}
 	for name, was := range before.Spec.Images {
 		for i := range was.Tags {
-			compare(found, before, after, imagepull.Reference{Name: name, Tag: was.Tags[i].Tag})
+			compare(found, before, after, Reference{Name: name, Tag: was.Tags[i].Tag})
 		}
 	}
 	for name, is := range after.Spec.Images {
 		for i := range is.Tags {
-			ref := imagepull.Reference{Name: name, Tag: is.Tags[i].Tag}
-			if tagOf(before, ref) == nil {
+			ref := Reference{Name: name, Tag: is.Tags[i].Tag}
+			if tagSpecOf(before, ref) == nil {
 				compare(found, before, after, ref)
 			}
 		}
@@ -32,8 +30,8 @@ func changed(before, after *v1beta1.NodeImage) map[imagepull.Reference]map[types
 }
 
 // compare adds the owners of one tag for whom it is another one.
-func compare(found map[imagepull.Reference]map[types.UID]bool, before, after *v1beta1.NodeImage, ref imagepull.Reference) {
-	was, is := tagOf(before, ref), tagOf(after, ref)
+func compare(found map[Reference]map[types.UID]bool, before, after *v1beta1.NodeImage, ref Reference) {
+	was, is := tagSpecOf(before, ref), tagSpecOf(after, ref)
 	result := resultOf(after, ref, is)
 	same := result == resultOf(before, ref, was) &&
 		slices.Equal(before.Spec.Images[ref.Name].PullSecrets, after.Spec.Images[ref.Name].PullSecrets)
@@ -44,18 +42,18 @@ func compare(found map[imagepull.Reference]map[types.UID]bool, before, after *v1
 		found[ref][owner] = true
 	}
 	for _, owner := range ownersOf(was) {
-		if !same || !owns(is, owner.UID) {
+		if !same || !isOwner(is, owner.UID) {
 			add(owner.UID)
 		}
 	}
 	for _, owner := range ownersOf(is) {
-		if result != "" && !owns(was, owner.UID) {
+		if result != "" && !isOwner(was, owner.UID) {
 			add(owner.UID)
 		}
 	}
 }
 
-func tagOf(n *v1beta1.NodeImage, ref imagepull.Reference) *v1beta1.ImageTagSpec {
+func tagSpecOf(n *v1beta1.NodeImage, ref Reference) *v1beta1.ImageTagSpec {
 	tags := n.Spec.Images[ref.Name].Tags
 	for i := range tags {
 		if tags[i].Tag == ref.Tag {
@@ -72,12 +70,12 @@ func ownersOf(t *v1beta1.ImageTagSpec) []corev1.ObjectReference {
 	return t.OwnerReferences
 }
 
-func owns(t *v1beta1.ImageTagSpec, uid types.UID) bool {
+func isOwner(t *v1beta1.ImageTagSpec, uid types.UID) bool {
 	return slices.ContainsFunc(ownersOf(t), func(o corev1.ObjectReference) bool { return o.UID == uid })
 }
 
 // resultOf a pull: empty until it has ended.
-func resultOf(n *v1beta1.NodeImage, ref imagepull.Reference, t *v1beta1.ImageTagSpec) v1beta1.ImagePullPhase {
+func resultOf(n *v1beta1.NodeImage, ref Reference, t *v1beta1.ImageTagSpec) v1beta1.ImagePullPhase {
 	if t == nil {
 		return ""
 	}

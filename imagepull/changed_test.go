@@ -1,4 +1,4 @@
-package imagepulljob
+package imagepull_test
 
 import (
 	"slices"
@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/imagepull"
 )
 
 // listing is a NodeImage with app:1 of jobs a and b, and app:2 of job c, that have been pulled.
@@ -75,7 +76,7 @@ func TestChanged(t *testing.T) {
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
 			var got []types.UID
-			for ref, jobs := range changed(listing(test.before), listing(test.after)) {
+			for ref, jobs := range imagepull.Changed(listing(test.before), listing(test.after)) {
 				if ref.Name != "app" {
 					t.Errorf("%s has changed", ref)
 				}

@@ -1,0 +1,85 @@
+package imagepull
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+)
+
+// The interests of jobs that pick nodes by their labels, that pick all, and that have secrets to be copied.
+const (
+	InAllNodes = "nodes"
+	InLabels   = "labels"
+	InSecrets  = "secrets"
+)
+
+// InImage is the interest in an image.
+func InImage(ref Reference) string { return "image:" + ref.String() }
+
+// InNode is the interest in a node by its name.
+func InNode(name string) string { return "node:" + name }
+
+// InPods is the interest in the pods of a namespace.
+func InPods(namespace string) string { return "pods:" + namespace }
+
+// InSecret is the interest in a secret.
+func InSecret(namespace, name string) string { return "secret:" + namespace + "/" + name }
+
+// Interests are what a job depends on, as keys of an index: whatever happens then finds the jobs that depend on it, and no
+// others. A job that has ended, is being deleted, or cannot run has none. Its secrets are copied unless they are in the
+// namespace of the copies already.
+func Interests(job *v1beta1.ImagePullJob, copies string) []string {
+	if job.DeletionTimestamp != nil || job.Status.CompletionTime != nil {
+		return nil
+	}
+	ref, err := Parse(job.Spec.Image)
+	if err != nil {
+		return nil
+	}
+	keys := []string{InImage(ref)}
+	switch s := job.Spec.Selector; {
+	case job.Spec.PodSelector != nil:
+		keys = append(keys, InPods(job.Namespace))
+	case s == nil:
+		keys = append(keys, InAllNodes)
+	case s.Names != nil:
+		for _, name := range s.Names {
+			keys = append(keys, InNode(name))
+		}
+	default:
+		keys = append(keys, InLabels)
+	}
+	if job.Namespace == copies || len(job.Spec.PullSecrets) == 0 {
+		return keys
+	}
+	for _, name := range job.Spec.PullSecrets {
+		keys = append(keys, InSecret(job.Namespace, name))
+	}
+	return append(keys, InSecrets)
+}
+
+// Counts reports whether a pod stands for its node: it has one, and has neither ended nor is being deleted. No pod is nil.
+func Counts(p *corev1.Pod) bool { return p != nil && p.Spec.NodeName != "" && active(p) }
+
+// SelectsAnother reports whether a job with a podSelector selects other nodes after a change of a pod. before is nil for a pod that
+// was created, after for one that was deleted.
+func SelectsAnother(job *v1beta1.ImagePullJob, before, after *corev1.Pod) bool {
+	s := &job.Spec.PodSelector.LabelSelector
+	picked, picks := Counts(before) && MatchesLabels(s, before.Labels), Counts(after) && MatchesLabels(s, after.Labels)
+	return picked != picks || picks && before.Spec.NodeName != after.Spec.NodeName
+}
+
+// PodMatters reports whether a change of a pod matters to any job.
+func PodMatters(before, after *corev1.Pod) bool {
+	was, is := Counts(before), Counts(after)
+	return was != is || was && (before.Spec.NodeName != after.Spec.NodeName || !apiequality.Semantic.DeepEqual(before.Labels, after.Labels))
+}
+
+// MatchesLabels reports whether a selector selects labels. One that cannot be read selects nothing.
+func MatchesLabels(s *metav1.LabelSelector, set map[string]string) bool {
+	selector, err := metav1.LabelSelectorAsSelector(s)
+	return err == nil && selector.Matches(labels.Set(set))
+}

@@ -1,0 +1,115 @@
+package imagepull_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/imagepull"
+	"github.com/kruisekit/kruisekit/note"
+)
+
+func byPods(j *v1beta1.ImagePullJob) {
+	j.Spec.PodSelector = &v1beta1.ImagePullJobPodSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}
+}
+
+func TestInterests(t *testing.T) {
+	secrets := func(names ...string) func(*v1beta1.ImagePullJob) {
+		return func(j *v1beta1.ImagePullJob) { j.Spec.PullSecrets = names }
+	}
+	selector := func(s v1beta1.ImagePullJobNodeSelector) func(*v1beta1.ImagePullJob) {
+		return func(j *v1beta1.ImagePullJob) { j.Spec.Selector = &s }
+	}
+	image := "image:nginx:1"
+	cases := map[string]struct {
+		change []func(*v1beta1.ImagePullJob)
+		copies string
+		want   []string
+	}{
+		"all nodes":                {nil, "", []string{image, "nodes"}},
+		"nodes by label":           {[]func(*v1beta1.ImagePullJob){selector(v1beta1.ImagePullJobNodeSelector{})}, "", []string{image, "labels"}},
+		"nodes by name":            {[]func(*v1beta1.ImagePullJob){selector(v1beta1.ImagePullJobNodeSelector{Names: []string{"a", "b"}})}, "", []string{image, "node:a", "node:b"}},
+		"nodes by their pods":      {[]func(*v1beta1.ImagePullJob){byPods}, "", []string{image, "pods:shop"}},
+		"secrets to be copied":     {[]func(*v1beta1.ImagePullJob){secrets("x", "y")}, "", []string{image, "nodes", "secret:shop/x", "secret:shop/y", "secrets"}},
+		"secrets where nodes read": {[]func(*v1beta1.ImagePullJob){secrets("x")}, "shop", []string{image, "nodes"}},
+		"it has ended":             {[]func(*v1beta1.ImagePullJob){completed(time.Second)}, "", nil},
+		"it is being deleted":      {[]func(*v1beta1.ImagePullJob){func(j *v1beta1.ImagePullJob) { j.DeletionTimestamp = ago(0) }}, "", nil},
+		"it cannot run":            {[]func(*v1beta1.ImagePullJob){func(j *v1beta1.ImagePullJob) { j.Spec.Image = "No:Image:" }}, "", nil},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			job := pullJob("web", "nginx:1")
+			for _, change := range c.change {
+				change(job)
+			}
+			if diff := cmp.Diff(c.want, imagepull.Interests(job, c.copies)); diff != "" {
+				t.Errorf("interests (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What PodMatters leaves out, SelectsAnother would, for any job.
+func TestPodChanges(t *testing.T) {
+	pod := func(change ...func(*corev1.Pod)) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Labels: map[string]string{"app": "web"}}, Spec: corev1.PodSpec{NodeName: "n"}}
+		for _, c := range change {
+			c(p)
+		}
+		return p
+	}
+	elsewhere := func(p *corev1.Pod) { p.Spec.NodeName = "m" }
+	unbound := func(p *corev1.Pod) { p.Spec.NodeName = "" }
+	ended := func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }
+	labelled := func(p *corev1.Pod) { p.Labels = map[string]string{"app": "web", "x": "y"} }
+	relabelled := func(p *corev1.Pod) { p.Labels = map[string]string{"app": "db"} }
+	for name, c := range map[string]struct {
+		before, after    *corev1.Pod
+		matters, another bool
+	}{
+		"created":                {nil, pod(), true, true},
+		"created, unbound":       {nil, pod(unbound), false, false},
+		"deleted":                {pod(), nil, true, true},
+		"deleted after it ended": {pod(ended), nil, false, false},
+		"bound":                  {pod(unbound), pod(), true, true},
+		"it runs":                {pod(), pod(), false, false},
+		"it ends":                {pod(), pod(ended), true, true},
+		"another label":          {pod(), pod(labelled), true, false},
+		"no longer selected":     {pod(), pod(relabelled), true, true},
+		"of others":              {nil, pod(relabelled), true, false},
+		"on another node":        {pod(), pod(elsewhere), true, true},
+	} {
+		if got := imagepull.PodMatters(c.before, c.after); got != c.matters {
+			t.Errorf("%s: it matters: %t", name, got)
+		}
+		if got := imagepull.SelectsAnother(pullJob("web", "nginx", byPods), c.before, c.after); got != c.another {
+			t.Errorf("%s: another node is selected: %t", name, got)
+		}
+	}
+}
+
+func TestUnfit(t *testing.T) {
+	odd := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Odd"}}}
+	for name, c := range map[string]struct {
+		change func(*v1beta1.ImagePullJob)
+		unfit  bool
+	}{
+		"a job":           {func(*v1beta1.ImagePullJob) {}, false},
+		"no image":        {func(j *v1beta1.ImagePullJob) { j.Spec.Image = "A:" }, true},
+		"an odd selector": {func(j *v1beta1.ImagePullJob) { j.Spec.Selector = &v1beta1.ImagePullJobNodeSelector{LabelSelector: odd} }, true},
+		"an odd pod's": {func(j *v1beta1.ImagePullJob) {
+			j.Spec.PodSelector = &v1beta1.ImagePullJobPodSelector{LabelSelector: odd}
+		}, true},
+	} {
+		if err := imagepull.Unfit(pullJob("web", "nginx", c.change)); (err != nil) != c.unfit {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if !imagepull.NeedsUser(note.Note{Code: imagepull.NoteRefused}) || imagepull.NeedsUser(note.Note{Code: imagepull.NoteLimited}) {
+		t.Error("a refused NodeImage needs a user, a pull that waits does not")
+	}
+}
