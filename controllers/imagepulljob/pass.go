@@ -99,7 +99,7 @@ func (p *pass) askNodes(ctx context.Context) error {
 func (p *pass) askAll(ctx context.Context, names []string) (map[string]imagepull.Outcome, error) {
 	var mu sync.Mutex
 	outcomes := make(map[string]imagepull.Outcome, len(names))
-	_, err := batches.Run(names, func(name string) error {
+	_, err := batches.Each(names, func(name string) error {
 		node, err := p.nodeImages.Write(ctx, types.NamespacedName{Name: name}, func(node *nodeImage) (*nodeImage, error) {
 			changed, err := p.plan.Request.For(name).Tell(node)
 			if errors.Is(err, imagepull.ErrFull) {

@@ -42,10 +42,8 @@ type pass struct {
 }
 
 const (
-	// rounds are the most plans of a pass: what is refused makes room for others.
-	rounds = 3
-	// soon is when to continue after the last of them.
-	soon = 100 * time.Millisecond
+	rounds = 3                      // at most in one pass: a refused write makes room for others
+	soon   = 100 * time.Millisecond // when to continue after the last of them
 )
 
 // update plans and writes, and plans again where a write was refused or outdated.
