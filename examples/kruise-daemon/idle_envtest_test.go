@@ -44,7 +44,7 @@ const (
 	// pods are what kubelets allow on a node, nearly.
 	pods = 100
 	// quiet is how long nothing may be asked of anybody until the node counts as idle, window how long it is then watched.
-	quiet, window = 5 * time.Second, 20 * time.Second
+	quiet, window = 3 * time.Second, 10 * time.Second
 
 	// The budgets of an idle daemon: memory of its own, and with what is in memory of its program's file.
 	mostOwn, mostMemory = 16 << 20, 30 << 20

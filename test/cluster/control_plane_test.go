@@ -19,6 +19,7 @@ import (
 )
 
 func TestControlPlaneIsShared(t *testing.T) {
+	t.Parallel()
 	one, two := cluster.Start(t, cluster.Options{}), cluster.Start(t, cluster.Options{})
 	if one.Config.Host != two.Config.Host {
 		t.Errorf("two planes, %s and %s, want one", one.Config.Host, two.Config.Host)
@@ -31,6 +32,7 @@ func TestControlPlaneIsShared(t *testing.T) {
 
 // A control plane without real nodes ends as a whole, so a test that ends deletes nothing.
 func TestNamespaceStaysWithItsObjects(t *testing.T) {
+	t.Parallel()
 	c := cluster.Start(t, cluster.Options{})
 	var namespace string
 	t.Run("a test", func(t *testing.T) {
@@ -54,6 +56,7 @@ func TestNamespaceStaysWithItsObjects(t *testing.T) {
 
 // A run of several packages holds the control plane that their tests use.
 func TestHold(t *testing.T) {
+	t.Parallel()
 	release, err := cluster.Hold(t.Context())
 	if errors.Is(err, binaries.ErrMissing) && os.Getenv("KRUISEKIT_REQUIRE_CLUSTER") != "1" {
 		t.Skip(err)
@@ -70,6 +73,7 @@ func TestHold(t *testing.T) {
 }
 
 func TestKubectl(t *testing.T) {
+	t.Parallel()
 	c := cluster.Start(t, cluster.Options{})
 	out, err := c.Kubectl(t.Context(), "auth", "whoami")
 	if err != nil || !strings.Contains(out, "system:masters") {
@@ -80,23 +84,25 @@ func TestKubectl(t *testing.T) {
 	}
 }
 
-// Tests of one package install the same CRDs, all at once.
-func TestInstallAtTheSameTime(t *testing.T) {
+func TestInstallCRDs(t *testing.T) {
+	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Private: true})
-	outcomes := make(chan error, 8)
-	for range cap(outcomes) {
-		go func() { outcomes <- c.InstallCRDs(t.Context(), "../../config/crd/bases") }()
-	}
-	for range cap(outcomes) {
-		if err := <-outcomes; err != nil {
-			t.Error(err)
+	t.Run("tests of one package install the same, all at once", func(t *testing.T) {
+		outcomes := make(chan error, 4)
+		for range cap(outcomes) {
+			go func() { outcomes <- c.InstallCRDs(t.Context(), "../../config/crd/bases") }()
 		}
-	}
+		for range cap(outcomes) {
+			if err := <-outcomes; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	t.Run("each is installed once, and again when its file changes", func(t *testing.T) { testInstallAgain(t, c) })
 }
 
-// A run installs each CRD once, and again when its file changes.
-func TestInstallOfWhatIsServed(t *testing.T) {
-	c := cluster.Start(t, cluster.Options{Private: true})
+func testInstallAgain(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
 	content, err := os.ReadFile("../../config/crd/bases/apps.kruise.io_clonesets.yaml")
 	if err != nil {
 		t.Fatal(err)
