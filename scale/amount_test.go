@@ -133,3 +133,45 @@ func FuzzAmount(f *testing.F) {
 		}
 	})
 }
+
+func TestResolveFenceposts(t *testing.T) {
+	cases := map[string]struct {
+		why                string
+		surge, unavailable string // empty for none
+		desired            int32
+		wantSurge, want    int32
+	}{
+		"neither":             {"one pod may always go", "", "", 6, 0, 1},
+		"10% of 6":            {"rounded down to nothing, an update would stand still", "", "10%", 6, 0, 1},
+		"both to nothing":     {"one pod may always go", "0%", "10%", 6, 0, 1},
+		"surge is enough":     {"no pod need be unavailable", "10%", "10%", 6, 1, 0},
+		"default":             {"surge up, unavailable down", "25%", "25%", 10, 3, 2},
+		"numbers":             {"as they are", "2", "3", 10, 2, 3},
+		"of nothing":          {"one pod may always go", "25%", "25%", 0, 0, 1},
+		"negative":            {"no amount is below 0", "-1", "-2", 6, 0, 1},
+		"more than there are": {"the caller may mean all", "200%", "100%", 4, 8, 4},
+	}
+	parse := func(text string) *intstr.IntOrString {
+		if text == "" {
+			return nil
+		}
+		v := intstr.Parse(text)
+		return &v
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			surge, unavailable, err := scale.ResolveFenceposts(parse(c.surge), parse(c.unavailable), c.desired)
+			if err != nil || surge != c.wantSurge || unavailable != c.want {
+				t.Errorf("%s: want %d and %d, got %d and %d, %v", c.why, c.wantSurge, c.want, surge, unavailable, err)
+			}
+		})
+	}
+	for name, c := range map[string]struct{ surge, unavailable, want string }{
+		"surge": {"a%", "1", "resolve maxSurge: "}, "unavailable": {"1", "a%", "resolve maxUnavailable: "},
+	} {
+		var amount *scale.AmountError
+		if _, _, err := scale.ResolveFenceposts(parse(c.surge), parse(c.unavailable), 3); !errors.As(err, &amount) || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

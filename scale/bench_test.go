@@ -35,8 +35,9 @@ func fleet(n int) scale.Input {
 
 func BenchmarkCompute(b *testing.B) {
 	situations := map[string]func(*scale.Input){
-		"idle": func(*scale.Input) {},
+		"idle": func(in *scale.Input) { in.NodeLabels = nil },
 		"rollout": func(in *scale.Input) {
+			in.NodeLabels = nil
 			for i := range in.Instances {
 				in.Instances[i].Updated = i%2 == 0
 				if i%200 == 0 {
@@ -53,6 +54,7 @@ func BenchmarkCompute(b *testing.B) {
 				in.Instances[i].Updated = i%2 == 0
 				in.Slots = append(in.Slots, in.Instances[i].Name)
 			}
+			in.NodeLabels = nil
 		},
 	}
 	for _, situation := range []string{"idle", "rollout", "scale in", "slots"} {

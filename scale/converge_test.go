@@ -122,6 +122,7 @@ func newWorld(r *random) *world {
 			w.input.Slots = append(w.input.Slots, fmt.Sprintf("web-%d", i))
 		}
 	}
+	w.input = sensible(w.input)
 	for i := range r.Intn(14) {
 		instance := old(fmt.Sprintf("web-%d", i), onNode(fmt.Sprintf("n%d", r.Intn(5))))
 		instance.Updated, instance.MarkedForDeletion = r.once(3), r.once(6)

@@ -55,3 +55,10 @@ func ExampleScatter() {
 	fmt.Println(scale.Scatter(pods, pods, labelsOf, pub.UpdateScatterStrategy{{Key: "role", Value: "master"}}))
 	// Output: [master-1 a b c d master-2]
 }
+
+func ExampleResolveFenceposts() {
+	tenth := intstr.FromString("10%")
+	surge, unavailable, err := scale.ResolveFenceposts(nil, &tenth, 6)
+	fmt.Println(surge, unavailable, err)
+	// Output: 0 1 <nil>
+}

@@ -135,6 +135,9 @@ func (b *tape) input() scale.Input {
 		}
 		input.Instances = append(input.Instances, instance)
 	}
+	if b.next() != 9 {
+		input = sensible(input)
+	}
 	return input
 }
 

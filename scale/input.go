@@ -27,7 +27,9 @@ type Instance struct {
 	Terminating bool
 }
 
-// Input is a workload as its controller sees it.
+// Input is a workload as its controller sees it. A field that the mode ignores must have its zero value, else Plan returns an
+// *InputError: with Slots these are MaxSurge, NoRollback and ExcludePreparingDelete of the limits, and SpreadKeys; Scatter
+// with Slots needs a Priority.
 type Input struct {
 	// Now is the time of the decision.
 	Now time.Time
@@ -55,12 +57,13 @@ type Input struct {
 	// SpreadKeys are the topology keys of the template's spread constraints. Without any, instances are kept on
 	// different nodes.
 	SpreadKeys []string
-	// NodeLabels are the labels of nodes by name, where SpreadKeys are given.
+	// NodeLabels are the labels of nodes by name; with SpreadKeys only.
 	NodeLabels map[string]map[string]string
 	// Slots are the names that instances are to have, in the order of their creation: the ordinals of a StatefulSet,
 	// the nodes of a DaemonSet. Nil where one instance is as good as another.
 	Slots []string
-	// InOrder creates a slot only when those before it are available, and deletes from the end, one at a time.
+	// InOrder creates a slot only when those before it are available, and deletes from the end, one at a time; with Slots
+	// only.
 	InOrder bool
 }
 

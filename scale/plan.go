@@ -15,9 +15,12 @@ type planner struct {
 	plan    Result
 }
 
-// Plan plans what brings the instances that exist one step closer to those that are wanted. The error is a
-// *NameError.
+// Plan returns what brings the instances that exist one step closer to those that are wanted. The error is a *NameError
+// or an *InputError.
 func Plan(in Input) (Result, error) {
+	if err := in.check(); err != nil {
+		return Result{}, err
+	}
 	if in.Slots != nil {
 		in.Limits.Replicas = int32(len(in.Slots))
 	}

@@ -155,5 +155,25 @@ func (r *random) slots(input scale.Input) scale.Input {
 	}
 	input.Limits.Partition = r.n(int32(len(input.Slots)))
 	input.InOrder = r.once(3)
-	return input
+	return sensible(input)
+}
+
+// sensible clears the fields that the mode of an input ignores.
+func sensible(in scale.Input) scale.Input {
+	if len(in.SpreadKeys) == 0 {
+		in.NodeLabels = nil
+	}
+	if in.Slots == nil {
+		in.InOrder = false
+		return in
+	}
+	in.Limits.Replicas, in.Limits.MaxSurge, in.Limits.NoRollback, in.Limits.ExcludePreparingDelete = int32(len(in.Slots)), 0, false, false
+	in.SpreadKeys, in.NodeLabels = nil, nil
+	if in.InOrder {
+		in.Limits.MaxUnavailableScaling = nil
+	}
+	if in.Priority == nil {
+		in.Scatter = nil
+	}
+	return in
 }

@@ -185,6 +185,10 @@ func (t *turn) input() scale.Input {
 	}
 	if t.Spec.Slots {
 		in.Slots, in.InOrder, in.UnavailableFirst = t.slots(), t.Spec.InOrder, true
+		in.Limits.NoRollback = false
+		if in.InOrder {
+			in.Limits.MaxUnavailableScaling = nil
+		}
 	}
 	return in
 }
