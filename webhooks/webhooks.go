@@ -35,7 +35,7 @@ type Options struct {
 	// SidecarSet is for those of SidecarSets. Where it does not say how sets are covered, they are in the configuration that
 	// controllers/podscope keeps.
 	SidecarSet sidecarset.Options
-	// Reach is how API servers reach that of new pods.
+	// Reach is how API servers reach the webhook of new pods. It must be that of controllers/podscope.
 	Reach Reach
 	// CoverTimeout is how long a set waits at most to be covered. Default 1 second.
 	CoverTimeout time.Duration
@@ -43,9 +43,9 @@ type Options struct {
 
 // Reach is how API servers reach the webhook of new pods. It has to be what controllers/podscope is told.
 type Reach struct {
-	// Service is its name, in the namespace that the webhook of pods is told. Default kruise-webhook-service.
+	// Service is its name, in the namespace of the options of the pod webhook. Default kruise-webhook-service.
 	Service string
-	// URL is for API servers that go through no service, and CABundle whom they trust there.
+	// URL is for API servers that use no service, and CABundle the CA there.
 	URL      string
 	CABundle []byte
 }
@@ -159,7 +159,7 @@ func addSidecarSet(mgr ctrl.Manager, o Options) error {
 	return w.SetupWithManager(mgr)
 }
 
-// live is a client past the cache, which would start a watch of all that is looked up.
+// live returns a client without a cache, which would start a watch of every kind that is read.
 func live(mgr ctrl.Manager) (client.Client, error) {
 	c, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {

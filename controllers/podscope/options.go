@@ -11,7 +11,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/scope"
 )
 
-// The names of the reference, and that of the configuration, which it does not have.
+// The names of the reference, and of the configuration, which the reference lacks.
 const (
 	DefaultConfiguration     = scope.DefaultConfiguration
 	DefaultMainConfiguration = scope.DefaultMainConfiguration
@@ -31,21 +31,21 @@ type Options struct {
 	Namespace string
 	// Service is the name of the webhook's, in that namespace. Default DefaultService, kruise-webhook-service.
 	Service string
-	// URL is where API servers reach the webhook without a service, and CABundle whom they trust there.
+	// URL is where API servers reach the webhook without a service, and CABundle the CA there.
 	URL      string
 	CABundle []byte
-	// ReadinessGateForAll has all pods sent, for the gate KruisePodReady. Where nobody answers they go without.
+	// ReadinessGateForAll sends all pods, for the gate KruisePodReady. They are created without the gate while no replica answers.
 	ReadinessGateForAll bool
-	// Off takes all entries away.
+	// Off removes all entries.
 	Off bool
 
-	// Live reads the main configuration, past the cache. SetupWithManager takes the manager's API reader where it is nil.
+	// Live reads the main configuration, past the cache. SetupWithManager sets the manager's API reader where it is nil.
 	Live client.Reader
-	// Recorder takes events. SetupWithManager takes the manager's where it is nil.
+	// Recorder records events. SetupWithManager sets the manager's where it is nil.
 	Recorder record.EventRecorder
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
-	// MostPause is the longest pause before what others undid is written again. Default 5 minutes.
+	// MostPause is the longest pause before an entry that another writer has removed is written again. Default 5 minutes.
 	MostPause time.Duration
 }
 
@@ -61,7 +61,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// client is how API servers reach the webhook, as yet without a CA where there is a service.
+// client returns how API servers reach the webhook, without a CA where there is a service.
 func (o Options) client() admissionregistrationv1.WebhookClientConfig {
 	return scope.Reach{Namespace: o.Namespace, Service: o.Service, URL: o.URL, CABundle: o.CABundle}.Client()
 }

@@ -3,28 +3,28 @@ package podscope
 import "time"
 
 const (
-	// between is the least time between two writes: after each of them API servers compile the conditions anew.
+	// between is the least time between two writes: API servers compile the conditions again after each.
 	between = 50 * time.Millisecond
-	// betweenSweeps is the same for what is taken away, which nobody waits for.
+	// betweenSweeps is the same for removals, which are not urgent.
 	betweenSweeps = 500 * time.Millisecond
-	// firstPause is before what somebody else undid is written again for the first time. The next ones double.
+	// firstPause is the pause before an entry that another writer has removed is written again. The next pauses double.
 	firstPause = time.Second
 )
 
-// pace keeps from writing too often.
+// pace limits the writes.
 type pace struct {
 	least, most time.Duration
 
 	last   time.Time
 	wanted string
-	// undoings in a row.
+	// undoings is how often in a row another writer has undone the write.
 	undoings int
 }
 
-// undone says that the same has been written before: somebody else has undone it.
+// undone reports whether the same was written before, and undone by another writer.
 func (p *pace) undone(wanted string) bool { return !p.last.IsZero() && p.wanted == wanted }
 
-// wait is how long not to write yet.
+// wait returns how long to wait before the next write.
 func (p *pace) wait(wanted string, now time.Time) time.Duration {
 	if p.last.IsZero() {
 		return 0
@@ -36,7 +36,7 @@ func (p *pace) wait(wanted string, now time.Time) time.Duration {
 	return p.last.Add(pause).Sub(now)
 }
 
-// pause is the one before the same is written once more.
+// pause returns the pause before the same is written again.
 func (p *pace) pause() time.Duration {
 	pause := firstPause
 	for i := 0; i < p.undoings && pause < p.most; i++ {
@@ -45,7 +45,7 @@ func (p *pace) pause() time.Duration {
 	return min(pause, p.most)
 }
 
-// wrote notes a write. What held for longer than twice the longest pause was no quarrel.
+// wrote records a write. What has lasted for longer than twice the longest pause starts the pauses again.
 func (p *pace) wrote(wanted string, now time.Time) {
 	switch {
 	case !p.last.IsZero() && now.Sub(p.last) > 2*p.most:

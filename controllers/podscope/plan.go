@@ -17,7 +17,7 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// recordKey is the annotation of the configuration that has, by the names of entries, what was written last.
+// recordKey is the annotation of the configuration that has what was written last, by the names of entries.
 const recordKey = "kruisekit.dev/pod-scope"
 
 type entry = admissionregistrationv1.MutatingWebhook
@@ -25,9 +25,9 @@ type entry = admissionregistrationv1.MutatingWebhook
 // plan is the one write that a configuration needs, if any.
 type plan struct {
 	patch []write.Op
-	// added are the new entries in it.
+	// added are the new entries.
 	added []*entry
-	// recorded is what the annotation is to say, and wanted the same as one word.
+	// recorded is the content of the annotation, and wanted the same as one string.
 	recorded map[string]string
 	wanted   string
 }
@@ -36,7 +36,7 @@ type plan struct {
 func makePlan(have *admissionregistrationv1.MutatingWebhookConfiguration, want []entry, over ...string) (plan, error) {
 	before := map[string]string{}
 	if json.Unmarshal([]byte(have.Annotations[recordKey]), &before) != nil {
-		before = map[string]string{} // whoever wrote it, it was not us
+		before = map[string]string{} // written by another writer
 	}
 	p := plan{recorded: map[string]string{}}
 	for i := range want {
@@ -64,12 +64,12 @@ func makePlan(have *admissionregistrationv1.MutatingWebhookConfiguration, want [
 	return p, p.finish(have)
 }
 
-// fingerprint is of what sets change, the match conditions, and of the rest.
+// fingerprint returns the hashes of the match conditions, which sets change, and of the rest.
 func fingerprint(w *entry) (string, error) {
 	rest := w.DeepCopy()
 	rest.MatchConditions = nil
 	if rest.ClientConfig.Service != nil {
-		rest.ClientConfig.CABundle = nil // whoever keeps the certificate replaces it
+		rest.ClientConfig.CABundle = nil // the keeper of the certificate replaces it
 	}
 	base, err := hash(rest)
 	if err != nil {
@@ -93,13 +93,13 @@ func hash(v any) (string, error) {
 	return hex.EncodeToString(sum[:6]), nil
 }
 
-// revision is what becomes of an entry. Not all means the match conditions.
+// revision is the change of an entry: of its match conditions, or of all.
 type revision struct {
 	want *entry
 	all  bool
 }
 
-// revise brings an entry up to date, and leaves what others have made of it.
+// revise updates an entry, and keeps what others have changed.
 func (p *plan) revise(at string, have *entry, r revision) {
 	conditions := slices.Clone(r.want.MatchConditions)
 	for _, c := range have.MatchConditions {
@@ -126,7 +126,7 @@ func (p *plan) set(at string, have, want any) {
 	}
 }
 
-// both is a selector with the requirements of two.
+// both returns a selector with the requirements of two.
 func both(have, want *metav1.LabelSelector) *metav1.LabelSelector {
 	all := ptr.Deref(have, metav1.LabelSelector{})
 	all.MatchExpressions = slices.Clone(all.MatchExpressions)
@@ -138,7 +138,7 @@ func both(have, want *metav1.LabelSelector) *metav1.LabelSelector {
 	return &all
 }
 
-// drop removes the entries of ours that are wanted no more, the last one first, so that the others stay where they are.
+// drop removes our entries that are not wanted any more, the last one first, so that the indexes of the others stay.
 func (p *plan) drop(have *admissionregistrationv1.MutatingWebhookConfiguration, ours func(string) bool) {
 	for i, h := range slices.Backward(have.Webhooks) {
 		if _, wanted := p.recorded[h.Name]; !wanted && ours(h.Name) {
@@ -147,7 +147,7 @@ func (p *plan) drop(have *admissionregistrationv1.MutatingWebhookConfiguration, 
 	}
 }
 
-// finish adds the new entries, the record, and a test before all of it.
+// finish adds the new entries, the record, and a test before all of them.
 func (p *plan) finish(have *admissionregistrationv1.MutatingWebhookConfiguration) error {
 	if len(p.added) > 0 && len(have.Webhooks) == 0 {
 		p.patch = append(p.patch, write.Add("/webhooks", []entry{}))
@@ -162,7 +162,7 @@ func (p *plan) finish(have *admissionregistrationv1.MutatingWebhookConfiguration
 	p.wanted = string(record)
 	_, known := have.Annotations[recordKey]
 	switch {
-	case !known && len(p.recorded) == 0: // nothing was written, and nothing is to be
+	case !known && len(p.recorded) == 0: // nothing was written, and nothing is wanted
 	case have.Annotations == nil:
 		p.patch = append(p.patch, write.Add("/metadata/annotations", map[string]string{recordKey: p.wanted}))
 	case have.Annotations[recordKey] != p.wanted:
@@ -174,7 +174,7 @@ func (p *plan) finish(have *admissionregistrationv1.MutatingWebhookConfiguration
 	return nil
 }
 
-// trust gives the new entries a CA.
+// trust sets the CA of the new entries.
 func (p *plan) trust(ca []byte) {
 	for _, a := range p.added {
 		a.ClientConfig.CABundle = ca

@@ -34,9 +34,9 @@ import (
 const (
 	controllerName = "podscope-controller"
 
-	// awaitCA is the pause until the main configuration is looked at again.
+	// awaitCA is the pause until the main configuration is read again.
 	awaitCA = time.Second
-	// catchUp is what the cache gets to show what somebody else has written.
+	// catchUp is the time for the cache to show what another writer has written.
 	catchUp = 200 * time.Millisecond
 
 	reasonUndone  = "PodScopeUndone"
@@ -61,7 +61,7 @@ type Reconciler struct {
 	noted  string
 }
 
-// New makes a Reconciler. The client writes.
+// New returns a Reconciler. The client writes.
 func New(c client.Client, o Options) (*Reconciler, error) {
 	if c == nil {
 		return nil, errors.New("podscope: a client is needed")

@@ -31,7 +31,7 @@ func Patched(patch []write.Op) admission.Response {
 	return answer
 }
 
-// BadRequest is 400, with the place if it is known.
+// BadRequest is 400, with the field if it is known.
 func BadRequest(err error) admission.Response {
 	status := metav1.Status{Code: http.StatusBadRequest, Reason: metav1.StatusReasonBadRequest, Message: err.Error()}
 	var wrong *TypeError
@@ -48,13 +48,12 @@ func Forbidden(message string) admission.Response {
 	return Denied(metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message})
 }
 
-// Refused tells all faults as plain text, and each as a cause for programs. The code is 400 for what is wrong, 403 for what
-// may not be changed.
-func Refused(code int32, faults field.ErrorList) admission.Response {
-	said := make([]string, len(faults))
+// Rejected has all faults as text, and each as a cause. The code is 400 for what is invalid, 403 for what must not be changed.
+func Rejected(code int32, faults field.ErrorList) admission.Response {
+	texts := make([]string, len(faults))
 	causes := make([]metav1.StatusCause, len(faults))
 	for i, fault := range faults {
-		said[i] = fault.Error()
+		texts[i] = fault.Error()
 		causes[i] = metav1.StatusCause{Type: metav1.CauseType(fault.Type), Message: fault.ErrorBody(), Field: fault.Field}
 	}
 	reason := metav1.StatusReasonBadRequest
@@ -62,11 +61,11 @@ func Refused(code int32, faults field.ErrorList) admission.Response {
 		reason = metav1.StatusReasonForbidden
 	}
 	return Denied(metav1.Status{
-		Code: code, Reason: reason, Message: strings.Join(said, "; "), Details: &metav1.StatusDetails{Causes: causes},
+		Code: code, Reason: reason, Message: strings.Join(texts, "; "), Details: &metav1.StatusDetails{Causes: causes},
 	})
 }
 
-// Unknown are the warnings of fields that nobody knows, in the words of API servers.
+// Unknown returns the warnings of unknown fields, in the words of API servers.
 func Unknown(paths []string) []string {
 	warnings := make([]string, len(paths))
 	for i, path := range paths {
@@ -75,14 +74,14 @@ func Unknown(paths []string) []string {
 	return warnings
 }
 
-// Denied refuses an object for the reason that the status gives.
+// Denied rejects an object with a status.
 func Denied(status metav1.Status) admission.Response {
 	status.Status = metav1.StatusFailure
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
 }
 
-// Added are the faults that the stored object did not have. The others must be borne: nobody could repair such an object
-// step by step, or take its finalizers off.
+// Added returns the faults that the stored object did not have, and those that it had. The latter are accepted: such an object could
+// not be repaired step by step, or lose its finalizers.
 func Added(faults, had field.ErrorList) (added, borne field.ErrorList) {
 	for _, fault := range faults {
 		if slices.ContainsFunc(had, func(h *field.Error) bool { return noWorse(fault, h) }) {
@@ -94,7 +93,7 @@ func Added(faults, had field.ErrorList) (added, borne field.ErrorList) {
 	return added, borne
 }
 
-// noWorse tells whether a fault is the one that was there, or less of it.
+// noWorse reports whether a fault is one that the stored object has, or less of it.
 func noWorse(fault, had *field.Error) bool {
 	if fault.Type == field.ErrorTypeTooMany && had.Type == fault.Type && had.Field == fault.Field {
 		now, ok := fault.BadValue.(int)

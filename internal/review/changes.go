@@ -12,8 +12,8 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// Changes gives the patch that makes of an object, as it was sent, what was made of before: after. Both are pointers to
-// typed objects, before is what content means. What only before has is not removed. Nothing is changed here.
+// Changes returns the patch that makes, of an object as it was sent, what before has become: after. Both are pointers to typed
+// objects, and before is the content decoded. Fields that only before has are not removed. Changes modifies none of them.
 func Changes(content map[string]any, before, after any) ([]write.Op, error) {
 	if reflect.DeepEqual(before, after) {
 		return nil, nil
@@ -33,18 +33,18 @@ func Changes(content map[string]any, before, after any) ([]write.Op, error) {
 
 type differ struct{ patch []write.Op }
 
-// object compares what was and what is; sent has the same, and perhaps more, in the user's words.
+// object compares two states; sent has the same as the first, and maybe more, in the user's notation.
 func (d *differ) object(at string, sent, was, is map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(is)) {
 		below := at + "/" + write.Escape(key)
 		if !d.inside(below, sent[key], was[key], is[key]) {
-			// To add a key that is there already replaces its value.
+			// Adding an existing key replaces its value.
 			d.patch = append(d.patch, write.Add(below, is[key]))
 		}
 	}
 }
 
-// inside compares two values part by part; false if they have to be exchanged as a whole.
+// inside compares two values part by part; false if they must be replaced as a whole.
 func (d *differ) inside(at string, sent, was, is any) bool {
 	if reflect.DeepEqual(was, is) {
 		return true

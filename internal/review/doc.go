@@ -8,7 +8,7 @@
 //	return review.Patched(patch)
 //
 // Laws:
-//   - A patch changes what differs between two typed objects, and nothing else: fields that this program does not know, and
-//     the notation of the others, stay as the user sent them.
-//   - A refusal has the code that clients of the reference know, and names every fault with its path.
+//   - A patch changes what differs between two typed objects, and nothing else: unknown fields, and the notation of the others, stay as
+//     the user sent them.
+//   - A rejection has the code of the reference, and names every fault with its path.
 package review

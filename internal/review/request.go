@@ -14,7 +14,7 @@ import (
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
-// Version is that of a request. The objects in it have the same.
+// Version is that of a request and its objects.
 type Version string
 
 // The versions that kinds have.
@@ -23,8 +23,8 @@ const (
 	Hub Version = "v1beta1"
 )
 
-// VersionOf refuses requests for other resources than these, and for unknown versions. It goes by the resource that the
-// request is about, not by the one that the client named: that one has the version of the objects.
+// VersionOf returns an error for another resource, and for an unknown version. It reads the resource of the objects, and not the one
+// that the client has named.
 func VersionOf(req admission.Request, resources ...string) (Version, error) {
 	r, v := req.Resource, Version(req.Resource.Version)
 	if r.Group != appsv1beta1.GroupVersion.Group || !slices.Contains(resources, r.Resource) || v != Old && v != Hub {
@@ -33,14 +33,14 @@ func VersionOf(req admission.Request, resources ...string) (Version, error) {
 	return v, nil
 }
 
-// Concerns tells whether a request creates or updates an object itself: not its status, and nothing else of it.
+// Concerns reports whether a request creates or updates an object itself, and not a subresource.
 func Concerns(req admission.Request) bool {
 	return req.SubResource == "" && (req.Operation == admissionv1.Create || req.Operation == admissionv1.Update)
 }
 
-// Leaving tells whether a request updates an object that is being deleted: so its finalizers are taken off. What is odd
-// elsewhere in the object does not matter.
-func Leaving(req admission.Request) bool {
+// IsDeleting reports whether a request updates an object that is being deleted, so that its finalizers can be removed. It ignores what
+// is invalid elsewhere in the object.
+func IsDeleting(req admission.Request) bool {
 	if req.Operation != admissionv1.Update {
 		return false
 	}
@@ -78,7 +78,7 @@ func Unmarshal(raw []byte, into any) error {
 	return nil
 }
 
-// Decode gives an object as it was sent.
+// Decode returns an object as it was sent.
 func Decode(raw []byte) (map[string]any, error) {
 	var content map[string]any
 	if err := Unmarshal(raw, &content); err != nil {

@@ -83,7 +83,7 @@ func TestLeaving(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRequest("v1beta1", c.operation)
 			r.OldObject = runtime.RawExtension{Raw: []byte(c.stored)}
-			if got := review.Leaving(r); got != c.want {
+			if got := review.IsDeleting(r); got != c.want {
 				t.Errorf("%s: %v", c.why, got)
 			}
 		})
@@ -130,8 +130,8 @@ func TestAnswers(t *testing.T) {
 		answer admission.Response
 		want   metav1.Status
 	}{
-		"wrong":     {review.Refused(400, faults), metav1.Status{Code: 400, Reason: "BadRequest", Message: told, Details: &metav1.StatusDetails{Causes: all}}},
-		"fixed":     {review.Refused(403, faults), metav1.Status{Code: 403, Reason: "Forbidden", Message: told, Details: &metav1.StatusDetails{Causes: all}}},
+		"wrong":     {review.Rejected(400, faults), metav1.Status{Code: 400, Reason: "BadRequest", Message: told, Details: &metav1.StatusDetails{Causes: all}}},
+		"fixed":     {review.Rejected(403, faults), metav1.Status{Code: 403, Reason: "Forbidden", Message: told, Details: &metav1.StatusDetails{Causes: all}}},
 		"forbidden": {review.Forbidden("no"), metav1.Status{Code: 403, Reason: "Forbidden", Message: "no"}},
 		"odd":       {review.BadRequest(errors.New("odd")), metav1.Status{Code: 400, Reason: "BadRequest", Message: "odd"}},
 		"odd at a known place": {

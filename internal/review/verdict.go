@@ -19,7 +19,7 @@ func Invalid(kind schema.GroupKind, name string, faults field.ErrorList) admissi
 	return Denied(apierrors.NewInvalid(kind, name, faults).Status())
 }
 
-// Undecided says why nobody judged the object.
+// Undecided is the answer for an object that could not be reviewed.
 func Undecided(err error) admission.Response {
 	status := metav1.Status{Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: err.Error()}
 	var unavailable *podtemplate.UnavailableError

@@ -9,11 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// namespaceName stands for the name of the namespace where else the key of a pod's label stands, which it cannot be: a pod may
-// have the label that namespaces have for their names.
+// namespaceName is the key of the namespace's name among the keys of pod labels. No label has it: a pod may have the label that
+// namespaces have for their names.
 const namespaceName = corev1.LabelMetadataName + "/"
 
-// clause selects pods: all of its terms must hold. Without any it selects all.
+// clause selects the pods for which all of its terms hold. Without terms it selects all.
 type clause struct {
 	// labels of the pod.
 	labels map[string]term
@@ -21,7 +21,7 @@ type clause struct {
 	namespace term
 }
 
-// key tells clauses apart, but for the values of one label, or of namespaceName.
+// key identifies a clause, but for the values of one label, or of namespaceName.
 func (c clause) key(except string) string {
 	var b strings.Builder
 	if except != namespaceName {
@@ -36,7 +36,7 @@ func (c clause) key(except string) string {
 	return b.String()
 }
 
-// merged are fewer clauses that select the same together: those that differ in the values of one label alone become one.
+// merged returns fewer clauses that together select the same: clauses that differ in the values of one label become one.
 func merged(all []clause) []clause {
 	all = slices.Clone(all)
 	with := map[string][]int{}
@@ -71,8 +71,8 @@ func merged(all []clause) []clause {
 	return left
 }
 
-// mergeBy joins the values that some of the clauses ask of one label, or of the namespace's name, where they ask the same
-// otherwise. The first of them gets all; the others are gone.
+// mergeBy joins the values of one label, or of the namespace's name, of clauses that are the same otherwise. The first clause gets all
+// values, the others are gone.
 func mergeBy(key string, all []clause, some []int, gone []bool) {
 	first := map[string]int{}
 	values := map[int][]string{}
@@ -100,7 +100,7 @@ func (c clause) term(key string) term {
 	return c.labels[key]
 }
 
-// with is the clause with another term.
+// with returns the clause with another term.
 func (c clause) with(key string, t term) clause {
 	if key == namespaceName {
 		c.namespace = t
@@ -111,8 +111,8 @@ func (c clause) with(key string, t term) clause {
 	return c
 }
 
-// narrow keeps of each clause one label that it needs, and the namespace, so that it fits into a list. It selects no less. A
-// clause that needs no label stays.
+// narrow reduces each clause to one label that it requires, and the namespace, so that it fits into a list. It selects no less. A
+// clause that requires no label stays.
 func narrow(all []clause) []clause {
 	out := make([]clause, len(all))
 	for i, c := range all {
@@ -136,7 +136,7 @@ func narrow(all []clause) []clause {
 	return merged(out)
 }
 
-// fewer says that a term leaves fewer values than another.
+// fewer reports whether a term leaves fewer values than another.
 func fewer(a, b term) bool {
 	if (a.in == nil) != (b.in == nil) {
 		return a.in != nil
@@ -144,7 +144,7 @@ func fewer(a, b term) bool {
 	return len(a.in) < len(b.in)
 }
 
-// wider are few clauses that select no less: they ask only which labels there are.
+// wider returns few clauses that select no less: they require only that labels exist.
 func wider(all []clause) []clause {
 	out := make([]clause, 0, len(all))
 	for _, c := range narrow(all) {
@@ -162,7 +162,7 @@ func wider(all []clause) []clause {
 	return merged(out)
 }
 
-// byName splits requirements on a namespace's labels: those on its name, and the others.
+// byName splits requirements on the labels of namespaces: those on the name, and the others.
 func byName(all labels.Requirements) (name, others labels.Requirements) {
 	for i := range all {
 		if all[i].Key() == corev1.LabelMetadataName {

@@ -7,27 +7,27 @@ import (
 	"github.com/kruisekit/kruisekit/api/pub"
 )
 
-// The names of the reference, and that of the configuration of pods, which it does not have.
+// The names of the reference, and of the configuration of pods, which the reference lacks.
 const (
 	DefaultConfiguration     = "kruise-pods-webhook-configuration"
 	DefaultMainConfiguration = "kruise-mutating-webhook-configuration"
 	DefaultNamespace         = pub.DefaultNamespace
 	DefaultService           = "kruise-webhook-service"
 
-	// Path is where the webhook of pods is served.
+	// Path serves the webhook of pods.
 	Path = "/mutate-pod"
 )
 
 // Reach is how API servers reach the webhook of pods.
 type Reach struct {
-	// Namespace and Service are for those that go through a service.
+	// Namespace and Service are for API servers that reach the webhook through a Service.
 	Namespace, Service string
-	// URL is for those that do not, and CABundle whom they trust.
+	// URL is for API servers that reach it directly, and CABundle the CA there.
 	URL      string
 	CABundle []byte
 }
 
-// Client is the same as entries have it.
+// Client returns it as entries have it.
 func (r Reach) Client() admissionregistrationv1.WebhookClientConfig {
 	if r.URL != "" {
 		return admissionregistrationv1.WebhookClientConfig{URL: ptr.To(r.URL + Path), CABundle: r.CABundle}

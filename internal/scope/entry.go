@@ -17,24 +17,23 @@ import (
 )
 
 const (
-	// Selected is the match condition by which an entry says which pods it is about.
+	// Selected is the match condition of the pods that an entry selects.
 	Selected = "kruisekit.dev/selected"
-	// NotTaken is the one by which an entry leaves out what another one takes.
+	// NotTaken is the match condition that excludes the pods of another entry.
 	NotTaken = "kruisekit.dev/not-taken"
 
-	// closedSeconds is what the reference has by default: whoever creates a pod waits at most so long for a refusal.
+	// closedSeconds is the default of the reference: the longest wait for a rejection.
 	closedSeconds = 10
-	// openSeconds is less, for nobody should wait long for what is not essential.
+	// openSeconds is shorter, because these pods do not depend on an answer.
 	openSeconds = 3
 
-	// mostLetters of an expression: API servers read 100,000, and compile this many in a tenth of a second, for which the
-	// first pod after each change waits.
+	// mostLetters of an expression: API servers accept 100,000, and compile this many in a tenth of a second, for which the first pod
+	// after each change waits.
 	mostLetters = 48 << 10
 	// mostClauses beside those in lists. API servers compile so many in a few hundredths of a second, and twenty times as many in
-	// several.
+	// several seconds.
 	mostClauses = 64
-	// mostGroups is how many kinds of namespaces have entries of their own. Each entry costs API servers a look at every
-	// new pod.
+	// mostGroups is how many sets of namespace labels have entries of their own. API servers evaluate each entry for every new pod.
 	mostGroups = 24
 )
 
@@ -56,7 +55,7 @@ func (g *group) add(conditions []Condition) {
 	}
 }
 
-// bounded has the groups that are too many be about all namespaces.
+// bounded merges the groups beyond mostGroups into that of all namespaces.
 func bounded(groups map[string]*group) []note.Note {
 	all := ids(groups)
 	if len(all) <= mostGroups+1 {
@@ -71,10 +70,10 @@ func bounded(groups map[string]*group) []note.Note {
 		"pods of all namespaces are sent for sets of %d different namespaceSelectors: at most %d have entries of their own", len(all)-1-mostGroups, mostGroups))}
 }
 
-// ids of the groups, that of all namespaces first.
+// ids returns the keys of the groups, that of all namespaces first.
 func ids(groups map[string]*group) []string { return slices.Sorted(maps.Keys(groups)) }
 
-// entry is the group's for what must not be missed, or may be ignored; nil if there is no pod for it.
+// entry returns the group's entry, closed or open; nil if it selects no pod.
 func (g *group) entry(in Input, id string, ignore bool) (*admissionregistrationv1.MutatingWebhook, []note.Note) {
 	closed, widened := anyOf(g.closed, g.closedIf)
 	name := closedName(id)
@@ -101,7 +100,7 @@ func (g *group) entry(in Input, id string, ignore bool) (*admissionregistrationv
 	return e, notes
 }
 
-// frame is an entry as all are, which has no name yet, and is about all pods that are not spared.
+// frame returns an entry without name and conditions, for all pods that are not spared.
 func frame(in Input, ignore bool) *admissionregistrationv1.MutatingWebhook {
 	policy, seconds, suffix := admissionregistrationv1.Fail, int32(closedSeconds), ""
 	if ignore {
@@ -111,7 +110,7 @@ func frame(in Input, ignore bool) *admissionregistrationv1.MutatingWebhook {
 		ClientConfig:  onward(in.Client, suffix),
 		FailurePolicy: &policy,
 		MatchPolicy:   ptr.To(admissionregistrationv1.Equivalent),
-		// Webhooks that come later, and what they add, are no concern of the sets; the reference is not called again either.
+		// What later webhooks add does not concern the steps; the reference is not called again either.
 		ReinvocationPolicy:      ptr.To(admissionregistrationv1.NeverReinvocationPolicy),
 		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
 		TimeoutSeconds:          &seconds,
@@ -128,10 +127,10 @@ func frame(in Input, ignore bool) *admissionregistrationv1.MutatingWebhook {
 	}
 }
 
-// openSuffix makes of the path for pods that need an answer that of those that do not: a refusal would count there too.
+// openSuffix makes the path of pods that may be created without an answer: a rejection would count there too.
 const openSuffix = "-open"
 
-// onward is a client whose path goes on with a suffix.
+// onward returns a client whose path ends in a suffix.
 func onward(c admissionregistrationv1.WebhookClientConfig, suffix string) admissionregistrationv1.WebhookClientConfig {
 	c = *c.DeepCopy()
 	switch {
@@ -144,7 +143,7 @@ func onward(c admissionregistrationv1.WebhookClientConfig, suffix string) admiss
 	return c
 }
 
-// spared are the namespaces whose pods must never wait for the webhook.
+// spared excludes the namespaces whose pods must never wait for the webhook.
 func spared(own string) []metav1.LabelSelectorRequirement {
 	return []metav1.LabelSelectorRequirement{
 		{Key: "control-plane", Operator: metav1.LabelSelectorOpDoesNotExist},
@@ -152,8 +151,8 @@ func spared(own string) []metav1.LabelSelectorRequirement {
 	}
 }
 
-// anyOf is a condition for pods that a clause selects, or for which one of the others holds. Where it would be too long it is
-// wider.
+// anyOf returns a condition for pods that a clause selects, or for which one of the others holds. A condition that would be too long
+// is widened.
 func anyOf(clauses []clause, others []string) (expression string, widened bool) {
 	sets, widened := condition(merged(clauses))
 	if sets == always {
@@ -173,7 +172,7 @@ func closedName(id string) string { return "mpod" + suffix(id) + ".kb.io" }
 
 func openName(id string) string { return "mpod-open" + suffix(id) + ".kb.io" }
 
-// suffix is short, for the names of entries are in metrics and errors.
+// suffix is short, because the names of entries are in metrics and errors.
 func suffix(id string) string {
 	if id == "" {
 		return ""

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// condition is in CEL, and holds for the pods that any of the clauses selects. It is empty without clauses. Widened says that it
-// holds for more, because nothing that says it exactly is short enough.
+// condition returns an expression in CEL that holds for the pods that any of the clauses selects; empty without clauses. Widened
+// reports that it holds for more pods, because the exact expression is too long.
 func condition(all []clause) (expression string, widened bool) {
 	exact, rest := listed(all)
 	shorter, left := listed(narrow(all))
@@ -26,17 +26,17 @@ func condition(all []clause) (expression string, widened bool) {
 	return always, true
 }
 
-// always is a condition that holds for all.
+// always is an expression that holds for all pods.
 const always = "true"
 
-// lists select by one label each: whatever is in them costs API servers little to compile, while the time for clauses grows with
-// the square of their number.
+// lists select by one label each: API servers compile them in little time, while the time for clauses grows with the square of their
+// number.
 type lists struct {
 	// keys, key=value, and namespace/key=value.
 	keys, pairs, scoped []string
 }
 
-// listed moves clauses into lists, if that is all they say.
+// listed moves the clauses of one label into lists.
 func listed(all []clause) (lists, []clause) {
 	var l lists
 	var rest []clause
@@ -74,7 +74,7 @@ func (l *lists) take(c clause) bool {
 	return true
 }
 
-// or is the condition for what is in the lists, or selected by one of the clauses.
+// or returns the condition for the lists and the other clauses.
 func (l lists) or(all []clause) string {
 	var parts []string
 	for _, list := range []struct {
@@ -141,7 +141,7 @@ func oneOf(value string, of []string) string {
 	return value + " in [" + strings.Join(quoted, ",") + "]"
 }
 
-// quote makes a literal of what is in labels, which have nothing to escape. What has, could not have been read.
+// quote returns a literal. Labels have nothing to escape, or could not be read.
 func quote(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "\r", `\r`).Replace(s) + "'"
 }

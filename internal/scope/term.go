@@ -9,17 +9,17 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// term is all that a selector asks of one label.
+// term is the requirements on one label.
 type term struct {
-	// in are the values that it may have, sorted; nil for any.
+	// in are the values that are accepted, sorted; nil for any.
 	in []string
-	// out are those that it must not have, sorted. Only without in.
+	// out are the values that are rejected, sorted. Only without in.
 	out []string
-	// exists and absent ask for the label, or that there is none. Not both, and only without in.
+	// exists and absent require the label, or its absence. Not both, and only without in.
 	exists, absent bool
 }
 
-// requirements are those of a selector that can be read. Whole is false where some cannot.
+// requirements returns those of a selector that can be read. Whole is false if some cannot.
 func requirements(s *metav1.LabelSelector) (all labels.Requirements, whole bool) {
 	whole = true
 	for key, value := range s.MatchLabels {
@@ -43,7 +43,7 @@ func requirements(s *metav1.LabelSelector) (all labels.Requirements, whole bool)
 	return all, whole
 }
 
-// terms are the requirements label by label; false if no labels meet all of them.
+// terms returns the requirements by label; false if no labels meet all of them.
 func terms(all labels.Requirements) (map[string]term, bool) {
 	by := map[string]term{}
 	for i := range all {
@@ -79,7 +79,7 @@ func terms(all labels.Requirements) (map[string]term, bool) {
 	return by, true
 }
 
-// simplify leaves out what follows from the rest; false if no value will do.
+// simplify removes what follows from the rest; false if no value is accepted.
 func (t term) simplify() (term, bool) {
 	switch {
 	case t.absent && (t.exists || t.in != nil):
@@ -93,12 +93,12 @@ func (t term) simplify() (term, bool) {
 	return term{out: t.out, exists: t.exists}, true
 }
 
-// key tells terms apart.
+// key identifies the term.
 func (t term) key() string {
 	return strings.Join(t.in, ",") + "|" + strings.Join(t.out, ",") + flag(t.exists, "|exists") + flag(t.absent, "|absent")
 }
 
-// needs says whether only an object with that label meets the term.
+// needs reports whether only an object with the label meets the term.
 func (t term) needs() bool { return t.in != nil || t.exists }
 
 func flag(on bool, word string) string {

@@ -27,7 +27,7 @@ func (w *Webhook) Mutate(ctx context.Context, req admission.Request) admission.R
 		return review.BadRequest(err)
 	}
 	if w.options.NoDaemon {
-		if review.Leaving(req) {
+		if review.IsDeleting(req) {
 			return admission.Allowed("")
 		}
 		return review.Forbidden("no container is started anew: feature gate KruiseDaemon is off")
@@ -48,7 +48,7 @@ func (w *Webhook) Mutate(ctx context.Context, req admission.Request) admission.R
 		faults = append(faults, containerrestart.CheckGrace(before, now)...)
 	}
 	if len(faults) > 0 {
-		return review.Refused(http.StatusForbidden, faults)
+		return review.Rejected(http.StatusForbidden, faults)
 	}
 	return admission.Allowed("")
 }
@@ -68,7 +68,7 @@ func read(version review.Version, raw []byte) (*request, error) {
 
 func (w *Webhook) create(ctx context.Context, req admission.Request, r *request) admission.Response {
 	if faults := validation.ContainerRecreateRequest(r); len(faults) > 0 {
-		return review.Refused(http.StatusBadRequest, faults)
+		return review.Rejected(http.StatusBadRequest, faults)
 	}
 	ctx, cancel := context.WithTimeout(ctx, w.options.Timeout)
 	defer cancel()
@@ -78,7 +78,7 @@ func (w *Webhook) create(ctx context.Context, req admission.Request, r *request)
 	}
 	admitted, faults := containerrestart.Admit(r, pod, node)
 	if len(faults) > 0 {
-		return review.Refused(http.StatusBadRequest, faults)
+		return review.Rejected(http.StatusBadRequest, faults)
 	}
 	content, err := review.Decode(req.Object.Raw)
 	if err != nil {

@@ -22,7 +22,7 @@ func (w *Webhooks) Validate(_ context.Context, req admission.Request) admission.
 		return review.BadRequest(err)
 	}
 	if why := w.options.closed(req.Resource.Resource); why != "" {
-		if review.Leaving(req) {
+		if review.IsDeleting(req) {
 			return admission.Allowed("")
 		}
 		return review.Forbidden(why)
@@ -42,7 +42,7 @@ func (w *Webhooks) Validate(_ context.Context, req admission.Request) admission.
 	job, isJob := now.(*appsv1beta1.ImagePullJob)
 	if stored, ok := before.(*appsv1beta1.ImagePullJob); ok && isJob {
 		if faults := validation.ImagePullJobUpdate(job, stored); len(faults) > 0 {
-			return review.Refused(http.StatusForbidden, faults)
+			return review.Rejected(http.StatusForbidden, faults)
 		}
 	}
 	return judged(review.Added(faults, check(before)))
@@ -52,7 +52,7 @@ func (w *Webhooks) Validate(_ context.Context, req admission.Request) admission.
 func judged(faults, borne field.ErrorList) admission.Response {
 	answer := admission.Allowed("")
 	if len(faults) > 0 {
-		answer = review.Refused(http.StatusBadRequest, faults)
+		answer = review.Rejected(http.StatusBadRequest, faults)
 	}
 	for _, fault := range borne {
 		answer.Warnings = append(answer.Warnings, fault.Error())

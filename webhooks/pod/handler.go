@@ -24,21 +24,21 @@ import (
 // mostBytes of a request. API servers send two objects of 3 MiB at most, and little else.
 const mostBytes = 7 << 20
 
-// handler answers over HTTP. Everybody who creates a pod waits for it, so it decodes the pod together with the question that
-// it is in, and nothing that no step asks for.
+// handler answers over HTTP. Every creation of a pod waits for it, so it decodes the pod together with its request, and no field that
+// no step reads.
 type handler struct {
 	*Webhook
 	open bool
 }
 
-// envelope is an AdmissionReview of any version: v1 and v1beta1 do not differ in what is here.
+// envelope is an AdmissionReview. v1 and v1beta1 have the same fields here.
 type envelope struct {
 	metav1.TypeMeta `json:",inline"`
 	Request         *question                      `json:"request,omitempty"`
 	Response        *admissionv1.AdmissionResponse `json:"response,omitempty"`
 }
 
-// question is what is asked, as far as it matters.
+// question is an admission request, as far as the steps read it.
 type question struct {
 	UID         types.UID                   `json:"uid"`
 	Resource    metav1.GroupVersionResource `json:"resource"`
@@ -48,7 +48,7 @@ type question struct {
 	Pod         *corev1.Pod                 `json:"object"`
 }
 
-// concerns says whether this is about a new pod.
+// concerns reports whether the request creates a pod.
 func (q *question) concerns() bool {
 	return q.Operation == admissionv1.Create && q.Resource.Group == corev1.GroupName && q.Resource.Resource == "pods" && q.SubResource == ""
 }
@@ -67,15 +67,15 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		out.Response.UID = in.Request.UID
 	}
 	data, err := json.Marshal(out)
-	if err != nil { // there is nothing in it that could not be encoded
+	if err != nil { // every field can be encoded
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(data) // who is gone needs no answer
+	_, _ = w.Write(data) // a client that has gone needs no answer
 }
 
-// read decodes a review. What is known of it comes with an error, too.
+// read decodes a review. After an error it returns what was decoded before.
 func read(r *http.Request) (envelope, error) {
 	in := envelope{TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"}}
 	if is := r.Header.Get("Content-Type"); is != "application/json" {
@@ -102,7 +102,7 @@ func read(r *http.Request) (envelope, error) {
 	return sent, err
 }
 
-// partly decodes a review without its object, which is to blame for an error, and no pod maybe.
+// partly decodes a review without its object, which has the error, and may be no pod.
 func partly(body []byte, why error) (envelope, error) {
 	var wrong *review.TypeError
 	if errors.As(why, &wrong) {
@@ -122,11 +122,11 @@ func partly(body []byte, why error) (envelope, error) {
 	return envelope{TypeMeta: rest.TypeMeta, Request: &rest.Request.question}, why
 }
 
-// answer is for what API servers ask. It must not fail for a fault of ours in a way that nobody can see.
+// answer recovers a panic of a step, logs it, and rejects the pod with its text.
 func (w *Webhook) answer(ctx context.Context, q *question, c caller) (answer admission.Response) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			log.FromContext(ctx).Error(fmt.Errorf("panic: %v", fault), "A pod was not looked at", "stack", string(debug.Stack()))
+			log.FromContext(ctx).Error(fmt.Errorf("panic: %v", fault), "Recovered panic while reviewing a pod", "stack", string(debug.Stack()))
 			answer = admission.Errored(http.StatusInternalServerError, fmt.Errorf("panic: %v [recovered]", fault))
 		}
 	}()

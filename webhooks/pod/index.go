@@ -15,32 +15,32 @@ import (
 	"github.com/kruisekit/kruisekit/sidecar"
 )
 
-// Index has the SidecarSets of the cluster, filed under what they ask for: a pod is shown those of its namespace and of its
-// labels, and never all. It may be used by several goroutines.
+// Index has the SidecarSets of the cluster by what they select: a lookup returns candidates of the namespace and the labels of a pod,
+// and never all sets. It is safe for concurrent use.
 type Index struct {
 	mu     sync.RWMutex
 	filed  map[string]*filed
 	places map[string]*place
 }
 
-// filed is a set, and where it is.
+// filed is a set and where it is filed.
 type filed struct {
 	set *sidecar.Set
-	// fault is what of it cannot be read, and invalid why there is nothing but its selectors.
+	// fault is what of the set cannot be read, and invalid why it has only its selectors.
 	fault, invalid error
 
 	places []string // namespaces, "" for all
 	anchor anchor
 }
 
-// anchor is a label without which the set selects no pod. Without a key there is none.
+// anchor is a label without which the set selects no pod; none without a key.
 type anchor struct {
 	key    string
 	values []string // nil for any
 }
 
-// place has the sets of one namespace, or those of all. A pod is shown a set at most once, because it is filed under one
-// label, of which a pod has one value.
+// place has the sets of one namespace, or those of all. A pod gets each set at most once, because a set is filed under one label, of
+// which a pod has one value.
 type place struct {
 	values map[label][]*filed
 	keys   map[string][]*filed
@@ -49,16 +49,16 @@ type place struct {
 
 type label struct{ key, value string }
 
-// NewIndex makes an empty one.
+// NewIndex returns an empty index.
 func NewIndex() *Index {
 	return &Index{filed: map[string]*filed{}, places: map[string]*place{}}
 }
 
-// Put files a set, in place of what was of this name. The set must not be changed any more. An error says what of it cannot be
-// read; it is filed all the same, for the pods that it might be about.
+// Put files a set in place of the one of its name. The set must not be changed afterwards. An error reports what of it cannot be read;
+// the set is filed all the same, for the pods that it may select.
 func (x *Index) Put(object *appsv1beta1.SidecarSet) error { return x.put(object, nil) }
 
-// PutInvalid files a set of which nothing can be read but the selectors. Pods that it selects cannot be created.
+// PutInvalid files a set whose selectors alone can be read. A pod that the set selects is rejected.
 func (x *Index) PutInvalid(object *appsv1beta1.SidecarSet, why error) { _ = x.put(object, why) }
 
 func (x *Index) put(object *appsv1beta1.SidecarSet, invalid error) error {
@@ -74,7 +74,7 @@ func (x *Index) put(object *appsv1beta1.SidecarSet, invalid error) error {
 	f := &filed{set: set, fault: fault, invalid: invalid}
 	x.filed[object.Name] = f
 	if reads.Never || !reads.Whole && !reads.Bounded() {
-		return fault // about no pod, or else about all of the cluster: see the package scope
+		return fault // it selects no pod, or would select all: see the package scope
 	}
 	f.places, f.anchor = namespacesOf(reads.Namespace), anchorOf(reads.Pod)
 	for _, name := range f.places {
@@ -86,7 +86,7 @@ func (x *Index) put(object *appsv1beta1.SidecarSet, invalid error) error {
 	return fault
 }
 
-// Delete takes a set out.
+// Delete removes a set.
 func (x *Index) Delete(name string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -106,7 +106,7 @@ func (x *Index) remove(name string) {
 	}
 }
 
-// has says whether a set is there in the state of a mark, or in a later one.
+// has reports whether the index has a set in the state of a mark, or in a later one.
 func (x *Index) has(mark scope.Mark) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -114,7 +114,7 @@ func (x *Index) has(mark scope.Mark) bool {
 	return f != nil && mark.In(f.set.Object())
 }
 
-// usable is an error for a set of which there are only the selectors.
+// usable returns an error for a set that has only its selectors.
 func (x *Index) usable(sets []*sidecar.Set) error {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -126,7 +126,7 @@ func (x *Index) usable(sets []*sidecar.Set) error {
 	return nil
 }
 
-// Candidates are the sets that might select a pod, in no order.
+// Candidates returns the sets that might select the pod, in no order.
 func (x *Index) Candidates(namespace string, podLabels map[string]string) []*sidecar.Set {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -155,7 +155,7 @@ func appendSets(to []*sidecar.Set, more []*filed) []*sidecar.Set {
 	return to
 }
 
-// change puts a set into the lists of its anchor, or takes it out.
+// change adds a set to the lists of its anchor, or removes it.
 func (p *place) change(f *filed, change func([]*filed) []*filed) {
 	switch a := f.anchor; {
 	case a.key == "":
@@ -174,7 +174,7 @@ func (p *place) add(f *filed) {
 	p.change(f, func(have []*filed) []*filed { return append(have, f) })
 }
 
-// remove says whether nothing is left.
+// remove reports whether no set is left.
 func (p *place) remove(f *filed) bool {
 	p.change(f, func(have []*filed) []*filed {
 		return slices.DeleteFunc(have, func(other *filed) bool { return other == f })
@@ -190,7 +190,7 @@ func setOrDelete[K comparable](m map[K][]*filed, key K, list []*filed) {
 	m[key] = list
 }
 
-// anchorOf chooses the label with the fewest values that are wanted.
+// anchorOf returns the label of the fewest values.
 func anchorOf(all labels.Requirements) anchor {
 	var best anchor
 	for i := range all {
@@ -217,7 +217,7 @@ func better(a, b anchor) bool {
 	return cmp.Or(cmp.Compare(len(a.values), len(b.values)), cmp.Compare(a.key, b.key)) < 0
 }
 
-// namespacesOf are the names of the only namespaces where requirements can be met; one empty name for all.
+// namespacesOf returns the names of the only namespaces that can meet the requirements; one empty name for all.
 func namespacesOf(all labels.Requirements) []string {
 	for i := range all {
 		if r := &all[i]; r.Key() == corev1.LabelMetadataName && (r.Operator() == selection.In || r.Operator() == selection.Equals) {
@@ -227,7 +227,7 @@ func namespacesOf(all labels.Requirements) []string {
 	return []string{""}
 }
 
-// sameSet says whether two states of a set are the same to pods: its status changes with every pod.
+// sameSet reports whether two states of a set are the same for pods: the status changes with every pod.
 func sameSet(a, b *appsv1beta1.SidecarSet) bool {
 	return a.UID == b.UID && a.Generation == b.Generation && a.Generation != 0 && a.Status.LatestRevision == b.Status.LatestRevision &&
 		maps.Equal(a.Annotations, b.Annotations) && maps.Equal(a.Labels, b.Labels)

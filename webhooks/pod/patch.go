@@ -15,9 +15,8 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// difference is the JSON patch that makes of a pod what became of it. What steps usually change is compared part by part,
-// without encoding the rest: of an old container only its variables, of the lists what came in. All else is found by comparing
-// the whole.
+// difference returns the JSON patch from one state of a pod to another. It compares part by part what steps usually change, without
+// encoding the rest: of an existing container only its variables, of the lists the new elements. It compares the rest as a whole.
 func difference(before, after *corev1.Pod) ([]write.Op, error) {
 	var d differ
 	if before.Name != after.Name {
@@ -38,12 +37,12 @@ func difference(before, after *corev1.Pod) ([]write.Op, error) {
 	return d.rest(before, after)
 }
 
-// equal compares by what values mean, and first by what they are, which is much faster where they are the same.
+// equal compares semantically, and first deeply, which is much faster for equal values.
 func equal(a, b any) bool { return reflect.DeepEqual(a, b) || equality.Semantic.DeepEqual(a, b) }
 
 type differ struct{ patch []write.Op }
 
-// add sets a key, whatever it was before, or puts an element where it belongs in a list.
+// add sets a key, or inserts an element into a list.
 func (d *differ) add(path string, value any) {
 	d.patch = append(d.patch, write.Add(path, value))
 }
@@ -52,7 +51,7 @@ func (d *differ) replace(path string, value any) {
 	d.patch = append(d.patch, write.Replace(path, value))
 }
 
-// strings compares labels or annotations. What was removed takes the whole.
+// strings compares labels or annotations. A removed key replaces the whole map.
 func (d *differ) strings(at string, before, after map[string]string) {
 	if maps.Equal(before, after) {
 		return
@@ -78,7 +77,7 @@ func (d *differ) containers(at string, before, after []corev1.Container) {
 	list(d, at, pair[corev1.Container]{before, after, func(c *corev1.Container) string { return c.Name }, d.variables})
 }
 
-// variables compares two containers that should differ in their variables alone. False if there is more.
+// variables compares two containers by their variables. It returns false if another field differs.
 func (d *differ) variables(at string, before, after *corev1.Container) bool {
 	b, a := *before, *after
 	b.Env, a.Env = nil, nil
@@ -89,7 +88,7 @@ func (d *differ) variables(at string, before, after *corev1.Container) bool {
 	return true
 }
 
-// pair is a list as it was and as it is.
+// pair is a list before and after.
 type pair[T any] struct {
 	before, after []T
 	name          func(*T) string
@@ -97,7 +96,7 @@ type pair[T any] struct {
 	inside func(at string, before, after *T) bool
 }
 
-// list compares lists with names. It goes from the front, so that what is before an element is already as it will be.
+// list compares lists whose elements have names, from the front, so that the elements before an index are already final.
 func list[T any](d *differ, at string, p pair[T]) {
 	if len(p.before) == len(p.after) && equal(p.before, p.after) {
 		return
@@ -124,7 +123,7 @@ func list[T any](d *differ, at string, p pair[T]) {
 	}
 }
 
-// grown says whether all that was there is there, in its order.
+// grown reports whether every element before is there after, in the same order.
 func grown[T any](p pair[T]) bool {
 	i := 0
 	for j := range p.after {
@@ -135,7 +134,7 @@ func grown[T any](p pair[T]) bool {
 	return i == len(p.before)
 }
 
-// rest compares what the others have not.
+// rest compares the remainder of the pod.
 func (d *differ) rest(before, after *corev1.Pod) ([]write.Op, error) {
 	b, a := remainder(before), remainder(after)
 	if equal(b, a) {
@@ -152,7 +151,7 @@ func (d *differ) rest(before, after *corev1.Pod) ([]write.Op, error) {
 	return append(d.patch, more...), nil
 }
 
-// remainder is a pod without what is compared part by part.
+// remainder returns a pod without what is compared part by part.
 func remainder(pod *corev1.Pod) *corev1.Pod {
 	r := *pod
 	r.Name, r.Labels, r.Annotations = "", nil, nil

@@ -58,7 +58,7 @@ func (e *StepError) response(pod *corev1.Pod) admission.Response {
 	return review.Denied(status)
 }
 
-// outcome of a step, for metrics.
+// outcome is how a step ended, for metrics.
 type outcome int
 
 const (
@@ -69,7 +69,7 @@ const (
 	outcomes
 )
 
-// String is the value of the label.
+// String returns the value of the label.
 func (o outcome) String() string {
 	return [outcomes]string{"skipped", "changed", "lacking", "refused"}[o]
 }

@@ -68,7 +68,7 @@ type replicated struct{ cache.Cache }
 // NeedLeaderElection returns false: all replicas answer.
 func (replicated) NeedLeaderElection() bool { return false }
 
-// filler keeps an index as the cache has it. It is started once.
+// filler keeps an index in line with the cache. It is started once.
 type filler struct {
 	index     *Index
 	cache     cache.Cache
@@ -77,10 +77,10 @@ type filler struct {
 	filled    chan struct{}
 }
 
-// NeedLeaderElection is false: all replicas answer.
+// NeedLeaderElection returns false: all replicas answer.
 func (*filler) NeedLeaderElection() bool { return false }
 
-// Start follows the sets until the context ends.
+// Start follows the SidecarSets until the context ends.
 func (f *filler) Start(ctx context.Context) error {
 	// No informer of the cache runs before a set is pinned, so this waits for its start alone.
 	if !f.revisions.WaitForCacheSync(ctx) {
@@ -88,11 +88,11 @@ func (f *filler) Start(ctx context.Context) error {
 	}
 	kind := scope.Kind()
 	if _, err := f.mapper.RESTMapping(kind.GroupKind(), kind.Version); meta.IsNoMatchError(err) {
-		log.FromContext(ctx).Info("Pods get no sidecars: SidecarSets are not installed")
+		log.FromContext(ctx).Info("Skipped SidecarSets, which are not installed")
 		close(f.filled)
 		return nil
 	}
-	// Untyped, for one set that cannot be decoded must not hide the others.
+	// Untyped, so that a set that cannot be decoded does not hide the others.
 	informer, err := f.cache.GetInformer(ctx, stored.Untyped(kind))
 	if err != nil {
 		return fmt.Errorf("follow sidecarsets: %w", err)
@@ -133,11 +133,11 @@ func (f *filler) put(logger logr.Logger, raw *unstructured.Unstructured) {
 		err = f.index.Put(set)
 	}
 	if err != nil {
-		logger.Error(err, "A sidecarset cannot be read in full, and pods that it may mean are refused", "sidecarset", raw.GetName())
+		logger.Error(err, "Failed to read a sidecarset in full, pods that it may select are rejected", "sidecarset", raw.GetName())
 	}
 }
 
-// wait until the index has what is there.
+// wait until the index has all sets of the cache.
 func (f *filler) wait(ctx context.Context) error {
 	select {
 	case <-f.filled:

@@ -17,7 +17,7 @@ import (
 
 // Mutate answers with the defaults that the object lacks, and with its hashes.
 func (w *Webhooks) Mutate(ctx context.Context, req admission.Request) admission.Response {
-	if !review.Concerns(req) || review.Leaving(req) {
+	if !review.Concerns(req) || review.IsDeleting(req) {
 		return admission.Allowed("")
 	}
 	version, err := review.VersionOf(req, resource)

@@ -21,7 +21,7 @@ import (
 
 // Validate refuses what cannot work, naming every field that is wrong.
 func (w *Webhooks) Validate(ctx context.Context, req admission.Request) admission.Response {
-	if !review.Concerns(req) || review.Leaving(req) {
+	if !review.Concerns(req) || review.IsDeleting(req) {
 		return admission.Allowed("")
 	}
 	version, err := review.VersionOf(req, resource)
