@@ -12,15 +12,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// DefaultTimeout leaves the API server, which gives a webhook ten seconds by default, time to hear why there is no verdict.
+// DefaultTimeout leaves the API server, which gives a webhook ten seconds by default, time to receive the reason for a missing
+// verdict.
 const DefaultTimeout = 8 * time.Second
 
-// API is what Check needs; client.Client has it.
+// API is the method of client.Client that Check calls.
 type API interface {
 	Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error
 }
 
-// Template is what is judged, and where it stands in the object of the user.
+// Template is a pod template, and where it stands in the workload.
 type Template struct {
 	// Namespace of the workload.
 	Namespace string
@@ -28,29 +29,29 @@ type Template struct {
 	Content map[string]any
 	// Path of the template in the workload.
 	Path *field.Path
-	// Claims are names of claim templates. Each is a volume of the pods, in place of one of the same name.
+	// Claims are the names of claim templates. Each is a volume of the pods, and replaces one of the same name.
 	Claims []string
 	// ClaimsPath is the path of the list of claim templates.
 	ClaimsPath *field.Path
-	// TellUnknown asks for the fields that the API server does not know, as misspelt ones are. Only where there are any it
-	// costs a second call.
+	// TellUnknown returns the fields that the API server does not know, such as misspelt ones. It costs a second call only if there
+	// are any.
 	TellUnknown bool
-	// Timeout of all calls; zero is DefaultTimeout.
+	// Timeout of all calls. Default DefaultTimeout.
 	Timeout time.Duration
 }
 
-// Verdict is what the API server says about a template.
+// Verdict is the answer of the API server about a template.
 type Verdict struct {
-	// Defaulted is the template with all defaults, when there are no faults.
+	// Defaulted is the template with all defaults, if there are no faults.
 	Defaulted map[string]any
-	// Faults name the fields that are wrong, by their paths in the workload.
+	// Faults name the invalid fields by their paths in the workload.
 	Faults field.ErrorList
-	// Unknown are the paths in the workload of fields that the API server does not know, with faults or without, where they
-	// were asked for. They are no faults: the API server leaves them out of pods.
+	// Unknown are the paths in the workload of unknown fields, with faults or without, if TellUnknown is set. They are no faults: the
+	// API server drops them from pods.
 	Unknown []string
 }
 
-// Check asks the API server. The error is an *UnavailableError.
+// Check validates and defaults a template by a dry run. The error is an *UnavailableError.
 func Check(ctx context.Context, api API, t Template) (Verdict, error) {
 	if t.Timeout <= 0 {
 		t.Timeout = DefaultTimeout
@@ -79,21 +80,21 @@ func Check(ctx context.Context, api API, t Template) (Verdict, error) {
 	return Verdict{Defaulted: defaulted, Unknown: unknown}, nil
 }
 
-// create is the dry run. A field that this API server does not know is kept in the workload, as the schema says: it is told
-// where that is wanted, and then left out of the judgement.
+// create is the dry run. An unknown field is kept in the workload, as the schema says; it is reported if TellUnknown is set, and then
+// left out of the validation.
 func (t Template) create(ctx context.Context, api API, obj *unstructured.Unstructured, m mocks) (unknown []string, err error) {
 	if t.TellUnknown {
 		err = api.Create(ctx, obj, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))
 		if !apierrors.IsBadRequest(err) {
 			return nil, err
 		}
-		// Whatever its words are: no template is refused for a field that is not known.
+		// Whatever its text: no template is rejected for an unknown field.
 		unknown = unknownIn(err, t, m)
 	}
 	return unknown, api.Create(ctx, obj, client.DryRunAll, client.FieldValidation(metav1.FieldValidationIgnore))
 }
 
-// mocks are the volumes that stand for claims: those from index first on, and which claim each stands for.
+// mocks are the volumes that stand for claims: from which index on, and for which claim each.
 type mocks struct {
 	first  int
 	claims []int
@@ -142,8 +143,8 @@ func dropMocks(template map[string]any, n int) {
 	}
 }
 
-// dropAlias removes what the API server only repeats for old clients: a template that grows by it looks like one that the
-// user changed, in a field that no running pod can change.
+// dropAlias removes what the API server only repeats for old clients: with it the template would look as if the user had changed a
+// field that no running pod can change.
 func dropAlias(template, content map[string]any) {
 	const alias = "serviceAccount"
 	had, _ := content["spec"].(map[string]any)

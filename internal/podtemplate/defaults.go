@@ -2,16 +2,16 @@ package podtemplate
 
 import "k8s.io/apimachinery/pkg/runtime"
 
-// Defaults are those that the API server does not know.
+// Defaults are those that the API server does not set.
 type Defaults struct {
-	// PullAlways sets the pull policy of containers that have none to Always, whatever the tag of their image is. Init
-	// containers get what the API server gives them.
+	// PullAlways sets the pull policy of containers without one to Always, whatever the tag of the image. Init containers get the
+	// default of the API server.
 	PullAlways bool
-	// HostPorts gives ports of pods in the host's network the number that they listen on.
+	// HostPorts sets the host ports of pods in the host's network to their container ports.
 	HostPorts bool
 }
 
-// Prepare gives a copy of the template with these defaults.
+// Prepare returns a copy of the template with these defaults.
 func Prepare(template map[string]any, d Defaults) map[string]any {
 	template = runtime.DeepCopyJSON(template)
 	spec, _ := template["spec"].(map[string]any)
@@ -40,7 +40,7 @@ func hostPorts(container map[string]any) {
 	}
 }
 
-// objects are the elements of a list that are objects.
+// objects returns the elements of a list that are objects.
 func objects(list any) []map[string]any {
 	elements, _ := list.([]any)
 	all := make([]map[string]any, 0, len(elements))

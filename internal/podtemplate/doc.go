@@ -1,16 +1,16 @@
-// Package podtemplate has pod templates judged and completed by the API server, for admission webhooks of workloads.
+// Package podtemplate validates and defaults pod templates by the API server itself, for admission webhooks of workloads.
 //
-// Check creates a core PodTemplate as a dry run: nothing is stored, and what comes back is the template with all its
-// defaults, or the exact fields that are wrong. So a template is right when the API server that will create the pods says
-// so, whatever its version; there is no copy of its rules here to grow old.
+// Check creates a core PodTemplate as a dry run: nothing is stored, and the answer is the template with all its defaults, or the exact
+// fields that are invalid. So a template is valid for the API server that will create the pods, whatever its version; there is no copy
+// of its rules here.
 //
-// Do not use it where a template was not changed: it costs a call, and what is stored has been judged before.
+// When not to use it: for a template that has not changed. It costs a call, and the stored template was validated before.
 //
 // Laws:
 //   - One call per Check, none elsewhere, and no memory between two calls. A second one only where Template.TellUnknown is set
-//     and there is a field that the API server does not know, or a value that it cannot read.
-//   - The input is not changed. Fields that this program does not know are sent as they are, and stay.
-//   - A template that is wrong is a Verdict with faults. An error means that there is no verdict: see UnavailableError.
+//     and there is an unknown field, or a value that cannot be decoded.
+//   - The input is not changed. Unknown fields are sent unchanged, and stay.
+//   - An invalid template is a Verdict with faults. An error means that there is no verdict: see UnavailableError.
 //
 // In use:
 //
@@ -19,12 +19,12 @@
 //		Namespace: "shop", Content: content, Path: field.NewPath("spec", "template"),
 //	})
 //	switch {
-//	case err != nil: // nobody judged it
-//	case len(verdict.Faults) > 0: // refuse, naming the fields
+//	case err != nil: // there is no verdict
+//	case len(verdict.Faults) > 0: // reject, naming the fields
 //	default:
 //		patch := podtemplate.Fill("/spec/template", template, verdict.Defaulted) // or Refill, in an update
 //	}
 //
-// The caller needs the verb create on podtemplates. Quotas, policies and webhooks that concern PodTemplates are asked as
-// well; one that refuses them refuses the workload.
+// The caller needs the verb create on podtemplates. Quotas, policies and webhooks for PodTemplates
+// apply as well; one that rejects the template rejects the workload.
 package podtemplate

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// faultsIn gives what the error says about the template; nothing if the error is about something else.
+// faultsIn returns the faults of the template in an error; none if the error is about another object.
 func faultsIn(err error, t Template, m mocks) field.ErrorList {
 	var api apierrors.APIStatus
 	if !errors.As(err, &api) {
@@ -28,13 +28,13 @@ func faultsIn(err error, t Template, m mocks) field.ErrorList {
 		}
 		return faults
 	case apierrors.IsBadRequest(err) && strings.Contains(status.Message, "cannot be handled as"):
-		// A value of a wrong type. The API server stops at the first.
+		// A value of a wrong type, at the first of which the API server stops.
 		return field.ErrorList{fault(field.ErrorTypeTypeInvalid, t.Path.String(), status.Message)}
 	}
 	return nil
 }
 
-// unknownIn gives the paths of the fields that the API server does not know, if that is what an error is about.
+// unknownIn returns the paths of the unknown fields that an error is about, if it is.
 func unknownIn(err error, t Template, m mocks) []string {
 	const marker, each = "strict decoding error: ", "unknown field "
 	var paths []string
@@ -63,7 +63,7 @@ func faultOf(cause metav1.StatusCause, t Template, m mocks) *field.Error {
 	return fault(kind, pathOf(cause.Field, t, m), cause.Message)
 }
 
-// fault is an error that reads as the message. The message of a cause starts with what its type says anyway.
+// fault returns an error with the message of a cause, which starts with the text of its type already.
 func fault(kind field.ErrorType, path, message string) *field.Error {
 	e := &field.Error{Type: kind, Field: path, BadValue: field.OmitValueType{}}
 	detail, ok := strings.CutPrefix(message, kind.String())
@@ -74,7 +74,7 @@ func fault(kind field.ErrorType, path, message string) *field.Error {
 	return e
 }
 
-// pathOf is the path in the workload of a path in a PodTemplate.
+// pathOf returns the path in the workload of a path in a PodTemplate.
 func pathOf(path string, t Template, m mocks) string {
 	below, ok := strings.CutPrefix(path, "template")
 	if !ok || below != "" && below[0] != '.' && below[0] != '[' {
@@ -86,7 +86,7 @@ func pathOf(path string, t Template, m mocks) string {
 	return t.Path.String() + below
 }
 
-// mockAt is the index of the volume that a path below the template leads to.
+// mockAt returns the index of the volume that a path below the template leads to.
 func mockAt(below string) (int, bool) {
 	rest, ok := strings.CutPrefix(below, ".spec.volumes[")
 	if !ok {

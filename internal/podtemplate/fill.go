@@ -19,9 +19,8 @@ func Fill(at string, have, want map[string]any) []write.Op {
 	return f.done
 }
 
-// Refill is Fill for a template that takes the place of a stored one. Where that has been defaulted in its time and has
-// gone without a value, so does the new one: a default that the API server has learned since would be a change that
-// nobody made, and one that no running pod can follow.
+// Refill is Fill for a template that replaces a stored one. A value that the defaulted stored template lacks stays missing: a default
+// that the API server has learned since would be a change that no user made, and that no running pod can follow.
 func Refill(at string, have, want, stored map[string]any) []write.Op {
 	if !wasDefaulted(stored) {
 		stored = nil
@@ -31,15 +30,14 @@ func Refill(at string, have, want, stored map[string]any) []write.Op {
 	return f.done
 }
 
-// RefillParts is Refill for parts of a template that stand in an object of another kind. Of what is stored it must be given only
-// what has been defaulted in its time.
+// RefillParts is Refill for parts of a template that stand in an object of another kind. The stored parts must have been defaulted.
 func RefillParts(at string, have, want, stored map[string]any) []write.Op {
 	f := filler{}
 	f.object(at, have, want, stored)
 	return f.done
 }
 
-// wasDefaulted tells whether a template has the defaults that every one has.
+// wasDefaulted reports whether a template has the defaults that every template has.
 func wasDefaulted(template map[string]any) bool {
 	spec, _ := template["spec"].(map[string]any)
 	for _, key := range []string{"dnsPolicy", "restartPolicy", "schedulerName", "securityContext", "terminationGracePeriodSeconds"} {
@@ -94,8 +92,7 @@ func (f *filler) value(at string, have, want, stored any) {
 	}
 }
 
-// counterpart is the element of a stored list that an element takes the place of: of the same name, or else at the same
-// place.
+// counterpart returns the element of a stored list that an element replaces: that of the same name, or else of the same index.
 func counterpart(stored, element any, i int) any {
 	list, _ := stored.([]any)
 	object, _ := element.(map[string]any)
@@ -114,7 +111,7 @@ func counterpart(stored, element any, i int) any {
 	return nil
 }
 
-// replaces tells a default for an empty value from the same value in another notation, as 0 and "0" of a quantity are.
+// replaces tells a default of an empty value from the same value in another notation, as 0 and "0" of a quantity are.
 func replaces(have, want any) bool {
 	switch have.(type) {
 	case string:

@@ -14,21 +14,21 @@ import (
 type Reason string
 
 const (
-	// NotPermitted means that this program may not create PodTemplates.
+	// NotPermitted means that the webhook may not create PodTemplates.
 	NotPermitted Reason = "NotPermitted"
-	// NamespaceTerminating means that nothing can be created in the namespace any more, pods least of all.
+	// NamespaceTerminating means that nothing can be created in the namespace any more, including pods.
 	NamespaceTerminating Reason = "NamespaceTerminating"
 	// NamespaceMissing means that there is no such namespace.
 	NamespaceMissing Reason = "NamespaceMissing"
 	// TimedOut means that the API server took too long.
 	TimedOut Reason = "TimedOut"
-	// Refused means that a quota, policy or webhook of the cluster refuses PodTemplates.
+	// Refused means that a quota, policy or webhook of the cluster rejects PodTemplates.
 	Refused Reason = "Refused"
-	// Failed is anything else.
+	// Failed is any other error.
 	Failed Reason = "Failed"
 )
 
-// UnavailableError says why the API server gave no verdict.
+// UnavailableError is the reason why the API server gave no verdict.
 type UnavailableError struct {
 	Reason    Reason
 	Namespace string
@@ -36,7 +36,7 @@ type UnavailableError struct {
 	Cause error
 }
 
-// Error tells what to do about it, where something can be done.
+// Error names the cause, and what to do about it.
 func (e *UnavailableError) Error() string {
 	what := fmt.Sprintf("check the pod template by a dry run in namespace %q: ", e.Namespace)
 	switch e.Reason {
@@ -55,7 +55,7 @@ func (e *UnavailableError) Error() string {
 	return what + e.Cause.Error()
 }
 
-// Unwrap gives the error of the call.
+// Unwrap returns the error of the call.
 func (e *UnavailableError) Unwrap() error { return e.Cause }
 
 func unavailable(ctx context.Context, namespace string, err error) *UnavailableError {
@@ -66,7 +66,7 @@ func unavailable(ctx context.Context, namespace string, err error) *UnavailableE
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		e.Reason = NamespaceTerminating
 	case apierrors.IsNotFound(err):
-		// What is created cannot be missing, and podtemplates are in every API server.
+		// A created object cannot be missing, and every API server serves podtemplates.
 		e.Reason = NamespaceMissing
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot create resource"):
 		e.Reason = NotPermitted
