@@ -14,7 +14,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/containerrestart"
-	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/note"
 )
 
@@ -68,7 +67,7 @@ func (a *act) writePod(ctx context.Context) error {
 		return err
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: a.pod.Namespace, Name: a.pod.Name}}
-	if err := a.client.SubResource(w.Subresource).Patch(ctx, pod, client.RawPatch(w.Type, data)); err != nil {
+	if err := a.api.Client.SubResource(w.Subresource).Patch(ctx, pod, client.RawPatch(w.Type, data)); err != nil {
 		return fmt.Errorf("write conditions of pod %s: %w", pod.Name, err)
 	}
 	return nil
@@ -109,10 +108,10 @@ func (a *act) remove(ctx context.Context) error {
 		return nil
 	}
 	raw := a.untyped()
-	if err := a.client.Delete(ctx, raw, client.Preconditions{UID: &a.request.UID}); err != nil {
+	if err := a.api.Client.Delete(ctx, raw, client.Preconditions{UID: &a.request.UID}); err != nil {
 		return fmt.Errorf("delete request: %w", err)
 	}
-	a.writes.Deleted(a.key(), raw)
+	a.requests.Writes.Deleted(a.key(), raw)
 	return nil
 }
 
@@ -152,14 +151,14 @@ func (a *act) send(ctx context.Context, subresource string, body []byte) error {
 	raw, patch := a.untyped(), client.RawPatch(containerrestart.PatchType, body)
 	var err error
 	if subresource == main {
-		err = a.client.Patch(ctx, raw, patch)
+		err = a.api.Client.Patch(ctx, raw, patch)
 	} else {
-		err = a.client.SubResource(subresource).Patch(ctx, raw, patch)
+		err = a.api.Client.SubResource(subresource).Patch(ctx, raw, patch)
 	}
 	if err != nil {
 		return fmt.Errorf("write request: %w", err)
 	}
-	a.writes.Patched(a.key(), raw)
+	a.requests.Writes.Patched(a.key(), raw)
 	fresh, _, err := decode(raw)
 	if err != nil {
 		return err
@@ -170,9 +169,7 @@ func (a *act) send(ctx context.Context, subresource string, body []byte) error {
 
 // untyped is the request to be written: nobody decodes the answer, which may be what no request can be.
 func (a *act) untyped() *unstructured.Unstructured {
-	raw := stored.Untyped(gvk())
-	raw.SetNamespace(a.request.Namespace)
-	raw.SetName(a.request.Name)
+	raw := a.requests.Named(a.key())
 	raw.SetUID(a.request.UID)
 	return raw
 }

@@ -21,8 +21,8 @@ func (a *act) report(ctx context.Context) {
 	logger := log.FromContext(ctx)
 	for _, note := range a.plan.Notes {
 		logger.V(1).Info("Note", "code", note.Code, "text", note.Text)
-		if a.options.Recorder != nil && slices.Contains(told(), note.Code) {
-			a.options.Recorder.Event(a.request, corev1.EventTypeWarning, note.Code, note.Text)
+		if slices.Contains(told(), note.Code) {
+			a.api.Event(a.request, corev1.EventTypeWarning, note.Code, note.Text)
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -47,12 +46,12 @@ func over(r *request) bool {
 
 // observe makes the snapshot; nil when there is nothing to do.
 func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*snapshot, error) {
-	raw, err := r.read(ctx, name)
-	if err != nil || raw == nil {
+	latest, err := r.requests.Latest(ctx, r.api.Cached, name)
+	if err != nil || latest.Object == nil {
 		return nil, err
 	}
-	s := &snapshot{now: r.options.Now()}
-	if s.request, s.malformed, err = decode(raw); err != nil {
+	s := &snapshot{now: r.api.Now()}
+	if s.request, s.malformed, err = decode(latest.Object); err != nil {
 		return nil, err
 	}
 	if s.pod, err = r.podOf(ctx, s.request); err != nil || over(s.request) {
@@ -79,23 +78,6 @@ func decode(raw *unstructured.Unstructured) (r *request, malformed, err error) {
 	return r, malformed, nil
 }
 
-// read is the request as the last write left it; nil when it is gone.
-func (r *Reconciler) read(ctx context.Context, name types.NamespacedName) (*unstructured.Unstructured, error) {
-	raw := stored.Untyped(gvk())
-	var cached []*unstructured.Unstructured
-	switch err := r.requests.Get(ctx, name, raw); {
-	case err == nil:
-		cached = append(cached, raw)
-	case !apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("read request: %w", err)
-	}
-	all, _, err := r.writes.Overlay(ctx, name, cached)
-	if err != nil || len(all) == 0 {
-		return nil, err
-	}
-	return all[0], nil
-}
-
 // podOf reads the pod of a request, if it matters. The cache may lag behind that of requests. What would follow from a pod
 // that is missing there cannot be taken back, and neither can it when a pod is given up that does not show yet what was
 // done to it.
@@ -108,41 +90,26 @@ func (r *Reconciler) podOf(ctx context.Context, of *request) (*corev1.Pod, error
 		if !slices.Contains(of.Finalizers, v1beta1.ContainerRecreateRequestUnreadyAcquiredKey) {
 			return nil, nil
 		}
-		return podFrom(ctx, r.live(), name)
+		return stored.Find[corev1.Pod](ctx, r.api.Live, name)
 	}
-	pod, err := podFrom(ctx, r.client, name)
+	pod, err := stored.Find[corev1.Pod](ctx, r.api.Client, name)
 	if err != nil || pod != nil && string(pod.UID) == of.Labels[v1beta1.ContainerRecreateRequestPodUIDKey] {
 		return pod, err
 	}
-	return podFrom(ctx, r.live(), name)
-}
-
-// podFrom is a pod; nil where there is none.
-func podFrom(ctx context.Context, from client.Reader, name types.NamespacedName) (*corev1.Pod, error) {
-	pod := &corev1.Pod{}
-	err := from.Get(ctx, name, pod)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("read pod %s: %w", name.Name, err)
-	}
-	return pod, nil
+	return stored.Find[corev1.Pod](ctx, r.api.Live, name)
 }
 
 // ofPod are the requests of a pod that are not over. They are the cache's.
 func (r *Reconciler) ofPod(ctx context.Context, namespace, uid string) ([]*request, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(gvk().GroupVersion().WithKind(kind + "List"))
-	err := r.requests.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{byPod: uid}, client.UnsafeDisableDeepCopy)
+	raws, err := stored.List(ctx, r.api.Cached, gvk(), client.InNamespace(namespace), client.MatchingFields{byPod: uid})
 	if err != nil {
-		return nil, fmt.Errorf("read requests of a pod: %w", err)
+		return nil, err
 	}
-	all := make([]*request, 0, len(list.Items))
-	for i := range list.Items {
-		one, _, err := decode(&list.Items[i])
+	all := make([]*request, 0, len(raws))
+	for _, raw := range raws {
+		one, _, err := decode(raw)
 		if err != nil {
-			return nil, fmt.Errorf("request %s: %w", list.Items[i].GetName(), err)
+			return nil, fmt.Errorf("request %s: %w", raw.GetName(), err)
 		}
 		all = append(all, one)
 	}

@@ -17,10 +17,3 @@ type Options struct {
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
 }
-
-func (o Options) withDefaults() Options {
-	if o.Now == nil {
-		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
-	}
-	return o
-}

@@ -2,7 +2,6 @@ package containerrecreaterequest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -17,7 +16,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/containerrestart"
-	"github.com/kruisekit/kruisekit/internal/retries"
+	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/write"
@@ -25,29 +24,19 @@ import (
 
 // Reconciler supervises ContainerRecreateRequests.
 type Reconciler struct {
-	client client.Client
-	// requests is where requests are read from, as untyped objects, and found by their pod.
-	requests client.Reader
-	options  Options
-	writes   *ledger.Ledger[*unstructured.Unstructured]
+	api *binding.Binding
+	// requests is their kind, as untyped objects, and the own writes of them.
+	requests stored.Kind
 }
 
-// New makes a Reconciler. The client may read from a cache.
+// New returns a Reconciler. The client may read from a cache.
 func New(c client.Client, o Options) (*Reconciler, error) {
-	if c == nil {
-		return nil, errors.New("containerrecreaterequest: a client is needed")
+	api, err := binding.New("containerrecreaterequest", c, binding.Options{Live: o.Live, Recorder: o.Recorder, Now: o.Now})
+	if err != nil {
+		return nil, err
 	}
-	r := &Reconciler{client: c, requests: c, options: o.withDefaults()}
-	r.writes = ledger.New[*unstructured.Unstructured](r.live(), r.options.Now)
-	return r, nil
-}
-
-// live reads past the cache.
-func (r *Reconciler) live() client.Reader {
-	if r.options.Live != nil {
-		return r.options.Live
-	}
-	return r.client
+	writes := ledger.New[*unstructured.Unstructured](api.Live, api.Now)
+	return &Reconciler{api: api, requests: stored.Kind{GVK: gvk(), Writes: writes}}, nil
 }
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=containerrecreaterequests,verbs=get;list;watch;patch;delete
@@ -58,23 +47,13 @@ func (r *Reconciler) live() client.Reader {
 
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
-	r.requests = mgr.GetCache()
-	if r.options.Live == nil {
-		r.options.Live = mgr.GetAPIReader()
-		r.writes = ledger.New[*unstructured.Unstructured](r.live(), r.options.Now)
-	}
-	if r.options.Recorder == nil {
-		r.options.Recorder = mgr.GetEventRecorderFor(controllerName) //nolint:staticcheck // the newer API does not tell the source
-	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, stored.Untyped(gvk()), byPod, indexed); err != nil {
 		return fmt.Errorf("index requests by pod: %w", err)
 	}
-	return ctrl.NewControllerManagedBy(mgr).
-		Named(controllerName).
+	return r.api.Bind(mgr, controllerName, o).
 		For(stored.Untyped(gvk())).
 		Watches(stored.Untyped(gvk()), handler.EnqueueRequestsFromMapFunc(r.besides), builder.WithPredicates(ends())).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.about), builder.WithPredicates(podEvents())).
-		WithOptions(retries.WithDefaults(o)).
 		Complete(r)
 }
 

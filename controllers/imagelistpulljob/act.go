@@ -18,6 +18,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/internal/batches"
+	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
@@ -33,12 +34,12 @@ type act struct {
 
 // leave deletes a list that has been finished for long enough. Its jobs go with it.
 func (a *act) leave(ctx context.Context) error {
-	raw := a.untyped()
-	if err := a.client.Delete(ctx, raw, client.Preconditions{UID: &a.list.UID}); client.IgnoreNotFound(err) != nil {
+	raw := a.listObjects.Named(a.key())
+	if err := a.api.Client.Delete(ctx, raw, client.Preconditions{UID: &a.list.UID}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete finished list: %w", err)
 	}
 	raw.SetUID(a.list.UID)
-	a.listWrites.Deleted(a.key(), raw)
+	a.listObjects.Writes.Deleted(a.key(), raw)
 	return nil
 }
 
@@ -48,11 +49,11 @@ func (a *act) label(ctx context.Context) error {
 		return nil
 	}
 	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"labels":{%q:%q}}}`, a.list.UID, pub.PodRevisionLabelKey, a.plan.Hash)
-	raw := a.untyped()
-	if err := a.client.Patch(ctx, raw, client.RawPatch(types.MergePatchType, patch)); err != nil {
+	raw := a.listObjects.Named(a.key())
+	if err := a.api.Client.Patch(ctx, raw, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("label list: %w", err)
 	}
-	a.listWrites.Patched(a.key(), raw)
+	a.listObjects.Writes.Patched(a.key(), raw)
 	return nil
 }
 
@@ -61,9 +62,9 @@ func (a *act) make(ctx context.Context) error {
 	made, err := batches.Run(a.plan.Create, func(job *v1beta1.ImagePullJob) error { return a.create(ctx, job) })
 	switch {
 	case err != nil:
-		a.tell(corev1.EventTypeWarning, reasonFailedCreate, "failed to create ImagePullJobs: %v", err)
+		a.api.Event(a.list, corev1.EventTypeWarning, reasonFailedCreate, fmt.Sprintf("failed to create ImagePullJobs: %v", err))
 	case made > 0 && !a.met.Load():
-		a.tell(corev1.EventTypeNormal, reasonCreated, "created ImagePullJobs: %d", made)
+		a.api.Event(a.list, corev1.EventTypeNormal, reasonCreated, fmt.Sprintf("created ImagePullJobs: %d", made))
 	}
 	return err
 }
@@ -81,14 +82,14 @@ func (a *act) create(ctx context.Context, job *v1beta1.ImagePullJob) error {
 	raw := &unstructured.Unstructured{Object: content}
 	raw.SetGroupVersionKind(jobKind())
 	unstructured.RemoveNestedField(raw.Object, "status")
-	switch err := a.client.Create(ctx, raw); {
+	switch err := a.api.Client.Create(ctx, raw); {
 	case apierrors.IsAlreadyExists(err):
 		return a.meet(ctx, job)
 	case err != nil:
-		a.jobWrites.Doubt(a.key(), raw, err)
+		a.jobObjects.Writes.Doubt(a.key(), raw, err)
 		return fmt.Errorf("create job of image %s: %w", job.Spec.Image, err)
 	}
-	a.jobWrites.Created(a.key(), raw)
+	a.jobObjects.Writes.Created(a.key(), raw)
 	return nil
 }
 
@@ -106,14 +107,14 @@ func (a *act) nameOf(job *v1beta1.ImagePullJob) string {
 // meet is about a job that is there already: made by an earlier process, or on its way out.
 func (a *act) meet(ctx context.Context, job *v1beta1.ImagePullJob) error {
 	there := stored.Untyped(jobKind())
-	switch err := a.live().Get(ctx, client.ObjectKeyFromObject(job), there); {
+	switch err := a.api.Live.Get(ctx, client.ObjectKeyFromObject(job), there); {
 	case apierrors.IsNotFound(err):
 	case err != nil:
 		return fmt.Errorf("read job %s past the cache: %w", job.Name, err)
-	case !controls(a.list, there):
+	case !owned.Controls(a.list, there):
 		return fmt.Errorf("create job of image %s: the name %s is taken", job.Spec.Image, job.Name)
 	case there.GetDeletionTimestamp() == nil:
-		a.jobWrites.Created(a.key(), there)
+		a.jobObjects.Writes.Created(a.key(), there)
 	}
 	a.met.Store(true)
 	return nil
@@ -127,41 +128,26 @@ func (a *act) holds(name string) bool {
 // drop deletes the jobs that are of no more use.
 func (a *act) drop(ctx context.Context) error {
 	dropped, err := batches.Run(a.plan.DeleteJobs, func(job *v1beta1.ImagePullJob) error {
-		raw := stored.Untyped(jobKind())
-		raw.SetNamespace(job.Namespace)
-		raw.SetName(job.Name)
-		if err := a.client.Delete(ctx, raw, client.Preconditions{UID: &job.UID}); client.IgnoreNotFound(err) != nil {
+		raw := a.jobObjects.Named(client.ObjectKeyFromObject(job))
+		if err := a.api.Client.Delete(ctx, raw, client.Preconditions{UID: &job.UID}); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete job %s: %w", job.Name, err)
 		}
 		raw.SetUID(job.UID)
-		a.jobWrites.Deleted(a.key(), raw)
+		a.jobObjects.Writes.Deleted(a.key(), raw)
 		return nil
 	})
 	if err == nil && dropped > 0 {
-		a.tell(corev1.EventTypeNormal, reasonDeleted, "deleted ImagePullJobs: %d", dropped)
+		a.api.Event(a.list, corev1.EventTypeNormal, reasonDeleted, fmt.Sprintf("deleted ImagePullJobs: %d", dropped))
 	}
 	return err
 }
 
 // report writes the status, if it changed.
 func (a *act) report(ctx context.Context) error {
-	patch, err := statusPatch(a.list, &a.plan.Status)
-	if err != nil || patch == nil {
-		return err
-	}
-	raw := a.untyped()
-	if err := a.client.Status().Patch(ctx, raw, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("write status: %w", err)
-	} else if err == nil {
-		a.listWrites.Patched(a.key(), raw)
-	}
-	return nil
-}
-
-// untyped is the list to be written: nobody decodes the answer before the next pass.
-func (a *act) untyped() *unstructured.Unstructured {
-	raw := stored.Untyped(gvk())
-	raw.SetNamespace(a.list.Namespace)
-	raw.SetName(a.list.Name)
-	return raw
+	fresh, status := *a.list, &a.plan.Status
+	fresh.Status = *status
+	_, err := a.status.Write(ctx, a.list, &fresh, map[string]any{ // the schema requires them
+		"desired": status.Desired, "active": status.Active, "completed": status.Completed, "succeeded": status.Succeeded,
+	})
+	return err
 }

@@ -2,12 +2,8 @@ package imagelistpulljob
 
 import (
 	"context"
-	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,26 +30,24 @@ func (s *snapshot) key() types.NamespacedName { return client.ObjectKeyFromObjec
 
 // observe makes the snapshot; nil when there is nothing to do.
 func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*snapshot, error) {
-	raw := stored.Untyped(gvk())
-	switch err := r.cached.Get(ctx, name, raw); {
-	case apierrors.IsNotFound(err):
+	latest, err := r.listObjects.Latest(ctx, r.api.Cached, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case !latest.Cached:
 		r.forget(name)
 		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("get list: %w", err)
+	case latest.Object == nil || latest.Object.GetDeletionTimestamp() != nil:
+		return nil, nil
 	}
-	fresh, _, err := r.listWrites.Overlay(ctx, name, []*unstructured.Unstructured{raw})
-	if err != nil || len(fresh) == 0 || fresh[0].GetDeletionTimestamp() != nil {
-		return nil, err
-	}
-	list, undecodable, err := stored.Decode[v1beta1.ImageListPullJob](fresh[0])
+	list, undecodable, err := stored.Decode[v1beta1.ImageListPullJob](latest.Object)
 	if err != nil {
 		// Not even the status can be decoded. The event is about the metadata that can.
 		list, undecodable = &v1beta1.ImageListPullJob{}, err
-		list.Namespace, list.Name, list.UID = name.Namespace, name.Name, fresh[0].GetUID()
+		list.Namespace, list.Name, list.UID = name.Namespace, name.Name, latest.Object.GetUID()
 		list.SetGroupVersionKind(gvk())
 	}
-	s := &snapshot{list: list, now: r.options.Now(), invalid: undecodable}
+	s := &snapshot{list: list, now: r.api.Now(), invalid: undecodable}
 	if undecodable != nil {
 		return s, nil //nolint:nilerr // the pass reports it
 	}
@@ -69,23 +63,18 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 }
 
 func (r *Reconciler) observeJobs(ctx context.Context, s *snapshot) ([]*v1beta1.ImagePullJob, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(jobKind().GroupVersion().WithKind(jobKind().Kind + "List"))
-	if err := r.cached.List(ctx, list, append(owned.In(s.list.Namespace, s.list.UID), client.UnsafeDisableDeepCopy)...); err != nil {
-		return nil, fmt.Errorf("list ImagePullJobs: %w", err)
+	cached, err := stored.List(ctx, r.api.Cached, jobKind(), owned.In(s.list.Namespace, s.list.UID)...)
+	if err != nil {
+		return nil, err
 	}
-	cached := make([]*unstructured.Unstructured, len(list.Items))
-	for i := range list.Items {
-		cached[i] = &list.Items[i]
-	}
-	fresh, recheckAfter, err := r.jobWrites.Overlay(ctx, s.key(), cached)
+	fresh, recheckAfter, err := r.jobObjects.Writes.Overlay(ctx, s.key(), cached)
 	if err != nil {
 		return nil, err
 	}
 	s.recheckAfter = recheckAfter
 	var jobs []*v1beta1.ImagePullJob
 	for _, raw := range fresh {
-		if !controls(s.list, raw) {
+		if !owned.Controls(s.list, raw) {
 			continue
 		}
 		job, _, err := stored.Decode[v1beta1.ImagePullJob](raw)
@@ -97,10 +86,4 @@ func (r *Reconciler) observeJobs(ctx context.Context, s *snapshot) ([]*v1beta1.I
 		jobs = append(jobs, job)
 	}
 	return jobs, nil
-}
-
-// controls says whether a job is the list's, in whatever version that was recorded.
-func controls(list *v1beta1.ImageListPullJob, job metav1.Object) bool {
-	ref := metav1.GetControllerOfNoCopy(job)
-	return ref != nil && ref.UID == list.UID
 }

@@ -25,10 +25,3 @@ type Options struct {
 	// context is that of the pass, which it holds up as long as it takes. Nil is told nothing.
 	Explain func(ctx context.Context, list types.NamespacedName, notes []note.Note)
 }
-
-func (o Options) withDefaults() Options {
-	if o.Now == nil {
-		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
-	}
-	return o
-}

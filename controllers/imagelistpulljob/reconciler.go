@@ -14,52 +14,44 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/imagepull"
+	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/once"
 	"github.com/kruisekit/kruisekit/internal/owned"
-	"github.com/kruisekit/kruisekit/internal/retries"
+	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ledger"
 )
 
 // Reconciler makes the pull jobs of lists.
 type Reconciler struct {
-	client client.Client
-	// cached is where lists and jobs are read from, as untyped objects.
-	cached  client.Reader
+	api     *binding.Binding
 	options Options
 
-	listWrites *ledger.Ledger[*unstructured.Unstructured]
-	jobWrites  *ledger.Ledger[*unstructured.Unstructured]
-	told       told
+	// listObjects and jobObjects are read untyped, as the own writes left them.
+	listObjects, jobObjects stored.Kind
+	status                  statuspatch.Writer
+	// emitted are the events of lists that cannot work.
+	emitted once.Texts[types.NamespacedName]
 }
 
-// New makes a Reconciler. The client may read from a cache.
+// New returns a Reconciler. The client may read from a cache.
 func New(c client.Client, o Options) (*Reconciler, error) {
-	if c == nil {
-		return nil, errors.New("imagelistpulljob: a client is needed")
+	api, err := binding.New("imagelistpulljob", c, binding.Options{Live: o.Live, Recorder: o.Recorder, Now: o.Now})
+	if err != nil {
+		return nil, err
 	}
-	r := &Reconciler{client: c, cached: c, options: o.withDefaults()}
-	r.keepLedgers()
-	return r, nil
-}
-
-// live reads past the cache.
-func (r *Reconciler) live() client.Reader {
-	if r.options.Live != nil {
-		return r.options.Live
-	}
-	return r.client
-}
-
-func (r *Reconciler) keepLedgers() {
-	r.listWrites = ledger.New[*unstructured.Unstructured](r.live(), r.options.Now)
-	r.jobWrites = ledger.New[*unstructured.Unstructured](r.live(), r.options.Now)
+	lists := stored.Kind{GVK: gvk(), Writes: ledger.New[*unstructured.Unstructured](api.Live, api.Now)}
+	return &Reconciler{
+		api: api, options: o, listObjects: lists, status: statuspatch.Writer{Client: c, Kind: lists},
+		jobObjects: stored.Kind{GVK: jobKind(), Writes: ledger.New[*unstructured.Unstructured](api.Live, api.Now)},
+	}, nil
 }
 
 // forget drops what is known of a list that is gone.
 func (r *Reconciler) forget(name types.NamespacedName) {
-	r.listWrites.Forget(name)
-	r.jobWrites.Forget(name)
-	r.told.forget(name)
+	r.listObjects.Writes.Forget(name)
+	r.jobObjects.Writes.Forget(name)
+	r.emitted.Forget(name)
 }
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=imagelistpulljobs,verbs=get;list;watch;patch;delete
@@ -70,22 +62,12 @@ func (r *Reconciler) forget(name types.NamespacedName) {
 
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
-	r.cached = mgr.GetCache()
-	if r.options.Live == nil {
-		r.options.Live = mgr.GetAPIReader()
-		r.keepLedgers()
-	}
-	if r.options.Recorder == nil {
-		r.options.Recorder = mgr.GetEventRecorderFor(controllerName) //nolint:staticcheck // the newer API does not tell the source
-	}
 	if err := owned.Index(ctx, mgr.GetFieldIndexer(), stored.Untyped(jobKind())); err != nil {
 		return fmt.Errorf("index ImagePullJobs: %w", err)
 	}
-	return ctrl.NewControllerManagedBy(mgr).
-		Named(controllerName).
+	return r.api.Bind(mgr, controllerName, o).
 		For(stored.Untyped(gvk())).
 		Watches(stored.Untyped(jobKind()), owned.By(v1beta1.GroupVersion.Group, gvk().Kind)).
-		WithOptions(retries.WithDefaults(o)).
 		Complete(r)
 }
 
@@ -103,7 +85,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	a := &act{Reconciler: r, snapshot: s}
 	if s.invalid != nil {
-		a.complain(s.invalid.Error())
+		a.emitInvalid(s.invalid.Error())
 		return ctrl.Result{}, nil //nolint:nilerr // nothing helps but another spec
 	}
 	a.plan = imagepull.List(s.list, s.jobs, s.now)
@@ -113,7 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := a.label(ctx); err != nil || s.list.Status.CompletionTime != nil {
 		return ctrl.Result{RequeueAfter: a.plan.RequeueAfter}, err
 	}
-	a.complain(a.misfits())
+	a.emitInvalid(a.misfits())
 	err = errors.Join(a.make(ctx), a.drop(ctx), a.report(ctx))
 	if r.options.Explain != nil {
 		r.options.Explain(ctx, a.key(), a.plan.Notes)

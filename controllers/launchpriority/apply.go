@@ -5,11 +5,10 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/launch"
 )
 
@@ -20,11 +19,6 @@ type act struct {
 	pod     *corev1.Pod
 	barrier *corev1.ConfigMap
 	plan    launch.Plan
-}
-
-// outdated says that a write failed because something is no longer as it was seen.
-func outdated(err error) bool {
-	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err)
 }
 
 // carryOut makes the writes of the plan in their order. An error leaves the rest to the next plan.
@@ -52,7 +46,7 @@ func (a *act) remove(ctx context.Context) error {
 		return nil
 	}
 	former := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: a.barrier.Namespace, Name: a.barrier.Name}}
-	err := a.client.Delete(ctx, former, client.Preconditions{UID: &a.plan.Remove})
+	err := a.api.Client.Delete(ctx, former, client.Preconditions{UID: &a.plan.Remove})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete the barrier of a former pod: %w", err)
 	}
@@ -64,7 +58,7 @@ func (a *act) create(ctx context.Context) error {
 		return nil
 	}
 	barrier := a.plan.Create.DeepCopy()
-	if err := a.client.Create(ctx, barrier); err != nil {
+	if err := a.api.Client.Create(ctx, barrier); err != nil {
 		return fmt.Errorf("create barrier: %w", err)
 	}
 	a.remember(barrier)
@@ -80,7 +74,7 @@ func (a *act) add(ctx context.Context) error {
 		return fmt.Errorf("encode keys: %w", err)
 	}
 	barrier := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: a.barrier.Namespace, Name: a.barrier.Name}}
-	if err := a.client.Patch(ctx, barrier, client.RawPatch(launch.PatchType, patch)); err != nil {
+	if err := a.api.Client.Patch(ctx, barrier, client.RawPatch(launch.PatchType, patch)); err != nil {
 		return fmt.Errorf("add keys to barrier: %w", err)
 	}
 	a.remember(barrier)
@@ -88,7 +82,7 @@ func (a *act) add(ctx context.Context) error {
 }
 
 func (a *act) remember(barrier *corev1.ConfigMap) {
-	a.memory.keep(client.ObjectKeyFromObject(a.pod), a.pod.UID, barrier, a.options.Now())
+	a.memory.keep(client.ObjectKeyFromObject(a.pod), a.pod.UID, barrier, a.api.Now())
 }
 
 // complete marks the pod, once: the cache may not know yet.
@@ -101,22 +95,9 @@ func (a *act) complete(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("encode mark: %w", err)
 	}
-	pod := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: a.pod.Namespace, Name: a.pod.Name}}
-	pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
-	if err := a.client.Patch(ctx, pod, client.RawPatch(launch.PatchType, patch)); err != nil {
+	if err := a.api.Client.Patch(ctx, stored.MetadataOf(corev1.SchemeGroupVersion.WithKind("Pod"), name), client.RawPatch(launch.PatchType, patch)); err != nil {
 		return fmt.Errorf("mark pod: %w", err)
 	}
 	a.memory.mark(name, a.pod.UID)
 	return nil
-}
-
-// explain tells why the plan is as it is.
-func (a *act) explain(ctx context.Context) {
-	logger := log.FromContext(ctx).V(1)
-	if !logger.Enabled() {
-		return
-	}
-	for _, note := range a.plan.Notes {
-		logger.Info("Note", "code", note.Code, "object", note.Object, "text", note.Text)
-	}
 }

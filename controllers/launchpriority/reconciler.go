@@ -3,40 +3,35 @@ package launchpriority
 import (
 	"cmp"
 	"context"
-	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
-	"github.com/kruisekit/kruisekit/internal/retries"
+	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/launch"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // Reconciler writes the barriers of pods.
 type Reconciler struct {
-	client  client.Client
+	api     *binding.Binding
 	options Options
 	memory  memory
 }
 
-// New makes a Reconciler. The client may read from a cache.
+// New returns a Reconciler. The client may read from a cache.
 func New(c client.Client, o Options) (*Reconciler, error) {
-	if c == nil {
-		return nil, errors.New("launchpriority: a client is needed")
+	api, err := binding.New("launchpriority", c, binding.Options{Live: o.Live, Now: o.Now})
+	if err != nil {
+		return nil, err
 	}
-	return &Reconciler{client: c, options: o.withDefaults()}, nil
-}
-
-// live reads past the cache.
-func (r *Reconciler) live() client.Reader {
-	if r.options.Live != nil {
-		return r.options.Live
-	}
-	return r.client
+	return &Reconciler{api: api, options: o}, nil
 }
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch
@@ -44,13 +39,8 @@ func (r *Reconciler) live() client.Reader {
 
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o controller.Options) error {
-	if r.options.Live == nil {
-		r.options.Live = mgr.GetAPIReader()
-	}
-	return ctrl.NewControllerManagedBy(mgr).
-		Named(controllerName).
+	return r.api.Bind(mgr, controllerName, o).
 		For(&corev1.Pod{}, builder.WithPredicates(r.events())).
-		WithOptions(retries.WithDefaults(o)).
 		Complete(r)
 }
 
@@ -65,7 +55,7 @@ const (
 
 // Reconcile does what there is to do for one pod now.
 func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Result, error) {
-	pod, err := r.pod(ctx, name.NamespacedName)
+	pod, err := stored.Find[corev1.Pod](ctx, r.api.Client, name.NamespacedName)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -79,9 +69,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Res
 	}
 	a := &act{Reconciler: r, pod: pod, barrier: barrier}
 	a.plan = launch.Next(launch.Input{Pod: pod, Barrier: barrier, Policy: r.options.Policy})
-	a.explain(ctx)
+	binding.LogNotes(ctx, a.plan.Notes)
 	switch err := a.carryOut(ctx); {
-	case outdated(err):
+	case write.IsOutdated(err) || apierrors.IsAlreadyExists(err):
 		r.memory.forget(name.NamespacedName)
 		return ctrl.Result{RequeueAfter: soon}, nil
 	case err != nil:

@@ -2,7 +2,6 @@ package nodeimage
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"sync"
 	"time"
@@ -11,11 +10,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
 const (
@@ -79,18 +77,18 @@ func (r *Reconciler) jobGone(ctx context.Context, ref corev1.ObjectReference) (b
 	if !possible(name) {
 		return true, nil
 	}
-	id, now := jobIdentity(name, ref.UID), r.options.Now()
+	id, now := jobIdentity(name, ref.UID), r.api.Now()
 	if f, known := r.known.recall(id, now); known && f.gone {
 		return true, nil
 	}
-	if job, err := metadata(ctx, r.cached, jobKind(), name); err == nil && job != nil && job.UID == ref.UID {
+	if job, err := stored.Metadata(ctx, r.api.Cached, jobKind(), name); err == nil && job != nil && job.UID == ref.UID {
 		return false, nil
 	}
 	// Not there, another one, or in a namespace that the cache leaves out.
 	if _, known := r.known.recall(id, now); known {
 		return false, nil
 	}
-	job, err := metadata(ctx, r.live(), jobKind(), name)
+	job, err := stored.Metadata(ctx, r.api.Live, jobKind(), name)
 	if unreadable(err) {
 		job, err = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: ref.UID}}, nil
 	}
@@ -111,11 +109,11 @@ func (r *Reconciler) secretGone(ctx context.Context, ref v1beta1.ReferenceObject
 	case !possible(name):
 		return true, nil
 	}
-	id, now := identity{"Secret", name, ""}, r.options.Now()
+	id, now := identity{"Secret", name, ""}, r.api.Now()
 	if _, known := r.known.recall(id, now); known {
 		return false, nil
 	}
-	secret, err := metadata(ctx, r.live(), corev1.SchemeGroupVersion.WithKind("Secret"), name)
+	secret, err := stored.Metadata(ctx, r.api.Live, corev1.SchemeGroupVersion.WithKind("Secret"), name)
 	switch {
 	case unreadable(err):
 	case err != nil:
@@ -129,21 +127,8 @@ func (r *Reconciler) secretGone(ctx context.Context, ref v1beta1.ReferenceObject
 
 // nodeGone asks the API server whether a node that the cache does not have is no more, or about to be.
 func (r *Reconciler) nodeGone(ctx context.Context, name types.NamespacedName) (bool, error) {
-	node, err := metadata(ctx, r.live(), corev1.SchemeGroupVersion.WithKind("Node"), name)
+	node, err := stored.Metadata(ctx, r.api.Live, corev1.SchemeGroupVersion.WithKind("Node"), name)
 	return err == nil && (node == nil || node.DeletionTimestamp != nil), err
-}
-
-// metadata of an object; nil where it does not exist.
-func metadata(ctx context.Context, from client.Reader, kind schema.GroupVersionKind, name types.NamespacedName) (*metav1.PartialObjectMetadata, error) {
-	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(kind)
-	switch err := from.Get(ctx, name, object); {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("look up %s %s: %w", kind.Kind, name, err)
-	}
-	return object, nil
 }
 
 // possible says whether an object can have a name: what has none cannot be asked for, and does not exist.

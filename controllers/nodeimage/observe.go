@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -41,31 +40,23 @@ func (s *snapshot) sure(gone bool, err error) bool {
 
 // observe makes the snapshot; nil when there is nothing of that name.
 func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot, error) {
-	s := &snapshot{name: name, now: r.options.Now()}
-	node := &corev1.Node{}
-	switch err := r.client.Get(ctx, s.key(), node); {
-	case err == nil:
-		s.node = node
-	case !apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("get node: %w", err)
+	s := &snapshot{name: name, now: r.api.Now()}
+	var err error
+	if s.node, err = stored.Find[corev1.Node](ctx, r.api.Client, s.key()); err != nil {
+		return nil, err
 	}
-	var cached []*unstructured.Unstructured
-	raw := stored.Untyped(gvk())
-	switch err := r.cached.Get(ctx, s.key(), raw); {
-	case err == nil:
-		cached = append(cached, raw)
-	case !apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("get NodeImage: %w", err)
-	case s.node == nil:
-		r.writes.Forget(s.key())
+	latest, err := r.images.Latest(ctx, r.api.Cached, s.key())
+	switch {
+	case err != nil:
+		return nil, err
+	case !latest.Cached && s.node == nil:
+		r.images.Writes.Forget(s.key())
 		return nil, nil
+	case latest.Object == nil:
+		return s, nil
 	}
-	fresh, recheckAfter, err := r.writes.Overlay(ctx, s.key(), cached)
-	if err != nil || len(fresh) == 0 {
-		return s, err
-	}
-	s.recheckAfter = recheckAfter
-	s.image, s.malformed, err = decode(fresh[0])
+	s.recheckAfter = latest.RecheckAfter
+	s.image, s.malformed, err = decode(latest.Object)
 	return s, err
 }
 

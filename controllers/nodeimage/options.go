@@ -36,9 +36,6 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Now == nil {
-		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
-	}
 	o.SecretNamespace = cmp.Or(o.SecretNamespace, v1beta1.DefaultImagePullSecretNamespace)
 	return o
 }

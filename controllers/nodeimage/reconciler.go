@@ -7,7 +7,6 @@ import (
 	"hash/fnv"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,44 +17,32 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/imagepull"
-	"github.com/kruisekit/kruisekit/internal/retries"
+	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ledger"
 )
 
 // Reconciler keeps the NodeImages of nodes.
 type Reconciler struct {
-	client client.Client
-	// cached is where NodeImages are read from, as untyped objects, and the metadata of jobs.
-	cached  client.Reader
+	api     *binding.Binding
 	options Options
 	// jobless says that there are no pull jobs in this cluster.
 	jobless bool
 
-	writes *ledger.Ledger[*unstructured.Unstructured]
+	// images is their kind, as untyped objects, and the own writes of them.
+	images stored.Kind
 	known  knowledge
 }
 
-// New makes a Reconciler. The client may read from a cache.
+// New returns a Reconciler. The client may read from a cache.
 func New(c client.Client, o Options) (*Reconciler, error) {
-	if c == nil {
-		return nil, errors.New("nodeimage: a client is needed")
+	api, err := binding.New("nodeimage", c, binding.Options{Live: o.Live, Recorder: o.Recorder, Now: o.Now})
+	if err != nil {
+		return nil, err
 	}
-	r := &Reconciler{client: c, cached: c, options: o.withDefaults()}
-	r.keepLedger()
-	return r, nil
-}
-
-// live reads past the cache.
-func (r *Reconciler) live() client.Reader {
-	if r.options.Live != nil {
-		return r.options.Live
-	}
-	return r.client
-}
-
-func (r *Reconciler) keepLedger() {
-	r.writes = ledger.New[*unstructured.Unstructured](r.live(), r.options.Now)
+	writes := ledger.New[*unstructured.Unstructured](api.Live, api.Now)
+	return &Reconciler{api: api, options: o.withDefaults(), images: stored.Kind{GVK: gvk(), Writes: writes}}, nil
 }
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=nodeimages,verbs=get;list;watch;create;patch;delete
@@ -66,29 +53,19 @@ func (r *Reconciler) keepLedger() {
 
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
-	r.cached = mgr.GetCache()
-	if r.options.Live == nil {
-		r.options.Live = mgr.GetAPIReader()
-		r.keepLedger()
-	}
-	if r.options.Recorder == nil {
-		r.options.Recorder = mgr.GetEventRecorderFor(controllerName) //nolint:staticcheck // the newer API does not tell the source
-	}
-	if err := indexOwners(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := binding.SharedIndex(mgr.GetFieldIndexer().IndexField(ctx, stored.Untyped(gvk()), ownerField, owners)); err != nil {
 		return fmt.Errorf("index the owners of tags: %w", err)
 	}
-	b := ctrl.NewControllerManagedBy(mgr).
-		Named(controllerName).
+	b := r.api.Bind(mgr, controllerName, o).
 		For(stored.Untyped(gvk()), builder.WithPredicates(imageEvents())).
-		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(nodeEvents())).
-		WithOptions(retries.WithDefaults(o))
-	_, err := mgr.GetRESTMapper().RESTMapping(jobKind().GroupKind(), jobKind().Version)
-	switch r.jobless = meta.IsNoMatchError(err); {
-	case r.jobless:
+		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(nodeEvents()))
+	installed, err := binding.Installed(mgr.GetRESTMapper(), jobKind())
+	if err != nil {
+		return err
+	}
+	if r.jobless = !installed; r.jobless {
 		mgr.GetLogger().Info("Owners of tags are not looked up: ImagePullJobs are not installed", "controller", controllerName)
-	case err != nil:
-		return fmt.Errorf("look up %s: %w", jobKind().Kind, err)
-	default:
+	} else {
 		b = b.WatchesMetadata(&v1beta1.ImagePullJob{}, r.jobEvents())
 	}
 	return b.Complete(r)
@@ -107,7 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	if s.malformed != nil {
-		r.tell(s.image, corev1.EventTypeWarning, reasonInvalidSpec, s.malformed.Error())
+		r.api.Event(s.image, corev1.EventTypeWarning, reasonInvalidSpec, s.malformed.Error())
 	}
 	plan := imagepull.Maintain(r.upkeep(ctx, s))
 	after, err := r.apply(ctx, s, plan)
@@ -117,10 +94,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := errors.Join(append(s.unsure, err)...); err != nil {
 		return ctrl.Result{}, err
 	}
-	if s.recheckAfter > 0 && (after == 0 || after > s.recheckAfter) {
-		after = s.recheckAfter
-	}
-	return ctrl.Result{RequeueAfter: after}, nil
+	return ctrl.Result{RequeueAfter: requeue.Sooner(after, s.recheckAfter)}, nil
 }
 
 func (r *Reconciler) upkeep(ctx context.Context, s *snapshot) imagepull.Upkeep {

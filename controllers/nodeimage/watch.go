@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,20 +18,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
 // ownerField is the name of the index of NodeImages by the UIDs of those who own their tags.
 const ownerField = "kruisekit.dev/tag-owner-uid"
-
-func indexOwners(ctx context.Context, indexer client.FieldIndexer) error {
-	image := &unstructured.Unstructured{}
-	image.SetGroupVersionKind(gvk())
-	err := indexer.IndexField(ctx, image, ownerField, owners)
-	if err != nil && strings.Contains(err.Error(), "indexer conflict") {
-		return nil // another reconciler of this manager asked before; the name is ours, so the index is the same
-	}
-	return err
-}
 
 // owners are the UIDs of all owners of tags.
 func owners(o client.Object) []string {
@@ -67,16 +57,14 @@ func imageOf(o client.Object) *v1beta1.NodeImage {
 // jobEvents wake the NodeImages whose tags a deleted job owns, and let them know that it is gone.
 func (r *Reconciler) jobEvents() handler.EventHandler {
 	return handler.Funcs{DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		r.known.note(jobIdentity(client.ObjectKeyFromObject(e.Object), e.Object.GetUID()), true, r.options.Now())
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(gvk().GroupVersion().WithKind(gvk().Kind + "List"))
-		err := r.cached.List(ctx, list, client.MatchingFields{ownerField: string(e.Object.GetUID())}, client.UnsafeDisableDeepCopy)
+		r.known.note(jobIdentity(client.ObjectKeyFromObject(e.Object), e.Object.GetUID()), true, r.api.Now())
+		images, err := stored.List(ctx, r.api.Cached, gvk(), client.MatchingFields{ownerField: string(e.Object.GetUID())})
 		if err != nil {
 			log.FromContext(ctx).Error(err, "Owners of tags are cleared later", "job", client.ObjectKeyFromObject(e.Object))
 			return
 		}
-		for i := range list.Items {
-			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: list.Items[i].GetName()}})
+		for _, image := range images {
+			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: image.GetName()}})
 		}
 	}}
 }

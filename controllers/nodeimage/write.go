@@ -7,14 +7,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/internal/nodestatus"
-	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
 // catchUp is how long the cache gets to show what somebody else has written.
@@ -33,7 +31,7 @@ func (r *Reconciler) apply(ctx context.Context, s *snapshot, plan imagepull.Upke
 			return 0, fmt.Errorf("compare NodeImage: %w", err)
 		}
 		patch := client.RawPatch(types.MergePatchType, data)
-		return r.patch(ctx, s, patch, r.client.Patch)
+		return r.patch(ctx, s, patch, r.api.Client.Patch)
 	case plan.Status != nil:
 		return r.answer(ctx, s, plan)
 	}
@@ -41,15 +39,15 @@ func (r *Reconciler) apply(ctx context.Context, s *snapshot, plan imagepull.Upke
 }
 
 func (r *Reconciler) create(ctx context.Context, s *snapshot, image *v1beta1.NodeImage) error {
-	raw := s.untyped()
+	raw := r.images.Named(s.key())
 	raw.SetLabels(image.Labels)
-	switch err := r.client.Create(ctx, raw); {
+	switch err := r.api.Client.Create(ctx, raw); {
 	case apierrors.IsAlreadyExists(err):
 		return nil // its event is on the way
 	case err != nil:
 		return fmt.Errorf("create NodeImage: %w", err)
 	}
-	r.writes.Created(s.key(), raw)
+	r.images.Writes.Created(s.key(), raw)
 	return nil
 }
 
@@ -59,13 +57,13 @@ func (r *Reconciler) delete(ctx context.Context, s *snapshot) (time.Duration, er
 			return catchUp, err
 		}
 	}
-	raw := s.untyped()
-	err := r.client.Delete(ctx, raw, client.Preconditions{UID: &s.image.UID})
+	raw := r.images.Named(s.key())
+	err := r.api.Client.Delete(ctx, raw, client.Preconditions{UID: &s.image.UID})
 	if client.IgnoreNotFound(err) != nil {
 		return 0, fmt.Errorf("delete NodeImage: %w", err)
 	}
 	raw.SetUID(s.image.UID)
-	r.writes.Deleted(s.key(), raw)
+	r.images.Writes.Deleted(s.key(), raw)
 	return 0, nil
 }
 
@@ -76,7 +74,7 @@ func (r *Reconciler) answer(ctx context.Context, s *snapshot, plan imagepull.Upk
 		return 0, err
 	}
 	after, err := r.patch(ctx, s, patch, func(ctx context.Context, o client.Object, p client.Patch, _ ...client.PatchOption) error {
-		return r.client.Status().Patch(ctx, o, p)
+		return r.api.Client.Status().Patch(ctx, o, p)
 	})
 	if err != nil || after > 0 {
 		return after, err
@@ -85,9 +83,9 @@ func (r *Reconciler) answer(ctx context.Context, s *snapshot, plan imagepull.Upk
 		f := &plan.Failures[i]
 		text := fmt.Sprintf("image %s is not pulled on node %s: %s", f.Reference, s.name, f.Message)
 		for j := range f.Owners {
-			r.tell(&f.Owners[j], corev1.EventTypeWarning, reasonPullFailed, text)
+			r.api.Event(&f.Owners[j], corev1.EventTypeWarning, reasonPullFailed, text)
 		}
-		r.tell(s.image, corev1.EventTypeWarning, reasonPullFailed, text)
+		r.api.Event(s.image, corev1.EventTypeWarning, reasonPullFailed, text)
 	}
 	return 0, nil
 }
@@ -97,7 +95,7 @@ type patcher = func(context.Context, client.Object, client.Patch, ...client.Patc
 // patch writes what changed since the version that was looked at, and remembers what the API server answered. Where there is a
 // later version it writes nothing, and says when to look again.
 func (r *Reconciler) patch(ctx context.Context, s *snapshot, patch client.Patch, write patcher) (time.Duration, error) {
-	raw := s.untyped()
+	raw := r.images.Named(s.key())
 	switch err := write(ctx, raw, patch); {
 	case apierrors.IsConflict(err):
 		return catchUp, nil
@@ -106,12 +104,6 @@ func (r *Reconciler) patch(ctx context.Context, s *snapshot, patch client.Patch,
 	case err != nil:
 		return 0, fmt.Errorf("patch NodeImage: %w", err)
 	}
-	r.writes.Patched(s.key(), raw)
+	r.images.Writes.Patched(s.key(), raw)
 	return 0, nil
-}
-
-func (s *snapshot) untyped() *unstructured.Unstructured {
-	raw := stored.Untyped(gvk())
-	raw.SetName(s.name)
-	return raw
 }

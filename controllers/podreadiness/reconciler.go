@@ -3,7 +3,6 @@ package podreadiness
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -17,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/kruisekit/kruisekit/api/pub"
-	"github.com/kruisekit/kruisekit/internal/retries"
+	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
 
@@ -29,20 +28,17 @@ type Options struct {
 
 // Reconciler sets KruisePodReady of new pods.
 type Reconciler struct {
-	client client.Client
-	now    func() time.Time
-	said   said
+	api  *binding.Binding
+	said said
 }
 
-// New makes a Reconciler. The client may read from a cache.
+// New returns a Reconciler. The client may read from a cache.
 func New(c client.Client, o Options) (*Reconciler, error) {
-	if c == nil {
-		return nil, errors.New("podreadiness: a client is needed")
+	api, err := binding.New("podreadiness", c, binding.Options{Now: o.Now})
+	if err != nil {
+		return nil, err
 	}
-	if o.Now == nil {
-		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
-	}
-	return &Reconciler{client: c, now: o.Now}, nil
+	return &Reconciler{api: api}, nil
 }
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
@@ -50,10 +46,8 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o controller.Options) error {
-	return ctrl.NewControllerManagedBy(mgr).
-		Named(controllerName).
+	return r.api.Bind(mgr, controllerName, o).
 		For(&corev1.Pod{}, builder.WithPredicates(r.events())).
-		WithOptions(retries.WithDefaults(o)).
 		Complete(r)
 }
 
@@ -69,14 +63,14 @@ const (
 // Reconcile sets the condition of one pod, if it has none.
 func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Result, error) {
 	pod := &corev1.Pod{}
-	if err := r.client.Get(ctx, name.NamespacedName, pod); client.IgnoreNotFound(err) != nil {
+	if err := r.api.Client.Get(ctx, name.NamespacedName, pod); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("read pod: %w", err)
 	}
 	if !waits(pod) { // as one that is not there does not
 		r.said.forget(name.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-	if left := patience - r.now().Sub(r.said.when(name.NamespacedName, pod.UID)); left > 0 {
+	if left := patience - r.api.Now().Sub(r.said.when(name.NamespacedName, pod.UID)); left > 0 {
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
 	switch err := r.set(ctx, pod); {
@@ -88,7 +82,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Res
 	case err != nil:
 		return ctrl.Result{}, err
 	}
-	r.said.note(name.NamespacedName, pod.UID, r.now())
+	r.said.note(name.NamespacedName, pod.UID, r.api.Now())
 	return ctrl.Result{RequeueAfter: patience}, nil
 }
 
@@ -98,7 +92,7 @@ func (r *Reconciler) set(ctx context.Context, pod *corev1.Pod) error {
 		"apiVersion": "v1", "kind": "Pod",
 		"metadata": map[string]any{"namespace": pod.Namespace, "name": pod.Name, "uid": pod.UID},
 		"status": map[string]any{"conditions": []map[string]any{{
-			"type": pub.KruisePodReadyConditionType, "status": corev1.ConditionTrue, "lastTransitionTime": metav1.NewTime(r.now()),
+			"type": pub.KruisePodReadyConditionType, "status": corev1.ConditionTrue, "lastTransitionTime": metav1.NewTime(r.api.Now()),
 		}}},
 	})
 	if err != nil {
@@ -106,7 +100,7 @@ func (r *Reconciler) set(ctx context.Context, pod *corev1.Pod) error {
 	}
 	answer := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
 	answer.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
-	if err := r.client.Status().Patch(ctx, answer, client.RawPatch(types.ApplyPatchType, body), client.FieldOwner(fieldOwner)); err != nil {
+	if err := r.api.Client.Status().Patch(ctx, answer, client.RawPatch(types.ApplyPatchType, body), client.FieldOwner(fieldOwner)); err != nil {
 		return fmt.Errorf("write condition of pod: %w", err)
 	}
 	return nil

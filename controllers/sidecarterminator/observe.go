@@ -15,19 +15,15 @@ import (
 
 // observe is what the decision about a pod looks at; nil when there is nothing to decide. Objects in it are the cache's.
 func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*finish.Input, error) {
-	pod := &corev1.Pod{}
-	err := r.client.Get(ctx, name, pod)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("read pod: %w", err)
-	case !finish.Concerns(pod):
-		return nil, nil
-	}
-	in := &finish.Input{Pod: pod, Now: r.options.Now()}
-	if in.Node, err = r.node(ctx, pod.Spec.NodeName); err != nil {
+	pod, err := stored.Find[corev1.Pod](ctx, r.api.Client, name)
+	if err != nil || pod == nil || !finish.Concerns(pod) {
 		return nil, err
+	}
+	in := &finish.Input{Pod: pod, Now: r.api.Now()}
+	if pod.Spec.NodeName != "" {
+		if in.Node, err = stored.Find[corev1.Node](ctx, r.api.Client, types.NamespacedName{Name: pod.Spec.NodeName}); err != nil {
+			return nil, err
+		}
 	}
 	in.Request, err = r.request(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: finish.RequestName(pod.UID)})
 	if in.Request != nil {
@@ -39,25 +35,9 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*f
 	return in, err
 }
 
-// node is one of the cache; nil where there is none.
-func (r *Reconciler) node(ctx context.Context, name string) (*corev1.Node, error) {
-	if name == "" {
-		return nil, nil
-	}
-	node := &corev1.Node{}
-	err := r.client.Get(ctx, types.NamespacedName{Name: name}, node)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("read node %s: %w", name, err)
-	}
-	return node, nil
-}
-
 // request is one of the cache; nil where there is none. A malformed one has no containers, so that it stops none.
 func (r *Reconciler) request(ctx context.Context, name types.NamespacedName) (*v1beta1.ContainerRecreateRequest, error) {
-	request, _, err := stored.Read[v1beta1.ContainerRecreateRequest](ctx, r.requests, gvk(), name)
+	request, _, err := stored.Read[v1beta1.ContainerRecreateRequest](ctx, r.api.Cached, gvk(), name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil

@@ -2,7 +2,6 @@ package sidecarterminator
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,27 +12,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/owned"
-	"github.com/kruisekit/kruisekit/internal/retries"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/sidecar/finish"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // Reconciler finishes pods.
 type Reconciler struct {
-	client client.Client
-	// requests is where requests are read from, as untyped objects.
-	requests client.Reader
-	options  Options
-	memory   memory
+	api    *binding.Binding
+	memory memory
 }
 
-// New makes a Reconciler. The client may read from a cache.
+// New returns a Reconciler. The client may read from a cache.
 func New(c client.Client, o Options) (*Reconciler, error) {
-	if c == nil {
-		return nil, errors.New("sidecarterminator: a client is needed")
+	api, err := binding.New("sidecarterminator", c, binding.Options{Recorder: o.Recorder, Now: o.Now})
+	if err != nil {
+		return nil, err
 	}
-	return &Reconciler{client: c, requests: c, options: o.withDefaults()}, nil
+	return &Reconciler{api: api}, nil
 }
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch
@@ -45,15 +43,9 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o controller.Options) error {
-	r.requests = mgr.GetCache()
-	if r.options.Recorder == nil {
-		r.options.Recorder = mgr.GetEventRecorderFor(controllerName) //nolint:staticcheck // the newer API does not tell the source
-	}
-	return ctrl.NewControllerManagedBy(mgr).
-		Named(controllerName).
+	return r.api.Bind(mgr, controllerName, o).
 		For(&corev1.Pod{}, builder.WithPredicates(podEvents())).
 		Watches(stored.Untyped(gvk()), owned.By("", "Pod"), builder.WithPredicates(r.requestEvents())).
-		WithOptions(retries.WithDefaults(o)).
 		Complete(r)
 }
 
@@ -77,10 +69,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Res
 		return ctrl.Result{}, err
 	}
 	a := &act{Reconciler: r, pod: in.Pod, plan: finish.Decide(*in)}
-	a.explain(ctx)
+	binding.LogNotes(ctx, a.plan.Notes)
 	err = a.carryOut(ctx)
 	switch {
-	case outdated(err):
+	case write.IsOutdated(err):
 		return ctrl.Result{RequeueAfter: soon}, nil
 	case err != nil:
 		return ctrl.Result{}, err

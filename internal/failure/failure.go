@@ -1,12 +1,11 @@
 // Package failure classifies the errors of API requests, for reconcilers that must decide what a failed write stops.
 //
 //	class      errors                                 what follows
-//	outdated   conflict, not found, already exists    observe again; no failure of the object
-//	refusal    other 4xx                              this write fails, writes to other objects continue
+//	refusal    4xx but for those below                this write fails, writes to other objects continue
 //	final      400, 403, 422                          a refusal that repeats until someone changes something
 //	outage     5xx, 401, 408, 429, no answer          writes to other objects would fail too
 //
-// A webhook that fails answers for the API server with 500, so that [MayBeRefusal] also includes that code.
+// That an object is no longer what a write was decided upon is no failure: see write.IsOutdated. A webhook that fails answers for the API server with 500, so that [MayBeRefusal] also includes that code.
 package failure
 
 import (
@@ -17,11 +16,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
-
-// IsOutdated reports whether an object is no longer in the state that the write was decided on.
-func IsOutdated(err error) bool {
-	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err)
-}
 
 // IsRefusal reports whether an error is about the one request alone.
 func IsRefusal(err error) bool {

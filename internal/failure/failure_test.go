@@ -15,15 +15,15 @@ import (
 
 func TestClasses(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
-	type classes struct{ outdated, refusal, mayBe, final bool }
+	type classes struct{ refusal, mayBe, final bool }
 	cases := map[string]struct {
 		err  error
 		want classes
 	}{
 		"no error":              {nil, classes{}},
-		"a conflict":            {apierrors.NewConflict(pods, "a", nil), classes{outdated: true, refusal: true, mayBe: true}},
-		"not found":             {apierrors.NewNotFound(pods, "a"), classes{outdated: true, refusal: true, mayBe: true}},
-		"already exists":        {apierrors.NewAlreadyExists(pods, "a"), classes{outdated: true, refusal: true, mayBe: true}},
+		"a conflict":            {apierrors.NewConflict(pods, "a", nil), classes{refusal: true, mayBe: true}},
+		"not found":             {apierrors.NewNotFound(pods, "a"), classes{refusal: true, mayBe: true}},
+		"already exists":        {apierrors.NewAlreadyExists(pods, "a"), classes{refusal: true, mayBe: true}},
 		"invalid":               {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", nil), classes{refusal: true, mayBe: true, final: true}},
 		"forbidden":             {apierrors.NewForbidden(pods, "a", nil), classes{refusal: true, mayBe: true, final: true}},
 		"a bad request":         {apierrors.NewBadRequest("no"), classes{refusal: true, mayBe: true, final: true}},
@@ -38,7 +38,7 @@ func TestClasses(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := classes{failure.IsOutdated(c.err), failure.IsRefusal(c.err), failure.MayBeRefusal(c.err), failure.IsFinal(c.err)}
+			got := classes{failure.IsRefusal(c.err), failure.MayBeRefusal(c.err), failure.IsFinal(c.err)}
 			if got != c.want {
 				t.Errorf("%v: got %+v, want %+v", c.err, got, c.want)
 			}

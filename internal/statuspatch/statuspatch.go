@@ -38,6 +38,11 @@ func Merge(was, is client.Object, required map[string]any, guard Guard) (client.
 	if apiequality.Semantic.DeepEqual(was, is) {
 		return nil, nil
 	}
+	return Always(was, is, required, guard)
+}
+
+// Always is Merge, and returns a patch of what is required also where nothing differs.
+func Always(was, is client.Object, required map[string]any, guard Guard) (client.Patch, error) {
 	patchFrom := client.MergeFrom(was)
 	if guard == SameVersion {
 		patchFrom = client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})

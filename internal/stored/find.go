@@ -56,3 +56,10 @@ func Pointers[T any](items []T) []*T {
 	}
 	return pointers
 }
+
+// MetadataOf is an object with a name alone: the target of a write, of whose answer only the metadata is decoded.
+func MetadataOf(gvk schema.GroupVersionKind, name types.NamespacedName) *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
+	object.SetGroupVersionKind(gvk)
+	return object
+}
