@@ -1,7 +1,7 @@
 // Package revision keeps the history of a workload's pod template in ControllerRevisions: it encodes a template,
-// names it, finds it again among the stored ones, and says which stored ones can go.
+// names it, finds it again among the stored revisions, and selects the stored revisions to delete.
 //
-// Everything is a value: the caller lists the ControllerRevisions and carries out what it is told.
+// Everything is a value: the caller lists the ControllerRevisions and makes the writes.
 //
 //	data, err := revision.Encode(&set.Spec.Template)
 //	...
@@ -15,16 +15,27 @@
 //	case revision.Use:    // nothing to write
 //	}
 //
-// Two templates are the same revision when they mean the same pod. Stored bytes differ for reasons that are no
+// Two templates are the same revision when they make the same pod. Stored bytes differ for reasons that are no
 // change: another release of the type library encodes a zero value otherwise, or the API server filled in its
-// defaults. To make a revision of such a difference would restart every pod of every workload when a controller
-// is upgraded or takes over from another one; Same tells the real changes.
+// defaults or rounded an amount. A revision for such a difference would restart every pod of every workload when a
+// controller is upgraded, or takes over from another controller; Same reports the real changes.
+//
+// A workload with several templates, as of the leader and the workers of a group, stores them by role in one revision:
+//
+//	data, err := revision.EncodeRoles(map[string]*corev1.PodTemplateSpec{"leader": leader, "worker": worker})
+//
+// Resolve, SameData and SameRoles compare such revisions role by role. Data of another layout counts as it is: a second
+// template beside spec.template is a change whenever its bytes mean another value. Only claim templates are left out,
+// which some releases of the reference store, and which no running pod changes.
+//
+// The current revision is the one that pods are updated from. Promote is the rule by which the update revision becomes
+// the current one.
 //
 // Laws:
 //   - The order of the stored revisions does not matter.
 //   - A template that is stored is never created again, and the newest revision always is the wanted template.
-//   - Resolving again after the verdict was carried out gives Use.
+//   - After its write Resolve returns Use.
 //   - A revision that a pod runs is never trimmed.
 //
-// When not to use it: for anything but pod templates; their meaning is what Same knows.
+// When not to use it: for anything but pod templates, whose meaning is all that Same compares.
 package revision

@@ -7,25 +7,34 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Encode gives the data of a ControllerRevision that holds t: a patch which replaces spec.template of the
+// Encode returns the data of a ControllerRevision that holds t: a patch that replaces spec.template of the
 // workload. The bytes are those that every release of the reference has written, whatever the type library
 // prints today, because names and hashes of stored revisions derive from them.
 func Encode(t *corev1.PodTemplateSpec) ([]byte, error) {
-	encoded, err := json.Marshal(t)
+	template, err := plain(t)
 	if err != nil {
 		return nil, fmt.Errorf("encode template: %w", err)
 	}
-	template := map[string]any{}
-	if err := json.Unmarshal(encoded, &template); err != nil {
-		return nil, fmt.Errorf("encode template: %w", err)
-	}
-	template["$patch"] = "replace"
-	keepNullTimes(template)
 	data, err := json.Marshal(map[string]any{"spec": map[string]any{"template": template}})
 	if err != nil {
 		return nil, fmt.Errorf("encode template: %w", err)
 	}
 	return data, nil
+}
+
+// plain returns a template as JSON values, as the reference has encoded it.
+func plain(t *corev1.PodTemplateSpec) (map[string]any, error) {
+	encoded, err := json.Marshal(t)
+	if err != nil {
+		return nil, err
+	}
+	template := map[string]any{}
+	if err := json.Unmarshal(encoded, &template); err != nil {
+		return nil, err
+	}
+	template["$patch"] = "replace"
+	keepNullTimes(template)
+	return template, nil
 }
 
 // keepNullTimes writes the creationTimestamp of embedded metadata as null, as type libraries before v0.34 did.
@@ -49,7 +58,7 @@ func keepNullTimes(template map[string]any) {
 	}
 }
 
-// at is the value under keys; nil if there is none.
+// at returns the value under keys; nil if there is none.
 func at(v any, keys ...string) any {
 	for _, key := range keys {
 		fields, ok := v.(map[string]any)
@@ -61,7 +70,7 @@ func at(v any, keys ...string) any {
 	return v
 }
 
-// Decode gives the template in the data of a ControllerRevision.
+// Decode returns the template in the data of a ControllerRevision that Encode returned.
 func Decode(data []byte) (*corev1.PodTemplateSpec, error) {
 	patch := struct {
 		Spec struct {

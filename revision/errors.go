@@ -2,17 +2,20 @@ package revision
 
 import "errors"
 
-var errNoTemplate = errors.New("spec.template is missing")
+var (
+	errNoTemplate = errors.New("spec.template is missing")
+	errNoRole     = errors.New("a name and a template are needed")
+)
 
-// DataError says that the data of a ControllerRevision holds no template that can be read.
+// DataError reports that the data of a ControllerRevision holds no template that can be read.
 type DataError struct {
 	// Name of the revision, empty when only its data was at hand.
 	Name string
-	// Err is what is wrong with it.
+	// Err is the cause.
 	Err error
 }
 
-// Error names the revision and what is wrong.
+// Error returns the revision and the cause.
 func (e *DataError) Error() string {
 	if e.Name == "" {
 		return "read revision data: " + e.Err.Error()
@@ -20,5 +23,5 @@ func (e *DataError) Error() string {
 	return "read revision " + e.Name + ": " + e.Err.Error()
 }
 
-// Unwrap gives what is wrong.
+// Unwrap returns the cause.
 func (e *DataError) Unwrap() error { return e.Err }

@@ -123,3 +123,39 @@ func ExampleEncodeSafely() {
 	fmt.Println(revision.EncodeSafely(3944729446))
 	// Output: 7f88c6f88b
 }
+
+func ExampleEncodeRoles() {
+	template := func(image string) *corev1.PodTemplateSpec {
+		return &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: image}}}}
+	}
+	data, err := revision.EncodeRoles(map[string]*corev1.PodTemplateSpec{"leader": template("serve:1"), "worker": template("work:1")})
+	if err != nil {
+		panic(err)
+	}
+	roles, err := revision.DecodeRoles(data)
+	fmt.Println(len(roles), roles["worker"].Spec.Containers[0].Image, err)
+	roles["worker"] = template("work:2")
+	changed, _ := revision.EncodeRoles(roles)
+	fmt.Println(revision.SameData(data, changed))
+	// Output:
+	// 2 work:1 <nil>
+	// false
+}
+
+func ExampleDecodeRoles() {
+	roles, err := revision.DecodeRoles([]byte(`{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"web:1"}]}}}}`))
+	fmt.Println(roles[revision.SingleRole].Spec.Containers[0].Image, err)
+	// Output: web:1 <nil>
+}
+
+func ExampleSameRoles() {
+	a := map[string]*corev1.PodTemplateSpec{"leader": {}, "worker": {}}
+	fmt.Println(revision.SameRoles(a, map[string]*corev1.PodTemplateSpec{"leader": {}}))
+	// Output: false
+}
+
+func ExamplePromote() {
+	current, promoted := revision.Promote(revision.Progress{Current: "web-1", Update: "web-2", Replicas: 3, Existing: 3, Updated: 3})
+	fmt.Println(current, promoted)
+	// Output: web-2 true
+}

@@ -24,7 +24,7 @@ const (
 type Input struct {
 	// Owner is the name of the workload; names of new revisions begin with it.
 	Owner string
-	// Data is the wanted template, from Encode.
+	// Data is the wanted template, from Encode, or the wanted templates, from EncodeRoles.
 	Data []byte
 	// Have are the stored revisions of the workload.
 	Have []*appsv1.ControllerRevision
@@ -79,12 +79,12 @@ func find(sorted []*appsv1.ControllerRevision, data []byte) *appsv1.ControllerRe
 			return h
 		}
 	}
-	want, err := Decode(data)
+	want, err := decode(data)
 	if err != nil {
 		return nil
 	}
 	for _, h := range slices.Backward(sorted) {
-		if have, err := Decode(h.Data.Raw); err == nil && Same(have, want) {
+		if have, err := decode(h.Data.Raw); err == nil && want.same(have) {
 			return h
 		}
 	}

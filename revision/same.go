@@ -8,7 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Same says whether two templates make the same pod: equal once the API server has filled in its defaults.
+// Same reports whether two templates make the same pod: equal once the API server has filled in its defaults and rounded
+// amounts.
 func Same(a, b *corev1.PodTemplateSpec) bool {
 	if apiequality.Semantic.DeepEqual(a, b) {
 		return true
@@ -16,8 +17,9 @@ func Same(a, b *corev1.PodTemplateSpec) bool {
 	return apiequality.Semantic.DeepEqual(Comparable(a, b))
 }
 
-// Comparable gives copies of two templates that differ only where the pods made from them do: the defaults of
-// the API server are filled in, and a pull policy that is one of them is the same in both.
+// Comparable returns copies of two templates that differ only where the pods made from them do: the defaults of
+// the API server are filled in, amounts are rounded up to thousandths as the API server stores them, and a pull policy
+// that is a default is the same in both.
 func Comparable(a, b *corev1.PodTemplateSpec) (*corev1.PodTemplateSpec, *corev1.PodTemplateSpec) {
 	a, b = a.DeepCopy(), b.DeepCopy()
 	a.CreationTimestamp, b.CreationTimestamp = metav1.Time{}, metav1.Time{}
@@ -28,24 +30,23 @@ func Comparable(a, b *corev1.PodTemplateSpec) (*corev1.PodTemplateSpec, *corev1.
 	return a, b
 }
 
-// SameData is Same for the data of two revisions. Data that holds no template is the same only as equal bytes.
+// SameData reports whether the data of two revisions means the same: the same templates, as SameRoles compares them, and
+// all else equal. So a second template beside spec.template counts, whatever its name. Data that holds no template is the
+// same only as equal bytes.
 func SameData(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}
-	ta, err := Decode(a)
+	ca, err := decode(a)
 	if err != nil {
 		return false
 	}
-	tb, err := Decode(b)
-	if err != nil {
-		return false
-	}
-	return Same(ta, tb)
+	cb, err := decode(b)
+	return err == nil && ca.same(cb)
 }
 
 // alignPullPolicies gives a container without a pull policy the one of its counterpart where that is a default:
-// the API server's depends on the tag, the reference's webhook always says Always.
+// the API server's depends on the tag, and the reference's webhook always sets Always.
 func alignPullPolicies(a, b []corev1.Container) {
 	for i := range a {
 		x, y := &a[i], counterpart(b, i, a[i].Name)

@@ -103,6 +103,10 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Skip() // a value that the API server would not have stored
 		}
+		var whole map[string]map[string]any
+		if json.Unmarshal(data, &whole) != nil || len(whole) > 1 || len(whole["spec"]) > 1 {
+			t.Skip() // there is more than the template, which counts
+		}
 		if !revision.SameData(data, again) {
 			t.Errorf("encoded again, it is another revision:\n%s\n%s", data, again)
 		}
