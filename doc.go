@@ -19,6 +19,7 @@
 //     several writers.
 //   - [github.com/kruisekit/kruisekit/scale]: how many to create, delete and update, which ones, in which order.
 //   - [github.com/kruisekit/kruisekit/inplace]: changes made in running pods.
+//   - [github.com/kruisekit/kruisekit/workload]: all of these in one pass over the pods of a workload.
 //   - [github.com/kruisekit/kruisekit/launch]: containers of a pod that start one after the other.
 //   - [github.com/kruisekit/kruisekit/imagepull]: which images are pulled ahead, where, and how.
 //   - [github.com/kruisekit/kruisekit/imagepull/order]: pods in the order in which their workload updates them.
@@ -34,6 +35,8 @@
 //
 // # Writing
 //
+//   - [github.com/kruisekit/kruisekit/driver/clientgo] and [github.com/kruisekit/kruisekit/driver/runtimeclient]: the writes
+//     of a plan, sent with either client.
 //   - [github.com/kruisekit/kruisekit/ledger]: a controller's own writes, read back while the cache lags.
 //
 // # Reconciling

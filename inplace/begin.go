@@ -30,6 +30,8 @@ type Update struct {
 	Labels, Annotations map[string]string
 	// GraceSeconds pass between taking the pod out of traffic and changing its containers.
 	GraceSeconds int32
+	// TakeOut takes the pod out of traffic whatever changes in it, because others change that it serves with.
+	TakeOut bool
 }
 
 // Verdict is what to do with a pod.
@@ -102,7 +104,8 @@ func (l look) start(u Update) (Action, error) {
 
 // begin says what comes first of an update, now that all of the change is known.
 func (l look) begin(u *Update, state *pub.InPlaceUpdateState, c *Change) Action {
-	if l.rules.takesOut(l.pod, c) && l.inTraffic() {
+	takesOut := l.rules.takesOut(l.pod, c) || u.TakeOut && lifecycle.HasGate(l.pod, pub.InPlaceUpdateReady)
+	if takesOut && l.inTraffic() {
 		return Action{Verdict: Write, Write: l.notReady()}
 	}
 	action := l.change(u, state, c)

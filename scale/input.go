@@ -22,6 +22,8 @@ type Instance struct {
 	Updated bool
 	// MarkedForDeletion says that the user chose it to be deleted.
 	MarkedForDeletion bool
+	// NotNow keeps the plan from updating the instance, because its last update was rejected. Others take its turn.
+	NotNow bool
 	// Terminating says that its deletion cannot be undone. It only holds its slot until it is gone and left out;
 	// without slots it does not count.
 	Terminating bool

@@ -233,6 +233,7 @@ func (s *slotted) updateSlots() {
 			return
 		}
 	}
+	due = slices.DeleteFunc(due, func(m *member) bool { return m.NotNow })
 	s.repairFirst(due)
 	s.update(due, b)
 }
@@ -255,6 +256,7 @@ func (s *slotted) dueSlots() []*member {
 		switch {
 		case updatedInTime(m):
 			done++
+		case m.NotNow:
 		case s.isUpdated(m):
 			preparing = append(preparing, m)
 		default:

@@ -19,7 +19,7 @@ func (p *planner) updateCount() {
 				b.UnderWay++
 			}
 		}
-		if m.Updated == backward && !m.preparingDelete {
+		if m.Updated == backward && !m.preparingDelete && !m.NotNow {
 			candidates = append(candidates, m)
 		}
 	}

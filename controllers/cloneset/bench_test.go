@@ -113,7 +113,7 @@ func (w *warehouse) keep(tb testing.TB, number int64) *appsv1.ControllerRevision
 	}
 	r := revision.Resolve(revision.Input{Owner: w.set.Name, Data: data, Have: w.revisions})
 	rev := &appsv1.ControllerRevision{
-		ObjectMeta: metav1.ObjectMeta{Name: r.Name, UID: types.UID(r.Name), OwnerReferences: []metav1.OwnerReference{controllerRef(w.set)}},
+		ObjectMeta: metav1.ObjectMeta{Name: r.Name, UID: types.UID(r.Name), OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w.set, gvk())}},
 		Data:       runtime.RawExtension{Raw: data}, Revision: number,
 	}
 	w.revisions = append(w.revisions, rev)
@@ -128,7 +128,7 @@ func (w *warehouse) pod(i int, revisionName, image string) *corev1.Pod {
 	name := fmt.Sprintf("web-%05d", i)
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "shop", Name: name, UID: types.UID(name), CreationTimestamp: ready, OwnerReferences: []metav1.OwnerReference{controllerRef(w.set)},
+			Namespace: "shop", Name: name, UID: types.UID(name), CreationTimestamp: ready, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w.set, gvk())},
 			Annotations: map[string]string{},
 			Labels: map[string]string{
 				"app": "web", pub.PodRevisionLabelKey: revisionName, pub.PodTemplateHashLabelKey: revision.Short(revisionName),

@@ -1,7 +1,18 @@
 package cloneset
 
 import (
+	"errors"
+	"fmt"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/revision"
+	"github.com/kruisekit/kruisekit/workload"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // Reasons of events.
@@ -18,30 +29,106 @@ const (
 	reasonScaleUpLimited  = "ScaleUpLimited"
 	reasonCreatedPullJob  = "CreatedImagePullJob"
 	reasonFailedPullJob   = "FailedCreateImagePullJob"
-	// reasonInvalidSpec is not among the reference's, which does not tell.
+	// reasonInvalidSpec is not among those of the reference, which emits none.
 	reasonInvalidSpec = "InvalidSpec"
 )
 
-// tell records an event of the set. It comes after the write that it is about.
-func (a *act) tell(eventType, reason, text string, args ...any) {
-	if a.options.Recorder != nil {
-		a.options.Recorder.Eventf(a.set, eventType, reason, text, args...)
+// eventKind is the type and the reason of an event.
+type eventKind struct{ eventType, reason string }
+
+func normal(reason string) eventKind  { return eventKind{corev1.EventTypeNormal, reason} }
+func warning(reason string) eventKind { return eventKind{corev1.EventTypeWarning, reason} }
+
+// emit emits an event of the set. It comes after the write that it is about.
+func (r *Reconciler) emit(s *snapshot, e eventKind, text string, args ...any) {
+	r.api.Event(s.set, e.eventType, e.reason, fmt.Sprintf(text, args...))
+}
+
+// emitWrite emits the event of a write, if it has one.
+func (r *Reconciler) emitWrite(s *snapshot, w *workload.Write, answer write.Object, err error) {
+	switch {
+	case w.Action == workload.ActionCreate:
+		r.emitCreate(s, w, err)
+	case w.Verb == write.Delete:
+		r.emitDelete(s, w, err)
+	case err == nil:
+		r.emitChange(s, w, answer)
+	case !write.IsOutdated(err): // else the next pass decides again
+		r.emitRejected(s, w, err)
 	}
 }
 
-// tellLimit says that creation waits for pods to become available; once, as long as nothing changes.
-func (a *act) tellLimit() {
-	d := a.plan.scale.Difference
-	if d.CreateMissing <= d.Create || a.toldLimit() {
+func (r *Reconciler) emitCreate(s *snapshot, w *workload.Write, err error) {
+	if err != nil {
+		r.emit(s, warning(reasonFailedCreate), "failed to create pod: %v, pod: %s", fmt.Errorf("%s: %w", w, err), w.Pod.Name)
+	} else if w.Object == w.Pod {
+		r.emit(s, normal(reasonCreated), "succeed to create pod %s", w.Pod.Name)
+	}
+}
+
+func (r *Reconciler) emitDelete(s *snapshot, w *workload.Write, err error) {
+	_, isPod := w.Object.(*corev1.Pod)
+	switch failed := err != nil && !apierrors.IsNotFound(err); {
+	case isPod && failed:
+		r.emit(s, warning(reasonFailedDelete), "failed to delete pod %s: %v", w.Object.GetName(), err)
+	case isPod:
+		r.emit(s, normal(reasonDeleted), "succeed to delete pod %s", w.Object.GetName())
+	case failed:
+		r.emit(s, warning(reasonFailedDelete), "failed to clean up pvc %s: %v", w.Object.GetName(), err)
+	}
+}
+
+func (r *Reconciler) emitChange(s *snapshot, w *workload.Write, answer write.Object) {
+	switch {
+	case w.Action == workload.ActionUpdate && revision.Match(answer.GetLabels()[pub.PodRevisionLabelKey], w.Revision):
+		r.emit(s, normal(reasonUpdatedInPlace), "successfully update pod %s in-place(revision %s)", answer.GetName(), w.Revision)
+	case w.Action == workload.ActionMark:
+		r.emit(s, normal(reasonRecreated), "successfully patch pod %s specified-delete for update(revision %s)", answer.GetName(), w.Revision)
+	}
+}
+
+func (r *Reconciler) emitRejected(s *snapshot, w *workload.Write, err error) {
+	name := w.Object.GetName()
+	_, isPod := w.Object.(*corev1.Pod)
+	switch {
+	case !isPod:
+		r.emit(s, warning(reasonFailedUpdate), "failed to update pvc %s: %v", name, err)
+	case w.Action == workload.ActionUpdate || w.Action == workload.ActionUnready:
+		r.emit(s, warning(reasonFailedInPlace), "failed to update pod %s in-place: %v", name, err)
+	case w.Action == workload.ActionMark:
+		r.emit(s, warning(reasonFailedRecreated), "failed to patch pod specified-delete %s for update(revision %s): %v", name, w.Revision, err)
+	}
+}
+
+// emitNotInPlace emits once that a pod cannot be updated: as long as the condition does not have the text.
+func (r *Reconciler) emitNotInPlace(s *snapshot, f workload.Failure) {
+	if !hasText(s, v1beta1.CloneSetConditionFailedUpdate, f.Err) {
+		r.emit(s, warning(reasonFailedInPlace), "failed to update pod %s in-place: %v", f.Object, errors.Unwrap(f.Err))
+	}
+}
+
+// emitLimit emits that creation waits for pods to become available; once, as long as nothing changes.
+func (r *Reconciler) emitLimit(s *snapshot, p *plan) {
+	d, status := p.pass.Result().Difference, &s.set.Status
+	same := d.Create == 0 && status.ObservedGeneration == s.set.Generation && int(status.Replicas) == len(s.pods)
+	if d.CreateMissing <= d.Create || same {
 		return
 	}
-	a.tell(corev1.EventTypeWarning, reasonScaleUpLimited,
-		"scaleUp is limited because of scaleStrategy.maxUnavailable: %d pods are to be created, %d may be now", d.CreateMissing, d.Create)
+	r.emit(s, warning(reasonScaleUpLimited), "scaleUp is limited because of scaleStrategy.maxUnavailable: %d pods are to be created, %d may be now", d.CreateMissing, d.Create)
 }
 
-// toldLimit says whether the last pass was limited as this one is: nothing is created, and the status says already what
-// there is.
-func (a *act) toldLimit() bool {
-	status := &a.set.Status
-	return a.plan.scale.Difference.Create == 0 && status.ObservedGeneration == a.set.Generation && int(status.Replicas) == len(a.pods)
+// emitInvalid emits what of the spec cannot be used, as long as the status does not have the text.
+func (r *Reconciler) emitInvalid(s *snapshot, scaling, updating error) {
+	for t, err := range map[v1beta1.CloneSetConditionType]error{
+		v1beta1.CloneSetConditionFailedScale: scaling, v1beta1.CloneSetConditionFailedUpdate: updating,
+	} {
+		if err != nil && !hasText(s, t, err) {
+			r.emit(s, warning(reasonInvalidSpec), "%v", err)
+		}
+	}
+}
+
+func hasText(s *snapshot, t v1beta1.CloneSetConditionType, err error) bool {
+	old := conditionOf(&s.set.Status, t)
+	return old != nil && strings.Contains(old.Message, err.Error())
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/scale"
+	"github.com/kruisekit/kruisekit/workload"
 )
 
 // told collects the notes of a set called web.
@@ -69,7 +70,7 @@ func TestExplain(t *testing.T) {
 		})
 	}
 	b.change(set, image("web:2"))
-	heard(cloneset.NoteRefused, "a drill is on")
+	heard(workload.NoteRefused, "a drill is on")
 	heard(scale.NoteUpdateLimited, "unavailable: 1, at most: 1")
 	heard(inplace.NoteGrace, "the change is written when the grace period ends")
 	heard(scale.NotePartition, "1 instance waits")
@@ -78,7 +79,7 @@ func TestExplain(t *testing.T) {
 		s.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "LEVEL", Value: "debug"}}
 		s.Spec.UpdateStrategy.RollingUpdate.Partition = nil
 	})
-	heard(cloneset.NoteNotInPlace, "spec.containers[web].env: ")
+	heard(workload.NoteNotInPlace, "spec.containers[web].env: ")
 	b.eventually(set, settled)
 	b.still()
 	o.mu.Lock()

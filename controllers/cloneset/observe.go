@@ -3,7 +3,9 @@ package cloneset
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/revision"
@@ -26,9 +29,9 @@ type snapshot struct {
 	// set with its defaults.
 	set      *v1beta1.CloneSet
 	selector labels.Selector
-	// unfit says why nothing can be done with the spec.
-	unfit error
-	now   time.Time
+	// invalid is why nothing can be done with the spec.
+	invalid error
+	now     time.Time
 	// pods that are owned, selected, and neither finished nor terminating, by name.
 	pods []*corev1.Pod
 	// inactive are the owned pods that are finished or terminating.
@@ -45,11 +48,15 @@ type snapshot struct {
 	recheckAfter time.Duration
 	// nodes by name, where the template spreads pods.
 	nodes map[string]map[string]string
+	// pendingCreates are the ids of pods whose creation was planned before, and has not succeeded.
+	pendingCreates []string
+	// verified means that the pods were read past the cache since the process started.
+	verified bool
 }
 
 // observe makes the snapshot; nil when there is nothing to do.
 func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*snapshot, error) {
-	set, malformed, err := stored.Read[v1beta1.CloneSet](ctx, r.sets, gvk(), name)
+	set, malformed, err := stored.Read[v1beta1.CloneSet](ctx, r.api.Cached, gvk(), name)
 	if apierrors.IsNotFound(err) {
 		r.forget(name)
 		return nil, nil
@@ -57,15 +64,17 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	if err != nil {
 		return nil, err
 	}
-	s := &snapshot{set: set, now: r.options.Now(), unfit: malformed}
+	s := &snapshot{set: set, now: r.api.Now(), invalid: malformed}
 	if malformed != nil {
 		return s, nil //nolint:nilerr // the pass refuses the set
 	}
 	s.set.Default()
 	if s.selector, err = metav1.LabelSelectorAsSelector(s.set.Spec.Selector); err != nil {
-		s.unfit = fmt.Errorf("spec.selector: %w", err)
+		s.invalid = fmt.Errorf("spec.selector: %w", err)
 		return s, nil
 	}
+	known := r.memory.recall(s.key())
+	s.verified, s.pendingCreates = known.verified == set.UID, slices.Sorted(maps.Keys(known.pending))
 	if err := r.observePods(ctx, s); err != nil {
 		return nil, err
 	}
@@ -94,17 +103,22 @@ func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
 		return err
 	}
 	for _, pod := range all {
-		switch {
-		case pod.DeletionTimestamp != nil || isFinished(pod):
-			s.inactive = append(s.inactive, pod)
-		case !s.selector.Matches(labels.Set(pod.Labels)) && s.set.DeletionTimestamp == nil:
-			s.strays = append(s.strays, pod)
-		default:
-			s.pods = append(s.pods, pod)
-		}
+		s.classify(pod)
 	}
 	slices.SortFunc(s.pods, func(a, b *corev1.Pod) int { return compareNames(a, b) })
 	return nil
+}
+
+// classify adds a pod to those that are active, inactive or no longer selected.
+func (s *snapshot) classify(pod *corev1.Pod) {
+	switch {
+	case pod.DeletionTimestamp != nil || isFinished(pod):
+		s.inactive = append(s.inactive, pod)
+	case !s.selector.Matches(labels.Set(pod.Labels)) && s.set.DeletionTimestamp == nil:
+		s.strays = append(s.strays, pod)
+	default:
+		s.pods = append(s.pods, pod)
+	}
 }
 
 func (r *Reconciler) observeClaims(ctx context.Context, s *snapshot) error {
@@ -143,7 +157,7 @@ func (r *Reconciler) observeNodes(ctx context.Context, s *snapshot) error {
 			continue
 		}
 		var node corev1.Node
-		switch err := r.client.Get(ctx, types.NamespacedName{Name: name}, &node); {
+		switch err := r.api.Client.Get(ctx, types.NamespacedName{Name: name}, &node); {
 		case apierrors.IsNotFound(err):
 			s.nodes[name] = nil
 		case err != nil:
@@ -157,7 +171,7 @@ func (r *Reconciler) observeNodes(ctx context.Context, s *snapshot) error {
 
 // list reads the objects of a kind that refer to the set as their owner. They are the cache's.
 func (r *Reconciler) list(ctx context.Context, s *snapshot, into client.ObjectList) error {
-	if err := r.client.List(ctx, into, append(owned.In(s.set.Namespace, s.set.UID), client.UnsafeDisableDeepCopy)...); err != nil {
+	if err := r.api.Client.List(ctx, into, append(owned.In(s.set.Namespace, s.set.UID), client.UnsafeDisableDeepCopy)...); err != nil {
 		return fmt.Errorf("read %T: %w", into, err)
 	}
 	return nil
@@ -173,22 +187,32 @@ func controlled[T any, P interface {
 		cached[i] = &items[i]
 	}
 	all, recheckAfter, err := writes.Overlay(ctx, s.key(), cached)
-	s.recheckAfter = sooner(s.recheckAfter, recheckAfter)
-	return slices.DeleteFunc(all, func(object P) bool { return !isOwned(s.set, object) }), err
+	s.recheckAfter = requeue.Sooner(s.recheckAfter, recheckAfter)
+	return slices.DeleteFunc(all, func(object P) bool { return !owned.Controls(s.set, object) }), err
 }
 
-// isOwned says whether the set controls an object, in whatever version it was recorded.
-func isOwned(set *v1beta1.CloneSet, object metav1.Object) bool {
-	ref := metav1.GetControllerOfNoCopy(object)
-	return ref != nil && ref.UID == set.UID
-}
+func compareNames(a, b metav1.Object) int { return strings.Compare(a.GetName(), b.GetName()) }
 
-func compareNames(a, b metav1.Object) int {
-	switch {
-	case a.GetName() < b.GetName():
-		return -1
-	case a.GetName() > b.GetName():
-		return 1
+// verifyPods reads, before the first creation for a set, the pods of the set past the cache, and adds those that the cache
+// lacks. An earlier process, or an earlier leader, may have created them a moment ago, and no ledger knows.
+func (r *Reconciler) verifyPods(ctx context.Context, s *snapshot) error {
+	var list corev1.PodList
+	err := r.api.Live.List(ctx, &list, client.InNamespace(s.set.Namespace), client.MatchingLabelsSelector{Selector: s.selector})
+	if err != nil {
+		return fmt.Errorf("list pods past the cache: %w", err)
 	}
-	return 0
+	known := map[types.UID]bool{}
+	for _, pod := range slices.Concat(s.pods, s.inactive, s.strays) {
+		known[pod.UID] = true
+	}
+	for i := range list.Items {
+		if pod := &list.Items[i]; !known[pod.UID] && owned.Controls(s.set, pod) {
+			r.podWrites.Created(s.key(), pod)
+			s.classify(pod)
+		}
+	}
+	r.memory.note(s.key(), func(k *knowledge) { k.verified = s.set.UID })
+	s.verified = true
+	slices.SortFunc(s.pods, func(a, b *corev1.Pod) int { return compareNames(a, b) })
+	return nil
 }

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
-	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/inplace"
@@ -20,7 +20,7 @@ type Options struct {
 	// takes the manager's API reader where it is nil.
 	Live client.Reader
 	// Recorder takes events. SetupWithManager takes the manager's where it is nil.
-	Recorder record.EventRecorder
+	Recorder Recorder
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
 	// NewID makes the part of a pod's name that tells it from its siblings; nil for five random characters.
@@ -57,10 +57,12 @@ type Options struct {
 	Explain func(ctx context.Context, set types.NamespacedName, notes []note.Note)
 }
 
+// Recorder emits events. It is a part of record.EventRecorder.
+type Recorder interface {
+	Event(object runtime.Object, eventType, reason, message string)
+}
+
 func (o Options) withDefaults() Options {
-	if o.Now == nil {
-		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
-	}
 	if o.NewID == nil {
 		o.NewID = func() string { return rand.String(idLength) }
 	}

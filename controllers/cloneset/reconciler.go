@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,19 +14,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/owned"
-	"github.com/kruisekit/kruisekit/internal/retries"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ledger"
 )
 
 // Reconciler brings CloneSets to what they ask for.
 type Reconciler struct {
-	client client.Client
-	// sets is where CloneSets are read from, as untyped objects.
-	sets    client.Reader
+	api     *binding.Binding
 	options Options
 
 	podWrites      *ledger.Ledger[*corev1.Pod]
@@ -37,32 +35,22 @@ type Reconciler struct {
 	memory         memory
 }
 
-// New makes a Reconciler. The client may read from a cache.
+// New returns a Reconciler. The client may read from a cache.
 func New(c client.Client, o Options) (*Reconciler, error) {
-	if c == nil {
-		return nil, errors.New("cloneset: a client is needed")
+	api, err := binding.New("cloneset", c, binding.Options{Live: o.Live, Recorder: o.Recorder, Now: o.Now})
+	if err != nil {
+		return nil, err
 	}
-	r := &Reconciler{client: c, sets: c, options: o.withDefaults()}
-	r.keepLedgers()
-	return r, nil
+	return &Reconciler{
+		api: api, options: o.withDefaults(),
+		podWrites:      ledger.New[*corev1.Pod](api.Live, api.Now),
+		claimWrites:    ledger.New[*corev1.PersistentVolumeClaim](api.Live, api.Now),
+		revisionWrites: ledger.New[*appsv1.ControllerRevision](api.Live, api.Now),
+		jobWrites:      ledger.New[*metav1.PartialObjectMetadata](api.Live, api.Now),
+	}, nil
 }
 
-// live reads past the cache.
-func (r *Reconciler) live() client.Reader {
-	if r.options.Live != nil {
-		return r.options.Live
-	}
-	return r.client
-}
-
-func (r *Reconciler) keepLedgers() {
-	r.podWrites = ledger.New[*corev1.Pod](r.live(), r.options.Now)
-	r.claimWrites = ledger.New[*corev1.PersistentVolumeClaim](r.live(), r.options.Now)
-	r.revisionWrites = ledger.New[*appsv1.ControllerRevision](r.live(), r.options.Now)
-	r.jobWrites = ledger.New[*metav1.PartialObjectMetadata](r.live(), r.options.Now)
-}
-
-// forget drops the writes of a set that is gone.
+// forget drops what is known of a set that is gone.
 func (r *Reconciler) forget(name types.NamespacedName) {
 	r.podWrites.Forget(name)
 	r.claimWrites.Forget(name)
@@ -85,24 +73,17 @@ func (r *Reconciler) forget(name types.NamespacedName) {
 
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
-	r.sets = mgr.GetCache()
-	if r.options.Live == nil {
-		r.options.Live = mgr.GetAPIReader()
-		r.keepLedgers()
-	}
-	if r.options.Recorder == nil {
-		r.options.Recorder = mgr.GetEventRecorderFor(controllerName) //nolint:staticcheck // the newer API does not tell the source
-	}
+	bound := r.api.Bind(mgr, controllerName, o)
 	kinds := []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &appsv1.ControllerRevision{}}
 	if r.options.PreDownload {
-		switch there, err := isInstalled(mgr.GetRESTMapper(), "ImagePullJob"); {
-		case err != nil:
+		installed, err := binding.Installed(mgr.GetRESTMapper(), jobKind())
+		if err != nil {
 			return err
-		case !there:
-			mgr.GetLogger().Info("no images are pulled ahead: ImagePullJobs are not installed", "controller", controllerName)
-			r.options.PreDownload = false
-		default:
+		}
+		if r.options.PreDownload = installed; installed {
 			kinds = append(kinds, metadataOf(&v1beta1.ImagePullJob{}))
+		} else {
+			mgr.GetLogger().Info("Disabled the pre-download of images, ImagePullJobs are not installed", "controller", controllerName)
 		}
 	}
 	for _, object := range kinds {
@@ -110,12 +91,10 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 			return fmt.Errorf("index %T: %w", object, err)
 		}
 	}
-	return ctrl.NewControllerManagedBy(mgr).
-		Named(controllerName).
+	return bound.
 		For(stored.Untyped(gvk()), builder.WithPredicates(withoutEchoes())).
-		Watches(&corev1.Pod{}, owned.By(v1beta1.GroupVersion.Group, kind), builder.WithPredicates(r.options.podEvents())).
+		Watches(&corev1.Pod{}, owned.By(v1beta1.GroupVersion.Group, kind), builder.WithPredicates(r.options.podEvents(r.api.Now))).
 		Watches(&corev1.PersistentVolumeClaim{}, owned.By(v1beta1.GroupVersion.Group, kind)).
-		WithOptions(retries.WithDefaults(o)).
 		Complete(r)
 }
 
@@ -132,37 +111,32 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
-	if s.unfit != nil {
-		return ctrl.Result{}, r.refuse(ctx, s)
+	if s.invalid != nil {
+		return ctrl.Result{}, r.reject(ctx, s)
 	}
-	p, err := r.plan(s)
+	p, err := r.options.plan(s)
+	if err == nil && p.runs(s) && len(p.pass.Creations()) > 0 && !s.verified {
+		if err = r.verifyPods(ctx, s); err == nil {
+			p, err = r.options.plan(s)
+		}
+	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	a := &act{Reconciler: r, snapshot: s, plan: p}
-	if err := a.revise(ctx); err != nil {
-		a.tell(corev1.EventTypeWarning, reasonFailedCreate, "failed to keep the revision: %v", err)
-		return ctrl.Result{}, errors.Join(err, a.giveUp(ctx, err))
-	}
-	ahead := a.preDownload(ctx)
-	if s.set.DeletionTimestamp == nil {
-		a.lead(ctx)
-		a.explain(ctx)
-	}
-	if err := a.report(ctx); err != nil {
+	if err := r.revise(ctx, s, p); err != nil {
 		return ctrl.Result{}, err
 	}
-	err = a.outcome(a.scaleErr, a.updateErr, ahead, a.trim(ctx))
+	preDownload := r.preDownload(ctx, s, p)
+	r.execute(ctx, s, p)
+	if err := r.report(ctx, s, p); err != nil {
+		return ctrl.Result{}, err
+	}
+	err = errors.Join(p.scaleErr, p.updateErr, preDownload, r.trim(ctx, s, p))
+	if err != nil && p.invalid != nil {
+		err = reconcile.TerminalError(err) // only another spec can mend it
+	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: sooner(a.after, s.recheckAfter)}, nil
-}
-
-// sooner is the earlier of two waits, of which zero is none.
-func sooner(a, b time.Duration) time.Duration {
-	if a <= 0 || b > 0 && b < a {
-		return b
-	}
-	return a
+	return ctrl.Result{RequeueAfter: p.after.After()}, nil
 }

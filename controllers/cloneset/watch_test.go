@@ -91,7 +91,7 @@ func TestPodEvents(t *testing.T) {
 			after.ResourceVersion = "2"
 			c.change(after)
 			passes := func(o Options) bool {
-				return o.withDefaults().podEvents().Update(event.UpdateEvent{ObjectOld: pod, ObjectNew: after})
+				return o.withDefaults().podEvents(time.Now).Update(event.UpdateEvent{ObjectOld: pod, ObjectNew: after})
 			}
 			if got := passes(Options{SkipQuiet: true}); got != c.want {
 				t.Errorf("%s: passed %t, want %t", c.why, got, c.want)

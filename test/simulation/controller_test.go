@@ -1,39 +1,41 @@
 package simulation
 
 import (
-	"errors"
+	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/inplace"
-	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
+	"github.com/kruisekit/kruisekit/workload"
+	"github.com/kruisekit/kruisekit/write"
 )
 
-// turn is one look of the controller at its workload, and what it does then. Nothing is remembered from one
-// turn to the next: all that counts is in the objects.
+// groupKey is the label that joins the pods of a group: the name of its leader.
+const groupKey = "simulation/group"
+
+// turn is one reconcile of the workload: it observes, runs the pass of package workload, and sends its writes. It
+// remembers nothing from one turn to the next: all that counts is in the objects.
 type turn struct {
 	api *client
 	now time.Time
-	workload
-	// pods as they were read, and as they come back from writes.
-	pods map[string]*corev1.Pod
+	shop
 	// revisions by name; pods are led from current to update.
 	revisions       map[string]*appsv1.ControllerRevision
 	current, update *appsv1.ControllerRevision
 	limits          scale.Limits
+	policy          inplace.Policy
 
-	options inplace.Policy
-	rules   inplace.Policy
 	// plan, notes and after are for whoever calls.
 	plan  scale.Result
 	notes []note.Note
@@ -46,19 +48,9 @@ func (t *turn) reconcile() error {
 	if seen.version < t.api.wrote {
 		return nil // what is read is older than what was written: the rest is on its way
 	}
-	t.workload = seen.workload
-	t.pods = make(map[string]*corev1.Pod, len(seen.pods))
-	for _, pod := range seen.pods {
-		t.pods[pod.Name] = pod
-	}
+	t.shop = seen.shop
 	if wrote, err := t.resolve(seen.revisions); wrote || err != nil {
 		return err // what was written is read in the next turn
-	}
-	if mended, err := t.mendGroups(); mended || err != nil {
-		return err
-	}
-	if err := t.lead(); err != nil {
-		return err
 	}
 	limits, err := t.Spec.limits()
 	if err != nil {
@@ -66,19 +58,56 @@ func (t *turn) reconcile() error {
 	}
 	t.limits = limits
 	t.limits.NoRollback = t.current == t.update // then there is nothing to go back to
-	plan, err := scale.Plan(t.input())
+	pass, err := workload.Plan(t.input(seen.pods))
 	if err != nil {
 		return err
 	}
-	if moved, err := t.settle(plan); moved || err != nil {
-		return err // what is available is another number now
+	t.plan = pass.Result()
+	for writes := pass.Next(); len(writes) > 0; writes = pass.Next() {
+		t.send(pass, writes)
 	}
-	t.plan = plan
-	t.lookAgain(plan.RequeueAfter)
-	if err := t.carryOut(); err != nil {
+	if len(pass.Result().Notes) == 0 {
+		t.plan = pass.Result()
+	}
+	t.notes, t.after = pass.Notes()[len(pass.Result().Notes):], pass.RequeueAfter()
+	if err := workload.Err(pass.Failures()); err != nil {
 		return err
 	}
-	return t.finish()
+	t.finish(pass.Pods())
+	return nil
+}
+
+// send makes writes, and those that follow from their answers, in an order by chance. Creations keep theirs: what is to
+// have the old revision comes first.
+func (t *turn) send(pass *workload.Pass, writes []*workload.Write) {
+	for len(writes) > 0 {
+		k := 0
+		if writes[0].Verb != write.Create {
+			k = t.api.random.IntN(len(writes))
+		}
+		w := writes[k]
+		writes = append(slices.Delete(slices.Clone(writes), k, k+1), t.answer(pass, w)...)
+	}
+}
+
+func (t *turn) answer(pass *workload.Pass, w *workload.Write) []*workload.Write {
+	pod, _ := w.Object.(*corev1.Pod)
+	var err error
+	switch w.Verb {
+	case write.Create:
+		pod, err = t.api.create(pod)
+	case write.Delete:
+		err = t.api.delete(pod)
+	default:
+		var data []byte
+		if data, err = w.Data(); err == nil {
+			pod, err = t.api.patch(change{pod: pod.Name, subresource: w.Subresource, kind: w.Type, data: data})
+		}
+	}
+	if err != nil {
+		return pass.Answer(w, nil, err)
+	}
+	return pass.Answer(w, pod, nil)
 }
 
 // resolve finds the revisions, and says whether it had to write one.
@@ -109,131 +138,113 @@ func (t *turn) resolve(have []*appsv1.ControllerRevision) (wrote bool, err error
 	return false, nil
 }
 
-// lead takes every pod on in an update that has begun with it.
-func (t *turn) lead() error {
-	var errs []error
-	for _, pod := range t.active() {
-		_, err := t.follow(pod, func(pod *corev1.Pod) (inplace.Action, error) {
-			return inplace.Next(inplace.Update{Pod: pod}, t.rules, t.now)
-		})
-		errs = append(errs, err)
+// input is the workload as the pass looks at it.
+func (t *turn) input(pods []*corev1.Pod) workload.Input {
+	in := workload.Input{
+		Scale:     scale.Input{Now: t.now, Limits: t.limits, MinReadySeconds: t.Spec.MinReadySeconds, Hooks: t.Spec.Hooks},
+		Instances: t.instances(pods), Update: stored(t.update), Current: stored(t.current),
+		Strategy: workload.InPlaceIfPossible, GraceSeconds: t.Spec.GraceSeconds, Policy: t.policy, NeedsNode: true,
+		Build: t.build,
 	}
-	return errors.Join(errs...)
-}
-
-// settle moves pods to where their lifecycle has come, and says whether it moved any.
-func (t *turn) settle(plan scale.Result) (moved bool, err error) {
-	var errs []error
-	for _, pod := range t.active() {
-		s := t.situation(pod)
-		s.AtTarget = !t.mayMove(pod, plan)
-		move := lifecycle.Settle(s)
-		moved = moved || move != (lifecycle.Move{})
-		errs = append(errs, t.move(pod, move))
+	for _, r := range t.revisions {
+		in.Revisions = append(in.Revisions, stored(r))
 	}
-	return moved, errors.Join(errs...)
-}
-
-// mayMove says whether pods such as this one are to go to the other revision. A hook that holds it before that goes
-// on holding it then.
-func (t *turn) mayMove(pod *corev1.Pod, plan scale.Result) bool {
-	updated := pod.Labels[pub.PodRevisionLabelKey] == t.update.Name
-	if t.Spec.Slots {
-		return !updated && slices.Index(t.slots(), pod.Name) >= int(t.limits.Partition)
-	}
-	return plan.Difference.Update > 0 && !updated || plan.Difference.Update < 0 && updated
-}
-
-// follow does what it is told to do with a pod, until that is to wait.
-func (t *turn) follow(pod *corev1.Pod, next func(*corev1.Pod) (inplace.Action, error)) (*corev1.Pod, error) {
-	for {
-		action, err := next(pod)
-		if err != nil {
-			return nil, err
-		}
-		t.notes = append(t.notes, action.Notes...)
-		switch action.Verdict {
-		case inplace.Write:
-			data, err := action.Write.Data()
-			if err != nil {
-				return nil, err
-			}
-			if pod, err = t.patch(change{pod: pod.Name, subresource: action.Write.Subresource, kind: types.JSONPatchType, data: data}); err != nil {
-				return nil, err
-			}
-		case inplace.Recreate:
-			return pod, t.recreate(pod)
-		default:
-			t.lookAgain(action.After)
-			return pod, nil
-		}
-	}
-}
-
-func (t *turn) situation(pod *corev1.Pod) lifecycle.Situation {
-	completed, _ := inplace.Completed(pod, t.rules)
-	return lifecycle.Situation{Pod: pod, Hooks: t.Spec.Hooks, NeedsNode: true, Completed: completed}
-}
-
-// input is the workload as a planner sees it.
-func (t *turn) input() scale.Input {
-	in := scale.Input{
-		Now: t.now, Limits: t.limits, MinReadySeconds: t.Spec.MinReadySeconds, Hooks: t.Spec.Hooks, Instances: t.instances(),
+	if t.Spec.Recreate {
+		in.Strategy = workload.Recreate
 	}
 	if t.Spec.Paused {
-		in.Updates = scale.UpdatesPaused
+		in.Scale.Updates = scale.UpdatesPaused
 	}
 	if t.Spec.Slots {
-		in.Slots, in.InOrder, in.UnavailableFirst = t.slots(), t.Spec.InOrder, true
-		in.Limits.NoRollback = false
-		if in.InOrder {
-			in.Limits.MaxUnavailableScaling = nil
+		in.Scale.Slots, in.Scale.InOrder, in.Scale.UnavailableFirst = t.slots(), t.Spec.InOrder, true
+		in.Scale.Limits.NoRollback = false
+		if t.Spec.InOrder {
+			in.Scale.Limits.MaxUnavailableScaling = nil
+		}
+	}
+	if t.size() > 1 {
+		for n := range t.size() {
+			in.Members = append(in.Members, workload.Member{Name: strconv.Itoa(n)})
 		}
 	}
 	return in
 }
 
-// carryOut does what the plan says.
-func (t *turn) carryOut() error {
-	var errs []error
-	for _, i := range t.plan.Restore {
-		errs = append(errs, t.each(i, func(pod *corev1.Pod) error {
-			return t.move(pod, lifecycle.Move{To: pub.LifecycleStatePreparingNormal})
-		}))
+func stored(r *appsv1.ControllerRevision) workload.Revision {
+	return workload.Revision{Name: r.Name, Data: r.Data.Raw}
+}
+
+func (t *turn) size() int { return max(t.Spec.Size, 1) }
+
+func (t *turn) slots() []string {
+	names := make([]string, t.Spec.Replicas)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s-%d", t.Name, i)
 	}
-	for _, b := range t.plan.Create {
-		errs = append(errs, t.create(b))
+	return names
+}
+
+// instances are the pods, or the groups of pods, that are scaled as one.
+func (t *turn) instances(pods []*corev1.Pod) []workload.Instance {
+	if t.size() == 1 {
+		return workload.Pods(pods)
 	}
-	for _, i := range t.plan.Delete {
-		errs = append(errs, t.each(i, t.remove))
+	byName := map[string]workload.Instance{}
+	for _, pod := range pods {
+		i := workload.Instance{Name: pod.Name, Pods: byName[pod.Name].Pods}
+		member := "0"
+		if leader := pod.Labels[groupKey]; leader != "" {
+			i = workload.Instance{Name: leader, Pods: byName[leader].Pods}
+			member = pod.Name[len(leader)+1:]
+		}
+		i.Pods = append(i.Pods, workload.Pod{Pod: pod, Member: member})
+		byName[i.Name] = i
 	}
-	target := t.update
-	if t.plan.Backward {
-		target = t.current
+	return slices.Collect(maps.Values(byName))
+}
+
+// build makes the pods of creations.
+func (t *turn) build(creations []workload.Creation) ([][]write.Object, error) {
+	all := make([][]write.Object, len(creations))
+	for k, c := range creations {
+		template, err := revision.Decode(t.revisions[c.Revision].Data.Raw)
+		if err != nil {
+			return nil, err
+		}
+		pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: template.Spec}
+		switch {
+		case c.Instance != "":
+			pod.Name = c.Instance + "-" + c.Member.Name
+			pod.Labels[groupKey] = c.Instance
+		case c.Slot != "":
+			pod.Name = c.Slot
+		default:
+			pod.GenerateName = t.Name + "-"
+		}
+		pod.Labels[pub.PodRevisionLabelKey] = c.Revision
+		pod.Labels[pub.LifecycleStateKey] = string(pub.LifecycleStatePreparingNormal)
+		inplace.EnsureReadinessGate(&pod.Spec)
+		all[k] = []write.Object{pod}
 	}
-	for _, i := range t.plan.Update {
-		errs = append(errs, t.each(i, func(pod *corev1.Pod) error { return t.updatePod(pod, target) }))
-	}
-	return errors.Join(errs...)
+	return all, nil
 }
 
 // finish makes the update revision the current one when all pods have it.
-func (t *turn) finish() error {
-	active := t.active()
+func (t *turn) finish(active []*corev1.Pod) {
 	for _, pod := range active {
 		if pod.Labels[pub.PodRevisionLabelKey] != t.update.Name {
-			return nil
+			return
 		}
 	}
 	if t.Current != t.update.Name && len(active) == int(t.Spec.Replicas)*t.size() {
 		t.api.setCurrent(t.update.Name)
 	}
-	return nil
 }
 
-// lookAgain asks for another turn after a time, at the latest.
-func (t *turn) lookAgain(after time.Duration) {
-	if after > 0 && (t.after == 0 || after < t.after) {
-		t.after = after
+// groupOf is the name of the instance of a pod.
+func groupOf(pod *corev1.Pod) string {
+	if group := pod.Labels[groupKey]; group != "" {
+		return group
 	}
+	return pod.Name
 }

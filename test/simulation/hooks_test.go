@@ -19,7 +19,7 @@ type owner struct {
 
 // step lets a pod go, or says that it is done with it.
 func (o *owner) step(pod *corev1.Pod) {
-	hooks := o.server.workload.Spec.Hooks
+	hooks := o.server.shop.Spec.Hooks
 	if hooks == nil {
 		return
 	}

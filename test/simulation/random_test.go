@@ -76,10 +76,10 @@ func (l *lot) settings() settings {
 		s.lag = 1 + l.IntN(4)
 	}
 	if l.one(4) {
-		s.options.Resources = inplace.ResourcesAdded
+		s.policy.Resources = inplace.ResourcesAdded
 	}
 	if l.one(3) {
-		s.rules.Unready = inplace.UnreadyAlways
+		s.policy.Unready = inplace.UnreadyAlways
 	}
 	return s
 }

@@ -136,14 +136,14 @@ func changesContainers(w apiWrite) bool {
 // keepsAvailable: the controller takes away nothing that is available, as far as it can know, when no more may be
 // unavailable.
 func (r *rules) keepsAvailable(w apiWrite) {
-	if w.before == nil || !r.wasUp(groupOf(w.before)) || r.seen.workload.Spec.Slots && r.slot(w.before) >= r.seen.workload.Spec.Replicas {
+	if w.before == nil || !r.wasUp(groupOf(w.before)) || r.seen.shop.Spec.Slots && r.slot(w.before) >= r.seen.shop.Spec.Replicas {
 		return // whatever has no place is not missed
 	}
 	before, after := r.available(w.pod().Name, w.before), r.available(w.pod().Name, w.after)
 	if after >= before {
 		return
 	}
-	l, err := r.seen.workload.Spec.limits()
+	l, err := r.seen.shop.Spec.limits()
 	r.check(err)
 	if least := l.Replicas - l.MaxUnavailable; after+r.unseen(r.isUp) < least {
 		r.fail("%s leaves %d available, and %d are the least", w.pod().Name, after, least)
@@ -158,7 +158,7 @@ func (r *rules) wasUp(name string) bool {
 			n++
 		}
 	}
-	return n >= max(r.seen.workload.Spec.Size, 1)
+	return n >= max(r.seen.shop.Spec.Size, 1)
 }
 
 // keepsSurge: no more are created than there may be.
@@ -166,10 +166,10 @@ func (r *rules) keepsSurge(w apiWrite) {
 	if w.before != nil || w.after.Labels[groupKey] != "" {
 		return
 	}
-	l, err := r.seen.workload.Spec.limits()
+	l, err := r.seen.shop.Spec.limits()
 	r.check(err)
 	most := l.Replicas + l.MaxSurge
-	if r.seen.workload.Spec.Paused {
+	if r.seen.shop.Spec.Paused {
 		most = l.Replicas
 	}
 	if n := r.instances(func(*corev1.Pod) bool { return true }); n > most {
@@ -187,11 +187,11 @@ func (r *rules) keepsPartition(w apiWrite) {
 	if r.last.update == r.last.current || w.before != nil && revisionOf(w.before) == revisionOf(w.after) {
 		return
 	}
-	l, err := r.seen.workload.Spec.limits()
+	l, err := r.seen.shop.Spec.limits()
 	r.check(err)
 	updated := func(pod *corev1.Pod) bool { return revisionOf(pod) == update }
 	old := func(pod *corev1.Pod) bool { return !updated(pod) }
-	if r.seen.workload.Spec.Slots {
+	if r.seen.shop.Spec.Slots {
 		if updated(w.after) && r.slot(w.after) < l.Partition {
 			r.fail("%s goes to the new revision, below the partition of %d", w.after.Name, l.Partition)
 		}
@@ -202,6 +202,8 @@ func (r *rules) keepsPartition(w apiWrite) {
 	switch {
 	case updated(w.after) && r.instancesWith(old)+r.unseen(old) < l.Partition:
 		r.fail("%s leaves fewer than %d old ones", w.after.Name, l.Partition)
+	case w.before != nil && w.before.Labels[groupKey] != "":
+		// The rest of a group follows its leader.
 	case w.before != nil && old(w.after) && !missing && r.instances(updated)+r.unseen(updated) < l.Replicas-l.Partition:
 		r.fail("%s goes back and leaves fewer than %d updated ones", w.after.Name, l.Replicas-l.Partition)
 	}
@@ -209,7 +211,7 @@ func (r *rules) keepsPartition(w apiWrite) {
 
 // slot is the place of a pod.
 func (r *rules) slot(pod *corev1.Pod) (at int32) {
-	_, err := fmt.Sscanf(pod.Name, r.seen.workload.Name+"-%d", &at)
+	_, err := fmt.Sscanf(pod.Name, r.seen.shop.Name+"-%d", &at)
 	r.check(err)
 	return at
 }
@@ -255,7 +257,7 @@ func (r *rules) isAvailable(pod *corev1.Pod) (ok bool, why string) {
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
-			long := time.Duration(r.server.workload.Spec.MinReadySeconds) * time.Second
+			long := time.Duration(r.server.shop.Spec.MinReadySeconds) * time.Second
 			if ready := r.now().Sub(c.LastTransitionTime.Time); ready < long {
 				return false, fmt.Sprintf("it is ready for %s only", ready)
 			}
@@ -289,7 +291,7 @@ func (r *rules) available(name string, instead *corev1.Pod) int32 {
 	}
 	n := int32(0)
 	for _, pods := range up {
-		if pods >= max(r.seen.workload.Spec.Size, 1) {
+		if pods >= max(r.seen.shop.Spec.Size, 1) {
 			n++
 		}
 	}

@@ -28,7 +28,7 @@ type server struct {
 	born      int
 	pods      map[string]*object
 	revisions []*appsv1.ControllerRevision
-	workload  workload
+	shop      shop
 	// last is what a snapshot showed.
 	last *snapshot
 	// watch is told every write once it is done.
@@ -59,14 +59,14 @@ type snapshot struct {
 	version   int64
 	pods      []*corev1.Pod
 	revisions []*appsv1.ControllerRevision
-	workload  workload
+	shop      shop
 }
 
 func (s *server) snapshot() *snapshot {
 	if s.last != nil && s.last.version == s.version {
 		return s.last
 	}
-	all := &snapshot{version: s.version, revisions: slices.Clone(s.revisions), workload: s.workload}
+	all := &snapshot{version: s.version, revisions: slices.Clone(s.revisions), shop: s.shop}
 	for _, name := range slices.Sorted(maps.Keys(s.pods)) {
 		all.pods = append(all.pods, s.pods[name].pod)
 	}
@@ -209,13 +209,13 @@ func (s *server) numberRevision(name string, number int64) {
 
 func (s *server) setCurrent(name string) {
 	s.next()
-	s.workload.Current = name
+	s.shop.Current = name
 }
 
 // setSpec is what a user does.
 func (s *server) setSpec(change func(*spec)) {
 	s.next()
-	change(&s.workload.Spec)
+	change(&s.shop.Spec)
 }
 
 // choose is what a user does who wants a pod to be deleted within the budget.

@@ -160,7 +160,7 @@ func instanceNames(all []scale.Instance) []string {
 
 // count says how many pods there are, where that is something else than before.
 func (l *tale) count() {
-	if l.counted == l.server.version && l.server.workload.Spec.MinReadySeconds == 0 {
+	if l.counted == l.server.version && l.server.shop.Spec.MinReadySeconds == 0 {
 		return
 	}
 	l.counted = l.server.version

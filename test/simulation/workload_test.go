@@ -12,8 +12,8 @@ import (
 	"github.com/kruisekit/kruisekit/scale"
 )
 
-// workload is the object that the controller looks after: a number of pods, or of groups of pods.
-type workload struct {
+// shop is the object that the controller looks after: a number of pods, or of groups of pods.
+type shop struct {
 	Name string
 	// Spec is written by the user.
 	Spec spec

@@ -66,19 +66,18 @@ type settings struct {
 	// lag is how many versions, on the average, the controller's cache is behind.
 	lag    int
 	daemon bool
-	// options and rules are those of the controller.
-	options inplace.Policy
-	rules   inplace.Policy
+	// policy is those of the controller.
+	policy inplace.Policy
 }
 
 func newWorld(t testing.TB, seed uint64, s settings, first spec) *world {
 	t.Helper()
 	w := &world{TB: t, seed: seed, random: rand.New(rand.NewPCG(seed, 1)), settings: s, script: map[int]func(*world){}}
 	if s.daemon {
-		w.settings.options.Env = inplace.EnvRestart
+		w.settings.policy.Env = inplace.EnvRestart
 	}
 	w.settings.nodes, w.settings.delay = max(s.nodes, 1), max(s.delay, 1)
-	w.server = &server{now: w.now, pods: map[string]*object{}, workload: workload{Name: "shop", Spec: first}, watch: w.watch}
+	w.server = &server{now: w.now, pods: map[string]*object{}, shop: shop{Name: "shop", Spec: first}, watch: w.watch}
 	w.nodes = &nodes{world: w, runs: map[types.UID]map[string]*run{}, calm: map[types.UID]*corev1.Pod{}, daemon: s.daemon}
 	w.owner = &owner{world: w, since: map[string]int{}}
 	w.rules = newRules(w)
@@ -162,7 +161,7 @@ func (w *world) control() {
 			return
 		}
 	}
-	t := &turn{api: w.client, now: w.now().Time, options: w.settings.options, rules: w.settings.rules}
+	t := &turn{api: w.client, now: w.now().Time, policy: w.settings.policy}
 	w.last, w.again = t, 0
 	since := len(w.tale.lines)
 	err := w.outlive(t.reconcile)
@@ -234,7 +233,7 @@ func (w *world) settled() {
 
 // missing says what keeps the world from being what the user wants; empty for nothing.
 func (w *world) missing() string {
-	s := &w.server.workload.Spec
+	s := &w.server.shop.Spec
 	limits, err := s.limits()
 	w.check(err)
 	want := limits.Replicas * int32(max(s.Size, 1))

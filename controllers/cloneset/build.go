@@ -1,0 +1,248 @@
+package cloneset
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/inplace"
+	"github.com/kruisekit/kruisekit/lifecycle"
+	"github.com/kruisekit/kruisekit/revision"
+	"github.com/kruisekit/kruisekit/workload"
+	"github.com/kruisekit/kruisekit/write"
+)
+
+// identity gives new pods their identity and their claims.
+type identity struct {
+	options  Options
+	snapshot *snapshot
+	plan     *plan
+	claims   []*corev1.PersistentVolumeClaim
+}
+
+// build returns, for each creation, the missing claims and the pod.
+func (b *identity) build(creations []workload.Creation) ([][]write.Object, error) {
+	s := b.snapshot
+	existing := sets.New[string]()
+	for _, claim := range b.claims {
+		existing.Insert(claim.Name)
+	}
+	templates := map[string]*corev1.PodTemplateSpec{b.plan.update: &s.set.Spec.Template}
+	var all [][]write.Object
+	b.plan.ids = b.ids(len(creations))
+	for i, id := range b.plan.ids {
+		name := creations[i].Revision
+		if templates[name] == nil {
+			rev := s.stored(name)
+			if rev == nil {
+				return nil, fmt.Errorf("the revision %s is not stored", name)
+			}
+			template, err := revision.Decode(rev.Data.Raw)
+			if err != nil {
+				return nil, err
+			}
+			if err := s.selectorMismatch(template, name); err != nil {
+				b.plan.invalid = err
+				return nil, err
+			}
+			templates[name] = template
+		}
+		var objects []write.Object
+		for k := range s.set.Spec.VolumeClaimTemplates {
+			if claim := s.newClaim(&s.set.Spec.VolumeClaimTemplates[k], id); !existing.Has(claim.Name) {
+				objects = append(objects, claim)
+			}
+		}
+		all = append(all, append(objects, b.newPod(id, name, templates[name])))
+	}
+	return all, nil
+}
+
+// linger is how long after its grace period a terminating pod keeps its claims from being used by a new one.
+const linger = 30 * time.Second
+
+// ids are names for new pods: those of claims that no pod has any more first, then those that an attempt has failed with,
+// then fresh ones. They are fewer than asked for where claims are about to be free, because their pod is terminating.
+func (b *identity) ids(n int) []string {
+	s := b.snapshot
+	taken, leaving := sets.New[string](), sets.New[string]()
+	for _, pod := range slices.Concat(s.pods, s.inactive, s.strays) {
+		id := pod.Labels[pub.CloneSetInstanceIDKey]
+		taken.Insert(id, strings.TrimPrefix(pod.Name, s.set.Name+"-"))
+		if s.deletesFinished(pod) {
+			leaving.Insert(id)
+		}
+		if pod.DeletionTimestamp == nil {
+			continue
+		}
+		if rest := pod.DeletionTimestamp.Add(linger).Sub(s.now); rest > 0 {
+			leaving.Insert(id)
+			b.plan.after.In(rest)
+		}
+	}
+	var ids []string
+	waiting := sets.New[string]()
+	for _, claim := range b.claims {
+		switch id := claim.Labels[pub.CloneSetInstanceIDKey]; {
+		case id == "":
+		case leaving.Has(id):
+			waiting.Insert(id)
+		case !taken.Has(id) && len(ids) < n:
+			taken.Insert(id)
+			ids = append(ids, id)
+		}
+	}
+	fresh := slices.Clone(s.pendingCreates)
+	for len(ids) < n-len(waiting) {
+		if len(fresh) == 0 {
+			fresh = append(fresh, b.options.NewID())
+		}
+		id := fresh[0]
+		fresh = fresh[1:]
+		if !taken.Has(id) {
+			taken.Insert(id)
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// deletesFinished reports whether the pass deletes a pod because it has finished, and no hook holds it.
+func (s *snapshot) deletesFinished(pod *corev1.Pod) bool {
+	hooks := s.set.Spec.Lifecycle
+	return isFinished(pod) && pod.DeletionTimestamp == nil && (hooks == nil || !lifecycle.HasAny(pod, hooks.PreDelete))
+}
+
+func (b *identity) newPod(id, name string, template *corev1.PodTemplateSpec) *corev1.Pod {
+	s := b.snapshot
+	copied := template.DeepCopy()
+	pod := &corev1.Pod{Spec: copied.Spec, ObjectMeta: metav1.ObjectMeta{
+		Namespace: s.set.Namespace, Name: s.set.Name + "-" + id, GenerateName: s.set.Name + "-",
+		Labels: labels.Merge(copied.Labels, podLabels(id, name, b.options)), Finalizers: copied.Finalizers,
+		Annotations:     labels.Merge(copied.Annotations, labels.Set{pub.LifecycleTimestampKey: s.now.Format(time.RFC3339)}),
+		OwnerReferences: []metav1.OwnerReference{s.controllerRef()},
+	}}
+	inplace.EnsureReadinessGate(&pod.Spec)
+	for i := range s.set.Spec.VolumeClaimTemplates {
+		volume := s.set.Spec.VolumeClaimTemplates[i].Name
+		pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == volume })
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claimName(volume, s.set.Name, id)},
+		}})
+	}
+	return pod
+}
+
+func podLabels(id, name string, o Options) labels.Set {
+	return labels.Set{
+		pub.PodRevisionLabelKey: o.revisionLabel(name), pub.PodTemplateHashLabelKey: revision.Short(name), pub.CloneSetInstanceIDKey: id,
+		pub.LifecycleStateKey: string(pub.LifecycleStatePreparingNormal),
+	}
+}
+
+// selectorMismatch is why a template cannot be used: its pods would not be the set's, which would release them and create
+// others, without end.
+func (s *snapshot) selectorMismatch(template *corev1.PodTemplateSpec, name string) error {
+	if s.selector.Matches(labels.Merge(template.Labels, podLabels("", name, Options{}))) {
+		return nil
+	}
+	return fmt.Errorf("spec.selector does not match the labels of pods of the template (revision %s)", name)
+}
+
+func (s *snapshot) newClaim(template *corev1.PersistentVolumeClaim, id string) *corev1.PersistentVolumeClaim {
+	copied := template.DeepCopy()
+	claim := &corev1.PersistentVolumeClaim{Spec: copied.Spec, ObjectMeta: metav1.ObjectMeta{
+		Namespace: s.set.Namespace, Name: claimName(template.Name, s.set.Name, id),
+		Labels: copied.Labels, Annotations: copied.Annotations, Finalizers: copied.Finalizers,
+		OwnerReferences: []metav1.OwnerReference{s.controllerRef()},
+	}}
+	if claim.Labels == nil {
+		claim.Labels = map[string]string{}
+	}
+	maps.Copy(claim.Labels, s.set.Spec.Selector.MatchLabels)
+	claim.Labels[pub.CloneSetInstanceIDKey] = id
+	return claim
+}
+
+func claimName(template, set, id string) string { return template + "-" + set + "-" + id }
+
+func (s *snapshot) controllerRef() metav1.OwnerReference {
+	return *metav1.NewControllerRef(s.set, gvk())
+}
+
+// claimsOf are the claims that are deleted with a pod.
+func (b *identity) claimsOf(pod *corev1.Pod) []write.Object {
+	id := pod.Labels[pub.CloneSetInstanceIDKey]
+	if id == "" {
+		return nil // else every claim without the label would be taken for this pod's
+	}
+	var claims []write.Object
+	for _, claim := range b.claims {
+		if claim.Labels[pub.CloneSetInstanceIDKey] == id {
+			claims = append(claims, claim)
+		}
+	}
+	return claims
+}
+
+// ownershipWrites release pods that the selector no longer matches. Where claims are not reused, they also hand claims over
+// to a pod that goes, with which the claims go, and delete claims whose pod is gone. kept are the other claims.
+func (s *snapshot) ownershipWrites() (writes []write.Write, kept []*corev1.PersistentVolumeClaim) {
+	for _, pod := range s.strays {
+		writes = append(writes, patchOwners(pod, map[string]any{"$patch": "delete", "uid": s.set.UID}))
+	}
+	if s.set.Spec.ScaleStrategy.EnablePVCReuse {
+		return writes, s.claims
+	}
+	used, going := sets.New(s.pendingCreates...), map[string]*corev1.Pod{}
+	for _, pod := range s.pods {
+		used.Insert(pod.Labels[pub.CloneSetInstanceIDKey])
+	}
+	for _, pod := range s.inactive {
+		going[pod.Labels[pub.CloneSetInstanceIDKey]] = pod
+	}
+	for _, claim := range s.claims {
+		id := claim.Labels[pub.CloneSetInstanceIDKey]
+		switch pod := going[id]; {
+		case id != "" && used.Has(id):
+			kept = append(kept, claim)
+		case id != "" && pod != nil:
+			owner := metav1.NewControllerRef(pod, corev1.SchemeGroupVersion.WithKind("Pod"))
+			writes = append(writes, patchOwners(claim, map[string]any{"$patch": "delete", "uid": s.set.UID}, owner))
+		default:
+			writes = append(writes, write.Write{Verb: write.Delete, Object: claim})
+		}
+	}
+	return writes, kept
+}
+
+// patchOwners is a strategic merge patch of the owners of an object.
+func patchOwners(object write.Object, owners ...any) write.Write {
+	return write.Write{
+		Verb: write.Patch, Object: object, Type: types.StrategicMergePatchType,
+		Body: body(map[string]any{"metadata": map[string]any{"uid": object.GetUID(), "ownerReferences": owners}}),
+	}
+}
+
+// body is a merge patch.
+type body map[string]any
+
+// Data encodes the patch.
+func (b body) Data() ([]byte, error) {
+	data, err := json.Marshal(map[string]any(b))
+	if err != nil {
+		return nil, fmt.Errorf("encode patch: %w", err)
+	}
+	return data, nil
+}

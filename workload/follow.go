@@ -1,0 +1,292 @@
+package workload
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/inplace"
+	"github.com/kruisekit/kruisekit/lifecycle"
+	"github.com/kruisekit/kruisekit/note"
+	"github.com/kruisekit/kruisekit/write"
+)
+
+// follow returns what to write next of an instance, as its pods are now.
+func (p *Pass) follow(i *instance) []*Write {
+	if i == nil || i.over {
+		return nil
+	}
+	switch {
+	case i.task == taskUpdate && len(i.members) > 1:
+		return p.updateGroup(i, p.target())
+	case i.task == taskContinue && len(i.members) > 1:
+		return p.continueGroup(i)
+	}
+	var writes []*Write
+	for _, m := range i.members {
+		if m.busy || m.deleted {
+			continue
+		}
+		switch i.task {
+		case taskRestore:
+			writes = p.add(writes, i, m, p.move(i, m, lifecycle.Move{To: pub.LifecycleStatePreparingNormal}))
+		case taskDelete:
+			writes = p.add(writes, i, m, p.delete(i, m))
+		case taskUpdate:
+			writes = p.add(writes, i, m, p.update(i, m))
+		case taskContinue:
+			writes = p.add(writes, i, m, p.proceed(i, m))
+		}
+	}
+	return writes
+}
+
+// add adds a write of a member, unless the pod has been written too often in this pass.
+func (p *Pass) add(writes []*Write, i *instance, m *member, w *Write) []*Write {
+	if w == nil {
+		return writes
+	}
+	if i.writes++; i.writes > maxWritesPerPod*len(i.members) {
+		i.over, i.skip = true, true
+		p.note(note.Blocked, NoteReverted, m.pod.Name, "writes of the pod do not last: another writer reverts them")
+		p.wake(retryReverted)
+		return writes
+	}
+	m.busy = true
+	w.Instance, w.Pod, w.of, w.member = i.Name, m.pod, i, m
+	return append(writes, w)
+}
+
+// move returns the next write of a move; nil when it is done.
+func (p *Pass) move(i *instance, m *member, move lifecycle.Move) *Write {
+	w, err := move.Next(m.pod, p.in.Scale.Now)
+	if err != nil {
+		return p.refuse(i, m, err)
+	}
+	if w == nil {
+		return nil
+	}
+	return &Write{Write: *w, Action: ActionMove}
+}
+
+// refuse ends what is done with an instance.
+func (p *Pass) refuse(i *instance, m *member, err error) *Write {
+	i.over, i.skip = true, true
+	p.fail(Failure{Object: m.pod.Name, Err: fmt.Errorf("pod %s: %w", m.pod.Name, err)})
+	return nil
+}
+
+// delete deletes a pod, unless a hook holds it.
+func (p *Pass) delete(i *instance, m *member) *Write {
+	if verdict, move := lifecycle.BeforeDelete(p.situation(i, m)); verdict != lifecycle.Go {
+		return p.move(i, m, move)
+	}
+	return &Write{Write: write.Write{Verb: write.Delete, Object: m.pod}, Action: ActionDelete}
+}
+
+// proceed continues an update that has begun, then moves the state, then adds missing labels.
+func (p *Pass) proceed(i *instance, m *member) *Write {
+	action, err := inplace.Next(inplace.Update{Pod: m.pod}, p.in.Policy, p.in.Scale.Now)
+	if err != nil {
+		return p.refuse(i, m, err)
+	}
+	p.explain(action)
+	if action.Verdict == inplace.Write {
+		return &Write{Write: *action.Write, Action: ActionContinue}
+	}
+	if move := p.settle(i, m); move != (lifecycle.Move{}) {
+		return p.move(i, m, move)
+	}
+	return p.label(m)
+}
+
+// explain notes what an update waits for, and asks for another pass at the end of a grace period: no event will report it.
+func (p *Pass) explain(action inplace.Action) {
+	for _, n := range action.Notes {
+		if n.Code == inplace.NoteNotStarted {
+			continue // the pod is new, and counted as unavailable
+		}
+		p.notes = append(p.notes, n)
+		if n.Code == inplace.NoteGrace && action.Verdict == inplace.Wait {
+			p.wake(action.After)
+		}
+	}
+}
+
+// label adds labels of the revision that a pod from before them lacks.
+func (p *Pass) label(m *member) *Write {
+	name := m.pod.Labels[p.in.revisionLabel()]
+	if p.in.RevisionLabels == nil || name == "" {
+		return nil
+	}
+	labels, known := p.labels[name]
+	if !known {
+		if p.labels == nil {
+			p.labels = map[string]map[string]string{}
+		}
+		labels = p.in.RevisionLabels(name)
+		p.labels[name] = labels
+	}
+	var ops []write.Op
+	for key, value := range labels {
+		if _, has := m.pod.Labels[key]; !has {
+			ops = append(ops, write.Add(write.Pointer("metadata", "labels", key), value))
+		}
+	}
+	if len(ops) == 0 {
+		return nil
+	}
+	ops = append([]write.Op{write.Test("/metadata/uid", m.pod.UID), write.Test(write.Pointer("metadata", "labels", p.in.revisionLabel()), name)}, ops...)
+	return &Write{Write: *write.JSON(m.pod, write.Main, ops...), Action: ActionLabel}
+}
+
+// update moves a pod to the target: in place where the strategy and the change allow it, else by another pod.
+func (p *Pass) update(i *instance, m *member) *Write {
+	target := p.target()
+	if target.matches(m.pod.Labels[p.in.revisionLabel()]) {
+		return nil
+	}
+	if p.in.Strategy == Recreate {
+		return p.recreate(i, m, target)
+	}
+	change, err := p.changes.of(m.pod.Labels[p.in.revisionLabel()], target, m.Role)
+	if err != nil {
+		return p.blocked(i, m, target, err)
+	}
+	s := p.situation(i, m)
+	s.AtTarget = false
+	switch verdict, move := lifecycle.BeforeUpdate(s); verdict {
+	case lifecycle.Wait:
+		return p.move(i, m, move)
+	case lifecycle.Stop:
+		return p.refuse(i, m, errState(m.pod))
+	}
+	return p.change(i, m, change, target)
+}
+
+// blocked deals with a change that is not possible in place.
+func (p *Pass) blocked(i *instance, m *member, target *Revision, why error) *Write {
+	if p.in.Strategy == InPlaceOnly {
+		i.over, i.skip = true, true
+		p.fail(Failure{Object: m.pod.Name, NotInPlace: true, Err: why})
+		return nil
+	}
+	p.note(note.Info, NoteNotInPlace, m.pod.Name, why.Error())
+	return p.recreate(i, m, target)
+}
+
+// change returns the next write of an update in place that begins.
+func (p *Pass) change(i *instance, m *member, change *inplace.Change, target *Revision) *Write {
+	u := inplace.Update{
+		Pod: m.pod, Change: change, Revision: target.label(), GraceSeconds: p.in.GraceSeconds, TakeOut: len(i.members) > 1,
+		Labels:      map[string]string{pub.LifecycleStateKey: string(p.stateWhileUpdated(m.pod))},
+		Annotations: map[string]string{pub.LifecycleTimestampKey: p.in.Scale.Now.Format(time.RFC3339)},
+	}
+	if p.in.RevisionLabels != nil {
+		maps.Copy(u.Labels, p.in.RevisionLabels(target.Name))
+	}
+	action, err := inplace.Next(u, p.in.Policy, p.in.Scale.Now)
+	if err != nil {
+		return p.refuse(i, m, err)
+	}
+	p.explain(action)
+	switch action.Verdict {
+	case inplace.Recreate:
+		return p.recreate(i, m, target)
+	case inplace.Write:
+		w := &Write{Write: *action.Write, Action: ActionUpdate, Revision: target.Name}
+		if w.Subresource == write.Status {
+			w.Action = ActionUnready
+		}
+		if u.GraceSeconds > 0 && w.Subresource == write.Main {
+			p.wake(time.Duration(u.GraceSeconds) * time.Second)
+		}
+		return w
+	}
+	return nil
+}
+
+// recreate has a pod replaced: slots by deleting it, else by a mark, under which the next plan deletes it.
+func (p *Pass) recreate(i *instance, m *member, target *Revision) *Write {
+	if p.in.Scale.Slots != nil {
+		i.task = taskDelete
+		return p.delete(i, m)
+	}
+	if isMarked(m.pod) || i.marked {
+		return nil
+	}
+	i.marked = true
+	add := write.Add(write.Pointer("metadata", "labels", pub.SpecifiedDeleteKey), "true")
+	if len(m.pod.Labels) == 0 {
+		add = write.Add("/metadata/labels", map[string]string{pub.SpecifiedDeleteKey: "true"})
+	}
+	w := write.JSON(m.pod, write.Main, write.Test("/metadata/uid", m.pod.UID), add)
+	return &Write{Write: *w, Action: ActionMark, Revision: target.Name}
+}
+
+// target is the revision that the plan moves instances to.
+func (p *Pass) target() *Revision {
+	if p.result.Backward {
+		return &p.in.Current
+	}
+	return &p.in.Update
+}
+
+// settle returns the move that follows from what a pod has become. A pod that is new and updated already is settled when
+// the update is complete.
+func (p *Pass) settle(i *instance, m *member) lifecycle.Move {
+	if lifecycle.StateOf(m.pod) == pub.LifecycleStatePreparingNormal {
+		if completed, _ := inplace.Completed(m.pod, p.in.Policy); !completed {
+			return lifecycle.Move{}
+		}
+	}
+	return lifecycle.Settle(p.situation(i, m))
+}
+
+// situation is a pod as its hooks see it.
+func (p *Pass) situation(i *instance, m *member) lifecycle.Situation {
+	completed := true
+	if lifecycle.StateOf(m.pod) == pub.LifecycleStateUpdating {
+		completed, _ = inplace.Completed(m.pod, p.in.Policy)
+	}
+	return lifecycle.Situation{
+		Pod: m.pod, Hooks: p.in.Scale.Hooks, NeedsNode: p.in.NeedsNode, Completed: completed,
+		AtTarget: !p.mayMove(i, m),
+	}
+}
+
+// mayMove reports whether pods such as this one go to another revision. A hook that holds the pod before that goes on
+// holding it then.
+func (p *Pass) mayMove(i *instance, m *member) bool {
+	updated := p.in.Update.matches(m.pod.Labels[p.in.revisionLabel()])
+	switch in := &p.in.Scale; {
+	case in.Slots == nil && updated:
+		return p.result.Difference.Update < 0
+	case in.Slots == nil:
+		return p.result.Difference.Update > 0
+	case in.Priority == nil && len(in.Scatter) == 0:
+		return !updated && slices.Index(in.Slots, i.Name) >= int(in.Limits.Partition)
+	}
+	return !updated
+}
+
+// stateWhileUpdated is Updating, except for a pod that its preNormal hook has not let become Normal: updated or not, the
+// pod waits for the hook.
+func (p *Pass) stateWhileUpdated(pod *corev1.Pod) pub.LifecycleState {
+	hooks := p.in.Scale.Hooks
+	if hooks != nil && hooks.PreNormal != nil && lifecycle.StateOf(pod) == pub.LifecycleStatePreparingNormal && !lifecycle.HasAll(pod, hooks.PreNormal) {
+		return pub.LifecycleStatePreparingNormal
+	}
+	return pub.LifecycleStateUpdating
+}
+
+var errUnknownRevision = errors.New("the revision of the leader is not stored any more")
+
+func errState(pod *corev1.Pod) error {
+	return fmt.Errorf("is in state %q, which no update starts from", lifecycle.StateOf(pod))
+}

@@ -1,0 +1,137 @@
+package workload
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/inplace"
+	"github.com/kruisekit/kruisekit/revision"
+	"github.com/kruisekit/kruisekit/scale"
+	"github.com/kruisekit/kruisekit/write"
+)
+
+// Input is a workload as its controller observes it.
+type Input struct {
+	// Scale holds the time, the limits, the hooks and the order of updates. Plan fills in its Instances.
+	Scale scale.Input
+	// Instances that exist. Their order does not matter.
+	Instances []Instance
+	// Members are the pods of each instance, the leader first. Nil where an instance is one pod.
+	Members []Member
+	// Update is the revision that instances go to, Current the one that they come from. They are the same where no rollout
+	// is under way.
+	Update, Current Revision
+	// Revisions are the others that pods may still have.
+	Revisions []Revision
+	// Strategy is how a pod goes from one revision to another.
+	Strategy Strategy
+	// GraceSeconds pass between taking a pod out of traffic and changing its containers.
+	GraceSeconds int32
+	// Policy is what may change in a running pod, and how.
+	Policy inplace.Policy
+	// Build returns, for each creation, the objects to create in this order: those that the pod needs, and the pod last. Nil
+	// for a creation that has to wait. It is asked once in a pass, and must only depend on its argument and the observation.
+	Build func([]Creation) ([][]write.Object, error)
+	// Owned returns what is deleted after a pod of an instance that is scaled in or recreated. Nil for nothing.
+	Owned func(*corev1.Pod) []write.Object
+	// First are writes of the caller that come before all others. Their failures stop no other write.
+	First []write.Write
+	// RevisionLabels are the labels that pods of a revision carry beside the revision label. Pods that lack them get them.
+	RevisionLabels func(revision string) map[string]string
+	// MayUpdate is asked before each update of an instance, with its leader; nil allows all. A refusal comes with its reason.
+	MayUpdate func(*corev1.Pod) (ok bool, why string)
+	// NeedsNode keeps a new pod without a preNormal hook from Normal until it is on a node, as CloneSet does.
+	NeedsNode bool
+}
+
+// Instance is what is scaled as one: a pod, or the pods of a group.
+type Instance struct {
+	// Name tells instances apart. The name of the pod, where there is one.
+	Name string
+	// Pods that exist, also those that are terminating or have finished.
+	Pods []Pod
+	// MarkedForDeletion means that the user chose the instance to be deleted. So does the label
+	// apps.kruise.io/specified-delete on a pod.
+	MarkedForDeletion bool
+}
+
+// Pod is a pod of an instance.
+type Pod struct {
+	*corev1.Pod
+
+	// Member is the name in Input.Members; empty where an instance is one pod.
+	Member string
+}
+
+// Member is one pod of a group.
+type Member struct {
+	// Name tells the members of a group apart.
+	Name string
+	// Role is the name of its template in the revisions.
+	Role string
+}
+
+// Revision is one version of the templates.
+type Revision struct {
+	// Name of the revision.
+	Name string
+	// Label is the value of the revision label of its pods; empty for the name.
+	Label string
+	// Data is what revision.Encode or revision.EncodeRoles returned, as a ControllerRevision stores it.
+	Data []byte
+	// Fixed identifies what no running pod can change beside the template, such as its volume claims. Pods go in place only
+	// between revisions with the same value. An empty value equals any other.
+	Fixed string
+}
+
+func (r *Revision) label() string {
+	if r.Label != "" {
+		return r.Label
+	}
+	return r.Name
+}
+
+func (r *Revision) matches(label string) bool { return revision.Match(r.Name, label) }
+
+// Strategy is how a pod goes from one revision to another.
+type Strategy string
+
+const (
+	// Recreate deletes the pod, and creates another one. It is the default.
+	Recreate Strategy = ""
+	// InPlaceIfPossible changes the running pod, and recreates it where that is not possible.
+	InPlaceIfPossible Strategy = "InPlaceIfPossible"
+	// InPlaceOnly changes the running pod, and fails where that is not possible.
+	InPlaceOnly Strategy = "InPlaceOnly"
+)
+
+// Creation is a pod to create.
+type Creation struct {
+	// Instance is the name of an instance that lacks a member; empty for a new instance.
+	Instance string
+	// Slot is the name of a new instance, where slots are given.
+	Slot string
+	// Member that the pod becomes; the zero value where an instance is one pod.
+	Member Member
+	// Revision is the name of the revision that the pod gets.
+	Revision string
+}
+
+// Pods returns pods as instances of one pod each.
+func Pods(pods []*corev1.Pod) []Instance {
+	all, backing := make([]Instance, len(pods)), make([]Pod, len(pods))
+	for i, pod := range pods {
+		backing[i].Pod = pod
+		all[i] = Instance{Name: pod.Name, Pods: backing[i : i+1 : i+1]}
+	}
+	return all
+}
+
+func isFinished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+func isMarked(pod *corev1.Pod) bool {
+	_, marked := pod.Labels[pub.SpecifiedDeleteKey]
+	return marked
+}

@@ -1,0 +1,90 @@
+package workload
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kruisekit/kruisekit/write"
+)
+
+// Action is what a write does for its workload, for events and logs.
+type Action string
+
+const (
+	// ActionFirst is a write of the caller's, from Input.First.
+	ActionFirst Action = "First"
+	// ActionCreate creates a pod, or an object that the pod needs.
+	ActionCreate Action = "Create"
+	// ActionDelete deletes a pod.
+	ActionDelete Action = "Delete"
+	// ActionDeleteOwned deletes an object that belonged to a deleted pod.
+	ActionDeleteOwned Action = "DeleteOwned"
+	// ActionMove changes the lifecycle state of a pod, or what keeps the pod not ready for a hook.
+	ActionMove Action = "Move"
+	// ActionContinue is a step of an update that has begun, or opens the readiness gate.
+	ActionContinue Action = "Continue"
+	// ActionUnready takes a pod out of traffic before its update.
+	ActionUnready Action = "Unready"
+	// ActionUpdate changes a pod to another revision.
+	ActionUpdate Action = "Update"
+	// ActionMark marks a pod to be deleted and created again.
+	ActionMark Action = "Mark"
+	// ActionLabel adds missing labels of the pod's revision.
+	ActionLabel Action = "Label"
+)
+
+// Write is one write of a pass. Send it, and give the answer to Pass.Answer.
+type Write struct {
+	write.Write
+
+	// Action is what the write does.
+	Action Action
+	// Instance is the name of the instance; empty for writes of the caller and for new instances.
+	Instance string
+	// Pod is the pod that the write is about: to create, as it is before a change, or whose object is deleted. Nil for
+	// writes of the caller.
+	Pod *corev1.Pod
+	// Revision that an update goes to, or that a new pod gets.
+	Revision string
+
+	of *instance
+	// member of the instance that is written; rest are the objects to create after this one.
+	member *member
+	rest   []write.Object
+}
+
+// String returns what the write does to which object, for errors.
+func (w *Write) String() string {
+	verb := "patch"
+	switch w.Action {
+	case ActionCreate:
+		verb = "create"
+	case ActionDelete, ActionDeleteOwned:
+		verb = "delete"
+	case ActionUpdate, ActionUnready:
+		verb = "update in place"
+	case ActionMark:
+		verb = "mark for deletion"
+	}
+	kind := strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", w.Object), "*v1."))
+	if kind == "persistentvolumeclaim" {
+		kind = "claim"
+	}
+	return fmt.Sprintf("%s %s %s", verb, kind, w.Object.GetName())
+}
+
+// Failure is what went wrong with one object. It stopped nothing else.
+type Failure struct {
+	// Write that was rejected; nil where the plan itself failed for the instance.
+	Write *Write
+	// Pod or other object, by name.
+	Object string
+	// Err is why.
+	Err error
+	// Scaling means that the failure is about the number of pods, not about their updates.
+	Scaling bool
+	// NotInPlace means that the strategy allows updates in place only, and the change is not possible in place.
+	NotInPlace bool
+}
