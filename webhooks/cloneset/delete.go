@@ -12,8 +12,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/review"
 )
 
-// CheckDelete says why a CloneSet is protected from being deleted; nothing if it is not. A set that is on its way out
-// already is not.
+// CheckDelete returns why a CloneSet is protected from deletion; empty if it is not, as a set that is being deleted already.
 func CheckDelete(set *appsv1beta1.CloneSet) string {
 	if set.DeletionTimestamp != nil {
 		return ""

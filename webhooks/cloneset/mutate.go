@@ -48,7 +48,7 @@ func (w *Webhooks) Mutate(ctx context.Context, req admission.Request) admission.
 	return answer
 }
 
-// defaults gives what Default sets in the object, and nothing else.
+// defaults returns what Default sets in the object.
 func (v version) defaults(raw []byte) (map[string]any, error) {
 	if v == old {
 		set := &appsv1alpha1.CloneSet{}

@@ -23,7 +23,7 @@ func annotated() map[string]string {
 	}
 }
 
-// told gives the faults with the paths of the version.
+// told returns the faults with the paths of the version.
 func (v version) told(faults field.ErrorList) field.ErrorList {
 	if v == hub {
 		return faults
@@ -51,7 +51,7 @@ func oldPath(path string) string {
 	return path
 }
 
-// ignores tells which faults are no reason to refuse in this version: as annotations they were never looked at.
+// ignores reports whether this version accepts a fault: the reference does not validate the annotation.
 func (v version) ignores(fault *field.Error) bool {
 	_, ok := annotated()[fault.Field]
 	return ok && v == old

@@ -48,15 +48,15 @@ func (w *Webhooks) podFaults(ctx context.Context, r change) (field.ErrorList, er
 		return nil, err
 	}
 	for _, name := range added {
-		if wrong := unfit(pods[name], r); wrong != "" {
+		if wrong := unselectable(pods[name], r); wrong != "" {
 			faults = append(faults, field.Invalid(at, name, wrong))
 		}
 	}
 	return faults, nil
 }
 
-// unfit says why a pod cannot be named; nothing if it can.
-func unfit(pod *metav1.PartialObjectMetadata, r change) string {
+// unselectable returns why a pod cannot be named; empty if it can.
+func unselectable(pod *metav1.PartialObjectMetadata, r change) string {
 	switch {
 	case pod == nil:
 		return "there is no such pod in this CloneSet"

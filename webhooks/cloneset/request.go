@@ -20,7 +20,7 @@ const (
 	hub version = "v1beta1"
 )
 
-// versionOf refuses requests for anything but CloneSets in a known version.
+// versionOf returns an error for a request for anything but CloneSets in a known version.
 func versionOf(req admission.Request) (version, error) {
 	v := version(req.Kind.Version)
 	if req.Kind.Group != appsv1beta1.GroupVersion.Group || req.Kind.Kind != "CloneSet" || v != old && v != hub {
@@ -29,7 +29,7 @@ func versionOf(req admission.Request) (version, error) {
 	return v, nil
 }
 
-// decode gives an object as v1beta1. The faults are those that this version no longer shows.
+// decode returns an object as v1beta1, and the faults that this version does not show any more.
 func (v version) decode(raw []byte) (*appsv1beta1.CloneSet, field.ErrorList, error) {
 	set := &appsv1beta1.CloneSet{}
 	if v == hub {

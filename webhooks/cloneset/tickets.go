@@ -28,7 +28,7 @@ func (t *tickets) issue(key ticket) {
 	t.order = append(t.order, key)
 }
 
-// redeem tells whether there was a ticket, and takes it.
+// redeem removes a ticket, and reports whether it existed.
 func (t *tickets) redeem(key ticket) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -41,7 +41,7 @@ func (t *tickets) redeem(key ticket) bool {
 	return false
 }
 
-// ticketFor is the ticket of a template with its claims, as far as both are judged.
+// ticketFor returns the ticket of a template with its claims.
 func ticketFor(namespace string, template map[string]any, claims []string) (ticket, error) {
 	data, err := json.Marshal([]any{namespace, template, claims})
 	if err != nil {

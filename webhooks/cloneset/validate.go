@@ -16,7 +16,7 @@ import (
 	"github.com/kruisekit/kruisekit/validation"
 )
 
-// Validate refuses what cannot work, naming every field that is wrong.
+// Validate rejects an invalid object, with every fault.
 func (w *Webhooks) Validate(ctx context.Context, req admission.Request) admission.Response {
 	create, update := req.Operation == admissionv1.Create, req.Operation == admissionv1.Update
 	switch {
@@ -73,7 +73,7 @@ func (v version) read(raw []byte) (object, error) {
 	return object{content: c, set: set, lost: lost}, err
 }
 
-// judge answers with all faults at once.
+// judge answers with all faults.
 func (w *Webhooks) judge(ctx context.Context, r change) admission.Response {
 	faults, tolerated := r.faults()
 	pods, err := w.podFaults(ctx, r)

@@ -36,7 +36,7 @@ func (w *Webhook) whereabouts(ctx context.Context, namespace, name string) (*cor
 	return pod, &corev1.Node{ObjectMeta: node.ObjectMeta}, nil
 }
 
-// find tells whether there is such an object.
+// find reports whether an object exists.
 func (w *Webhook) find(ctx context.Context, key client.ObjectKey, into client.Object) (bool, error) {
 	err := w.reader.Get(ctx, key, into)
 	if apierrors.IsNotFound(err) {

@@ -14,10 +14,10 @@ import (
 	"github.com/kruisekit/kruisekit/validation"
 )
 
-// request is the hub version, in which all are judged.
+// request is the hub version, in which all objects are validated.
 type request = appsv1beta1.ContainerRecreateRequest
 
-// Mutate completes a new request, and refuses what cannot work.
+// Mutate completes a new request, and rejects an invalid one.
 func (w *Webhook) Mutate(ctx context.Context, req admission.Request) admission.Response {
 	if !review.Concerns(req) {
 		return admission.Allowed("")
@@ -53,7 +53,7 @@ func (w *Webhook) Mutate(ctx context.Context, req admission.Request) admission.R
 	return admission.Allowed("")
 }
 
-// read gives an object as v1beta1.
+// read decodes an object as v1beta1.
 func read(version review.Version, raw []byte) (*request, error) {
 	hub := &request{}
 	if version == review.Hub {

@@ -18,7 +18,7 @@ const defaultTimeout = 8 * time.Second
 
 // Options of the webhook. The zero value behaves as the reference does by default.
 type Options struct {
-	// NoDaemon lets nothing in: nobody would stop containers.
+	// NoDaemon rejects every request, because no daemon would stop containers.
 	NoDaemon bool
 	// Timeout of all reads of one admission. Default 8 seconds.
 	Timeout time.Duration

@@ -19,7 +19,7 @@ const (
 	nodes = "nodeimages"
 )
 
-// read gives what a request has as v1beta1, whatever its version: all fields of v1alpha1 are there, under the same names.
+// read decodes an object of a request as v1beta1, whatever its version: all fields of v1alpha1 have the same names there.
 func read(req admission.Request, raw []byte) (metav1.Object, error) {
 	var into metav1.Object
 	switch req.Resource.Resource {
@@ -35,7 +35,7 @@ func read(req admission.Request, raw []byte) (metav1.Object, error) {
 	return into, review.Unmarshal(raw, into)
 }
 
-// check gives what is wrong with an object by itself.
+// check returns the faults of an object by itself.
 func check(o metav1.Object) field.ErrorList {
 	switch o := o.(type) {
 	case *appsv1beta1.ImagePullJob:
@@ -48,7 +48,7 @@ func check(o metav1.Object) field.ErrorList {
 	return nil
 }
 
-// closed says why requests of a resource are refused, whatever is in them; nothing if they are not.
+// closed returns why requests of a resource are rejected, whatever the object; empty if they are not.
 func (o Options) closed(resource string) string {
 	switch {
 	case o.NoDaemon:

@@ -47,7 +47,7 @@ func (w *Webhooks) Mutate(_ context.Context, req admission.Request) admission.Re
 	return review.Patched(append(sorted, patch...))
 }
 
-// completed gives a copy with all defaults. In v1alpha1 a new job gets its finalizer here, elsewhere from its controller.
+// completed returns a copy with all defaults. In v1alpha1 a new job gets its finalizer here, in v1beta1 from its controller.
 func (w *Webhooks) completed(before metav1.Object, finalized bool) metav1.Object {
 	switch o := before.(type) {
 	case *appsv1beta1.ImagePullJob:
@@ -70,7 +70,7 @@ func (w *Webhooks) completed(before metav1.Object, finalized bool) metav1.Object
 	return before
 }
 
-// stamp says of new tags since when they are asked for.
+// stamp sets the creation time of new tags.
 func stamp(node *appsv1beta1.NodeImage, now metav1.Time) {
 	for _, image := range node.Spec.Images {
 		for i := range image.Tags {

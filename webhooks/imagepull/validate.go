@@ -13,7 +13,7 @@ import (
 	"github.com/kruisekit/kruisekit/validation"
 )
 
-// Validate refuses what cannot work, naming every field that is wrong.
+// Validate rejects an invalid object, with every fault.
 func (w *Webhooks) Validate(_ context.Context, req admission.Request) admission.Response {
 	if !review.Concerns(req) {
 		return admission.Allowed("")
@@ -48,7 +48,7 @@ func (w *Webhooks) Validate(_ context.Context, req admission.Request) admission.
 	return judged(review.Added(faults, check(before)))
 }
 
-// judged refuses an object that has faults, and warns of those that are borne.
+// judged rejects an object with new faults, and warns of those that the stored object has.
 func judged(faults, borne field.ErrorList) admission.Response {
 	answer := admission.Allowed("")
 	if len(faults) > 0 {

@@ -18,7 +18,7 @@ const (
 type Options struct {
 	// Jobs lets ImagePullJobs and ImageListPullJobs in.
 	Jobs bool
-	// NoDaemon lets nothing in: nobody would pull.
+	// NoDaemon rejects every object, because no daemon would pull.
 	NoDaemon bool
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time

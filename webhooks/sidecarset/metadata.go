@@ -20,7 +20,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/pub"
 )
 
-// allowList is what kruise-configuration says about annotations that sets write on pods.
+// allowList is the list in kruise-configuration of the annotations that sets may write on pods.
 type allowList struct {
 	Rules []allowRule `json:"rules"`
 }
@@ -63,7 +63,7 @@ func (w *Webhooks) metadataFaults(ctx context.Context, r change) (field.ErrorLis
 	}), nil
 }
 
-// notAllowed tells the keys that none of the expressions is found in.
+// notAllowed returns a fault for each key that matches none of the expressions.
 func notAllowed(patches []appsv1beta1.SidecarSetPatchPodMetadata, allowed []*regexp.Regexp, fault func(key string) field.ErrorList) field.ErrorList {
 	var faults field.ErrorList
 	for i := range patches {

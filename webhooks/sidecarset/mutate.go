@@ -58,7 +58,7 @@ func storedContent(req admission.Request) content {
 	return c
 }
 
-// complete gives the defaults of the set itself, and the hashes, which are those of a set that has all its defaults.
+// complete returns the defaults of the set itself, and the hashes, which are those of a set that has all its defaults.
 func complete(version review.Version, sent map[string]any) ([]write.Op, error) {
 	raw, err := json.Marshal(sent)
 	if err != nil {

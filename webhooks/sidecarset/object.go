@@ -28,7 +28,7 @@ type typed interface {
 	Default()
 }
 
-// readTyped gives an object as its version has it.
+// readTyped returns an object in its version.
 func readTyped(version review.Version, raw []byte) (typed, error) { //nolint:ireturn // it is of one of two types
 	var set typed = &appsv1beta1.SidecarSet{}
 	if version == review.Old {
@@ -74,7 +74,7 @@ func located(raw []byte, err error) error {
 	return err
 }
 
-// hubOf gives a set as v1beta1. What it gives may share with the set.
+// hubOf returns a set as v1beta1, which may share parts with the set.
 func hubOf(set typed) (*appsv1beta1.SidecarSet, error) {
 	switch set := set.(type) {
 	case *appsv1beta1.SidecarSet:
@@ -122,7 +122,7 @@ func (c content) list(name string) []any {
 	return list
 }
 
-// told gives the faults with the paths of the version. They share no fault with those that are given.
+// told returns the faults with the paths of the version. It shares no fault with its input.
 func told(version review.Version, faults field.ErrorList, namespaced bool) field.ErrorList {
 	if version == review.Hub {
 		return faults

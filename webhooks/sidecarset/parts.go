@@ -21,7 +21,7 @@ func extras() []string {
 // podParts are the lists of a set that a pod has as well, under the same names.
 func podParts() []string { return []string{"initContainers", "containers", "volumes"} }
 
-// sameParts tells whether two sets have the same containers and volumes, extras aside or not.
+// sameParts reports whether two sets have the same containers and volumes, extras aside or not.
 func sameParts(a, b content) bool {
 	for _, name := range podParts() {
 		if !reflect.DeepEqual(a.list(name), b.list(name)) {
@@ -64,7 +64,7 @@ func (w *Webhooks) judgeParts(ctx context.Context, c content, tellUnknown bool) 
 	return verdict, err
 }
 
-// bare gives copies of containers without the extras.
+// bare returns copies of containers without the extras.
 func bare(containers []any) []any {
 	all := make([]any, len(containers))
 	for i, c := range containers {

@@ -19,7 +19,7 @@ import (
 	"github.com/kruisekit/kruisekit/validation"
 )
 
-// Validate refuses what cannot work, naming every field that is wrong.
+// Validate rejects an invalid object, with every fault.
 func (w *Webhooks) Validate(ctx context.Context, req admission.Request) admission.Response {
 	if !review.Concerns(req) || review.IsDeleting(req) {
 		return admission.Allowed("")
@@ -36,7 +36,7 @@ func (w *Webhooks) Validate(ctx context.Context, req admission.Request) admissio
 		if before, err := read(version, req.OldObject.Raw); err == nil {
 			r.before = &before
 		}
-		// Else it is one that nobody could read, and any that can be read is better.
+		// A stored object that cannot be decoded may be replaced by any that can.
 	}
 	ctx, cancel := context.WithTimeout(ctx, w.options.Timeout)
 	defer cancel()
@@ -63,7 +63,7 @@ func (w *Webhooks) Validate(ctx context.Context, req admission.Request) admissio
 	return answer
 }
 
-// unread refuses what cannot be decoded.
+// unread rejects an object that cannot be decoded.
 func unread(name string, err error) admission.Response {
 	var at *field.Error
 	if errors.As(err, &at) {
@@ -99,13 +99,13 @@ func (r change) stored() *appsv1beta1.SidecarSet {
 	return r.before.set
 }
 
-// findings are what is wrong with a change.
+// findings are the faults of a change.
 type findings struct {
 	// faults keep it out.
 	faults field.ErrorList
 	// borne are those that the stored set has already.
 	borne field.ErrorList
-	// unknown are the paths of fields that nobody knows.
+	// unknown are the paths of unknown fields.
 	unknown []string
 }
 
