@@ -137,7 +137,7 @@ test-unit: ## Test what needs no cluster, with the race detector
 
 .PHONY: test-envtest
 test-envtest: ## Test against kube-apiserver and etcd (cluster-build first)
-	@$(LEVEL) envtest -timeout 20m $(TESTFLAGS)
+	@$(LEVEL) envtest -p 3 -timeout 20m $(TESTFLAGS)
 
 .PHONY: test-simulated
 test-simulated: ## Test against simulated nodes (cluster-build first)
@@ -153,7 +153,7 @@ test-e2e: ## Test on real kubelets and containerd (Linux and root; elsewhere it 
 		echo 'test-e2e: skipped, real nodes need Linux and root'
 		exit 0
 	fi
-# Tests on real nodes wait more than they compute.
+# Tests on real nodes wait more than they compute, and those of containerd need no cluster.
 	$(LEVEL) e2e -p 3 -parallel 16 -timeout 30m $(TESTFLAGS)
 
 .PHONY: fuzz
