@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -231,55 +230,4 @@ func TestManySets(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestPaused: a set that is paused halfway leaves the second pod as it is, and updates it when it goes on.
-func TestPaused(t *testing.T) {
-	b := start(t, sidecarset.Options{})
-	set := b.create("mesh", paused(true))
-	b.fleet(2, set)
-	b.counted(set, 2, 2, 2, 2)
-	b.change(set, image("mesh:2"), paused(false), partition("1"))
-	b.counted(set, 2, 1, 2, 1)
-	b.change(set, paused(true), partition("0"))
-	b.counted(set, 2, 1, 2, 1)
-	b.Still()
-	b.counted(set, 2, 1, 2, 1)
-	b.change(set, paused(false))
-	b.counted(set, 2, 2, 2, 2)
-}
-
-// TestSelector: only the pods that are selected are updated, and all of them once there is no selector.
-func TestSelector(t *testing.T) {
-	b := start(t, sidecarset.Options{})
-	set := b.create("mesh", func(s *v1beta1.SidecarSet) {
-		s.Spec.UpdateStrategy.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"canary": "yes"}}
-	})
-	sets := []*v1beta1.SidecarSet{set}
-	b.pod("plain", sets)
-	b.pod("canary", sets, func(p *corev1.Pod) { p.Labels["canary"] = "yes" })
-	b.counted(set, 2, 2, 2, 2)
-	b.change(set, image("mesh:2"))
-	b.counted(set, 2, 1, 2, 1)
-	b.Still()
-	canary := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "canary"}}
-	if b.get(canary); canary.Spec.Containers[0].Image != "mesh:2" {
-		t.Errorf("the canary runs %s", canary.Spec.Containers[0].Image)
-	}
-	b.change(set, func(s *v1beta1.SidecarSet) { s.Spec.UpdateStrategy.Selector = nil })
-	b.counted(set, 2, 2, 2, 2)
-}
-
-// TestPartition: what a partition holds back is updated when there is none.
-func TestPartition(t *testing.T) {
-	b := start(t, sidecarset.Options{})
-	set := b.create("mesh", partition("50%"), maxUnavailable("2"))
-	b.fleet(2, set)
-	b.counted(set, 2, 2, 2, 2)
-	b.change(set, image("mesh:2"))
-	b.counted(set, 2, 1, 2, 1)
-	b.Still()
-	b.counted(set, 2, 1, 2, 1)
-	b.change(set, func(s *v1beta1.SidecarSet) { s.Spec.UpdateStrategy.Partition = nil })
-	b.counted(set, 2, 2, 2, 2)
 }
