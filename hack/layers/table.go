@@ -46,7 +46,7 @@ func below() map[string][]string {
 		"workload":         {"note", "write", "revision", "lifecycle", "inplace", "scale"},
 		"pub":              base,
 		"protection":       base,
-		"imagepull":        {"revision", "lifecycle", "scale"},                    // imagepull/order asks in which order pods are updated
+		"imagepull":        {"note", "revision", "lifecycle", "scale"},            // imagepull/order asks in which order pods are updated
 		"containerrestart": {"note", "write", "revision", "lifecycle", "inplace"}, // it reports the hashes that inplace waits for
 		"validation":       {"note", "write", "revision", "lifecycle", "inplace", "scale", "sidecar", "imagepull", "containerrestart"},
 	}
