@@ -1,5 +1,5 @@
-// Package inplace updates pods without creating them anew: it says whether a change of a template can be made in
-// running pods, and leads each pod through it, one write at a time.
+// Package inplace updates pods without recreating them: it reports whether a change of a template can be made in
+// running pods, and returns the writes of each pod, one at a time.
 //
 // There are two verbs. Diff compares two templates, once for any number of pods. Next looks at
 // one pod and returns what to do next; it sends nothing itself.
@@ -13,10 +13,10 @@
 //	if action.Verdict == inplace.Write {
 //		patch, err := action.Write.Data()
 //		pod, err = pods.Patch(ctx, pod.Name, types.JSONPatchType, patch, metav1.PatchOptions{}, action.Write.Subresource)
-//		// and look again, with the pod that came back
+//		// and call Next again, with the pod that the API server returned
 //	}
 //
-// A pod goes through these stages. All that has to be remembered is in the pod, so that any process can go on at any
+// A pod goes through these stages. All state is in the pod, so that any process can continue at any
 // time, also one of the reference implementation: labels, annotations and conditions are the same.
 //
 //	    Next, to a revision                             Next, to continue
@@ -28,16 +28,36 @@
 // Containers start in the order of their launch priority: one batch after the other has become ready.
 //
 // What may change: images, cpu and memory, labels and annotations, and the environment fed from these, which needs a
-// daemon on the node to restart the container; see Options.
+// daemon on the node to restart the container; see Policy.
+//
+// # The first readiness of a new pod
+//
+// A readiness gate is closed until its condition is True, also on a pod that was never updated. EnsureReadinessGate adds
+// the gate InPlaceUpdateReady to a pod that is about to be created. Next opens the gate of a created pod once the kubelet
+// has reported. So call Next for every pod in every pass: a pod for which no controller calls Next never becomes ready.
+//
+// # Reading one's own writes
+//
+// A controller that reads from a cache sees its writes late. Next is safe then: a write that was decided upon an old
+// pod fails its tests, and write.IsOutdated reports that. But a pass that counts pods must not count old ones: it would
+// take more pods out of traffic than the budget allows. Package ledger holds back a pass until the cache shows the writes
+// of the pass before, or reads live where the cache stays behind.
+//
+// # What is installed
+//
+// Some options of several packages state one fact about the cluster. Derive them from one value, so that they agree: where
+// a node daemon runs, Policy.Env is EnvRestart, and containerrestart and launch have the daemon that they need; without a
+// daemon the zero value of Policy blocks such changes. Where API servers are older than 1.32, Policy.ResizeInSpec
+// is set for all controllers that call Next for the same pods.
 //
 // Laws:
-//   - The pod is not changed, nor the templates; the same input gives the same output.
+//   - Neither the pod nor the templates are changed; the same input gives the same output.
 //   - Diff of a template and itself is empty, also when containers are reordered or defaults filled in.
-//   - Every write brings the pod closer: applied, it is not asked for again.
-//   - No wait is without a reason and a time. Anything that the API server stores gives an action or an error.
-//   - A pod is put back into traffic only when its node has done everything that was written.
-//   - Writes test what they were decided upon, and fail on a pod that another writer has led on meanwhile.
+//   - Every write brings the pod closer: after it is applied, Next does not return it again.
+//   - Every wait has a reason and a time. Anything that the API server stores gives an action or an error.
+//   - A pod returns to traffic only when its node has done everything that was written.
+//   - Writes test what they were decided upon, and fail on a pod whose update another writer has continued meanwhile.
 //
-// When not to use it: for pods whose controller puts the template back (a Deployment's), and for changes that
-// must begin with an empty container file system only once everything is drained: recreate these.
+// When not to use it: for pods whose controller restores the template, as a Deployment does, and for changes that
+// must begin with an empty container file system after a drain: recreate these pods.
 package inplace

@@ -1,9 +1,8 @@
 // Package scale decides which instances of a workload to create, delete and update, and when the rest has to wait.
 //
-// An instance is what is scaled as one: a pod, or a group of pods that live and die together. Plan takes an
-// observation, all instances and the limits of the workload, and gives one plan: what to do now. The caller carries
-// it out as a whole, observes, and asks again. Nothing is remembered between two plans, so that it does not matter
-// who carried out how much of the last one.
+// An instance is what is scaled as one: a pod, or a group of pods that are created and deleted together. Plan takes all
+// instances and the limits of the workload, and returns one plan: what to do now. The caller makes the writes of the plan,
+// observes, and calls Plan again. No state is kept between two plans, so that a plan may be carried out in part.
 //
 //	result, err := scale.Plan(scale.Input{
 //		Now:       now,
@@ -50,7 +49,17 @@
 // # Limits
 //
 // Budget is the walk by which all plans keep to the number of instances that may be unavailable. It, Available, Differ,
-// Prioritise and Scatter serve whoever makes a plan of their own; Amount and Partition resolve what the user wrote.
+// Prioritise and Scatter serve callers that make plans of their own; Amount, Partition and ResolveFenceposts resolve what the
+// user wrote.
+//
+// # Reading one's own writes
+//
+// Plan sees what the caller observed. A controller that plans from a cache which does not show its last writes yet creates
+// instances twice, and spends the same budget twice. Package ledger remembers the writes of a controller, and reports
+// whether the cache shows them; plan only then. Plan itself holds no state.
+//
+// A new pod with a readiness gate counts as available only once its gate is open; see package inplace for the gate
+// InPlaceUpdateReady.
 //
 // Laws:
 //   - The order of the instances does not matter; ties go by name. The input is not changed.
@@ -60,8 +69,9 @@
 //     instance whose slot is not wanted.
 //   - A plan creates or deletes or updates. Updates wait until there is nothing to create or delete, unless that is
 //     limited to nothing.
-//   - A converged workload has an empty plan, but for the note of what the partition keeps. Whoever waits is noted, and RequeueAfter is set where only time is
-//     missing.
+//   - A converged workload has an empty plan, but for the note of what the partition keeps. Every wait has a note, and
+//     RequeueAfter is set where only time is missing.
+//   - Every field of the input counts: a field that the mode ignores is an *InputError.
 //   - Integer arithmetic only: 14% of 50 is 7, and every machine chooses the same victims.
 //
 // When not to use it: for pods that are not replaced when they end, as those of a job, and where a built-in Deployment
