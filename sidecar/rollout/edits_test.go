@@ -60,7 +60,8 @@ func TestEdits(t *testing.T) {
 			}, nil,
 		},
 		"only selected pods, and all without a selector": {
-			[]setChange{only("canary", "yes")}, []edit{{[]setChange{second}, 1}, {[]setChange{unselective}, 2}},
+			[]setChange{only("canary", "yes")},
+			[]edit{{[]setChange{second}, 1}, {[]setChange{unselective}, 2}},
 			[]string{"mesh:2", "mesh:1"},
 		},
 		"a partition holds one back, until there is none": {
