@@ -64,7 +64,7 @@ func (c *changes) diff(label string, to *Revision, role string) (*inplace.Change
 // template decodes a template of a revision, once in a pass.
 func (c *changes) template(r *Revision, role string) (*corev1.PodTemplateSpec, error) {
 	if c.decoded[r.Name] == nil {
-		roles, err := decodeRoles(r.Data)
+		roles, err := revision.DecodeRoles(r.Data)
 		if err != nil {
 			return nil, fmt.Errorf("revision %s: %w", r.Name, err)
 		}
@@ -93,9 +93,4 @@ func (in *Input) revision(label string) *Revision {
 		}
 	}
 	return nil
-}
-
-func decodeRoles(data []byte) (map[string]*corev1.PodTemplateSpec, error) {
-	t, err := revision.Decode(data)
-	return map[string]*corev1.PodTemplateSpec{"": t}, err
 }

@@ -1,0 +1,448 @@
+package workload_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/inplace"
+	"github.com/kruisekit/kruisekit/note"
+	"github.com/kruisekit/kruisekit/scale"
+	"github.com/kruisekit/kruisekit/workload"
+	"github.com/kruisekit/kruisekit/write"
+)
+
+func three(t *testing.T) *server {
+	t.Helper()
+	return newServer(t, ready("a", "web-1", "web:1"), ready("b", "web-1", "web:1"), ready("c", "web-1", "web:1"))
+}
+
+func TestPass(t *testing.T) {
+	hold := &pub.Lifecycle{InPlaceUpdate: &pub.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}}}
+	cases := map[string]struct {
+		why      string
+		pods     func(*server)
+		change   func(*workload.Input)
+		fails    func(*workload.Write) error
+		sent     []string
+		failures string
+		after    bool
+	}{
+		"converged": {why: "a converged workload needs nothing", change: func(in *workload.Input) { in.Update = in.Current }},
+		"update":    {why: "an image update takes the pod out of traffic, and changes it", sent: []string{"Unready a", "Update a"}},
+		"recreate": {
+			why: "without in-place updates a pod is marked to be deleted", change: func(in *workload.Input) { in.Strategy = workload.Recreate },
+			sent: []string{"Mark a"},
+		},
+		"marked": {
+			why:  "a marked pod is deleted where the budget allows, and nothing else happens in that pass",
+			pods: func(s *server) { s.pods["b"].Labels[pub.SpecifiedDeleteKey] = "true" }, sent: []string{"Delete b"},
+		},
+		"refused": {
+			why: "another pod takes the turn of one whose update is refused", sent: []string{"Unready a", "Unready b", "Update b"},
+			fails: func(w *workload.Write) error {
+				if w.Pod.Name == "a" {
+					return refused()
+				}
+				return nil
+			},
+			failures: "update in place pod a",
+		},
+		"all refused": {
+			why: "the replans of a pass are bounded", sent: []string{"Unready a", "Unready b", "Unready c"},
+			fails: func(*workload.Write) error { return refused() }, failures: "update in place pod b",
+		},
+		"outdated": {
+			why: "a failed test means to look again, and is no failure", sent: []string{"Unready a"},
+			fails: func(*workload.Write) error { return outdated() }, after: true,
+		},
+		"unreadable": {
+			why: "a pod that cannot be read stops no other", sent: []string{"Unready b", "Update b"}, failures: "pod a",
+			pods: func(s *server) { s.pods["a"].Annotations = map[string]string{pub.InPlaceUpdateStateKey: "{"} },
+		},
+		"in place only": {
+			why: "a change that is not possible in place fails, and nothing is recreated", failures: "cannot be changed in place",
+			change: func(in *workload.Input) {
+				in.Strategy, in.Update.Data = workload.InPlaceOnly, slices.Concat([]byte(nil), []byte(strings.Replace(string(in.Update.Data), `"name":"app"`, `"name":"other"`, 1)))
+			},
+		},
+		"not in place": {
+			why: "such a change recreates the pod where that is allowed", sent: []string{"Mark a"},
+			change: func(in *workload.Input) {
+				in.Update.Data = []byte(strings.Replace(string(in.Update.Data), `"name":"app"`, `"name":"other"`, 1))
+			},
+		},
+		"hooked": {
+			why: "a hook holds the pod before its update", change: func(in *workload.Input) { in.Scale.Hooks = hold },
+			pods: func(s *server) {
+				for _, pod := range s.pods {
+					pod.Labels["hold"] = "yes"
+				}
+			},
+			sent: []string{"Move a"},
+		},
+		"disallowed": {
+			why: "an update that the caller disallows is asked for again", after: true, sent: []string{"Unready b", "Update b"},
+			change: func(in *workload.Input) {
+				in.MayUpdate = func(pod *corev1.Pod) (bool, string) { return pod.Name != "a", "a drill" }
+			},
+		},
+		"scale out": {
+			why: "missing pods are created, and updates wait", change: func(in *workload.Input) { in.Scale.Limits.Replicas = 5 },
+			sent: []string{"Create new-0", "Create new-1"},
+		},
+		"scale out refused": {
+			why: "updates go on where no pod can be created", change: func(in *workload.Input) { in.Scale.Limits.Replicas, in.Scale.Limits.MaxUnavailable = 4, 2 },
+			fails: func(w *workload.Write) error {
+				if w.Verb == write.Create {
+					return refused()
+				}
+				return nil
+			},
+			sent: []string{"Create new-0", "Unready a", "Update a"}, failures: "create pod new-0",
+		},
+		"finished": {
+			why: "a pod that has finished is deleted first, and a refusal stops nothing", sent: []string{"Delete b", "Create new-0"}, failures: "delete pod b",
+			pods: func(s *server) { s.pods["b"].Status.Phase = corev1.PodFailed },
+			fails: func(w *workload.Write) error {
+				if w.Verb == write.Delete {
+					return refused()
+				}
+				return nil
+			},
+		},
+		"labels": {
+			why: "a pod from before the labels of its revision gets them", sent: []string{"Label a", "Label b", "Label c"},
+			change: func(in *workload.Input) {
+				in.RevisionLabels = func(name string) map[string]string { return map[string]string{"hash": name} }
+			},
+		},
+		"revision gone": {
+			why:  "a pod whose revision is not stored is recreated",
+			pods: func(s *server) { s.pods["a"].Labels[pub.PodRevisionLabelKey] = "web-0" }, sent: []string{"Mark a"},
+		},
+		"older revision": {
+			why: "a pod goes in place from any stored revision", sent: []string{"Unready a", "Update a"},
+			pods: func(s *server) { s.pods["a"].Labels[pub.PodRevisionLabelKey] = "web-0" },
+			change: func(in *workload.Input) {
+				in.Revisions = []workload.Revision{{Name: "web-0", Label: "0", Data: in.Current.Data}}
+			},
+		},
+		"data unreadable": {
+			why: "a revision that cannot be read recreates its pods", sent: []string{"Mark a"},
+			change: func(in *workload.Input) { in.Current.Data = []byte("{") },
+		},
+		"fixed": {
+			why: "what no running pod can change recreates it", sent: []string{"Mark a"},
+			change: func(in *workload.Input) { in.Current.Fixed, in.Update.Fixed = "claims-1", "claims-2" },
+		},
+		"update not stored": {
+			why: "without the data of the target nothing changes in place", sent: []string{"Mark a"},
+			change: func(in *workload.Input) { in.Update.Data = nil },
+		},
+		"grace": {
+			why: "the pass looks again at the end of the grace period", sent: []string{"Unready a", "Update a"}, after: true,
+			change: func(in *workload.Input) { in.GraceSeconds, in.Policy.Unready = 30, inplace.UnreadyAlways },
+		},
+		"grace under way": {
+			why: "a grace period that has begun ends by itself", after: true,
+			pods: func(s *server) {
+				in := s.input()
+				in.GraceSeconds = 30
+				s.run(in)
+				s.sent = nil
+			},
+		},
+		"state": {
+			why: "no update starts from an unknown state", failures: "is in state",
+			pods: func(s *server) { s.pods["a"].Labels[pub.LifecycleStateKey] = "Unknown" },
+		},
+		"new pod held": {
+			why: "a new pod that its hook holds stays new while it is updated", sent: []string{"Unready a", "Update a"},
+			pods: func(s *server) {
+				s.pods["a"].Labels[pub.LifecycleStateKey] = string(pub.LifecycleStatePreparingNormal)
+			},
+			change: func(in *workload.Input) {
+				in.Scale.Hooks = &pub.Lifecycle{PreNormal: &pub.LifecycleHook{LabelsHandler: map[string]string{"joined": "yes"}}}
+			},
+		},
+		"delete held": {
+			why: "a hook holds a pod before its deletion", sent: []string{"Move a"},
+			pods: func(s *server) {
+				s.pods["a"].Labels["hold"], s.pods["a"].Labels[pub.SpecifiedDeleteKey] = "yes", "true"
+			},
+			change: func(in *workload.Input) {
+				in.Scale.Hooks = &pub.Lifecycle{PreDelete: hold.InPlaceUpdate}
+			},
+		},
+		"restored": {
+			why: "a pod that was about to go is wanted again", sent: []string{"Move a"},
+			pods: func(s *server) {
+				s.pods["a"].Labels["hold"], s.pods["a"].Labels[pub.LifecycleStateKey] = "yes", string(pub.LifecycleStatePreparingDelete)
+			},
+			change: func(in *workload.Input) {
+				in.Scale.Hooks = &pub.Lifecycle{PreDelete: hold.InPlaceUpdate}
+			},
+		},
+		"partition in slots": {
+			why: "the slots below the partition stay", sent: []string{"Unready c", "Update c"},
+			change: func(in *workload.Input) { in.Scale.Slots, in.Scale.Limits.Partition = []string{"a", "b", "c"}, 2 },
+		},
+		"partition by priority": {
+			why: "with a priority any slot may stay", sent: []string{"Unready c", "Update c"},
+			change: func(in *workload.Input) {
+				in.Scale.Slots, in.Scale.Priority, in.Scale.Limits.Partition = []string{"a", "b", "c"}, &pub.UpdatePriorityStrategy{}, 2
+			},
+		},
+		"slots": {
+			why: "the pod of a slot is deleted to be created again", sent: []string{"Delete c"},
+			change: func(in *workload.Input) {
+				in.Strategy, in.Scale.Slots = workload.Recreate, []string{"a", "b", "c"}
+			},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := three(t)
+			s.fails = c.fails
+			if c.pods != nil {
+				c.pods(s)
+			}
+			in := s.input()
+			if c.change != nil {
+				c.change(&in)
+			}
+			before := fmt.Sprint(s.all())
+			planned, err := workload.Plan(in)
+			if err != nil || fmt.Sprint(s.all()) != before {
+				t.Fatalf("planning changed the pods, or failed: %v", err)
+			}
+			_ = planned.Next()
+			pass := s.run(in)
+			if diff := cmp.Diff(c.sent, s.sent); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.why, diff)
+			}
+			failed := workload.Err(pass.Failures())
+			if (failed == nil) != (c.failures == "") || failed != nil && !strings.Contains(failed.Error(), c.failures) {
+				t.Errorf("%s: failures %v, want %q", c.why, failed, c.failures)
+			}
+			if (pass.RequeueAfter() > 0) != c.after {
+				t.Errorf("%s: looks again after %s", c.why, pass.RequeueAfter())
+			}
+		})
+	}
+}
+
+// A rollout is three writes a pod and one for its state, whatever the order of the instances.
+func TestRollout(t *testing.T) {
+	s := three(t)
+	for range 30 {
+		in := s.input()
+		slices.Reverse(in.Instances)
+		pass := s.run(in)
+		if err := workload.Err(pass.Failures()); err != nil {
+			t.Fatal(err)
+		}
+		s.restart()
+	}
+	pass := s.run(s.input())
+	if c := pass.Counts(); c.UpdatedAvailable != 3 || c.Pods != 3 || c.Ready != 3 {
+		t.Errorf("counts %+v", c)
+	}
+	if len(s.sent) != 4*3 {
+		t.Errorf("%d writes: %v", len(s.sent), s.sent)
+	}
+}
+
+// Another writer that reverts every write does not keep a pass going.
+func TestReverted(t *testing.T) {
+	s := three(t)
+	pass, err := workload.Plan(s.input())
+	if err != nil {
+		t.Fatal(err)
+	}
+	writes := pass.Next()
+	for n := 0; len(writes) > 0; n++ {
+		if n > 200 {
+			t.Fatal("the pass does not end")
+		}
+		if writes = append(writes[1:], pass.Answer(writes[0], s.pods[writes[0].Pod.Name], nil)...); len(writes) == 0 {
+			writes = pass.Next()
+		}
+	}
+	if headline, ok := note.Headline(pass.Notes()); !ok || headline.Code != workload.NoteReverted || pass.RequeueAfter() == 0 {
+		t.Errorf("%v, again after %s", pass.Notes(), pass.RequeueAfter())
+	}
+}
+
+// The objects that a pod needs are created before it, and what it owns is deleted after it. Where one is refused the pod is
+// not created.
+func TestClaims(t *testing.T) {
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-new-0"}}
+	for _, refuse := range []bool{false, true} {
+		s := newServer(t)
+		in := s.input()
+		in.Scale.Limits.Replicas = 1
+		in.Build = func(c []workload.Creation) ([][]write.Object, error) {
+			built, err := s.build(c)
+			built[0] = append([]write.Object{claim}, built[0]...)
+			return built, err
+		}
+		s.fails = func(w *workload.Write) error {
+			if w.Object == write.Object(claim) && refuse {
+				return refused()
+			}
+			return nil
+		}
+		want := []string{"Create data-new-0", "Create new-0"}
+		if refuse {
+			want = want[:1]
+		}
+		if s.run(in); !slices.Equal(s.sent, want) {
+			t.Errorf("refused %v: sent %v, want %v", refuse, s.sent, want)
+		}
+	}
+	s := three(t)
+	in := s.input()
+	in.Scale.Limits.Replicas = 2
+	in.Owned = func(pod *corev1.Pod) []write.Object {
+		return []write.Object{&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-" + pod.Name}}}
+	}
+	s.fails = func(w *workload.Write) error {
+		if _, is := w.Object.(*corev1.Pod); !is {
+			return refused()
+		}
+		return nil
+	}
+	pass := s.run(in)
+	if len(s.sent) != 2 || !strings.HasPrefix(s.sent[0], "Delete ") || !strings.HasPrefix(s.sent[1], "DeleteOwned data-") || len(pass.Failures()) != 1 {
+		t.Errorf("sent %v, failures %v", s.sent, pass.Failures())
+	}
+}
+
+// Without what builds pods, or where building fails, the pass reports it, and goes on with updates.
+func TestBuildFails(t *testing.T) {
+	for _, build := range []func([]workload.Creation) ([][]write.Object, error){
+		nil, func([]workload.Creation) ([][]write.Object, error) { return nil, errors.New("no template") },
+	} {
+		s := three(t)
+		in := s.input()
+		in.Scale.Limits.Replicas, in.Scale.Limits.MaxUnavailable, in.Build = 4, 2, build
+		pass := s.run(in)
+		if failures := pass.Failures(); len(failures) != 1 || !failures[0].Scaling || !slices.Equal(s.sent, []string{"Unready a", "Update a"}) {
+			t.Errorf("failures %v, sent %v", failures, s.sent)
+		}
+	}
+}
+
+func TestStuck(t *testing.T) {
+	waits := func(reason string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Status.ContainerStatuses[0].Ready = false
+			p.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: reason, Message: "why"}
+		}
+	}
+	crashed := func(p *corev1.Pod) {
+		s := &p.Status.ContainerStatuses[0]
+		s.Ready, s.RestartCount, s.LastTerminationState.Terminated = false, 3, &corev1.ContainerStateTerminated{ExitCode: 1}
+	}
+	cases := map[string]struct {
+		why    string
+		change func(*corev1.Pod)
+		want   string
+	}{
+		"ready":         {"a pod that serves is not stuck", func(*corev1.Pod) {}, ""},
+		"creating":      {"a container that is created waits", waits("ContainerCreating"), ""},
+		"pull":          {"an image cannot be pulled", waits("ErrImagePull"), "ImagePullFailed a: container app cannot pull image web:1"},
+		"pull back-off": {"the note stays while the node tries again", waits("ImagePullBackOff"), "ImagePullFailed a: container app cannot pull image web:1"},
+		"config":        {"a config map is missing", waits("CreateContainerConfigError"), "ContainerConfigError a: container app cannot be created: why"},
+		"crashing":      {"a container fails again and again", crashed, "ContainerCrashing a: container app fails with exit code 1"},
+		"crash back-off": {"the note stays between two attempts", func(p *corev1.Pod) {
+			waits("CrashLoopBackOff")(p)
+			crashed(p)
+		}, "ContainerCrashing a: container app fails with exit code 1"},
+		"unschedulable": {"no node has room", func(p *corev1.Pod) {
+			p.Spec.NodeName = ""
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available"}}
+		}, "PodUnschedulable a: 0/3 nodes are available"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			pod := ready("a", "web-1", "web:1")
+			c.change(pod)
+			n, stuck := workload.Stuck(pod)
+			if stuck != (c.want != "") || stuck && (n.String() != c.want || n.Level != note.Blocked) {
+				t.Errorf("%s: got %q, want %q", c.why, n, c.want)
+			}
+		})
+	}
+}
+
+// The error of many failures is short, and the same whatever the order of the answers.
+func TestErr(t *testing.T) {
+	var failures []workload.Failure
+	for i := range 20 {
+		failures = append(failures, workload.Failure{Object: fmt.Sprintf("p%02d", i), Err: fmt.Errorf("p%02d fails", i)})
+	}
+	if err := workload.Err(failures); err == nil || len(strings.Split(err.Error(), "\n")) != 9 || !strings.HasSuffix(err.Error(), "12 more") {
+		t.Errorf("%v", err)
+	}
+	if workload.Err(nil) != nil {
+		t.Error("no failures are an error")
+	}
+}
+
+// A surge that a rollback leaves behind goes back to the current revision.
+func TestBackward(t *testing.T) {
+	s := newServer(t, ready("a", "web-2", "web:2"), ready("b", "web-2", "web:2"))
+	in := s.input()
+	in.Scale.Limits.Partition = 1
+	pass := s.run(in)
+	if !pass.Result().Backward || !slices.Equal(s.sent, []string{"Unready a", "Update a"}) || s.pods["a"].Labels[pub.PodRevisionLabelKey] != "web-1" {
+		t.Errorf("sent %v, backward %v", s.sent, pass.Result().Backward)
+	}
+}
+
+// What is planned to be created is known before anything is written.
+func TestCreations(t *testing.T) {
+	s := three(t)
+	in := s.input()
+	in.Scale.Limits.Replicas, in.Scale.Limits.Partition = 5, 4
+	pass, err := workload.Plan(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []workload.Creation{{Revision: "web-1"}, {Revision: "web-2"}}
+	if diff := cmp.Diff(want, pass.Creations()); diff != "" {
+		t.Errorf("creations (-want +got):\n%s", diff)
+	}
+}
+
+func TestPlanFails(t *testing.T) {
+	s := three(t)
+	in := s.input()
+	in.Instances = append(in.Instances, in.Instances[0])
+	var named *scale.NameError
+	if _, err := workload.Plan(in); !errors.As(err, &named) {
+		t.Errorf("two instances of a name: %v", err)
+	}
+}
+
+// Nothing is written for pods with nil maps, nil pods and unknown states.
+func TestOddInput(t *testing.T) {
+	odd := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "odd"}}
+	in := workload.Input{Instances: []workload.Instance{{Name: "none"}, {Name: "nil", Pods: []workload.Pod{{}}}, {Name: "odd", Pods: []workload.Pod{{Pod: odd}}}}}
+	in.Scale.Limits.Replicas = 1
+	in.Strategy, in.Policy = "Unknown", inplace.Policy{Unready: "Unknown"}
+	s := newServer(t, odd)
+	if pass := s.run(in); len(pass.Pods()) != 1 {
+		t.Errorf("%d pods", len(pass.Pods()))
+	}
+}
