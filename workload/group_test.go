@@ -97,11 +97,13 @@ func TestGroup(t *testing.T) {
 			func(s *server) {
 				s.pods["l"] = ready("l", "web-2", "web:2")
 				s.pods["w1"] = ready("w1", "web-2", "web:2")
-			}, func(in *workload.Input) { in.Scale.Updates = "Paused" }, []string{"Unready w2", "Update w2"},
+			}, func(in *workload.Input) { in.Scale.Updates = "Paused" },
+			[]string{"Unready w2", "Update w2"},
 		},
 		"recreated follower": {
 			"a group of two revisions is recreated where pods are not updated in place",
-			func(s *server) { s.pods["l"] = ready("l", "web-2", "web:2") }, func(in *workload.Input) { in.Strategy = workload.Recreate }, []string{"Mark l"},
+			func(s *server) { s.pods["l"] = ready("l", "web-2", "web:2") }, func(in *workload.Input) { in.Strategy = workload.Recreate },
+			[]string{"Mark l"},
 		},
 		"unknown revision": {
 			"a group whose revision is not stored is left alone", func(s *server) { s.pods["l"].Labels[pub.PodRevisionLabelKey] = "web-0" },
@@ -117,14 +119,16 @@ func TestGroup(t *testing.T) {
 			},
 			func(in *workload.Input) {
 				in.Scale.Hooks = &pub.Lifecycle{PreDelete: &pub.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}}}
-			}, []string{"Move w1", "Move w2"},
+			},
+			[]string{"Move w1", "Move w2"},
 		},
 		"hooked": {
 			"no pod changes while a hook holds one",
 			func(s *server) { s.pods["w1"].Labels["hold"] = "yes" },
 			func(in *workload.Input) {
 				in.Scale.Hooks = &pub.Lifecycle{InPlaceUpdate: &pub.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}}}
-			}, []string{"Move w1"},
+			},
+			[]string{"Move w1"},
 		},
 		"odd state": {
 			"no pod changes while one is in an unknown state", func(s *server) { s.pods["w1"].Labels[pub.LifecycleStateKey] = "Unknown" }, nil, nil,
