@@ -17,7 +17,7 @@ func TestBatches(t *testing.T) {
 	outage := apierrors.NewServiceUnavailable("later")
 	refusal := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New("quota"))
 	type execute = func([]int, func(int) error) (int, error)
-	var run, each execute = batches.Run[int], batches.Each[int]
+	run, each := batches.Run[int], batches.Each[int]
 	cases := map[string]struct {
 		execute  execute
 		items    int

@@ -79,8 +79,8 @@ func (n *Notes) forget() {
 }
 
 // seen are codes of notes that say nothing which the numbers of pods do not say.
-func seen(note note.Note) bool {
-	return note.Code == scale.NoteNotAvailable || note.Code == scale.NoteChosen
+func seen(said note.Note) bool {
+	return said.Code == scale.NoteNotAvailable || said.Code == scale.NoteChosen
 }
 
 // grouped says once what is said of many pods.
@@ -88,28 +88,28 @@ func grouped(notes []note.Note) []heard {
 	var all []heard
 	notes = slices.DeleteFunc(slices.Clone(notes), seen)
 	counts := map[[2]string]int{}
-	for _, note := range notes {
-		counts[[2]string{note.Code, note.Text}]++
+	for _, said := range notes {
+		counts[[2]string{said.Code, said.Text}]++
 	}
-	for _, note := range notes {
-		id := [2]string{note.Code, note.Text}
+	for _, said := range notes {
+		id := [2]string{said.Code, said.Text}
 		n := counts[id]
 		if n == 0 {
 			continue // said
 		}
 		counts[id] = 0
-		text := note.Text
+		text := said.Text
 		switch {
-		case note.Object != "" && n == 1:
+		case said.Object != "" && n == 1:
 			text = "1 pod: " + text
-		case note.Object != "":
+		case said.Object != "":
 			text = fmt.Sprintf("%d pods: %s", n, text)
 		}
-		if last := len(all) - 1; last >= 0 && all[last].code == note.Code {
+		if last := len(all) - 1; last >= 0 && all[last].code == said.Code {
 			all[last].texts = append(all[last].texts, text)
 			continue
 		}
-		all = append(all, heard{code: note.Code, texts: []string{text}})
+		all = append(all, heard{code: said.Code, texts: []string{text}})
 	}
 	return all
 }
