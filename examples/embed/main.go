@@ -9,17 +9,16 @@ import (
 	"os"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
-	typed "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/kruisekit/kruisekit/inplace"
+	"github.com/kruisekit/kruisekit/driver/clientgo"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
+	"github.com/kruisekit/kruisekit/workload"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 func main() {
@@ -33,66 +32,49 @@ func main() {
 		raw, err := client.RESTClient().Get().AbsPath("/apis/example.com/v1/fleets").DoRaw(ctx)
 		log.Println("fleets:", errors.Join(err, json.Unmarshal(raw, &list)))
 		for _, f := range list.Items {
-			log.Println(f.Name, reconcile(ctx, &f, client.CoreV1().Pods(f.Namespace)))
+			log.Println(f.Name, reconcile(ctx, client, &f))
 		}
 	}, time.Second, nil)
 }
 
-// reconcile brings the pods of a fleet a step closer to what it asks for.
-func reconcile(ctx context.Context, f *fleet, pods typed.PodInterface) error {
-	template, failed := revision.Encode(&f.Spec.Template)
-	have, err := pods.List(ctx, metav1.ListOptions{LabelSelector: "fleet=" + f.Name})
-	if err = errors.Join(failed, err); err != nil {
+// reconcile brings the pods of a fleet a step closer to what the fleet asks for.
+func reconcile(ctx context.Context, client kubernetes.Interface, f *fleet) error {
+	selector := metav1.ListOptions{LabelSelector: "fleet=" + f.Name}
+	revisions, failed := client.AppsV1().ControllerRevisions(f.Namespace).List(ctx, selector)
+	pods, err := client.CoreV1().Pods(f.Namespace).List(ctx, selector)
+	data, invalid := revision.Encode(&f.Spec.Template)
+	if err = errors.Join(failed, err, invalid); err != nil {
 		return err
 	}
-	hash := revision.Hash(template, nil)
-	in := scale.Input{Now: time.Now(), Limits: f.Spec.Limits}
-	for i := range have.Items {
-		pod := &have.Items[i]
-		updated := pod.Labels[revisionLabel] == hash
-		if pod.DeletionTimestamp == nil {
-			in.Instances = append(in.Instances, scale.Instance{Name: pod.Name, Pods: []*corev1.Pod{pod}, Updated: updated})
+	in := workload.Input{Scale: scale.Input{Now: time.Now(), Limits: f.Spec.Limits}, Strategy: workload.InPlaceIfPossible}
+	history := revision.Input{Owner: f.Name, Data: data}
+	for i := range revisions.Items {
+		r := &revisions.Items[i]
+		history.Have = append(history.Have, r)
+		in.Revisions = append(in.Revisions, workload.Revision{Name: r.Name, Data: r.Data.Raw})
+	}
+	r := revision.Resolve(history)
+	if r.Verdict == revision.Create { // history for people needs Bump and revision.Trim as well, see examples/groups
+		if _, err := client.AppsV1().ControllerRevisions(f.Namespace).Create(ctx, f.revision(&r, data), metav1.CreateOptions{}); err != nil {
+			return err
 		}
-		if updated { // what has begun goes on
-			err = errors.Join(err, drive(ctx, pods, inplace.Update{Pod: pod, Revision: hash}))
+	}
+	in.Update = workload.Revision{Name: r.Name, Data: data}
+	in.Current = in.Update
+	for i := range pods.Items {
+		in.Instances = append(in.Instances, workload.Instance{Name: pods.Items[i].Name, Pods: []workload.Pod{{Pod: &pods.Items[i]}}})
+	}
+	in.Build = func(creations []workload.Creation) (all [][]write.Object, _ error) {
+		for _, c := range creations {
+			all = append(all, []write.Object{f.pod(c.Revision)})
 		}
+		return all, nil
 	}
-	plan, failed := scale.Plan(in)
-	log.Println(f.Name, plan.Notes)
-	for range plan.Create {
-		_, failed := pods.Create(ctx, f.pod(hash, string(template)), metav1.CreateOptions{})
-		err = errors.Join(err, failed)
-	}
-	for _, old := range plan.Update {
-		// A pod's template could be in a ControllerRevision, see revision.Resolve, and one Diff do for all pods that have it.
-		from, _ := revision.Decode([]byte(old.Pods[0].Annotations[templateKey]))
-		change, blocked := inplace.Diff(from, &f.Spec.Template, inplace.Policy{})
-		if blocked != nil {
-			log.Println(f.Name, old.Name, "is recreated:", blocked)
-			plan.Delete = append(plan.Delete, old)
-			continue
-		}
-		record := map[string]string{templateKey: string(template)}
-		err = errors.Join(err, drive(ctx, pods, inplace.Update{Pod: old.Pods[0], Change: change, Revision: hash, Annotations: record}))
-	}
-	for _, surplus := range plan.Delete {
-		err = errors.Join(err, pods.Delete(ctx, surplus.Name, metav1.DeleteOptions{}))
-	}
-	return errors.Join(err, failed)
-}
-
-// drive makes the writes that a pod needs now.
-func drive(ctx context.Context, pods typed.PodInterface, u inplace.Update) error {
-	action, err := inplace.Next(u, inplace.Policy{}, time.Now())
-	if err != nil || action.Verdict != inplace.Write {
-		return err
-	}
-	patch, err := action.Write.Data()
-	if err == nil {
-		u.Pod, err = pods.Patch(ctx, u.Pod.Name, types.JSONPatchType, patch, metav1.PatchOptions{}, action.Write.Subresource)
-	}
+	pass, err := workload.Plan(in)
 	if err != nil {
 		return err
 	}
-	return drive(ctx, pods, u)
+	err = clientgo.Run(ctx, client.CoreV1().Pods(f.Namespace), pass)
+	log.Println(f.Name, pass.Notes())
+	return err
 }
