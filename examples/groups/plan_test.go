@@ -1,0 +1,149 @@
+package main
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/revision"
+	"github.com/kruisekit/kruisekit/workload"
+)
+
+func newTeam(replicas, size int32) *team {
+	t := &team{}
+	t.Namespace, t.Name, t.UID = "ns", "web", "team"
+	t.Spec.Replicas, t.Spec.Size = replicas, size
+	t.Spec.Leader.Spec.Containers = []corev1.Container{{Name: "main", Image: "leader:0"}}
+	t.Spec.Worker.Spec.Containers = []corev1.Container{{Name: "main", Image: "worker:0"}}
+	return t
+}
+
+// input observes the objects, and adds the wanted revision to those stored.
+func input(t *testing.T, team *team, pods []corev1.Pod, revisions *[]appsv1.ControllerRevision) workload.Input {
+	t.Helper()
+	o := observe(team, pods, *revisions, time.Now())
+	r, err := o.resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Verdict == revision.Create {
+		*revisions = append(*revisions, *r.Update)
+	}
+	in, err := o.input(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+// build creates what a pass is to create, pass after pass, as long as there is something to create.
+func build(t *testing.T, team *team, pods []corev1.Pod, revisions *[]appsv1.ControllerRevision) []corev1.Pod {
+	t.Helper()
+	for {
+		pass, err := workload.Plan(input(t, team, pods, revisions))
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := len(pods)
+		for writes := pass.Next(); len(writes) > 0; writes = pass.Next() {
+			for _, w := range writes {
+				if w.Action == workload.ActionCreate {
+					pods = append(pods, *w.Pod)
+					pass.Answer(w, w.Pod, nil)
+				}
+			}
+		}
+		if len(pods) == before {
+			return pods
+		}
+	}
+}
+
+func describe(pods []corev1.Pod) (lines []string) {
+	for i := range pods {
+		pod := &pods[i]
+		lines = append(lines, pod.Name+" of "+pod.Labels[groupLabel]+": "+pod.Spec.Containers[0].Image)
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func TestNames(t *testing.T) {
+	t.Parallel()
+	pods := build(t, newTeam(2, 3), nil, &[]appsv1.ControllerRevision{})
+	want := []string{
+		"web-0 of web-0: leader:0", "web-0-w1 of web-0: worker:0", "web-0-w2 of web-0: worker:0",
+		"web-1 of web-1: leader:0", "web-1-w1 of web-1: worker:0", "web-1-w2 of web-1: worker:0",
+	}
+	if diff := cmp.Diff(want, describe(pods)); diff != "" {
+		t.Errorf("pods (-want +got):\n%s", diff)
+	}
+	for i := range pods {
+		if gates := pods[i].Spec.ReadinessGates; len(gates) != 1 || gates[0].ConditionType != pub.InPlaceUpdateReady {
+			t.Errorf("pod %s has readiness gates %v", pods[i].Name, gates)
+		}
+	}
+}
+
+func TestGroupsBelowThePartitionAreCreatedAtTheCurrentRevision(t *testing.T) {
+	t.Parallel()
+	team, revisions := newTeam(2, 2), []appsv1.ControllerRevision{}
+	build(t, team, nil, &revisions)
+	team.Status.CurrentRevision = revisions[0].Name
+	team.Spec.Partition, team.Spec.Worker.Spec.Containers[0].Image = 1, "worker:1"
+	want := []string{"web-0 of web-0: leader:0", "web-0-w1 of web-0: worker:0", "web-1 of web-1: leader:0", "web-1-w1 of web-1: worker:1"}
+	if diff := cmp.Diff(want, describe(build(t, team, nil, &revisions))); diff != "" {
+		t.Errorf("pods (-want +got):\n%s", diff)
+	}
+}
+
+func TestInput(t *testing.T) {
+	t.Parallel()
+	revisions := []appsv1.ControllerRevision{}
+	pods := build(t, newTeam(2, 3), nil, &revisions)
+	foreign := pods[0].DeepCopy()
+	foreign.OwnerReferences[0].UID = "another"
+
+	team := newTeam(2, 2)
+	in := input(t, team, append(slices.Clone(pods), *foreign), &revisions)
+	var deleted []string
+	for i := range in.First {
+		deleted = append(deleted, in.First[i].Object.GetName())
+	}
+	slices.Sort(deleted)
+	if diff := cmp.Diff([]string{"web-0-w2", "web-1-w2"}, deleted); diff != "" {
+		t.Errorf("workers beyond the size (-want +got):\n%s", diff)
+	}
+	for _, group := range in.Instances {
+		if len(group.Pods) != 2 {
+			t.Errorf("group %s has %d pods, want 2", group.Name, len(group.Pods))
+		}
+	}
+	if in.Scale.Limits.MaxUnavailable != 1 {
+		t.Errorf("MaxUnavailable is %d, want 1 where the team has none", in.Scale.Limits.MaxUnavailable)
+	}
+}
+
+func TestExpired(t *testing.T) {
+	t.Parallel()
+	team, revisions := newTeam(1, 2), []appsv1.ControllerRevision{}
+	pods := build(t, team, nil, &revisions)
+	for _, image := range []string{"a", "b", "c", "d", "e", "f", "g"} {
+		team.Spec.Leader.Spec.Containers[0].Image = image
+		input(t, team, pods, &revisions)
+	}
+	o := observe(team, pods, revisions, time.Now())
+	r, err := o.resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The first revision is that of the pods, and the last is wanted: of the six in between, the oldest goes.
+	if expired := o.expired(r); len(expired) != 1 || expired[0].Name != revisions[1].Name {
+		t.Errorf("expired are %v, want %s", expired, revisions[1].Name)
+	}
+}
