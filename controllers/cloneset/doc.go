@@ -6,16 +6,19 @@
 //	err = r.SetupWithManager(ctx, mgr, controller.Options{MaxConcurrentReconciles: 3})
 //
 // It needs no webhook: a CloneSet without defaults behaves as a defaulted one. Two reconcilers in one process do not
-// know of each other.
+// share state.
 //
-// One pass observes everything into a snapshot, decides with the packages revision, scale, inplace and lifecycle, writes,
-// and reports. It either changes the number of pods or leads updates on, and continues with the next pass.
-// Own writes are read back through a ledger, so that a lagging cache makes no pod twice; before the first creation for a set
-// its pods are read past the cache once, so that neither does a restart.
+// One pass observes everything into a snapshot, plans with package workload, sends the writes, and reports. The plan reads
+// nothing but the snapshot. A ledger returns the reconciler's own writes while the cache lags, so that no pod is created twice.
+// Before the first creation for a set the reconciler reads the pods past the cache once, which covers a restart.
 //
-// What cannot be done is told in a condition (FailedScale, FailedUpdate) and an event, and tried again after ever longer
-// pauses, of a minute at most. A spec that cannot work at all, where no webhook has refused it, leaves the set as it is until
-// it changes. Its event, InvalidSpec, is not among the reference's.
+// A write that fails is reported in a condition, FailedScale or FailedUpdate, and in an event. The reconciler retries after
+// growing pauses of at most a minute. Each failure concerns one pod; the others continue. A spec that cannot work at all,
+// where no webhook has rejected it, leaves the set as it is until the spec changes, with an event InvalidSpec.
+//
+// A set that stands still reports why in the condition Stalled: at once where it is blocked until an object changes, as by an
+// image that cannot be pulled, and after a minute where it waits. Neither that condition nor InvalidSpec exists in the
+// reference.
 //
 // In these the reconciler departs from the reference, which is known to fail there:
 //   - Pods that have finished, as evicted ones, are deleted, unless their preDelete hook holds them. Their claims serve the
