@@ -22,9 +22,9 @@ func (p *Pass) follow(i *instance) []*Write {
 		return nil
 	}
 	switch {
-	case i.task == taskUpdate && len(i.members) > 1:
+	case i.task == taskUpdate && i.size > 1:
 		return p.updateGroup(i, p.target())
-	case i.task == taskContinue && len(i.members) > 1:
+	case i.task == taskContinue && i.size > 1:
 		return p.continueGroup(i)
 	}
 	var writes []*Write
@@ -183,7 +183,7 @@ func (p *Pass) blocked(i *instance, m *member, target *Revision, why error) *Wri
 // change returns the next write of an update in place that begins.
 func (p *Pass) change(i *instance, m *member, change *inplace.Change, target *Revision) *Write {
 	u := inplace.Update{
-		Pod: m.pod, Change: change, Revision: target.label(), GraceSeconds: p.in.GraceSeconds, TakeOut: len(i.members) > 1,
+		Pod: m.pod, Change: change, Revision: target.label(), GraceSeconds: p.in.GraceSeconds, TakeOut: i.size > 1,
 		Labels:      map[string]string{pub.LifecycleStateKey: string(p.stateWhileUpdated(m.pod))},
 		Annotations: map[string]string{pub.LifecycleTimestampKey: p.in.Scale.Now.Format(time.RFC3339)},
 	}

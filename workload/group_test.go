@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/revision"
@@ -88,6 +89,11 @@ func TestGroup(t *testing.T) {
 		},
 		"recreated as a whole": {
 			"a mark on the leader stands for all", nil, func(in *workload.Input) { in.Strategy = workload.Recreate }, []string{"Mark l"},
+		},
+		"worker terminating": {
+			"a leader leaves traffic for its update also while a worker still has its name",
+			func(s *server) { s.pods["w1"].DeletionTimestamp = &metav1.Time{Time: noon} },
+			func(in *workload.Input) { in.Policy.Harmless = []string{"app"} }, []string{"Unready l", "Unready w2", "Update l"},
 		},
 		"blocked": {
 			"a change that is not possible in place recreates the group", nil, func(in *workload.Input) { in.Update.Fixed, in.Current.Fixed = "2", "1" }, []string{"Mark l"},
