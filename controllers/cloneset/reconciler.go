@@ -19,6 +19,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/predownload"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ledger"
 )
@@ -76,12 +77,12 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	bound := r.api.Bind(mgr, controllerName, o)
 	kinds := []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &appsv1.ControllerRevision{}}
 	if r.options.PreDownload {
-		installed, err := binding.Installed(mgr.GetRESTMapper(), jobKind())
+		installed, err := binding.Installed(mgr.GetRESTMapper(), predownload.Kind())
 		if err != nil {
 			return err
 		}
 		if r.options.PreDownload = installed; installed {
-			kinds = append(kinds, metadataOf(&v1beta1.ImagePullJob{}))
+			kinds = append(kinds, predownload.Metadata(&v1beta1.ImagePullJob{}))
 		} else {
 			mgr.GetLogger().Info("Disabled the pre-download of images, ImagePullJobs are not installed", "controller", controllerName)
 		}

@@ -1,0 +1,172 @@
+// Package predownload has nodes pull the images of a rollout while its pods are still to come, for all workloads that are
+// updated in place.
+//
+//	plan, err := predownload.Plan(predownload.Rollout{...})       // pure
+//	revision, err := writer.Execute(ctx, owner, plan)
+//
+// Whether a revision is worth it is decided once, and recorded in a label of the revision.
+package predownload
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/imagepull"
+	"github.com/kruisekit/kruisekit/inplace"
+	"github.com/kruisekit/kruisekit/internal/batches"
+	"github.com/kruisekit/kruisekit/internal/failure"
+	"github.com/kruisekit/kruisekit/internal/history"
+	"github.com/kruisekit/kruisekit/ledger"
+	"github.com/kruisekit/kruisekit/revision"
+)
+
+// fewPods are not worth a job: they are updated before it has begun.
+const fewPods = 3
+
+// Rollout is a workload on its way from one revision to another.
+type Rollout struct {
+	Namespace string
+	Owner     metav1.OwnerReference
+	Selector  *metav1.LabelSelector
+	Replicas  int32
+	// Current and Update are the stored revisions; nil where they are not stored. Over means that no pod is left to update.
+	Current, Update *appsv1.ControllerRevision
+	Over            bool
+	// To is the template of Update.
+	To *corev1.PodTemplateSpec
+	// Recreates means that pods are not updated in place, AtOnce that no pod waits for another one.
+	Recreates, AtOnce bool
+	// UpdatedReady is how many updated pods are ready.
+	UpdatedReady int32
+	Strategy     pub.InPlaceUpdateStrategy
+	Policy       inplace.Policy
+	// Jobs are those of the workload.
+	Jobs []*metav1.PartialObjectMetadata
+}
+
+// Result is what to write.
+type Result struct {
+	// End are jobs to delete: all of them when the rollout is over, else those of other revisions.
+	End []*metav1.PartialObjectMetadata
+	// Create are jobs to create, and Label the label that Revision gets then; empty for no decision.
+	Create   []*v1beta1.ImagePullJob
+	Revision *appsv1.ControllerRevision
+	Label    string
+}
+
+// Plan decides about the jobs of a rollout.
+func Plan(r Rollout) (Result, error) {
+	result := Result{Revision: r.Update}
+	for _, job := range r.Jobs {
+		current := r.Update != nil && job.Labels[pub.RevisionHashLabelKey] == r.Update.Labels[pub.RevisionHashLabelKey]
+		if r.Over || !current {
+			result.End = append(result.End, job)
+		}
+	}
+	if r.Over || r.Update == nil || isDecided(r.Update) || r.UpdatedReady < ptr.Deref(r.Strategy.ImagePreDownloadMinUpdatedReadyPods, 0) {
+		return result, nil
+	}
+	from, err := r.from()
+	if err != nil {
+		return result, err
+	}
+	if from == nil {
+		result.Label = v1beta1.ImagePreDownloadIgnoredKey
+		return result, nil
+	}
+	result.Label = v1beta1.ImagePreDownloadCreatedKey
+	result.Create = imagepull.Ahead(imagepull.Rollout{
+		Namespace: r.Namespace, Owner: r.Owner, Revision: r.Update, From: from, To: r.To, Selector: r.Selector,
+		Parallelism: r.Strategy.ImagePreDownloadParallelism, TimeoutSeconds: r.Strategy.ImagePreDownloadTimeoutSeconds,
+	})
+	return result, nil
+}
+
+func isDecided(rev *appsv1.ControllerRevision) bool {
+	_, created := rev.Labels[v1beta1.ImagePreDownloadCreatedKey]
+	_, ignored := rev.Labels[v1beta1.ImagePreDownloadIgnoredKey]
+	return created || ignored
+}
+
+// from is the template whose pods are worth pulling for; nil for none.
+func (r *Rollout) from() (*corev1.PodTemplateSpec, error) {
+	if r.Recreates || r.Replicas <= fewPods || r.AtOnce || r.Current == nil {
+		return nil, nil
+	}
+	from, err := revision.Decode(r.Current.Data.Raw)
+	if err != nil {
+		return nil, err
+	}
+	if _, blocked := inplace.Diff(from, r.To, r.Policy); blocked != nil {
+		return nil, nil //nolint:nilerr // its pods are recreated, which pulls anyway
+	}
+	return from, nil
+}
+
+// Kind is the kind of the jobs.
+func Kind() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("ImagePullJob") }
+
+// Metadata is what is remembered of a job, and all that is cached.
+func Metadata(job *v1beta1.ImagePullJob) *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{ObjectMeta: *job.ObjectMeta.DeepCopy()}
+	m.SetGroupVersionKind(Kind())
+	return m
+}
+
+// Writer writes jobs.
+type Writer struct {
+	Client  client.Client
+	History history.Writer
+	// Writes are those of jobs, by the key of their owner.
+	Writes *ledger.Ledger[*metav1.PartialObjectMetadata]
+	// Created is called after each creation, with its error. An error that is final is left: the rollout does without.
+	Created func(job *v1beta1.ImagePullJob, err error)
+}
+
+// Execute writes what was planned. It returns the revision with its label; nil where it stays.
+func (w Writer) Execute(ctx context.Context, owner types.NamespacedName, r Result) (*appsv1.ControllerRevision, error) {
+	_, err := batches.Each(r.End, func(job *metav1.PartialObjectMetadata) error {
+		if err := w.Client.Delete(ctx, job.DeepCopy(), client.Preconditions{UID: &job.UID}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete pull job %s: %w", job.Name, err)
+		}
+		w.Writes.Deleted(owner, job)
+		return nil
+	})
+	if err != nil || r.Label == "" {
+		return nil, err
+	}
+	_, err = batches.Each(slices.Clone(r.Create), func(job *v1beta1.ImagePullJob) error { return w.create(ctx, owner, job) })
+	if err != nil {
+		return nil, err
+	}
+	return w.History.Label(ctx, owner, r.Revision, map[string]string{r.Label: "true"})
+}
+
+func (w Writer) create(ctx context.Context, owner types.NamespacedName, job *v1beta1.ImagePullJob) error {
+	err := w.Client.Create(ctx, job)
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	w.Created(job, err)
+	if err == nil {
+		w.Writes.Created(owner, Metadata(job))
+		return nil
+	}
+	w.Writes.Doubt(owner, Metadata(job), err)
+	if failure.IsFinal(err) {
+		return nil
+	}
+	return fmt.Errorf("create pull job %s: %w", job.Name, err)
+}

@@ -1,0 +1,79 @@
+package predownload_test
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/internal/predownload"
+	"github.com/kruisekit/kruisekit/revision"
+)
+
+func template(image, level string) *corev1.PodTemplateSpec {
+	return &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{
+		{Name: "app", Image: image, Env: []corev1.EnvVar{{Name: "LEVEL", Value: level}}},
+	}}}
+}
+
+func stored(t *testing.T, hash string, of *corev1.PodTemplateSpec) *appsv1.ControllerRevision {
+	t.Helper()
+	data, err := revision.Encode(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Name: "web-" + hash, Labels: map[string]string{pub.RevisionHashLabelKey: hash}}, Data: runtime.RawExtension{Raw: data},
+	}
+}
+
+func TestPlan(t *testing.T) {
+	job := func(hash string) *metav1.PartialObjectMetadata {
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "job-" + hash, Labels: map[string]string{pub.RevisionHashLabelKey: hash}}}
+	}
+	cases := map[string]struct {
+		why          string
+		change       func(*predownload.Rollout)
+		create, ends int
+		label        string
+	}{
+		"image":     {"nodes pull the new image", func(*predownload.Rollout) {}, 1, 0, v1beta1.ImagePreDownloadCreatedKey},
+		"few":       {"three pods are updated before a job has begun", func(r *predownload.Rollout) { r.Replicas = 3 }, 0, 0, v1beta1.ImagePreDownloadIgnoredKey},
+		"at once":   {"no pod waits for another one", func(r *predownload.Rollout) { r.AtOnce = true }, 0, 0, v1beta1.ImagePreDownloadIgnoredKey},
+		"recreates": {"a new pod pulls anyway", func(r *predownload.Rollout) { r.Recreates = true }, 0, 0, v1beta1.ImagePreDownloadIgnoredKey},
+		"blocked":   {"so does one that cannot be updated in place", func(r *predownload.Rollout) { r.To = template("web:2", "debug") }, 0, 0, v1beta1.ImagePreDownloadIgnoredKey},
+		"decided": {"the decision is made once", func(r *predownload.Rollout) {
+			r.Update.Labels[v1beta1.ImagePreDownloadCreatedKey] = "true"
+		}, 0, 0, ""},
+		"early": {"some updated pods must be ready first", func(r *predownload.Rollout) {
+			r.Strategy.ImagePreDownloadMinUpdatedReadyPods = ptr.To[int32](2)
+			r.UpdatedReady = 1
+		}, 0, 0, ""},
+		"over":           {"without a rollout all jobs end", func(r *predownload.Rollout) { r.Over, r.Jobs = true, []*metav1.PartialObjectMetadata{job("2")} }, 0, 1, ""},
+		"other revision": {"jobs of other revisions end", func(r *predownload.Rollout) { r.Jobs = []*metav1.PartialObjectMetadata{job("0"), job("2")} }, 1, 1, v1beta1.ImagePreDownloadCreatedKey},
+		"not stored":     {"without the revision nothing is decided", func(r *predownload.Rollout) { r.Update = nil }, 0, 0, ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := predownload.Rollout{
+				Namespace: "shop", Replicas: 5, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+				Current: stored(t, "1", template("web:1", "info")), Update: stored(t, "2", template("web:2", "info")), To: template("web:2", "info"),
+			}
+			c.change(&r)
+			got, err := predownload.Plan(r)
+			if err != nil || len(got.Create) != c.create || len(got.End) != c.ends || got.Label != c.label {
+				t.Errorf("%s: %d jobs to create, %d to end, label %q, %v", c.why, len(got.Create), len(got.End), got.Label, err)
+			}
+		})
+	}
+	broken := stored(t, "1", template("web:1", "info"))
+	broken.Data.Raw = []byte("{")
+	if _, err := predownload.Plan(predownload.Rollout{Replicas: 5, Current: broken, Update: stored(t, "2", template("web:2", "info"))}); err == nil {
+		t.Error("a revision that cannot be read is no error")
+	}
+}
