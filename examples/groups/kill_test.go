@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 // TestKilled kills the operator at random writes, before and after the server has them, while both images change forth and back.
 func TestKilled(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(40) {
+	for seed := range uint64(16) {
 		w := newWorld(t, seed)
 		w.settle()
 		first := w.uids()
@@ -59,7 +59,7 @@ func TestKilled(t *testing.T) {
 // numbers change.
 func TestKilledRecreating(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(15) {
+	for seed := range uint64(8) {
 		w := newWorld(t, seed)
 		w.settle()
 		first := w.uids()
