@@ -93,7 +93,8 @@ func TestGroup(t *testing.T) {
 		"worker terminating": {
 			"a leader leaves traffic for its update also while a worker still has its name",
 			func(s *server) { s.pods["w1"].DeletionTimestamp = &metav1.Time{Time: noon} },
-			func(in *workload.Input) { in.Policy.Harmless = []string{"app"} }, []string{"Unready l", "Unready w2", "Update l"},
+			func(in *workload.Input) { in.Policy.Harmless = []string{"app"} },
+			[]string{"Unready l", "Unready w2", "Update l"},
 		},
 		"blocked": {
 			"a change that is not possible in place recreates the group", nil, func(in *workload.Input) { in.Update.Fixed, in.Current.Fixed = "2", "1" }, []string{"Mark l"},

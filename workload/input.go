@@ -38,7 +38,8 @@ type Input struct {
 	First []write.Write
 	// RevisionLabels are the labels that pods of a revision carry beside the revision label. Pods that lack them get them.
 	RevisionLabels func(revision string) map[string]string
-	// MayUpdate is asked before each update of an instance, with its leader; nil allows all. A refusal comes with its reason.
+	// MayUpdate is asked before each update of an instance, once in a pass, with its leader; nil allows all. A refusal comes with
+	// its reason, and ends the updates that begin in the pass, so that their order is kept.
 	MayUpdate func(*corev1.Pod) (ok bool, why string)
 	// NeedsNode keeps a new pod without a preNormal hook from Normal until it is on a node, as CloneSet does.
 	NeedsNode bool

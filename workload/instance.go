@@ -41,7 +41,9 @@ type instance struct {
 	chosen bool
 	// over means that nothing more is written in this stage, skip that no plan of this pass chooses it again.
 	over, skip bool
-	writes     int
+	// allowed means that MayUpdate has allowed the update in this pass.
+	allowed bool
+	writes  int
 }
 
 // member is one pod of an instance.
@@ -52,6 +54,15 @@ type member struct {
 	// busy means that a write of the pod is under way.
 	busy    bool
 	deleted bool
+}
+
+// begin prepares the instance for a stage. Writes that were not sent are not under way any more. What went wrong with the number
+// of instances does not keep their updates from going on.
+func (i *instance) begin(updates bool) {
+	for _, m := range i.members {
+		m.busy = false
+	}
+	i.over = i.over && !updates
 }
 
 func (i *instance) leader() *member { return i.members[0] }

@@ -81,8 +81,10 @@ func stuckContainer(pod *corev1.Pod, s *corev1.ContainerStatus) (code, text stri
 	switch {
 	case waits != nil && slices.Contains([]string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}, waits.Reason):
 		return NoteImagePull, "cannot pull image " + imageOf(pod, s.Name)
-	case waits != nil && slices.Contains([]string{"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}, waits.Reason):
+	case waits != nil && slices.Contains([]string{"CreateContainerConfigError", "CreateContainerError"}, waits.Reason):
 		return NoteConfig, "cannot be created: " + waits.Message
+	case waits != nil && waits.Reason == "RunContainerError":
+		return NoteCrashing, "cannot start: " + waits.Message
 	case s.Ready || s.RestartCount < crashes || last == nil || last.ExitCode == 0:
 		return "", ""
 	case waits == nil || waits.Reason == "CrashLoopBackOff":
@@ -113,15 +115,15 @@ func (p *Pass) Failures() []Failure {
 	return sorted
 }
 
-// maxErrors bounds the failures that one error lists.
-const maxErrors = 8
+// MaxErrors is how many failures the error of Err lists.
+const MaxErrors = 8
 
 // Err joins failures into one error, which is the same whatever the order of the answers. Nil for none.
 func Err(failures []Failure) error {
 	var all []error
 	for k, f := range failures {
-		if k == maxErrors {
-			all = append(all, fmt.Errorf("%d more", len(failures)-maxErrors))
+		if k == MaxErrors {
+			all = append(all, fmt.Errorf("%d more", len(failures)-MaxErrors))
 			break
 		}
 		all = append(all, f.Err)

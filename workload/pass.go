@@ -27,6 +27,9 @@ type Pass struct {
 	stage stage
 	// replans counts the plans made because instances of the one before were rejected.
 	replans int
+	// broken means that a write failed whose outcome is unknown, or that others would fail too; outdated that one was decided
+	// upon an older object.
+	broken, outdated bool
 	// scaled and moved mean that the number or the state of pods has changed, which the next pass observes first.
 	scaled, moved bool
 	// creations are those of the current plan, and built what Build returned for them.
@@ -123,6 +126,9 @@ func (p *Pass) Next() []*Write {
 
 // begin returns the first writes of the stage.
 func (p *Pass) begin() []*Write {
+	for _, i := range p.instances {
+		i.begin(p.stage == stageContinue)
+	}
 	switch p.stage {
 	case stageFirst:
 		return p.first()
@@ -223,13 +229,18 @@ func (p *Pass) updateAll() []*Write {
 	var writes []*Write
 	for k := range p.result.Update {
 		i := p.find(p.result.Update[k].Name)
-		if p.in.MayUpdate != nil {
-			if ok, why := p.in.MayUpdate(i.leader().pod); !ok {
+		if i.over {
+			continue
+		}
+		if p.in.MayUpdate != nil && !i.allowed {
+			ok, why := p.in.MayUpdate(i.leader().pod)
+			if !ok {
 				p.note(note.Waiting, NoteRefused, i.Name, why)
 				p.wake(retryRefused)
-				i.skip = true
-				continue
+				p.replans = maxReplans // the order of updates is kept: those after this one wait with it
+				break
 			}
+			i.allowed = true
 		}
 		writes = append(writes, p.start(i, taskUpdate)...)
 	}
@@ -240,7 +251,7 @@ func (p *Pass) updateAll() []*Write {
 // their turn.
 func (p *Pass) replan() []*Write {
 	skipped := slices.ContainsFunc(p.instances, func(i *instance) bool { return i.skip && i.chosen })
-	if !skipped || p.scaled || p.moved || p.replans >= maxReplans {
+	if !skipped || p.broken || p.scaled || p.moved || p.replans >= maxReplans {
 		return nil
 	}
 	p.replans++
@@ -266,8 +277,11 @@ func (p *Pass) Answer(w *Write, object write.Object, err error) []*Write {
 	switch {
 	case err == nil:
 		return p.succeeded(w, object)
+	case w.Verb == write.Create && apierrors.IsAlreadyExists(err) && len(w.rest) > 0:
+		return w.createRest() // of an earlier attempt, or of another owner: then the pod does not start, and its events say why
 	case w.Verb != write.Create && write.IsOutdated(err):
 		p.wake(retryOutdated)
+		p.outdated = true
 		if w.of != nil {
 			w.of.over = true
 		}
@@ -278,8 +292,12 @@ func (p *Pass) Answer(w *Write, object write.Object, err error) []*Write {
 		w.of.over = true
 		w.of.skip = w.of.skip || p.stage >= stageContinue
 	}
+	p.broken = p.broken || !write.IsRefused(err)
 	return nil
 }
+
+// IsOutdated reports whether a write was decided upon an older object, so that the pass is to be made again.
+func (p *Pass) IsOutdated() bool { return p.outdated }
 
 func (p *Pass) succeeded(w *Write, object write.Object) []*Write {
 	if (p.stage == stageScale || p.stage == stageComplete) && len(w.rest) == 0 {

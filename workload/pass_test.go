@@ -9,7 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/inplace"
@@ -59,6 +61,24 @@ func TestPass(t *testing.T) {
 			why: "the replans of a pass are bounded", sent: []string{"Unready a", "Unready b", "Unready c"},
 			fails: func(*workload.Write) error { return refused() }, failures: "update in place pod b",
 		},
+		"outage": {
+			why: "after a write whose outcome is unknown no other pod takes the turn", sent: []string{"Unready a"},
+			fails: func(*workload.Write) error { return errors.New("connection reset") }, failures: "connection reset",
+		},
+		"delete refused": {
+			why: "a pod whose deletion is refused goes on with its update", failures: "delete pod",
+			change: func(in *workload.Input) { in.Scale.Limits.Replicas, in.Scale.Limits.MaxUnavailable = 2, 2 },
+			pods: func(s *server) {
+				s.pods["c"].Status.Conditions[0].Status, s.pods["c"].Status.Conditions[2].Status = corev1.ConditionFalse, corev1.ConditionFalse
+			},
+			fails: func(w *workload.Write) error {
+				if w.Verb == write.Delete {
+					return refused()
+				}
+				return nil
+			},
+			sent: []string{"Delete c", "Continue c", "Unready c", "Unready a", "Update c", "Update a"},
+		},
 		"outdated": {
 			why: "a failed test means to look again, and is no failure", sent: []string{"Unready a"},
 			fails: func(*workload.Write) error { return outdated() }, after: true,
@@ -89,7 +109,7 @@ func TestPass(t *testing.T) {
 			sent: []string{"Move a"},
 		},
 		"disallowed": {
-			why: "an update that the caller disallows is asked for again", after: true, sent: []string{"Unready b", "Update b"},
+			why: "an update that the caller disallows is asked for again, and those after it wait", after: true,
 			change: func(in *workload.Input) {
 				in.MayUpdate = func(pod *corev1.Pod) (bool, string) { return pod.Name != "a", "a drill" }
 			},
@@ -323,6 +343,27 @@ func TestClaims(t *testing.T) {
 	}
 	pass := s.run(in)
 	if len(s.sent) != 2 || !strings.HasPrefix(s.sent[0], "Delete ") || !strings.HasPrefix(s.sent[1], "DeleteOwned data-") || len(pass.Failures()) != 1 {
+		t.Errorf("sent %v, failures %v", s.sent, pass.Failures())
+	}
+}
+
+// An object that exists already does not keep the pod from being created.
+func TestClaimExists(t *testing.T) {
+	s := newServer(t)
+	in := s.input()
+	in.Scale.Limits.Replicas = 1
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}}
+	in.Build = func(c []workload.Creation) ([][]write.Object, error) {
+		built, err := s.build(c)
+		return [][]write.Object{{claim, built[0][0]}}, err
+	}
+	s.fails = func(w *workload.Write) error {
+		if w.Object == write.Object(claim) {
+			return apierrors.NewAlreadyExists(schema.GroupResource{Resource: "persistentvolumeclaims"}, "data")
+		}
+		return nil
+	}
+	if pass := s.run(in); !slices.Equal(s.sent, []string{"Create data", "Create new-0"}) || len(pass.Failures()) != 0 {
 		t.Errorf("sent %v, failures %v", s.sent, pass.Failures())
 	}
 }

@@ -49,6 +49,24 @@ func TestIsOutdated(t *testing.T) {
 	}
 }
 
+func TestIsRefused(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	for name, c := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"none": {nil, false}, "forbidden": {apierrors.NewForbidden(pods, "a", errors.New("no")), true},
+		"wrapped":   {fmt.Errorf("patch: %w", apierrors.NewBadRequest("no")), true},
+		"timeout":   {apierrors.NewTimeoutError("slow", 1), false},
+		"throttled": {apierrors.NewTooManyRequests("later", 1), false}, "unauthorized": {apierrors.NewUnauthorized("no"), false},
+		"internal": {apierrors.NewInternalError(errors.New("webhook")), false}, "transport": {errors.New("connection refused"), false},
+	} {
+		if got := write.IsRefused(c.err); got != c.want {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}
+
 func ExampleJSON() {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-1", UID: "7"}}
 	w := write.JSON(pod, write.Main,

@@ -52,7 +52,6 @@ func (b *identity) build(creations []workload.Creation) ([][]write.Object, error
 				return nil, err
 			}
 			if err := s.selectorMismatch(template, name); err != nil {
-				b.plan.invalid = err
 				return nil, err
 			}
 			templates[name] = template

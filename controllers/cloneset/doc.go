@@ -25,6 +25,7 @@
 //     successor where claims are reused.
 //   - A pod that is updated in place before its preNormal hook has let it become Normal waits for the hook afterwards. But
 //     if its inPlaceUpdate hook holds it first, it does not.
+//   - A pod that a hook holds before its update goes back to Normal where the partition is raised over it.
 //   - The clock of progressDeadlineSeconds starts with a rollout, its resumption, and another revision.
 //   - With OnDelete and no block of budgets, one pod that was chosen for deletion goes even where a fifth of all is none.
 //

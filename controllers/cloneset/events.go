@@ -59,6 +59,9 @@ func (r *Reconciler) emitWrite(s *snapshot, w *workload.Write, answer write.Obje
 }
 
 func (r *Reconciler) emitCreate(s *snapshot, w *workload.Write, err error) {
+	if apierrors.IsAlreadyExists(err) && w.Object != write.Object(w.Pod) {
+		return // the claim of an earlier attempt
+	}
 	if err != nil {
 		r.emit(s, warning(reasonFailedCreate), "failed to create pod: %v, pod: %s", fmt.Errorf("%s: %w", w, err), w.Pod.Name)
 	} else if w.Object == w.Pod {

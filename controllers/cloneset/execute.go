@@ -54,7 +54,9 @@ func (r *Reconciler) execute(ctx context.Context, s *snapshot, p *plan) {
 	for _, f := range p.pass.Failures() {
 		if f.NotInPlace {
 			f.Err = fmt.Errorf("pod %s can only be updated in place: %w", f.Object, f.Err)
-			r.emitNotInPlace(s, f)
+			if len(updating) < workload.MaxErrors { // else the condition lacks the text, and the event would come each time
+				r.emitNotInPlace(s, f)
+			}
 		}
 		if f.Scaling {
 			scaling = append(scaling, f)
@@ -63,9 +65,30 @@ func (r *Reconciler) execute(ctx context.Context, s *snapshot, p *plan) {
 		}
 	}
 	p.scaleErr, p.updateErr = workload.Err(scaling), workload.Err(updating)
+	if r.isStuck(s, p) {
+		p.updateErr = errors.Join(p.updateErr, errOutdated)
+	}
 	if r.options.Explain != nil {
 		r.options.Explain(ctx, s.key(), p.pass.Notes())
 	}
+}
+
+// errOutdated ends a series of passes whose writes the API server finds outdated although each pass observes anew.
+var errOutdated = errors.New("pods are not what was observed, time and again: another writer changes them, or the cache stands still")
+
+// mostOutdated is how many passes in a row may find that they were decided upon older objects.
+const mostOutdated = 10
+
+// isStuck counts such passes.
+func (r *Reconciler) isStuck(s *snapshot, p *plan) (stuck bool) {
+	r.memory.note(s.key(), func(k *knowledge) {
+		k.outdated++
+		if !p.pass.IsOutdated() {
+			k.outdated = 0
+		}
+		stuck = k.outdated > mostOutdated
+	})
+	return stuck
 }
 
 // record keeps what the API server answered until the cache shows it.

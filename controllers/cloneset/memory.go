@@ -21,6 +21,8 @@ type knowledge struct {
 	// pending are the ids of pods whose creation has not succeeded. The next attempt takes the same ids, so that their claims
 	// are used, and so that the API server's refusal has the same text.
 	pending map[string]bool
+	// outdated is how many passes in a row were decided upon older objects.
+	outdated int
 	// waits is what the set has been waiting for, and since when.
 	waits string
 	since time.Time

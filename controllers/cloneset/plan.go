@@ -66,12 +66,17 @@ func (o Options) plan(s *snapshot) (*plan, error) {
 	in := o.input(s, p)
 	in.Update.Data = data
 	if o.RecreateOnClaimChange && in.Strategy != workload.InPlaceOnly && p.resolution.Verdict != revision.Use {
-		in.Update.Fixed = hash
+		in.Update.Fixed = fixedPrefix + hash
 	}
-	p.invalid = s.selectorMismatch(&s.set.Spec.Template, p.update)
+	if s.set.DeletionTimestamp == nil {
+		p.invalid = s.selectorMismatch(&s.set.Spec.Template, p.update)
+	}
 	p.pass, err = workload.Plan(in)
 	return p, err
 }
+
+// fixedPrefix tells a set without claim templates, whose hash is empty, from a revision that does not record them.
+const fixedPrefix = "claims:"
 
 // runs reports whether the pass is executed. The pods of a set that is deleted are the garbage collector's.
 func (p *plan) runs(s *snapshot) bool { return p.invalid == nil && s.set.DeletionTimestamp == nil }
@@ -115,7 +120,9 @@ func (o Options) input(s *snapshot, p *plan) workload.Input {
 	of := func(rev *appsv1.ControllerRevision) workload.Revision {
 		r := workload.Revision{Name: rev.Name, Label: o.revisionLabel(rev.Name), Data: rev.Data.Raw}
 		if o.RecreateOnClaimChange && in.Strategy != workload.InPlaceOnly {
-			r.Fixed = rev.Annotations[pub.CloneSetVolumeClaimTemplateHashKey]
+			if hash, recorded := rev.Annotations[pub.CloneSetVolumeClaimTemplateHashKey]; recorded {
+				r.Fixed = fixedPrefix + hash
+			}
 		}
 		return r
 	}

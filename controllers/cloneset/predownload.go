@@ -66,8 +66,9 @@ func (p *plan) preDownload(s *snapshot, o Options) predownload.Rollout {
 		r.UpdatedReady = s.set.Status.UpdatedReadyReplicas
 	}
 	if o.RecreateOnClaimChange && !only && r.Current != nil && r.Update != nil {
-		x, y := r.Current.Annotations[pub.CloneSetVolumeClaimTemplateHashKey], r.Update.Annotations[pub.CloneSetVolumeClaimTemplateHashKey]
-		r.Recreates = r.Recreates || x != "" && y != "" && x != y
+		x, ok := r.Current.Annotations[pub.CloneSetVolumeClaimTemplateHashKey]
+		y, also := r.Update.Annotations[pub.CloneSetVolumeClaimTemplateHashKey]
+		r.Recreates = r.Recreates || ok && also && x != y
 	}
 	if p.limits.Partition == 0 && p.rolling.MaxUnavailable != nil {
 		n, err := scale.AmountOr(p.rolling.MaxUnavailable, math.MaxInt32, r.Replicas, scale.RoundDown)

@@ -117,9 +117,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	p, err := r.options.plan(s)
 	if err == nil && p.runs(s) && len(p.pass.Creations()) > 0 && !s.verified {
-		if err = r.verifyPods(ctx, s); err == nil {
-			p, err = r.options.plan(s)
+		if err = r.verifyPods(ctx, s); err != nil {
+			return ctrl.Result{}, errors.Join(err, r.giveUp(ctx, s, s.set.Status.DeepCopy(), err))
 		}
+		p, err = r.options.plan(s)
 	}
 	if err != nil {
 		return ctrl.Result{}, err

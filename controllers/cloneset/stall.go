@@ -21,7 +21,7 @@ const stallAfter = time.Minute
 func (r *Reconciler) stall(s *snapshot, p *plan, status *v1beta1.CloneSetStatus) {
 	headline, ok := note.Headline(p.pass.Notes())
 	if !ok || !p.runs(s) {
-		headline.Code = ""
+		headline = note.Note{}
 	}
 	since := s.now
 	r.memory.note(s.key(), func(k *knowledge) {
@@ -30,20 +30,26 @@ func (r *Reconciler) stall(s *snapshot, p *plan, status *v1beta1.CloneSetStatus)
 		}
 		since = k.since
 	})
+	condition := v1beta1.CloneSetCondition{Type: conditionStalled, Status: corev1.ConditionTrue, Reason: headline.Code, Message: headline.Message()}
+	if headline.Level != note.Blocked {
+		condition.Status = corev1.ConditionUnknown // it may go on by itself
+	}
 	old := conditionOf(&s.set.Status, conditionStalled)
-	same := old != nil && old.Reason == headline.Code && s.set.Status.UpdateRevision == status.UpdateRevision
 	rest := since.Add(stallAfter).Sub(s.now)
 	switch {
-	case same:
-	case headline.Code == "" || headline.Level != note.Blocked && rest > 0:
+	case old != nil && old.Reason == condition.Reason && old.Status == condition.Status && s.set.Status.UpdateRevision == status.UpdateRevision:
+	case headline.Level == note.Blocked:
 		remove(status, conditionStalled)
-		if headline.Code != "" {
+		put(status, condition, s.now)
+	case rest > 0:
+		// Nothing is reported that may pass, and nothing taken back that may return: a container that crashes runs in between.
+		if headline.Code != "" || old != nil {
 			p.after.In(rest)
 		}
 	default:
 		remove(status, conditionStalled)
-		put(status, v1beta1.CloneSetCondition{
-			Type: conditionStalled, Status: corev1.ConditionTrue, Reason: headline.Code, Message: headline.Message(),
-		}, s.now)
+		if headline.Code != "" {
+			put(status, condition, s.now)
+		}
 	}
 }

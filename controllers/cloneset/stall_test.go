@@ -80,6 +80,10 @@ func TestStalledByImage(t *testing.T) {
 	}
 	c.container(func(s *corev1.ContainerStatus) { s.Ready = true })
 	c.pods[0].Status.Conditions[0].Status = corev1.ConditionTrue
+	if got, wait := c.stalled(); got == nil || wait != stallAfter {
+		t.Errorf("the condition is gone at once, which may return: %+v, looks again after %s", got, wait)
+	}
+	c.now = c.now.Add(stallAfter)
 	if got, _ := c.stalled(); got != nil {
 		t.Errorf("the condition stays: %+v", got)
 	}
@@ -97,12 +101,12 @@ func TestStalledForLong(t *testing.T) {
 		t.Fatalf("reported too early: %+v, looks again after %s", got, wait)
 	}
 	c.now = c.now.Add(stallAfter / 2)
-	if got, _ := c.stalled(); got == nil || got.Reason != "NotAvailable" {
+	if got, _ := c.stalled(); got == nil || got.Reason != "NotAvailable" || got.Status != corev1.ConditionUnknown {
 		t.Fatalf("not reported: %+v", got)
 	}
 	// A more telling reason takes its place.
 	c.container(waiting("ErrImagePull"))
-	if got, _ := c.stalled(); got == nil || got.Reason != "ImagePullFailed" {
+	if got, _ := c.stalled(); got == nil || got.Reason != "ImagePullFailed" || got.Status != corev1.ConditionTrue {
 		t.Errorf("condition %+v", got)
 	}
 }
