@@ -17,7 +17,7 @@ const (
 	Info Level = ""
 	// Waiting is a step that goes on by itself: when a pod becomes available, a budget has room, or a time has passed.
 	Waiting Level = "Waiting"
-	// Blocked is a step that does not go on until somebody changes an object: an image that cannot be pulled, a
+	// Blocked is a step that does not go on until a user or another controller changes an object: an image that cannot be pulled, a
 	// resource request that no node can satisfy.
 	Blocked Level = "Blocked"
 )

@@ -56,7 +56,7 @@ func (p *Pass) Notes() []note.Note {
 // crashes is how often a container has restarted before it counts as crashing.
 const crashes = 2
 
-// Stuck returns the note of a pod that does not become ready until somebody changes an object: an image, a
+// Stuck returns the note of a pod that does not become ready until a user changes an object: an image, a
 // configuration, the room on the nodes. The note of a pod stays the same while its node tries again.
 func Stuck(pod *corev1.Pod) (note.Note, bool) {
 	blocked := func(code, format string, args ...any) (note.Note, bool) {

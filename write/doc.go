@@ -15,5 +15,5 @@
 // Most writes are JSON patches, which test what they were decided upon. Such a patch never overwrites what another
 // writer did meanwhile, and does not fail for unrelated changes of the object.
 //
-// When not to use it: for writes that nobody plans, as those of a migration.
+// When not to use it: for writes outside of a plan, as those of a migration.
 package write

@@ -47,7 +47,7 @@ type Write struct {
 	Subresource string
 	// Type of the patch.
 	Type types.PatchType
-	// Body of the patch. It is made when Data is called, so that a plan that nobody sends costs nothing.
+	// Body of the patch. It is made when Data is called, so that a plan that is not sent costs nothing.
 	Body Body
 }
 

@@ -73,7 +73,7 @@ func (r *Reconciler) execute(ctx context.Context, s *snapshot, p *plan) {
 	}
 }
 
-// errOutdated ends a series of passes whose writes the API server finds outdated although each pass observes anew.
+// errOutdated ends a series of passes whose writes the API server finds outdated although each pass observes the pods again.
 var errOutdated = errors.New("pods are not what was observed, time and again: another writer changes them, or the cache stands still")
 
 // mostOutdated is how many passes in a row may find that they were decided upon older objects.

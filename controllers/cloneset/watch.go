@@ -29,7 +29,7 @@ func (o Options) podEvents(now func() time.Time) predicate.Predicate {
 }
 
 // matters says whether a set may act on what changed in a pod. When in doubt it does: a pass that finds nothing to do is
-// cheap, and nobody asks again for one that was left out.
+// cheap, and a pass that was left out does not come back.
 func (o Options) matters(old, pod *corev1.Pod, now time.Time) bool {
 	return old.Generation != pod.Generation || old.Spec.NodeName != pod.Spec.NodeName ||
 		(old.DeletionTimestamp == nil) != (pod.DeletionTimestamp == nil) ||
