@@ -188,11 +188,16 @@ func BenchmarkReconcile(b *testing.B) {
 
 // Ten times the pods cost about ten times as much, in whatever a set is doing.
 func TestPassesGrowWithThePods(t *testing.T) {
-	const n, times = 1_000, 10
+	const n, times, rounds = 1_000, 10, 6
 	for name, build := range passes(t) {
 		t.Run(name, func(t *testing.T) {
-			small, large := fastest(t, build(n)), fastest(t, build(times*n))
-			if large > 5*times*small { // a machine with other work to do is allowed for, a square is not
+			var small, large time.Duration
+			for range rounds {
+				if small, large = fastest(t, build(n)), fastest(t, build(times*n)); large <= 5*times*small {
+					break
+				}
+			}
+			if large > 5*times*small { // a machine with other work to do is allowed for, in one of the rounds; a square is not
 				t.Errorf("%d pods take %s, %d take %s", n, small, times*n, large)
 			}
 			if name == "scale in by half" {

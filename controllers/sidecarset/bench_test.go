@@ -151,14 +151,20 @@ func BenchmarkReconcile(b *testing.B) {
 
 // TestPassesGrowWithThePods: ten times the pods cost about ten times as much.
 func TestPassesGrowWithThePods(t *testing.T) {
-	const n, times = 300, 10
+	const n, times, rounds = 300, 10, 6
 	small, large := stock(t, n), stock(t, times*n)
 	for name, pair := range map[string][2]*warehouse{"idle": {small, large}, "waiting": {small.halfway(t), large.halfway(t)}} {
 		t.Run(name, func(t *testing.T) {
 			if notes := pair[1].pass(t); (len(notes) == 0) != (name == "idle") {
 				t.Errorf("%d notes", len(notes))
 			}
-			if s, l := fastest(t, pair[0]), fastest(t, pair[1]); l > 5*times*s { // a busy machine is allowed for, a square is not
+			var s, l time.Duration
+			for range rounds {
+				if s, l = fastest(t, pair[0]), fastest(t, pair[1]); l <= 5*times*s {
+					break
+				}
+			}
+			if l > 5*times*s { // a busy machine is allowed for, in one of the rounds; a square is not
 				t.Errorf("%d pods take %s, %d take %s", n, s, times*n, l)
 			}
 		})
