@@ -12,6 +12,16 @@
 //		}
 //	}
 //
+// The errors of API requests have three classes:
+//
+//	class        errors                                  what follows
+//	IsOutdated   409, 404, a failed test of a patch      observe again, no failure
+//	IsRefused    4xx but for those below                 this write fails, writes to other objects continue
+//	IsFinal      400, 403, 422                           refused, and again until a user changes an object
+//	none         5xx, 401, 408, 429, no answer           the write may have been made, and others fail too
+//
+// An outdated write and a final one are refused, too.
+//
 // Most writes are JSON patches, which test what they were decided upon. Such a patch never overwrites what another
 // writer did meanwhile, and does not fail for unrelated changes of the object.
 //

@@ -1,9 +1,6 @@
 package write
 
 import (
-	"errors"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -77,51 +74,4 @@ func (w *Write) Subresources() []string {
 		return nil
 	}
 	return []string{w.Subresource}
-}
-
-// The HTTP statuses that this package tells apart.
-const (
-	statusBadRequest      = 400
-	statusUnauthorized    = 401
-	statusRequestTimeout  = 408
-	statusUnprocessable   = 422 // an object or a patch that the API server rejects
-	statusTooManyRequests = 429
-	statusInternal        = 500
-)
-
-// IsRefused reports whether an error is the API server's answer to this one request: the write was not made, and others may
-// succeed. After any other error the write may have been made, or the next ones fail too.
-func IsRefused(err error) bool {
-	var answer apierrors.APIStatus
-	if !errors.As(err, &answer) {
-		return false
-	}
-	switch code := answer.Status().Code; code {
-	case statusUnauthorized, statusRequestTimeout, statusTooManyRequests:
-		return false
-	default:
-		return code >= statusBadRequest && code < statusInternal
-	}
-}
-
-// IsOutdated reports whether an error says that the object is no longer what the write was decided upon: it is gone, its
-// version or UID is another, or a test of the JSON patch failed. Observe the object and plan again; there is nothing to
-// report to a user.
-func IsOutdated(err error) bool {
-	if apierrors.IsConflict(err) {
-		return true
-	}
-	if apierrors.IsNotFound(err) {
-		return !apierrors.IsUnexpectedServerError(err) // else the API server lacks the resource or the subresource
-	}
-	var answer apierrors.APIStatus
-	if !errors.As(err, &answer) {
-		return false
-	}
-	// An API server that rejects an object lists the causes and the kind. Where a test of the patch failed it lists neither.
-	status := answer.Status()
-	if status.Code != statusUnprocessable {
-		return false
-	}
-	return status.Details == nil || len(status.Details.Causes) == 0 && status.Details.Kind == ""
 }

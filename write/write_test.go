@@ -1,6 +1,7 @@
 package write_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -49,21 +50,38 @@ func TestIsOutdated(t *testing.T) {
 	}
 }
 
-func TestIsRefused(t *testing.T) {
+// An error belongs to the classes that its answer has, also where a caller has wrapped the error.
+func TestClasses(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
-	for name, c := range map[string]struct {
+	type classes struct{ outdated, refused, final bool }
+	cases := map[string]struct {
+		why  string
 		err  error
-		want bool
+		want classes
 	}{
-		"none": {nil, false}, "forbidden": {apierrors.NewForbidden(pods, "a", errors.New("no")), true},
-		"wrapped":   {fmt.Errorf("patch: %w", apierrors.NewBadRequest("no")), true},
-		"timeout":   {apierrors.NewTimeoutError("slow", 1), false},
-		"throttled": {apierrors.NewTooManyRequests("later", 1), false}, "unauthorized": {apierrors.NewUnauthorized("no"), false},
-		"internal": {apierrors.NewInternalError(errors.New("webhook")), false}, "transport": {errors.New("connection refused"), false},
-	} {
-		if got := write.IsRefused(c.err); got != c.want {
-			t.Errorf("%s: got %v", name, got)
-		}
+		"none":           {"success has no class", nil, classes{}},
+		"conflict":       {"the version is another", apierrors.NewConflict(pods, "a", nil), classes{outdated: true, refused: true}},
+		"not found":      {"the object is gone", apierrors.NewNotFound(pods, "a"), classes{outdated: true, refused: true}},
+		"already exists": {"only this creation fails", apierrors.NewAlreadyExists(pods, "a"), classes{refused: true}},
+		"invalid":        {"the same write is rejected again", apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", nil), classes{refused: true, final: true}},
+		"forbidden":      {"a policy rejects the write", apierrors.NewForbidden(pods, "a", nil), classes{refused: true, final: true}},
+		"bad request":    {"the API server cannot read the write", apierrors.NewBadRequest("no"), classes{refused: true, final: true}},
+		"wrapped":        {"callers wrap errors", fmt.Errorf("write pod: %w", apierrors.NewBadRequest("no")), classes{refused: true, final: true}},
+		"webhook":        {"a webhook that fails may fail for all", apierrors.NewInternalError(errors.New("webhook")), classes{}},
+		"unauthorized":   {"all writes fail", apierrors.NewUnauthorized("who"), classes{}},
+		"throttled":      {"all writes fail for now", apierrors.NewTooManyRequests("slow down", 1), classes{}},
+		"timeout":        {"the write may have been made", apierrors.NewTimeoutError("slow", 1), classes{}},
+		"unavailable":    {"no API server serves", apierrors.NewServiceUnavailable("later"), classes{}},
+		"connection":     {"the write may have been made", errors.New("connection reset"), classes{}},
+		"deadline":       {"the write may have been made", context.DeadlineExceeded, classes{}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := classes{write.IsOutdated(c.err), write.IsRefused(c.err), write.IsFinal(c.err)}
+			if got != c.want {
+				t.Errorf("%s: got %+v, want %+v", c.why, got, c.want)
+			}
+		})
 	}
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/internal/batches"
-	"github.com/kruisekit/kruisekit/internal/failure"
 	"github.com/kruisekit/kruisekit/note"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // reasonInvalidSpec is the event of a job that cannot run.
@@ -71,7 +71,7 @@ func (p *pass) claim(ctx context.Context) error {
 	}
 	claimed, err := p.secrets.Claim(ctx, p.job)
 	p.plan.Request.Secrets, p.notes = claimed.References, claimed.Notes
-	if apierrors.IsNotFound(err) || failure.IsFinal(err) { // it stays until a user mends it
+	if apierrors.IsNotFound(err) || write.IsFinal(err) { // it stays until a user mends it
 		p.plan.RefuseSecrets(p.options.SecretNamespace, err)
 	}
 	return err
@@ -108,7 +108,7 @@ func (p *pass) askAll(ctx context.Context, names []string) (map[string]imagepull
 			return changed, err
 		})
 		outcome := imagepull.Outcome{Node: node}
-		if failure.IsFinal(err) {
+		if write.IsFinal(err) {
 			outcome.Refusal, err = fmt.Errorf("tell node %s: %w", name, err), nil
 		}
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/kruisekit/kruisekit/internal/failure"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // Reasons of events.
@@ -32,7 +33,7 @@ func (p *pass) emitInvalid(err error) {
 // A pass without failures resets nothing: a pod whose update was refused is held for a while.
 func (p *pass) emitFailures(failed error) {
 	refused := slices.DeleteFunc(failure.Parts(failed), func(err error) bool {
-		return !failure.IsRefusal(err) || apierrors.IsConflict(err)
+		return !write.IsRefused(err) || apierrors.IsConflict(err)
 	})
 	text := p.plan.Failures(refused)
 	if text != "" && p.failures.Changed(p.set.Name, fmt.Sprint(p.set.Generation, text)) {

@@ -18,11 +18,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/internal/batches"
-	"github.com/kruisekit/kruisekit/internal/failure"
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/sidecar/rollout"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // pass executes what package rollout plans. What follows from the answers is planned there, too.
@@ -93,7 +93,7 @@ func (p *pass) execute(ctx context.Context) error {
 func (p *pass) updatePod(ctx context.Context, w *rollout.Write) error {
 	fresh, err := p.write(ctx, w)
 	if err != nil {
-		if failure.MayBeRefusal(err) {
+		if write.IsRefused(err) || apierrors.IsInternalError(err) {
 			p.answer(rollout.Answer{Refused: w.Pod.UID})
 		}
 		return fmt.Errorf("update pod %s/%s: %w", w.Pod.Namespace, w.Pod.Name, err)

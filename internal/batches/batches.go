@@ -14,7 +14,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/kruisekit/kruisekit/internal/failure"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // most is the largest number of items of a batch.
@@ -31,7 +31,7 @@ func Run[T any](items []T, do func(T) error) (succeeded int, err error) {
 func Each[T any](items []T, do func(T) error) (succeeded int, err error) {
 	return run(items, do, func(err error) bool {
 		var panicked *PanicError
-		return !failure.IsRefusal(err) && !errors.As(err, &panicked)
+		return !write.IsRefused(err) && !errors.As(err, &panicked)
 	})
 }
 

@@ -26,10 +26,10 @@ import (
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/internal/batches"
-	"github.com/kruisekit/kruisekit/internal/failure"
 	"github.com/kruisekit/kruisekit/internal/history"
 	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/revision"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // fewPods are not worth a job: they are updated before it has begun.
@@ -165,7 +165,7 @@ func (w Writer) create(ctx context.Context, owner types.NamespacedName, job *v1b
 		return nil
 	}
 	w.Writes.Doubt(owner, Metadata(job), err)
-	if failure.IsFinal(err) {
+	if write.IsFinal(err) {
 		return nil
 	}
 	return fmt.Errorf("create pull job %s: %w", job.Name, err)
