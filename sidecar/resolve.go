@@ -11,6 +11,7 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/scale"
 )
 
 // Resolve gives the set as a new pod gets it: as it is, or as a former revision has it. Of the revisions those of other
@@ -83,9 +84,9 @@ type holdback struct {
 	all      bool
 	selected bool
 	selector query
-	// percent of the others.
-	percent uint64
-	fault   error // of the percentage
+	// share of the others, of shareOf.
+	share uint64
+	fault error // of the percentage
 }
 
 func readHoldback(set *appsv1beta1.SidecarSet) holdback {
@@ -100,10 +101,13 @@ func readHoldback(set *appsv1beta1.SidecarSet) holdback {
 	if update.Partition == nil || update.Partition.Type == intstr.Int {
 		return b
 	}
-	percent, err := intstr.GetScaledValueFromIntOrPercent(update.Partition, 100, true)
-	b.percent, b.fault = uint64(min(max(percent, 0), 100)), err
+	share, err := scale.Amount(*update.Partition, shareOf, scale.RoundUp)
+	b.share, b.fault = uint64(min(max(share, 0), shareOf)), err
 	return b
 }
+
+// shareOf is the whole of which a percentage of new pods is computed: percentages may have a fraction.
+const shareOf = 1_000_000_000
 
 // HoldsBack says whether a new pod gets the former revision of the set, rather than the current one.
 func (s *Set) HoldsBack(pod *corev1.Pod, random uint32) (bool, error) {
@@ -123,7 +127,7 @@ func (s *Set) HoldsBack(pod *corev1.Pod, random uint32) (bool, error) {
 	if b.fault != nil {
 		return false, fieldError(s.object, fieldPartition, b.fault)
 	}
-	return uint64(random)*100 < b.percent<<32, nil
+	return uint64(random)*shareOf < b.share<<32, nil
 }
 
 // Restore gives the set as the revision has it, under the hashes and the name of the revision. It depends on no pod, so that

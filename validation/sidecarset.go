@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/scale"
 )
 
 // SidecarSet returns what is invalid in a SidecarSet, with its defaults or without. Of containers and volumes it checks only what is
@@ -148,9 +149,28 @@ func checkInjectRevision(pin *appsv1beta1.SidecarSetInjectRevision, at *field.Pa
 // reference accepts it.
 func checkSidecarStrategy(spec *appsv1beta1.SidecarSetSpec, at *field.Path) field.ErrorList {
 	if t := spec.UpdateStrategy.Type; t != "" && t != appsv1beta1.RollingUpdateSidecarSetStrategyType {
-		return nil
+		return checkHoldback(spec, at)
 	}
 	return checkRolling(spec, at)
+}
+
+// checkHoldback validates what decides which new pods get a pinned revision. No new pod could be created where it cannot be resolved,
+// whether or not running pods are updated.
+func checkHoldback(spec *appsv1beta1.SidecarSetSpec, at *field.Path) field.ErrorList {
+	pin := spec.InjectionStrategy.Revision
+	if pin == nil || pin.Policy != appsv1beta1.PartialSidecarSetInjectRevisionPolicy {
+		return nil
+	}
+	var faults field.ErrorList
+	if s := spec.UpdateStrategy.Selector; s != nil {
+		faults = metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, at.Child("selector"))
+	}
+	if p := spec.UpdateStrategy.Partition; p != nil && p.Type == intstr.String {
+		if _, err := scale.Amount(*p, 1, scale.RoundUp); err != nil {
+			faults = append(faults, field.Invalid(at.Child("partition"), p.StrVal, "must be a percentage as 20%, because injectionStrategy.revision.policy is Partial"))
+		}
+	}
+	return faults
 }
 
 // checkRolling validates a strategy by which pods are updated.

@@ -31,6 +31,9 @@ func TestSidecarSet(t *testing.T) {
 		return with(fmt.Sprintf(`"resourcesPolicy":{"targetContainersMode":%q,"targetContainersNameRegex":%q,"resourcesExpr":{"limits":{"cpu":%q},"requests":{"memory":%q}}}`, mode, regex, cpu, memory))
 	}
 	rolling := func(more string) string { return `{"updateStrategy":{"type":"RollingUpdate",` + more + `}}` }
+	pinned := func(strategy string) string {
+		return `{"injectionStrategy":{"revision":{"customVersion":"v1","policy":"Partial"}},"updateStrategy":{"type":` + strategy + `}}`
+	}
 	const (
 		invalid, required, unsupported, duplicate, forbidden = ": Invalid value", ": Required value", ": Unsupported value", ": Duplicate value", ": Forbidden"
 		source                                               = "spec.containers[0].transferEnv[0].sourceContainerNameFrom.fieldRef.fieldPath"
@@ -68,9 +71,14 @@ func TestSidecarSet(t *testing.T) {
 			"spec.updateStrategy.priorityStrategy" + required, "spec.updateStrategy.priorityStrategy.weightPriority[0].weight" + required,
 			"spec.updateStrategy.priorityStrategy.weightPriority[0].matchSelector" + required, "spec.updateStrategy.priorityStrategy.orderPriority[0].orderedKey" + required,
 		}},
-		"scatter":        {"each label once", rolling(`"scatterStrategy":[{"key":"","value":"a"},{"key":"b","value":"*"},{"key":"b","value":"*"}]`), []string{"spec.updateStrategy.scatterStrategy[0].key" + required, "spec.updateStrategy.scatterStrategy[2]" + required}},
-		"not looked at":  {"nobody is updated", `{"updateStrategy":{"type":"NotUpdate","partition":-1,"selector":{}}}`, nil},
-		"a type of none": {"it is let in, with a warning", `{"updateStrategy":{"type":"Odd","partition":-1}}`, nil},
+		"scatter":                            {"each label once", rolling(`"scatterStrategy":[{"key":"","value":"a"},{"key":"b","value":"*"},{"key":"b","value":"*"}]`), []string{"spec.updateStrategy.scatterStrategy[0].key" + required, "spec.updateStrategy.scatterStrategy[2]" + required}},
+		"a share of new pods, no percentage": {"every new pod would be rejected, of whatever type the strategy is", pinned(`"NotUpdate","partition":"abc%"`), []string{"spec.updateStrategy.partition" + invalid}},
+		"a share of new pods, a text":        {"it is neither a number nor a percentage", pinned(`"Odd","partition":"5"`), []string{"spec.updateStrategy.partition" + invalid}},
+		"a share of new pods, a fraction":    {"the webhook of pods resolves a fraction", pinned(`"NotUpdate","partition":"12.5%"`), nil},
+		"a share of new pods, a number":      {"it is no share, and holds nothing back", pinned(`"NotUpdate","partition":-1`), nil},
+		"new pods by an odd selector":        {"pods that it may select would be rejected", pinned(`"NotUpdate","selector":{"matchExpressions":[{"key":"a","operator":"Odd"}]}`), []string{"spec.updateStrategy.selector.matchExpressions[0].operator" + invalid}},
+		"not looked at":                      {"nobody is updated", `{"updateStrategy":{"type":"NotUpdate","partition":-1,"selector":{}}}`, nil},
+		"a type of none":                     {"it is let in, with a warning", `{"updateStrategy":{"type":"Odd","partition":-1}}`, nil},
 
 		"odd place":          {"there are two", with(`"podInjectPolicy":"Odd"`), []string{"spec.containers[0].podInjectPolicy" + unsupported}},
 		"odd sharing":        {"on or off", with(`"shareVolumePolicy":{"type":"Odd"}`), []string{"spec.containers[0].shareVolumePolicy.type" + unsupported}},
