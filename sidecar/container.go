@@ -11,8 +11,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/pub"
 )
 
-// container makes of a container of the set what comes into the pod. What it has of its own goes before what it gets of the
-// pod's containers.
+// container returns a container of the set as the pod gets it. Its own fields take precedence over what containers of the pod lend.
 func (in *injector) container(set *Set, sc *part) (*corev1.Container, error) {
 	c := sc.Container.DeepCopy()
 	if sc.ResourcesPolicy != nil {
@@ -23,10 +22,17 @@ func (in *injector) container(set *Set, sc *part) (*corev1.Container, error) {
 		c.Resources = resources
 	}
 	in.collectVolumes(set, c)
+	noted, lent := len(in.notes), in.shared
 	env := in.transferred(set, sc)
+	if former := in.former(set, sc); former != nil {
+		in.notes = in.notes[:noted] // the earlier admission noted what is missing
+		// First, as it has all that was lent, in that order.
+		lent = share(slices.Concat([]*corev1.Container{former}, in.sources))
+		env = slices.Concat(former.Env, env)
+	}
 	if sc.ShareVolumePolicy.Type == appsv1beta1.ShareVolumePolicyEnabled {
-		in.addMounts(set, c)
-		env = append(env, in.shared.env...)
+		in.addMounts(set, c, lent.mounts)
+		env = append(env, lent.env...)
 	}
 	c.Env = append(c.Env, corev1.EnvVar{Name: pub.SidecarInjectedEnvName, Value: "true"})
 	for i := range env {
@@ -35,7 +41,7 @@ func (in *injector) container(set *Set, sc *part) (*corev1.Container, error) {
 		}
 	}
 	if p := sc.ShareVolumeDevicePolicy; p != nil && p.Type == appsv1beta1.ShareVolumePolicyEnabled {
-		in.addDevices(set, c)
+		in.addDevices(set, c, lent.devices)
 	}
 	return c, nil
 }
@@ -44,7 +50,7 @@ func indexOfEnv(env []corev1.EnvVar, name string) int {
 	return slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == name })
 }
 
-// collectVolumes takes the volumes of the set that a container mounts itself.
+// collectVolumes collects the volumes of the set that a container mounts itself.
 func (in *injector) collectVolumes(set *Set, c *corev1.Container) {
 	names := make([]string, 0, len(c.VolumeMounts)+len(c.VolumeDevices))
 	for i := range c.VolumeMounts {
@@ -72,7 +78,7 @@ func (in *injector) collectVolumes(set *Set, c *corev1.Container) {
 	}
 }
 
-// lender is whose a volume is.
+// lender returns the name of the owner of a volume.
 func (in *injector) lender(volume string) string {
 	i := slices.IndexFunc(in.volumes, func(v corev1.Volume) bool { return v.Name == volume })
 	if i < 0 {
@@ -90,9 +96,9 @@ func findVolume(volumes []corev1.Volume, name string) *corev1.Volume {
 	return nil
 }
 
-// addMounts adds the mounts of the pod's own containers.
-func (in *injector) addMounts(set *Set, c *corev1.Container) {
-	for _, m := range in.shared.mounts {
+// addMounts adds the mounts that other containers lend.
+func (in *injector) addMounts(set *Set, c *corev1.Container, lent []corev1.VolumeMount) {
+	for _, m := range lent {
 		if other, taken := at(c, m.MountPath); taken {
 			if other != m.Name {
 				in.note(NoteNotShared, set, "container %s has another volume than %s at %s", c.Name, m.Name, m.MountPath)
@@ -103,9 +109,9 @@ func (in *injector) addMounts(set *Set, c *corev1.Container) {
 	}
 }
 
-// addDevices adds the devices of the pod's own containers.
-func (in *injector) addDevices(set *Set, c *corev1.Container) {
-	for _, d := range in.shared.devices {
+// addDevices adds the devices that other containers lend.
+func (in *injector) addDevices(set *Set, c *corev1.Container, lent []corev1.VolumeDevice) {
+	for _, d := range lent {
 		if other, taken := at(c, d.DevicePath); taken {
 			if other != d.Name {
 				in.note(NoteNotShared, set, "container %s has another volume than %s at %s", c.Name, d.Name, d.DevicePath)
@@ -116,7 +122,7 @@ func (in *injector) addDevices(set *Set, c *corev1.Container) {
 	}
 }
 
-// at is the volume that a container has at a path.
+// at returns the volume that a container has at a path.
 func at(c *corev1.Container, path string) (volume string, taken bool) {
 	for i := range c.VolumeMounts {
 		if c.VolumeMounts[i].MountPath == path {
@@ -131,7 +137,7 @@ func at(c *corev1.Container, path string) (volume string, taken bool) {
 	return "", false
 }
 
-// shared is what a container can get of the pod's own, in their order.
+// shared is what containers of the pod lend, in their order.
 type shared struct {
 	mounts  []corev1.VolumeMount
 	devices []corev1.VolumeDevice
@@ -139,9 +145,9 @@ type shared struct {
 	env []corev1.EnvVar
 }
 
-func share(own []*corev1.Container) shared {
+func share(sources []*corev1.Container) shared {
 	var s shared
-	for _, c := range own {
+	for _, c := range sources {
 		s.devices = append(s.devices, c.VolumeDevices...)
 		for i := range c.VolumeMounts {
 			s.mounts = append(s.mounts, c.VolumeMounts[i])
@@ -155,7 +161,7 @@ func share(own []*corev1.Container) shared {
 	return s
 }
 
-// lastEnv finds the variable that counts, if it is there twice.
+// lastEnv returns the last variable of a name, which is the one that counts.
 func lastEnv(env []corev1.EnvVar, name string) *corev1.EnvVar {
 	for i := len(env) - 1; i >= 0; i-- {
 		if env[i].Name == name {
@@ -165,7 +171,7 @@ func lastEnv(env []corev1.EnvVar, name string) *corev1.EnvVar {
 	return nil
 }
 
-// variables are the names in the references $(NAME) of a text.
+// variables returns the names in the references $(NAME) of a text.
 func variables(text string) []string {
 	var names []string
 	for {
@@ -181,7 +187,7 @@ func variables(text string) []string {
 	}
 }
 
-// isVariable says whether an environment variable can have the name.
+// isVariable reports whether an environment variable can have the name.
 func isVariable(name string) bool {
 	for i, r := range name {
 		letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || strings.ContainsRune("-._", r)

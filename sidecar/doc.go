@@ -43,8 +43,7 @@
 // Where the reference is left on purpose: sets have an order also without [Options].SortContainers. The base of a canary is
 // not resolved, so its revisions cannot fail the pod. A pinned revision has to be one of the set. Names that would be in the pod
 // twice, and a hot upgrade without its empty image, are errors that say so, where the API server would refuse the pod
-// later. A container that comes from a set, or that a set will replace, lends neither mounts nor variables. What is
-// recorded of a set keeps its time as long as it says the same.
+// later. What is recorded of a set keeps its time as long as it says the same.
 //
 // When not to use it: pods that exist are not given containers; that is for their creation.
 package sidecar

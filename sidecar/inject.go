@@ -60,9 +60,11 @@ type injector struct {
 	// are written in the sets.
 	taken    map[string]string
 	declared []string
-	// own are the containers of the pod that no set brought or will replace.
-	own    []*corev1.Container
-	shared shared
+	// sources are the containers of the pod without the mark of injected ones: they lend mounts, devices and variables.
+	sources []*corev1.Container
+	shared  shared
+	// recorded is what the pod records of sets from an earlier admission.
+	recorded map[string]pub.SidecarSetInjected
 
 	inits, containers []added
 	volumes           []corev1.Volume
@@ -92,7 +94,7 @@ func (in *injector) metadata() error {
 	return nil
 }
 
-// claim finds out which names the sets take, and so which containers are the pod's own.
+// claim collects the names that the sets take, and the containers of the pod that lend.
 func (in *injector) claim() error {
 	in.taken = map[string]string{}
 	for _, set := range in.sets {
@@ -109,13 +111,16 @@ func (in *injector) claim() error {
 		}
 	}
 	for i := range in.pod.Spec.Containers {
-		if c := &in.pod.Spec.Containers[i]; in.isOwn(c) {
-			in.own = append(in.own, c)
-		} else {
+		c := &in.pod.Spec.Containers[i]
+		if !in.isOwn(c) {
 			in.declared = append(in.declared, c.Name)
 		}
+		if !isInjected(c) {
+			in.sources = append(in.sources, c)
+		}
 	}
-	in.shared = share(in.own)
+	in.shared = share(in.sources)
+	in.recorded, _ = ReadInjected(in.pod.Annotations[pub.SidecarSetHashKey]) // record returns the error
 	return nil
 }
 
@@ -142,12 +147,13 @@ func (s *Set) refuse(p *part, err error) error {
 	return &FieldError{Set: s.Name(), Field: p.field, Err: err}
 }
 
+// isOwn reports whether no set brought a container or will replace it.
 func (in *injector) isOwn(c *corev1.Container) bool {
 	_, replaced := in.taken[c.Name]
 	return !replaced && !isInjected(c)
 }
 
-// isInjected says that a container came from a set.
+// isInjected reports whether a container has the mark of injected ones.
 func isInjected(c *corev1.Container) bool {
 	return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool {
 		return e.Name == pub.SidecarInjectedEnvName && e.Value == "true"

@@ -183,6 +183,100 @@ func TestInjectContainer(t *testing.T) {
 	}
 }
 
+// TestReplacedContainerLends tests that a container that a set replaces lends what it has, and that a second admission of the pod, which
+// finds the replacement in its place, changes nothing.
+func TestReplacedContainerLends(t *testing.T) {
+	injected := corev1.EnvVar{Name: pub.SidecarInjectedEnvName, Value: "true"}
+	value := func(name, value string) corev1.EnvVar { return corev1.EnvVar{Name: name, Value: value} }
+	expanded := func(volume, path, subPath string) func(*corev1.Container) {
+		return func(c *corev1.Container) {
+			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volume, MountPath: path, SubPathExpr: subPath})
+		}
+	}
+	mesh := own("mesh", mounts("config", "/config"), env("TOKEN", "t", "ZONE", "z"))
+	cases := map[string]struct {
+		why     string
+		pod     *corev1.Pod
+		sets    []*v1beta1.SidecarSet
+		of      string
+		mounts  []corev1.VolumeMount
+		devices []corev1.VolumeDevice
+		env     []corev1.EnvVar
+	}{
+		"mounts": {
+			why: "the replacement shares the mounts of the pod in their order", of: "mesh",
+			pod:    podOf(own("first", mounts("a", "/a")), mesh, own("last", mounts("b", "/b"))),
+			sets:   []*v1beta1.SidecarSet{sidecarSet("s", of(container("mesh", sharing)))},
+			mounts: mountsOf("a", "/a", "config", "/config", "b", "/b"), env: []corev1.EnvVar{injected},
+		},
+		"devices": {
+			why: "the same", of: "mesh",
+			pod:     podOf(own("mesh", devices("raw", "/dev/raw"))),
+			sets:    []*v1beta1.SidecarSet{sidecarSet("s", of(container("mesh", sharingDevices)))},
+			devices: devicesOf("raw", "/dev/raw"), env: []corev1.EnvVar{injected},
+		},
+		"variables": {
+			why: "a set that takes over an embedded sidecar asks the sidecar itself", of: "mesh",
+			pod:  podOf(own("main"), mesh),
+			sets: []*v1beta1.SidecarSet{sidecarSet("s", of(container("mesh", transfers("mesh", "ZONE", "TOKEN"))))},
+			env:  []corev1.EnvVar{injected, value("TOKEN", "t"), value("ZONE", "z")},
+		},
+		"variables of sub-paths": {
+			why: "a shared mount brings the variables that it names", of: "mesh",
+			pod:    podOf(own("mesh", expanded("config", "/config", "$(ZONE)"), env("ZONE", "z"))),
+			sets:   []*v1beta1.SidecarSet{sidecarSet("s", of(container("mesh", core(expanded("own", "/own", "$(Y)")), sharing)), volumes("own"))},
+			mounts: append(own("", expanded("own", "/own", "$(Y)")).VolumeMounts, own("", expanded("config", "/config", "$(ZONE)")).VolumeMounts...),
+			env:    []corev1.EnvVar{injected, value("ZONE", "z")},
+		},
+		"the order of variables": {
+			why: "a variable that the sub-path of an own mount names keeps its place in a second admission", of: "mesh",
+			pod:  podOf(mesh, own("main", expanded("config", "/main", "$(A)"), env("A", "a", "Y", "y"), expanded("config", "/other", "$(Y)"))),
+			sets: []*v1beta1.SidecarSet{sidecarSet("s", of(container("mesh", core(expanded("own", "/own", "$(Y)")), sharing)), volumes("own"))},
+			mounts: slices.Concat(own("", expanded("own", "/own", "$(Y)")).VolumeMounts, mountsOf("config", "/config"),
+				own("", expanded("config", "/main", "$(A)"), expanded("config", "/other", "$(Y)")).VolumeMounts),
+			env: []corev1.EnvVar{injected, value("A", "a"), value("Y", "y")},
+		},
+		"to the sidecar of another set": {
+			why: "a container lends to every injected container", of: "agent",
+			pod: podOf(own("main"), mesh),
+			sets: []*v1beta1.SidecarSet{
+				sidecarSet("s", of(container("mesh"))), sidecarSet("t", of(container("agent", sharing, transfers("mesh", "TOKEN", "ZONE")))),
+			},
+			mounts: mountsOf("config", "/config"), env: []corev1.EnvVar{injected, value("TOKEN", "t"), value("ZONE", "z")},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			c.pod.Spec.Volumes = emptyDirs("", "a", "b", "config", "raw")
+			got, _ := inject(t, c.pod, at(), c.sets...)
+			is := got.Spec.Containers[indexOfName(got.Spec.Containers, c.of)]
+			want := corev1.Container{Name: c.of, Image: c.of + ":1", VolumeMounts: c.mounts, VolumeDevices: c.devices, Env: c.env}
+			sameAs(t, c.why, want, is)
+			again, notes := inject(t, got, at(), c.sets...)
+			sameAs(t, "a second admission", got, again)
+			if len(notes) > 0 {
+				t.Errorf("notes of the second admission: %v", notes)
+			}
+		})
+	}
+}
+
+// TestStaleSidecarLendsNothing tests a pod that is a copy of one with another version of a set.
+func TestStaleSidecarLendsNothing(t *testing.T) {
+	pod := podOf(own("main"), own("mesh", mounts("config", "/config"), env("TOKEN", "t")))
+	pod.Spec.Volumes = emptyDirs("", "config")
+	former, _ := inject(t, pod, at(), sidecarSet("s", of(container("mesh", sharing, transfers("mesh", "TOKEN")))))
+	now := container("mesh", sharing, transfers("mesh", "TOKEN"))
+	now.Image = "mesh:2"
+	got, _ := inject(t, former, at(), sidecarSet("s", of(now)))
+	want := corev1.Container{Name: "mesh", Image: "mesh:2", Env: []corev1.EnvVar{{Name: pub.SidecarInjectedEnvName, Value: "true"}}}
+	sameAs(t, "a container with the mark lends nothing", want, got.Spec.Containers[1])
+}
+
+func indexOfName(containers []corev1.Container, name string) int {
+	return slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == name })
+}
+
 func mountsOf(volumesAndPaths ...string) []corev1.VolumeMount {
 	return own("", mounts(volumesAndPaths...)).VolumeMounts
 }

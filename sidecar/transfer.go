@@ -9,7 +9,7 @@ import (
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
-// transferred are the variables of the pod's own containers that a container asks for. What is not there is left out.
+// transferred returns the variables that a container copies from containers of the pod. A variable that is missing is left out.
 func (in *injector) transferred(set *Set, sc *part) []corev1.EnvVar {
 	var env []corev1.EnvVar
 	for _, t := range sc.TransferEnv {
@@ -21,13 +21,13 @@ func (in *injector) transferred(set *Set, sc *part) []corev1.EnvVar {
 				continue
 			}
 		}
-		i := slices.IndexFunc(in.own, func(c *corev1.Container) bool { return c.Name == source })
+		i := slices.IndexFunc(in.sources, func(c *corev1.Container) bool { return c.Name == source })
 		if i < 0 {
 			in.note(NoteNotTransferred, set, "container %s is to copy variables of container %q, which the pod does not have", sc.Name, source)
 			continue
 		}
 		for _, name := range envNames(&t) {
-			e := lastEnv(in.own[i].Env, name)
+			e := lastEnv(in.sources[i].Env, name)
 			if e == nil {
 				in.note(NoteNotTransferred, set, "container %s is to copy variable %s, which container %s does not have", sc.Name, name, source)
 				continue
@@ -38,7 +38,7 @@ func (in *injector) transferred(set *Set, sc *part) []corev1.EnvVar {
 	return env
 }
 
-// envNames are the names to copy, sorted.
+// envNames returns the names to copy, sorted.
 func envNames(t *appsv1beta1.TransferEnvVar) []string {
 	names := slices.Clone(t.EnvNames)
 	if t.EnvName != "" {
@@ -48,8 +48,8 @@ func envNames(t *appsv1beta1.TransferEnvVar) []string {
 	return slices.Compact(names)
 }
 
-// field is the value of a label or an annotation: metadata.labels['KEY'] or metadata.annotations['KEY']. It is empty
-// for any other path.
+// field returns the value of a label or an annotation: metadata.labels['KEY'] or metadata.annotations['KEY']. It is empty for
+// any other path.
 func field(pod *corev1.Pod, path string) string {
 	path, ok := strings.CutSuffix(path, "']")
 	if !ok {
