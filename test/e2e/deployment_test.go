@@ -21,8 +21,8 @@ import (
 )
 
 // TestDeployment shows first what holds on a bare cluster. Then it deploys config/default once for all tests that need it, with
-// two replicas of the manager: alone, where another implementation has left CloneSets behind, and later with daemons and more
-// gates.
+// two replicas of the manager: alone with the gates of the default, where another implementation has left CloneSets behind, and
+// later with daemons and with every gate on.
 func TestDeployment(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Level: cluster.Real, Scheme: newScheme(t)})
 	waitForRemoval(t, c)
@@ -45,7 +45,7 @@ func TestDeployment(t *testing.T) {
 	t.Run("manager", func(t *testing.T) { m.testManager(t, left) })
 
 	arguments := []string{
-		"--feature-gates=InPlaceWorkloadVerticalScaling=true,PreDownloadImageForInPlaceUpdate=true,SidecarTerminator=true",
+		"--feature-gates=AllAlpha=true,AllBeta=true",
 		"--nodeimage-creation-delay=1s",
 	}
 	m.apply(t, overlay(t, arguments, "", []string{"../../config/pulljobs"}, manager, daemon), theManager, theDaemon)
@@ -83,7 +83,7 @@ func (m *deployed) testAll(t *testing.T) {
 		for name, test := range map[string]func(*testing.T){
 			"sidecar/in place": m.testSidecarInPlace, "sidecar/hot": m.testSidecarHot, "sidecar/canary": m.testSidecarCanary,
 			"launch/in order": m.testLaunchInOrder, "launch/by priority": m.testLaunchByPriority, "launch/again": m.testLaunchAgain,
-			"job": m.testJobSidecar, "job/native": m.testJobNativeSidecar, "readiness gate": m.testReadinessGate,
+			"job": m.testJobSidecar, "job/native": m.testJobNativeSidecar, "readiness gate": m.testReadinessGate(true),
 		} {
 			t.Run(name, func(t *testing.T) { t.Parallel(); test(t) })
 		}
@@ -101,8 +101,6 @@ func (m *deployed) testAll(t *testing.T) {
 	t.Run("recreate/the runtime crashes", m.testRecreateRuntimeCrashes)
 	t.Run("recreate/the daemon is killed", m.testRecreateDaemonKilled)
 	t.Run("nothing refused", m.testNothingRefused)
-	t.Run("pods without a manager", m.testPodOutage)
-	t.Run("nothing refused afterwards", m.testNothingRefused)
 }
 
 // deployed is the manager in the cluster.

@@ -33,6 +33,7 @@ func (m *deployed) testManager(t *testing.T, left map[string]*remains) {
 		for name, test := range map[string]func(*testing.T){
 			"in place": m.testInPlace, "resize": m.testResize, "claims": m.testClaims,
 			"partition and pause": m.testPartitionAndPause, "surge": m.testSurge, "hooks": m.testHooks, "pods to delete": m.testPodsToDelete, "sample": m.testSample,
+			"readiness gate": m.testReadinessGate(false),
 		} {
 			t.Run(name, func(t *testing.T) { t.Parallel(); test(t) })
 		}
@@ -40,6 +41,7 @@ func (m *deployed) testManager(t *testing.T, left map[string]*remains) {
 	t.Run("nothing refused", m.testNothingRefused)
 	t.Run("the leader is killed", m.testLeaderKilled)
 	t.Run("all replicas are away", m.testNoReplica)
+	t.Run("pods without a manager", m.testPodOutage)
 	t.Run("serving", m.testServing)
 	for name, r := range left {
 		t.Run("left alone/"+name, r.testLeftAlone)
