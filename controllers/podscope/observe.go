@@ -36,7 +36,7 @@ func (r *Reconciler) want(ctx context.Context) (scope.Scope, []*unstructured.Uns
 		}
 		in.Contributions = append(in.Contributions, source.Contribute(objects))
 	}
-	s, err := scope.Compute(in)
+	s, err := scope.Plan(in)
 	return s, sets, err
 }
 

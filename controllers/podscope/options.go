@@ -34,7 +34,7 @@ type Options struct {
 	// URL is where API servers reach the webhook without a service, and CABundle the CA there.
 	URL      string
 	CABundle []byte
-	// ReadinessGateForAll sends all pods, for the gate KruisePodReady. They are created without the gate while no replica answers.
+	// ReadinessGateForAll sends all pods that lack the gate KruisePodReady. None is created while no replica answers.
 	ReadinessGateForAll bool
 	// Off removes all entries.
 	Off bool

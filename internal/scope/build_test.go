@@ -1,7 +1,6 @@
 package scope_test
 
 import (
-	"slices"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -64,8 +63,8 @@ func (w world) contributions(t testing.TB) []scope.Contribution {
 		if s.Step == "launch" && !w.Launch {
 			c.Conditions = nil
 		}
-		if s.Step == "readiness" && !w.Owned {
-			c.Conditions = slices.DeleteFunc(slices.Clone(c.Conditions), func(c scope.Condition) bool { return !c.Ignore })
+		if s.Step == "readiness" && !w.Owned && !w.All {
+			c.Conditions = nil
 		}
 		all = append(all, c)
 	}
@@ -75,7 +74,7 @@ func (w world) contributions(t testing.TB) []scope.Contribution {
 func compute(t testing.TB, w world) scope.Scope {
 	t.Helper()
 	w.Contributions = w.contributions(t)
-	s, err := scope.Compute(w.Input)
+	s, err := scope.Plan(w.Input)
 	if err != nil {
 		t.Fatal(err)
 	}

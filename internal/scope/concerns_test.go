@@ -50,5 +50,5 @@ func concerns(in world, pod *corev1.Pod) (closed, open bool) {
 			}
 		}
 	}
-	return closed, picks(may) || in.All && !gated
+	return closed || in.All && !gated, picks(may)
 }

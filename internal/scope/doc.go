@@ -6,15 +6,16 @@
 //	for _, source := range scope.Sources(scope.SourceOptions{}) {
 //		in.Contributions = append(in.Contributions, source.Contribute(objects[source.Kind]))
 //	}
-//	computed, err := scope.Compute(in)
-//	configuration.Webhooks = computed.Entries
+//	planned, err := scope.Plan(in)
+//	configuration.Webhooks = planned.Entries
 //
 // A step contributes selections, which are the selectors of its objects, and conditions, which are expressions in CEL. A new step adds a
 // file with its Source, and a line to Sources.
 //
-// An entry has one match condition with the alternatives of all contributions. Conditions cannot read the labels of namespaces, only
+// An entry has one match condition with the alternatives of all contributions. A condition that is too long for one entry continues in
+// further entries, and a pod that several of them select is sent by each. Conditions cannot read the labels of namespaces, only
 // their names, so that each set of namespace labels that selections ask for has an entry of its own. What must not be missed (Fail) and
-// what may be (Ignore) have entries of their own, too; the second excludes what the first selects.
+// what may be (Ignore) have entries of their own, too; the second excludes what the first selects, unless that takes several entries.
 //
 // Provisional returns the entry of one SidecarSet alone, by selectors. It is written before the set is stored, and is in force until the
 // computed entries have the set.
@@ -27,7 +28,7 @@
 //   - The same objects give the same entries, in any order. The input is not changed.
 //   - Pods of kube-system, of the webhook's own namespace, and of namespaces with the label control-plane are never sent.
 //   - No condition fails, whatever a pod lacks.
-//   - An entry that would be too long for API servers is widened, with a note, and never narrowed.
+//   - Entries that would be too many or too long for API servers and for etcd are widened, with a note, and never narrowed.
 //
 // When not to use it: in the webhook, which decides by the objects themselves.
 package scope

@@ -5,8 +5,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
-	"strings"
+	"strconv"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,15 +27,6 @@ const (
 	closedSeconds = 10
 	// openSeconds is shorter, because these pods do not depend on an answer.
 	openSeconds = 3
-
-	// mostLetters of an expression: API servers accept 100,000, and compile this many in a tenth of a second, for which the first pod
-	// after each change waits.
-	mostLetters = 48 << 10
-	// mostClauses beside those in lists. API servers compile so many in a few hundredths of a second, and twenty times as many in
-	// several seconds.
-	mostClauses = 64
-	// mostGroups is how many sets of namespace labels have entries of their own. API servers evaluate each entry for every new pod.
-	mostGroups = 24
 )
 
 // group is the selections that ask the same of the labels of namespaces.
@@ -55,49 +47,71 @@ func (g *group) add(conditions []Condition) {
 	}
 }
 
-// bounded merges the groups beyond mostGroups into that of all namespaces.
+// bounded merges the groups beyond mostGroups into that of all namespaces, and those that ask too much of the labels of namespaces.
 func bounded(groups map[string]*group) []note.Note {
-	all := ids(groups)
-	if len(all) <= mostGroups+1 {
-		return nil
+	var notes []note.Note
+	few, long := 0, 0
+	for _, id := range ids(groups) {
+		switch {
+		case id == "":
+		case len(id) > mostNamespaceLetters:
+			long++
+			groups[""].take(groups[id])
+			delete(groups, id)
+		case few == mostGroups:
+			groups[""].take(groups[id])
+			delete(groups, id)
+			if len(notes) == 0 {
+				notes = append(notes, newNote(NoteWidened, closedName("", 0), fmt.Sprintf(
+					"pods of all namespaces are sent for sets of further namespaceSelectors: at most %d have entries of their own", mostGroups)))
+			}
+		default:
+			few++
+		}
 	}
-	for _, id := range all[mostGroups+1:] {
-		groups[""].closed = append(groups[""].closed, groups[id].closed...)
-		groups[""].open = append(groups[""].open, groups[id].open...)
-		delete(groups, id)
+	if long > 0 {
+		notes = append(notes, newNote(NoteWidened, closedName("", 0), fmt.Sprintf(
+			"pods of all namespaces are sent for sets of %d namespaceSelectors that are too long", long)))
 	}
-	return []note.Note{newNote(NoteWidened, closedName(""), fmt.Sprintf(
-		"pods of all namespaces are sent for sets of %d different namespaceSelectors: at most %d have entries of their own", len(all)-1-mostGroups, mostGroups))}
+	return notes
+}
+
+// take adds the clauses of another group.
+func (g *group) take(other *group) {
+	g.closed, g.open = append(g.closed, other.closed...), append(g.open, other.open...)
 }
 
 // ids returns the keys of the groups, that of all namespaces first.
 func ids(groups map[string]*group) []string { return slices.Sorted(maps.Keys(groups)) }
 
-// entry returns the group's entry, closed or open; nil if it selects no pod.
-func (g *group) entry(in Input, id string, ignore bool) (*admissionregistrationv1.MutatingWebhook, []note.Note) {
-	closed, widened := anyOf(g.closed, g.closedIf)
-	name := closedName(id)
-	conditions := []admissionregistrationv1.MatchCondition{{Name: Selected, Expression: closed}}
-	if ignore {
-		var open string
-		open, widened = anyOf(g.open, g.openIf)
-		name = openName(id)
-		conditions[0].Expression = open
-		if closed != "" {
-			conditions = append(conditions, admissionregistrationv1.MatchCondition{Name: NotTaken, Expression: "!(" + closed + ")"})
+// conditions of a group: those of the entries that fail closed, and of those that are ignored.
+type conditions struct {
+	closed, open               []string
+	closedWidened, openWidened bool
+	// ignore asks for the entries that are ignored.
+	ignore bool
+}
+
+// entries returns the group's entries, closed or open; none if they select no pod.
+func (g *group) entries(in Input, id string, of conditions) (entries []admissionregistrationv1.MutatingWebhook, notes []note.Note) {
+	selected, widened, name := of.closed, of.closedWidened, closedName
+	if of.ignore {
+		selected, widened, name = of.open, of.openWidened, openName
+	}
+	for part, expression := range selected {
+		e := frame(in, of.ignore)
+		e.Name = name(id, part)
+		e.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: Selected, Expression: expression}}
+		if of.ignore && len(of.closed) == 1 {
+			e.MatchConditions = append(e.MatchConditions, admissionregistrationv1.MatchCondition{Name: NotTaken, Expression: "!(" + of.closed[0] + ")"})
 		}
+		e.NamespaceSelector.MatchExpressions = append(e.NamespaceSelector.MatchExpressions, g.namespaces...)
+		entries = append(entries, *e)
 	}
-	if conditions[0].Expression == "" {
-		return nil, nil
-	}
-	var notes []note.Note
 	if widened {
-		notes = append(notes, newNote(NoteWidened, name, "its sets ask for more than fits into one condition: pods are sent that have only some of the labels"))
+		notes = append(notes, newNote(NoteWidened, name(id, 0), "its sets ask for more than fits into its conditions: pods are sent that have only some of the labels"))
 	}
-	e := frame(in, ignore)
-	e.Name, e.MatchConditions = name, conditions
-	e.NamespaceSelector.MatchExpressions = append(e.NamespaceSelector.MatchExpressions, g.namespaces...)
-	return e, notes
+	return entries, notes
 }
 
 // frame returns an entry without name and conditions, for all pods that are not spared.
@@ -151,26 +165,19 @@ func spared(own string) []metav1.LabelSelectorRequirement {
 	}
 }
 
-// anyOf returns a condition for pods that a clause selects, or for which one of the others holds. A condition that would be too long
-// is widened.
-func anyOf(clauses []clause, others []string) (expression string, widened bool) {
-	sets, widened := condition(merged(clauses))
-	if sets == always {
-		return sets, widened
-	}
-	var parts []string
-	for _, p := range slices.Concat([]string{sets}, others) {
-		if p != "" {
-			parts = append(parts, p)
-		}
-	}
-	return strings.Join(parts, " || "), widened
+// The names of entries. The first is that of the reference. Conditions that are too long for one entry continue in further parts.
+func closedName(id string, part int) string { return "mpod" + suffix(id) + partSuffix(part) + ".kb.io" }
+
+func openName(id string, part int) string {
+	return "mpod-open" + suffix(id) + partSuffix(part) + ".kb.io"
 }
 
-// The names of entries. The first is that of the reference.
-func closedName(id string) string { return "mpod" + suffix(id) + ".kb.io" }
-
-func openName(id string) string { return "mpod-open" + suffix(id) + ".kb.io" }
+func partSuffix(part int) string {
+	if part == 0 {
+		return ""
+	}
+	return "-part-" + strconv.Itoa(part+1)
+}
 
 // suffix is short, because the names of entries are in metrics and errors.
 func suffix(id string) string {
@@ -181,18 +188,8 @@ func suffix(id string) string {
 	return "-" + hex.EncodeToString(sum[:4])
 }
 
-// Ours reports whether an entry has a name as Compute or Provisional give them.
-func Ours(name string) bool {
-	if IsProvisional(name) {
-		return true
-	}
-	id, first := strings.CutPrefix(name, "mpod")
-	id, last := strings.CutSuffix(id, ".kb.io")
-	id = strings.TrimPrefix(id, "-open")
-	if !first || !last || id == "" {
-		return first && last
-	}
-	hash, dashed := strings.CutPrefix(id, "-")
-	raw, err := hex.DecodeString(hash)
-	return dashed && err == nil && len(raw) == 4
-}
+// ours matches the names of entries.
+var ours = regexp.MustCompile(`^mpod(-open)?(-[0-9a-f]{8})?(-part-[0-9]{1,2})?\.kb\.io$`)
+
+// Ours reports whether an entry has a name as Plan or Provisional give them.
+func Ours(name string) bool { return ours.MatchString(name) || IsProvisional(name) }

@@ -14,4 +14,4 @@ const (
 )
 
 // Launch is the source of the step that orders the start of containers.
-func Launch() Source { return conditions("launch", Condition{Expression: ordered}) }
+func Launch() Source { return conditional("launch", Condition{Expression: ordered}) }

@@ -93,13 +93,18 @@ func TestSent(t *testing.T) {
 	}
 }
 
-// filling are sets of which no pod of the world has the labels, in three forms.
+// filling are sets of which no pod of the world has the labels, for each form of a condition.
 func filling(t *testing.T) []*appsv1beta1.SidecarSet {
 	var sets []*appsv1beta1.SidecarSet
 	for i := range 30 {
 		sets = append(sets,
 			newSet(t, fmt.Sprintf("key-%d", i), fmt.Sprintf(`selector: {matchExpressions: [{key: key-%d, operator: Exists}]}`, i)),
 			newSet(t, fmt.Sprintf("pair-%d", i), fmt.Sprintf(`selector: {matchLabels: {pair-%d: x}}`, i)),
+			newSet(t, fmt.Sprintf("tuple-%d", i), fmt.Sprintf(`selector: {matchLabels: {app: app-%[1]d, tier: tier-%[1]d}}`, i)),
+			newSet(t, fmt.Sprintf("scoped-tuple-%d", i), fmt.Sprintf(`{selector: {matchLabels: {app: app-%[1]d, tier: tier-%[1]d}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: tenant-%[1]d}}}`, i)),
+			newSet(t, fmt.Sprintf("several-%d", i), fmt.Sprintf(`selector: {matchExpressions: [{key: several-%[1]d, operator: Exists}, {key: app, operator: Exists}]}`, i)),
+			newSet(t, fmt.Sprintf("further-%d", i), fmt.Sprintf(`selector: {matchExpressions: [{key: further-%[1]d, operator: Exists}, {key: tier, operator: DoesNotExist}]}`, i)),
+			newSet(t, fmt.Sprintf("last-%d", i), fmt.Sprintf(`selector: {matchExpressions: [{key: last-%[1]d, operator: In, values: [x]}, {key: tier, operator: NotIn, values: [x]}]}`, i)),
 			newSet(t, fmt.Sprintf("scoped-%d", i), fmt.Sprintf(`{selector: {matchLabels: {app: app-%[1]d}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: tenant-%[1]d}}}`, i)),
 		)
 	}
@@ -129,8 +134,15 @@ func TestLarge(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Private: true})
 	hook := scopetest.New(t)
 	var sets []*appsv1beta1.SidecarSet
-	for i := range 2500 { // keys of their own, near the bound
-		sets = append(sets, newSet(t, fmt.Sprintf("k%d", i), fmt.Sprintf(`selector: {matchLabels: {k%d: x}}`, i)))
+	for i := range 2500 { // keys of their own, values of two labels, and now and then a form that is in no list
+		spec := fmt.Sprintf(`selector: {matchLabels: {k%d: x}}`, i)
+		switch i % 10 {
+		case 1, 2, 3:
+			spec = fmt.Sprintf(`selector: {matchLabels: {app: a-%[1]d, zone: z-%[1]d}}`, i)
+		case 4:
+			spec = fmt.Sprintf(`selector: {matchExpressions: [{key: k%[1]d, operator: Exists}, {key: "zone-%[1]d", operator: NotIn, values: [x]}]}`, i)
+		}
+		sets = append(sets, newSet(t, fmt.Sprintf("k%d", i), spec))
 	}
 	for _, n := range []int{0, 1000, 2500} {
 		in := input(append(sets[:n:n], newSet(t, "canary", fmt.Sprintf(`selector: {matchLabels: {canary: c%d}}`, n)))...)
@@ -175,8 +187,8 @@ func TestLarge(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		t.Logf("%d sets of a key each: condition of %d letters, %s for the dry run of a pod that is not sent, in force after %s, notes %v",
-			n, len(computed.Entries[0].MatchConditions[0].Expression), time.Since(began)/tries, inForce, computed.Notes)
+		t.Logf("%d sets: %d entries, %s for the dry run of a pod that is not sent, in force after %s, notes %v",
+			n, len(computed.Entries), time.Since(began)/tries, inForce, computed.Notes)
 		if after, _ := sent(hook, canary); computed.Entries[0].MatchConditions[0].Expression != "true" && after != before {
 			t.Errorf("%d sets: it was sent", n)
 		}

@@ -11,12 +11,11 @@ const (
 		`has(o.controller) && o.controller && o.apiVersion.startsWith('apps.kruise.io/')) && !` + gated + `)`
 )
 
-// Readiness is the source of the step that adds the gate KruisePodReady: to pods of controllers of the group apps.kruise.io, or to all.
-// Other pods are created without the gate while no replica answers.
+// Readiness is the source of the step that adds the gate KruisePodReady: to pods of controllers of the group apps.kruise.io, or to all. No
+// pod that lacks the gate is created while no replica answers.
 func Readiness(all bool) Source {
-	concerned := []Condition{{Expression: owned}}
 	if all {
-		concerned = append(concerned, Condition{Expression: "!" + gated, Ignore: true})
+		return conditional("readiness", Condition{Expression: "!" + gated})
 	}
-	return conditions("readiness", concerned...)
+	return conditional("readiness", Condition{Expression: owned})
 }

@@ -6,97 +6,130 @@ import (
 	"strings"
 )
 
-// condition returns an expression in CEL that holds for the pods that any of the clauses selects; empty without clauses. Widened
-// reports that it holds for more pods, because the exact expression is too long.
-func condition(all []clause) (expression string, widened bool) {
-	exact, rest := listed(all)
-	shorter, left := listed(narrow(all))
-	keys, others := listed(wider(all))
-	for i, form := range []struct {
-		lists  lists
-		single []clause
-	}{{single: all}, {exact, rest}, {shorter, left}, {keys, others}} {
-		if len(form.single) > mostClauses {
-			continue
-		}
-		if e := form.lists.or(form.single); len(e) <= mostLetters {
-			return e, i > 1
-		}
-	}
-	return always, true
-}
-
 // always is an expression that holds for all pods.
 const always = "true"
 
-// lists select by one label each: API servers compile them in little time, while the time for clauses grows with the square of their
-// number.
-type lists struct {
-	// keys, key=value, and namespace/key=value.
-	keys, pairs, scoped []string
+// The frame of an expression. Labels may be missing as a whole. Their name is short because it comes often.
+const head, tail = "[has(object.metadata.labels) ? object.metadata.labels : {}].exists(l, ", ")"
+
+// form is one way to write the clauses of a group as conditions.
+type form struct {
+	lists []list
+	all   []clause
+	// others are further alternatives, in CEL.
+	others []string
+	// whole forms are one expression, and widened ones hold for more pods than the clauses select.
+	whole, widened bool
 }
 
-// listed moves the clauses of one label into lists.
-func listed(all []clause) (lists, []clause) {
-	var l lists
-	var rest []clause
-	for _, c := range all {
-		if !l.take(c) {
-			rest = append(rest, c)
-		}
-	}
-	l.keys, l.pairs, l.scoped = sorted(l.keys), sorted(l.pairs), sorted(l.scoped)
-	return l, rest
+// list selects by the value of an expression. API servers compile a list in little time, while the time for clauses grows with the square of
+// their number.
+type list struct {
+	before, value, after string
+	// of are the values, sorted.
+	of []string
 }
 
-func (l *lists) take(c clause) bool {
-	if len(c.labels) != 1 || c.namespace.out != nil {
-		return false
+// formsOf returns the forms of clauses, the most exact one first.
+func formsOf(clauses []clause, others []string) []form {
+	all := merged(clauses)
+	var forms []form
+	if len(all) <= mostClauses {
+		forms = append(forms, form{all: all, others: others, whole: true})
 	}
-	for k, t := range c.labels {
-		switch {
-		case t.in == nil && (!t.exists || t.out != nil || c.namespace.in != nil):
-			return false
-		case t.in == nil:
-			l.keys = append(l.keys, k)
-		case c.namespace.in == nil:
-			for _, v := range t.in {
-				l.pairs = append(l.pairs, k+"="+v)
-			}
-		default:
-			for _, n := range c.namespace.in {
-				for _, v := range t.in {
-					l.scoped = append(l.scoped, n+"/"+k+"="+v)
-				}
-			}
-		}
+	for i, same := range [][]clause{all, narrow(all), wider(all)} {
+		lists, rest := listed(same)
+		forms = append(forms, form{lists: lists, all: rest, others: others, widened: i > 0})
 	}
-	return true
+	return forms
 }
 
-// or returns the condition for the lists and the other clauses.
-func (l lists) or(all []clause) string {
-	var parts []string
-	for _, list := range []struct {
-		value string
-		of    []string
-	}{{"k", l.keys}, {"k + '=' + l[k]", l.pairs}, {"request.namespace + '/' + k + '=' + l[k]", l.scoped}} {
-		if len(list.of) > 0 {
-			parts = append(parts, "l.exists(k, "+oneOf("("+list.value+")", list.of)+")")
+// within returns the expressions of the first form that is within bounds, one for each entry. Widened reports that they hold for more pods
+// than the clauses select.
+func within(forms []form, b size) (expressions []string, widened bool) {
+	for _, f := range forms {
+		if all := f.expressions(b.letters); all != nil && len(all) <= b.parts && (len(all) <= 1 || !f.whole) {
+			return all, f.widened
 		}
 	}
-	for _, c := range all {
-		part := c.expression()
-		if part == "" {
-			return always
+	return []string{always}, true
+}
+
+// expressions returns expressions that together hold for the pods of the form; nil if a part of it is too long for any.
+func (f form) expressions(letters int) []string {
+	w := &writer{letters: letters - len(head) - len(tail) - 32}
+	for _, o := range f.others {
+		w.letters -= len(o) + 4
+	}
+	for _, l := range f.lists {
+		w.list(l)
+	}
+	for _, c := range f.all {
+		text := c.expression()
+		if text == "" {
+			return []string{always}
 		}
-		parts = append(parts, part)
+		w.operand(text)
 	}
-	if len(parts) == 0 {
-		return ""
+	if w.failed {
+		return nil
 	}
-	// Labels may be missing as a whole. Their name is short because it comes often.
-	return "[has(object.metadata.labels) ? object.metadata.labels : {}].exists(l, " + strings.Join(parts, " || ") + ")"
+	all := []string{}
+	for _, operands := range w.done() {
+		all = append(all, head+strings.Join(operands, " || ")+tail)
+	}
+	if len(f.others) > 0 {
+		if len(all) == 0 {
+			all = append(all, strings.Join(f.others, " || "))
+		} else {
+			all[0] = strings.Join(slices.Concat(all[:1], f.others), " || ")
+		}
+	}
+	return all
+}
+
+// writer distributes operands among expressions.
+type writer struct {
+	// letters that an expression has room for.
+	letters int
+
+	all    [][]string
+	now    []string
+	length int
+	failed bool
+}
+
+// operand adds an operand to the expression that is written, or starts the next one.
+func (w *writer) operand(text string) {
+	n := len(text) + len(" || ")
+	w.failed = w.failed || n > w.letters
+	if len(w.now) > 0 && (w.length+n > w.letters || len(w.now) >= mostClauses) {
+		w.all, w.now, w.length = append(w.all, w.now), nil, 0
+	}
+	w.now, w.length = append(w.now, text), w.length+n
+}
+
+// list adds a list, in pieces where it is long.
+func (w *writer) list(l list) {
+	frame := len(l.before) + len(l.value) + len(l.after) + 16
+	for rest := l.of; len(rest) > 0; {
+		room, n := w.letters-frame, 0
+		if left := w.letters - w.length - frame; left > w.letters/4 && len(w.now) < mostClauses {
+			room = left
+		}
+		for ; n < len(rest) && (n == 0 || room >= len(rest[n])+3); n++ {
+			room -= len(rest[n]) + 3
+		}
+		w.operand(l.before + oneOf(l.value, rest[:n]) + l.after)
+		rest = rest[n:]
+	}
+}
+
+func (w *writer) done() [][]string {
+	if len(w.now) > 0 {
+		return append(w.all, w.now)
+	}
+	return w.all
 }
 
 // expression is over the labels l; empty if the clause selects all.
@@ -143,5 +176,8 @@ func oneOf(value string, of []string) string {
 
 // quote returns a literal. Labels have nothing to escape, or could not be read.
 func quote(s string) string {
+	if !strings.ContainsAny(s, "\\'\n\r") {
+		return "'" + s + "'"
+	}
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "\r", `\r`).Replace(s) + "'"
 }

@@ -22,7 +22,7 @@ type Input struct {
 
 func (in Input) check() error {
 	if in.Namespace == "" {
-		return errors.New("compute scope: the webhook's own namespace is required")
+		return errors.New("plan scope: the webhook's own namespace is required")
 	}
 	return nil
 }
@@ -35,30 +35,59 @@ type Scope struct {
 	Notes []note.Note
 }
 
-// Compute returns the scope of the contributions.
-func Compute(in Input) (Scope, error) {
+// fits reports whether the entries fit into one object, and whether they are few enough for each new pod.
+func (s *Scope) fits() bool {
+	bytes := 0
+	for i := range s.Entries {
+		bytes += s.Entries[i].Size()
+	}
+	return bytes <= mostBytes && len(s.Entries) <= mostEntries
+}
+
+// Plan returns the scope of the contributions.
+func Plan(in Input) (Scope, error) {
 	if err := in.check(); err != nil {
 		return Scope{}, err
 	}
-	var s Scope
+	var about []note.Note
 	groups := map[string]*group{"": {}}
 	for _, c := range in.Contributions {
 		selections := slices.Clone(c.Selections)
 		slices.SortStableFunc(selections, func(a, b Selection) int { return cmp.Compare(a.Object, b.Object) })
 		for i := range selections {
-			s.Notes = append(s.Notes, file(groups, &selections[i])...)
+			about = append(about, file(groups, &selections[i])...)
 		}
 		groups[""].add(c.Conditions)
 	}
-	s.Notes = append(s.Notes, bounded(groups)...)
-	for _, ignore := range []bool{false, true} {
-		for _, id := range ids(groups) {
-			entry, notes := groups[id].entry(in, id, ignore)
-			s.Notes = append(s.Notes, notes...)
-			if entry != nil {
-				s.Entries = append(s.Entries, *entry)
-			}
+	about = append(about, bounded(groups)...)
+	all := make(map[string]forms, len(groups))
+	for id, g := range groups {
+		all[id] = forms{closed: formsOf(g.closed, g.closedIf), open: formsOf(g.open, g.openIf)}
+	}
+	var s Scope
+	for _, b := range sizes() {
+		if s = plan(in, groups, all, b); s.fits() {
+			break
 		}
 	}
+	s.Notes = append(about, s.Notes...)
 	return s, nil
+}
+
+// forms are the conditions of a group, in every form.
+type forms struct{ closed, open []form }
+
+// plan returns the entries within bounds.
+func plan(in Input, groups map[string]*group, all map[string]forms, b size) Scope {
+	var s Scope
+	for _, ignore := range []bool{false, true} {
+		for _, id := range ids(groups) {
+			of := conditions{ignore: ignore}
+			of.closed, of.closedWidened = within(all[id].closed, b)
+			of.open, of.openWidened = within(all[id].open, b)
+			entries, notes := groups[id].entries(in, id, of)
+			s.Entries, s.Notes = append(s.Entries, entries...), append(s.Notes, notes...)
+		}
+	}
+	return s
 }

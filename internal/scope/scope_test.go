@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
@@ -29,10 +31,12 @@ func TestGolden(t *testing.T) {
 		open(newSet(t, "nice", `selector: {matchLabels: {app: batch}}`)),
 		newSet(t, "paused", `{selector: {matchLabels: {app: never}}, injectionStrategy: {paused: true}}`),
 	)
-	everything.Owned, everything.Launch, everything.All = true, true, true
+	everything.Owned, everything.Launch = true, true
+	forAll := input()
+	forAll.All, forAll.Launch = true, true
 	owned := input()
 	owned.Owned, owned.Launch = true, true
-	for name, in := range map[string]world{"everything": everything, "no-sets": owned, "nothing": input()} {
+	for name, in := range map[string]world{"everything": everything, "gate-for-all": forAll, "no-sets": owned, "nothing": input()} {
 		t.Run(name, func(t *testing.T) {
 			s := compute(t, in)
 			got, err := yaml.Marshal(s.Entries)
@@ -142,14 +146,31 @@ func TestNotes(t *testing.T) {
 			"one list of names, keys and values", many(1000, `{selector: {matchLabels: {app: app-%[1]d}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: tenant-%[1]d}}}`), nil, 30000, 1,
 		},
 		"a thousand of two keys": {
-			"pods that have one of the two are sent", many(1000, `selector: {matchLabels: {app: app-%[1]d, zone: zone-%[1]d}}`), []string{scope.NoteWidened}, 14000, 1,
+			"one list of pairs of values", many(1000, `selector: {matchLabels: {app: app-%[1]d, zone: zone-%[1]d}}`), nil, 24000, 1,
+		},
+		"three thousand of two keys": {
+			"lists that are too long for one entry continue in the next", many(3000, `selector: {matchLabels: {app: app-%[1]d, zone: zone-%[1]d}}`), nil, 48 << 10, 2,
+		},
+		"tenants of two keys": {
+			"the list has names of namespaces, too", many(1000, `{selector: {matchLabels: {app: app-%[1]d, zone: zone-%[1]d}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: tenant-%[1]d}}}`), nil, 36000, 1,
+		},
+		"eight hundred of different keys": {
+			"clauses that are too many for one entry continue in the next", many(800, `selector: {matchLabels: {"app-%[1]d": a, "zone-%[1]d": z}}`), nil, 48 << 10, 13,
+		},
+		"far too many of different keys": {
+			"pods that have one of the two are sent", many(1200, `selector: {matchLabels: {"app-%[1]d": a, "zone-%[1]d": z}}`), []string{scope.NoteWidened}, 48 << 10, 1,
 		},
 		"fifty of two keys": {"it can be said exactly", many(50, `selector: {matchLabels: {app: app-%[1]d, zone: zone-%[1]d}}`), nil, 5000, 1},
-		"far too many of one key": {
-			"whoever has the label is sent", many(6000, `selector: {matchLabels: {app: app-%d}}`), []string{scope.NoteWidened}, 100, 1,
+		"six thousand of one key": {
+			"the list continues in another entry", many(6000, `selector: {matchLabels: {app: app-%d}}`), nil, 48 << 10, 2,
 		},
-		"far too many keys": {
-			"every pod is sent", many(5000, `selector: {matchLabels: {key-%d: x}}`), []string{scope.NoteWidened}, 4, 1,
+		"five thousand keys": {
+			"the list continues in another entry", many(5000, `selector: {matchLabels: {key-%d: x}}`), nil, 48 << 10, 2,
+		},
+		"far too many of one key": {
+			"pods with the label are sent", many(1, "selector: {matchExpressions: [{key: app, operator: In, values: [n-%d"+letters(80000, ",name-")+"]}]}"),
+			[]string{scope.NoteWidened},
+			100, 1,
 		},
 		"many kinds of namespaces": {
 			"each has an entry", many(20, `{selector: {matchLabels: {app: a}}, namespaceSelector: {matchLabels: {env: e%d}}}`), nil, 200, 20,
@@ -188,6 +209,61 @@ func TestNotes(t *testing.T) {
 	}
 }
 
+// letters repeats a text with a number behind it.
+func letters(n int, text string) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "%s%d", text, i)
+	}
+	return b.String()
+}
+
+// Whatever the sets, the entries fit into one object of etcd, and a new pod meets few of them.
+func TestSize(t *testing.T) {
+	values := func(key string, n int) *metav1.LabelSelector {
+		e := metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpIn, Values: strings.Split("value"+letters(n, ",value-"), ",")}
+		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{e}}
+	}
+	set := func(pods, namespaces *metav1.LabelSelector) *appsv1beta1.SidecarSet {
+		s := &appsv1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "set"}}
+		s.Spec.Selector, s.Spec.NamespaceSelector = pods, namespaces
+		return s
+	}
+	var sets []*appsv1beta1.SidecarSet
+	for i := range 30 {
+		space := &metav1.LabelSelector{MatchLabels: map[string]string{"env": fmt.Sprintf("e%d", i)}}
+		sets = append(sets, set(values("app", 3500), space), open(set(values("app", 3500), space)))
+	}
+	long := values("env", 60000)
+	few := values("app", 1)
+	for name, sets := range map[string][]*appsv1beta1.SidecarSet{
+		"many long lists": sets, "a long list of namespace labels": {set(few, long), open(set(few, long))},
+	} {
+		s := compute(t, input(sets...))
+		bytes := 0
+		for i := range s.Entries {
+			bytes += s.Entries[i].Size()
+		}
+		if bytes > 1<<20 || len(s.Entries) > 64 || len(s.Entries) == 0 {
+			t.Errorf("%s: %d bytes in %d entries", name, bytes, len(s.Entries))
+		}
+		if len(s.Notes) == 0 {
+			t.Errorf("%s: no note reports that more pods are sent", name)
+		}
+	}
+}
+
+// The specification has the webhook fail closed for every pod that it is about.
+func TestGateForAll(t *testing.T) {
+	in := input()
+	in.Owned, in.All = true, true
+	for _, e := range compute(t, in).Entries {
+		if *e.FailurePolicy != admissionregistrationv1.Fail {
+			t.Errorf("entry %s of the gate for all pods is %s", e.Name, *e.FailurePolicy)
+		}
+	}
+}
+
 // The order of the sets does not matter, and nothing of the input is changed.
 func TestOrder(t *testing.T) {
 	for seed := range uint64(200) {
@@ -195,7 +271,7 @@ func TestOrder(t *testing.T) {
 		in := input(d.sets(8)...)
 		given := in.contributions(t)
 		before := in.contributions(t)
-		first, err := scope.Compute(scope.Input{Client: in.Client, Namespace: in.Namespace, Contributions: given})
+		first, err := scope.Plan(scope.Input{Client: in.Client, Namespace: in.Namespace, Contributions: given})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -220,6 +296,7 @@ func TestOrder(t *testing.T) {
 func TestOurs(t *testing.T) {
 	for name, want := range map[string]bool{
 		"mpod.kb.io": true, "mpod-open.kb.io": true, "mpod-0a1b2c3d.kb.io": true, "mpod-open-0a1b2c3d.kb.io": true,
+		"mpod-part-2.kb.io": true, "mpod-open-0a1b2c3d-part-12.kb.io": true, "mpod-part-.kb.io": false, "mpod-part-x.kb.io": false,
 		"mpods.kb.io": false, "mpod-mine.kb.io": false, "mpod.example.com": false, "mpod-0a1b2c3d4e.kb.io": false, "mcloneset.kb.io": false, "": false,
 		"mpod-.kb.io": false, "mpod0a1b2c3d.kb.io": false,
 	} {
@@ -231,7 +308,7 @@ func TestOurs(t *testing.T) {
 
 // An own namespace is needed, for its pods would wait for themselves.
 func TestOwnNamespace(t *testing.T) {
-	if _, err := scope.Compute(scope.Input{}); err == nil {
+	if _, err := scope.Plan(scope.Input{}); err == nil {
 		t.Error("no error")
 	}
 	in := input(newSet(t, "a", `selector: {matchLabels: {app: a}}`))

@@ -60,7 +60,7 @@ func Sources(o SourceOptions) []Source {
 	}
 }
 
-// conditions returns a source that depends on no object.
-func conditions(step string, all ...Condition) Source {
+// conditional returns a source that depends on no object.
+func conditional(step string, all ...Condition) Source {
 	return Source{Step: step, Contribute: func([]*unstructured.Unstructured) Contribution { return Contribution{Conditions: all} }}
 }
