@@ -46,6 +46,11 @@ demo: ## See a rollout in place beside that of a Deployment, in a cluster of its
 	@go build -o bin/demo ./test/demo
 	exec bin/demo $(DEMOFLAGS)
 
+.PHONY: picture
+picture: ## Take the picture of the demo in the README from a run
+	@go build -o bin/demo ./test/demo
+	exec bin/demo -plain -svg docs/images/demo.svg
+
 ##@ Write
 
 .PHONY: generate
