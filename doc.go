@@ -1,5 +1,5 @@
-// Package kruisekit is the root of a library of Kubernetes workload abilities, compatible on the wire with the
-// OpenKruise APIs. It holds no code itself; this page is the map.
+// Package kruisekit is the root of a library of Kubernetes workload primitives that is wire-compatible with the
+// OpenKruise APIs. The package has no code; this page is the map of the packages.
 //
 // # Values of the API
 //
@@ -14,18 +14,18 @@
 //
 //   - [github.com/kruisekit/kruisekit/note]: the reasons that plans give, and the one to show.
 //   - [github.com/kruisekit/kruisekit/write]: the writes of a plan as values.
-//   - [github.com/kruisekit/kruisekit/revision]: the history of a pod template: is this template new, and what is it called?
-//   - [github.com/kruisekit/kruisekit/lifecycle]: hooks that hold a pod before and after a change, and readiness shared by
-//     several writers.
+//   - [github.com/kruisekit/kruisekit/revision]: the history of a pod template: whether a template is new, and its name.
+//   - [github.com/kruisekit/kruisekit/lifecycle]: hooks that hold a pod before and after a change, and readiness that
+//     several writers share.
 //   - [github.com/kruisekit/kruisekit/scale]: how many to create, delete and update, which ones, in which order.
 //   - [github.com/kruisekit/kruisekit/inplace]: changes made in running pods.
 //   - [github.com/kruisekit/kruisekit/workload]: all of these in one pass over the pods of a workload.
 //   - [github.com/kruisekit/kruisekit/launch]: containers of a pod that start one after the other.
 //   - [github.com/kruisekit/kruisekit/imagepull]: which images are pulled ahead, where, and how.
 //   - [github.com/kruisekit/kruisekit/imagepull/order]: pods in the order in which their workload updates them.
-//   - [github.com/kruisekit/kruisekit/containerrestart]: which containers of running pods are started anew, and how.
+//   - [github.com/kruisekit/kruisekit/containerrestart]: which containers of running pods restart, and how.
 //   - [github.com/kruisekit/kruisekit/sidecar/rollout]: which running pods get a sidecar's new image, and when.
-//   - [github.com/kruisekit/kruisekit/sidecar]: which sidecars a new pod gets, and the pod that comes of it.
+//   - [github.com/kruisekit/kruisekit/sidecar]: which sidecars a new pod gets, and the pod with them.
 //   - [github.com/kruisekit/kruisekit/sidecar/history]: the revisions of a SidecarSet, and which of them stay.
 //   - [github.com/kruisekit/kruisekit/sidecar/overlap]: whether label selectors can select the same object.
 //   - [github.com/kruisekit/kruisekit/sidecar/sizing]: cpu and memory of an injected container, by those of the others.
@@ -43,32 +43,34 @@
 //
 //   - [github.com/kruisekit/kruisekit/controllers]: the list of all of them, for a manager that wants all or some.
 //   - [github.com/kruisekit/kruisekit/controllers/cloneset]: CloneSets, for a manager of your own.
-//   - [github.com/kruisekit/kruisekit/controllers/containerrecreaterequest]: requests to start containers of a pod anew.
+//   - [github.com/kruisekit/kruisekit/controllers/containerrecreaterequest]: requests to restart containers of a pod.
 //   - [github.com/kruisekit/kruisekit/controllers/imagepulljob]: images pulled ahead of need, node by node.
 //   - [github.com/kruisekit/kruisekit/controllers/imagelistpulljob]: a pull job for each image of a list.
 //   - [github.com/kruisekit/kruisekit/controllers/nodeimage]: what each node pulls ahead, kept in line with nodes and jobs.
 //   - [github.com/kruisekit/kruisekit/controllers/launchpriority]: containers of pods started in their order.
-//   - [github.com/kruisekit/kruisekit/controllers/podreadiness]: the first word about pods that others take out of traffic.
-//   - [github.com/kruisekit/kruisekit/controllers/sidecarterminator]: sidecars of finished pods, stopped.
+//   - [github.com/kruisekit/kruisekit/controllers/podreadiness]: the first KruisePodReady condition of new pods.
+//   - [github.com/kruisekit/kruisekit/controllers/sidecarterminator]: stops the sidecars of finished pods.
 //   - [github.com/kruisekit/kruisekit/controllers/podscope]: which pods API servers send to the webhook of pods.
 //   - [github.com/kruisekit/kruisekit/controllers/sidecarset]: new images for the sidecars of running pods, and their history.
 //
 // # Admission
 //
 //   - [github.com/kruisekit/kruisekit/webhooks]: the list of all of them.
-//   - [github.com/kruisekit/kruisekit/webhooks/cloneset]: defaults of CloneSets, and what is wrong with them.
-//   - [github.com/kruisekit/kruisekit/webhooks/imagepull]: defaults of pull jobs and NodeImages, and what is wrong with them.
+//   - [github.com/kruisekit/kruisekit/webhooks/cloneset]: defaults and rules of CloneSets.
+//   - [github.com/kruisekit/kruisekit/webhooks/imagepull]: defaults and rules of pull jobs and NodeImages.
 //   - [github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest]: what a request to restart containers takes from its pod.
 //   - [github.com/kruisekit/kruisekit/webhooks/pod]: what new pods get: sidecars, readiness gates, an order of their containers.
-//   - [github.com/kruisekit/kruisekit/webhooks/sidecarset]: defaults and hashes of SidecarSets, and what is wrong with them.
+//   - [github.com/kruisekit/kruisekit/webhooks/sidecarset]: defaults, hashes and rules of SidecarSets.
 //   - [github.com/kruisekit/kruisekit/webhooks/conversion]: the webhook between the two versions of each kind.
-//   - [github.com/kruisekit/kruisekit/webhooks/certificates]: serving certificates that several replicas make and renew.
+//   - [github.com/kruisekit/kruisekit/webhooks/certificates]: serving certificates that several replicas create and renew.
 //
 // # On the node
 //
 //   - [github.com/kruisekit/kruisekit/daemon]: the list of all parts of a node daemon.
 //   - [github.com/kruisekit/kruisekit/daemon/cri]: the container runtime of a node.
 //   - [github.com/kruisekit/kruisekit/daemon/imagepull]: images pulled ahead, as the node's NodeImage asks for them.
+//   - [github.com/kruisekit/kruisekit/daemon/containerrestart]: containers restarted, as requests ask for them.
+//   - [github.com/kruisekit/kruisekit/daemon/containermeta]: the state of containers that in-place updates wait for.
 //   - [github.com/kruisekit/kruisekit/daemon/credentials]: the registry credentials that a node is configured with.
 //
 // # Programs
@@ -80,15 +82,14 @@
 //   - [github.com/kruisekit/kruisekit/examples/kruise-manager]: all controllers and webhooks in one process.
 //   - [github.com/kruisekit/kruisekit/examples/kruise-daemon]: all that happens on a node in one process.
 //
-// # Test grounds
+// # Test clusters
 //
 //   - [github.com/kruisekit/kruisekit/test/cluster]: a real API server, simulated nodes or real nodes, for tests.
-//   - [github.com/kruisekit/kruisekit/test/containerd]: a real containerd without a cluster, and a registry that can be bad.
-//   - [github.com/kruisekit/kruisekit/test/podbench]: a namespace with a reconciler of pods, and what it asks for.
-//   - [github.com/kruisekit/kruisekit/test/standin]: pods that run where there is an API server alone.
-//   - [github.com/kruisekit/kruisekit/test/demo]: a rollout to look at, in a cluster that comes and goes with it.
+//   - [github.com/kruisekit/kruisekit/test/containerd]: a real containerd without a cluster, and a registry with faults.
+//   - [github.com/kruisekit/kruisekit/test/podbench]: a namespace with a reconciler of pods, and a record of its requests.
+//   - [github.com/kruisekit/kruisekit/test/standin]: a scheduler and kubelets for an API server alone.
+//   - [github.com/kruisekit/kruisekit/test/demo]: the rollout of make demo, in a cluster of its own.
 //
-// Imports point down only: api knows nothing of the rest, and nothing imports the test grounds but tests.
-// A package that decides takes values and gives a plan; it imports neither a client nor a clock. More of them come
-// next: spread, pub and their siblings.
+// Imports point down only: api imports none of the others, and only tests import the test clusters.
+// A package that decides takes values and returns a plan; it imports neither a client nor a clock. spread and pub come next.
 package kruisekit

@@ -1,7 +1,7 @@
 package kruisekit_test
 
 import (
-	"os"
+	"io/fs"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -11,56 +11,52 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The packages that doc.go lists are those of the table in README.md, and each of them is there.
-func TestReadmeNamesPackages(t *testing.T) {
-	inMap, inTable := packagesOfMap(t), packagesOfTable(t)
-	if diff := cmp.Diff(inMap, inTable); diff != "" {
-		t.Errorf("README.md has other packages than doc.go (-doc.go +README.md):\n%s", diff)
-	}
-	for _, path := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(inMap, inTable)))) {
-		if files, err := filepath.Glob(filepath.Join(filepath.FromSlash(path), "*.go")); err != nil || len(files) == 0 {
-			t.Errorf("%s is no package, %v", path, err)
+// doc.go links every package that an embedder can import, each once.
+func TestMapNamesPackages(t *testing.T) {
+	var want []string
+	for _, path := range importable(t) {
+		if !strings.HasPrefix(path, "examples/") {
+			want = append(want, path)
 		}
 	}
-}
-
-// packagesOfMap are the paths that doc.go links, sorted, as often as it does.
-func packagesOfMap(t *testing.T) []string {
-	t.Helper()
-	text, err := os.ReadFile("doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var paths []string
-	for _, link := range regexp.MustCompile(`\[github\.com/kruisekit/kruisekit/([^\]]+)\]`).FindAllStringSubmatch(string(text), -1) {
-		paths = append(paths, link[1])
-	}
-	slices.Sort(paths)
-	return paths
-}
-
-// packagesOfTable are the paths in the first column of README.md's table of packages, sorted, as often as they are there.
-func packagesOfTable(t *testing.T) []string {
-	t.Helper()
-	text, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, found := strings.Cut(string(text), "\n## Packages\n")
-	if !found {
-		t.Fatal("README.md has no packages")
-	}
-	section, _, _ = strings.Cut(section, "\n## ")
-	var paths []string
-	for line := range strings.Lines(section) {
-		column, isRow := strings.CutPrefix(line, "| `")
-		if !isRow {
+	var got []string
+	link := regexp.MustCompile(`\[github\.com/kruisekit/kruisekit/([^\]]+)\]`)
+	for _, m := range link.FindAllStringSubmatch(read(t, "doc.go"), -1) {
+		path := m[1]
+		if strings.HasPrefix(path, "examples/") || strings.HasPrefix(path, "test/") {
+			if files, err := filepath.Glob(filepath.Join(filepath.FromSlash(path), "*.go")); err != nil || len(files) == 0 {
+				t.Errorf("%s is no package, %v", path, err)
+			}
 			continue
 		}
-		column, _, _ = strings.Cut(column, " |")
-		for name := range strings.SplitSeq(column, ",") {
-			paths = append(paths, strings.Trim(name, " `"))
+		got = append(got, path)
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("doc.go links other packages than there are (-there +linked):\n%s", diff)
+	}
+}
+
+// importable are the paths of the packages that are neither internal, nor tests, nor tools, sorted.
+func importable(t *testing.T) []string {
+	t.Helper()
+	var paths []string
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.IsDir() || path == "." {
+			return err
 		}
+		name := entry.Name()
+		if strings.HasPrefix(name, ".") || strings.HasSuffix(name, "test") || name == "internal" || name == "testdata" || name == "hack" || name == "bin" {
+			return fs.SkipDir
+		}
+		files, err := filepath.Glob(filepath.Join(path, "*.go"))
+		if slices.ContainsFunc(files, func(f string) bool { return !strings.HasSuffix(f, "_test.go") }) {
+			paths = append(paths, filepath.ToSlash(path))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	slices.Sort(paths)
 	return paths

@@ -5,35 +5,144 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// The Go code in README.md is that of examples which are compiled and run: each block names its own.
-func TestReadmeShowsExamples(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
+// frontPage is how many lines README.md may have.
+const frontPage = 150
+
+func TestReadmeIsAFrontPage(t *testing.T) {
+	if n := strings.Count(read(t, "README.md"), "\n"); n > frontPage {
+		t.Errorf("README.md has %d lines, want at most %d: what is longer belongs to docs/", n, frontPage)
+	}
+}
+
+// documents are the paths of all pages for users.
+func documents(t *testing.T) []string {
+	t.Helper()
+	pages := []string{"README.md", "CONTRIBUTING.md"}
+	for _, pattern := range []string{"docs/*.md", "docs/*/*.md", "examples/*/README.md", "test/*/README.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range found {
+			pages = append(pages, filepath.ToSlash(path))
+		}
+	}
+	return pages
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.FromSlash(path))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return string(text)
+}
+
+// The Go code in documents is that of examples which are compiled: each block names its own.
+func TestDocumentsShowExamples(t *testing.T) {
 	block := regexp.MustCompile("(?s)(<!-- This is (\\w+) in (\\S+)\\. -->\n)?```go\n(.*?)```")
-	all := block.FindAllStringSubmatch(string(readme), -1)
-	if len(all) == 0 {
-		t.Fatal("no Go code in README.md")
-	}
-	for _, one := range all {
-		function, file, code := one[2], one[3], one[4]
-		if function == "" {
-			t.Errorf("README.md shows code that does not say which example it is:\n%s", code)
-			continue
+	for _, path := range documents(t) {
+		all := block.FindAllStringSubmatch(read(t, path), -1)
+		if path == "README.md" && len(all) == 0 {
+			t.Error("no Go code in README.md")
 		}
-		if body := bodyOf(t, file, function); !strings.Contains(flush(body), flush(code)) {
-			t.Errorf("README.md shows other code than %s in %s:\n%s\nwhich is\n%s", function, file, code, body)
+		for _, one := range all {
+			function, file, code := one[2], one[3], one[4]
+			if function == "" {
+				t.Errorf("%s shows code that does not name its example:\n%s", path, code)
+				continue
+			}
+			if body := bodyOf(t, file, function); !strings.Contains(flush(body), flush(code)) {
+				t.Errorf("%s shows other code than %s in %s:\n%s\nwhich is\n%s", path, function, file, code, body)
+			}
 		}
 	}
 }
 
-// flush is code without its indentation: the README shows it at the left.
+// Each relative link of a document leads to a file, and to a heading of it where it names one. A link whose text is the name
+// of a test leads to a file with that test.
+func TestDocumentsLinkWhatExists(t *testing.T) {
+	link := regexp.MustCompile(`\[([^\]\n]*)\]\(([^)\s]+)\)`)
+	test := regexp.MustCompile(`^[tT]est[A-Z]\w*$`)
+	fence := regexp.MustCompile("(?s)```.*?```")
+	for _, path := range documents(t) {
+		for _, m := range link.FindAllStringSubmatch(fence.ReplaceAllString(read(t, path), ""), -1) {
+			text, target := m[1], m[2]
+			if strings.Contains(target, "://") {
+				continue
+			}
+			file, heading, _ := strings.Cut(target, "#")
+			to := path
+			if file != "" {
+				to = filepath.ToSlash(filepath.Join(filepath.Dir(path), file))
+			}
+			if _, err := os.Stat(filepath.FromSlash(to)); err != nil {
+				t.Errorf("%s links %s: %v", path, target, err)
+				continue
+			}
+			if heading != "" && !slices.Contains(headings(read(t, to)), heading) {
+				t.Errorf("%s links %s, which has no such heading: %v", path, target, headings(read(t, to)))
+			}
+			if test.MatchString(text) && !strings.Contains(read(t, to), " "+text+"(") && !strings.Contains(read(t, to), ") "+text+"(") {
+				t.Errorf("%s names %s as evidence, and %s has no such test", path, text, to)
+			}
+		}
+	}
+}
+
+// headings are the names by which the headings of a page can be linked.
+func headings(page string) []string {
+	var names []string
+	for line := range strings.Lines(regexp.MustCompile("(?s)```.*?```").ReplaceAllString(page, "")) {
+		text, is := strings.CutPrefix(strings.TrimLeft(line, "#"), " ")
+		if !is || !strings.HasPrefix(line, "#") {
+			continue
+		}
+		name := regexp.MustCompile(`[^\w\- ]`).ReplaceAllString(strings.ToLower(strings.TrimSpace(text)), "")
+		names = append(names, strings.ReplaceAll(name, " ", "-"))
+	}
+	return names
+}
+
+// The table of kinds has all kinds of the CRDs. Those that work are those that have a reconciler.
+func TestReadmeNamesKinds(t *testing.T) {
+	cell := regexp.MustCompile(`\| \[?([A-Z]\w+)(?:\]\([^)]*\))? \| (works|next) `)
+	states := map[string]string{}
+	for _, m := range cell.FindAllStringSubmatch(read(t, "README.md"), -1) {
+		states[strings.ToLower(m[1])] = m[2]
+	}
+	crds, err := filepath.Glob("config/crd/bases/*_*.yaml")
+	if err != nil || len(crds) != 18 {
+		t.Fatalf("%d CRDs, want 18, %v", len(crds), err)
+	}
+	for _, path := range crds {
+		m := regexp.MustCompile(`(?m)^    singular: (\w+)$`).FindStringSubmatch(read(t, filepath.ToSlash(path)))
+		if m == nil {
+			t.Fatalf("%s names no kind", path)
+		}
+		want := "next"
+		if _, err := os.Stat(filepath.Join("controllers", m[1], "reconciler.go")); err == nil {
+			want = "works"
+		}
+		if got := states[m[1]]; got != want {
+			t.Errorf("README.md has %q for %s, want %q", got, m[1], want)
+		}
+		delete(states, m[1])
+	}
+	if len(states) > 0 {
+		t.Errorf("README.md names kinds that have no CRD: %v", states)
+	}
+}
+
+// flush is code without its indentation: a document shows it at the left.
 func flush(code string) string {
 	lines := strings.Split(code, "\n")
 	for i := range lines {
@@ -45,10 +154,7 @@ func flush(code string) string {
 // bodyOf is what a function does, as written there.
 func bodyOf(t *testing.T, file, function string) string {
 	t.Helper()
-	source, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := read(t, file)
 	set := token.NewFileSet()
 	parsed, err := parser.ParseFile(set, file, source, parser.ParseComments)
 	if err != nil {
@@ -59,7 +165,7 @@ func bodyOf(t *testing.T, file, function string) string {
 		if !ok || f.Name.Name != function {
 			continue
 		}
-		return string(source[set.Position(f.Body.Lbrace).Offset+1 : set.Position(f.Body.Rbrace).Offset])
+		return source[set.Position(f.Body.Lbrace).Offset+1 : set.Position(f.Body.Rbrace).Offset]
 	}
 	t.Fatalf("%s has no function %s", file, function)
 	return ""
