@@ -3,24 +3,29 @@
 package cloneset_test
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 )
 
-// An image update of a pod is four writes, none of them refused, and when all is done there are none.
+// An image update costs four writes a pod, none of which is rejected. A converged set costs none.
 func TestWritesOfAnUpdateInPlace(t *testing.T) {
 	b := start(t, cloneset.Options{})
 	set := b.create("web", 10, inPlace)
 	b.eventually(set, settled)
 	b.still()
 	before := uids(b.pods(set))
-	b.requests.take()
+	b.asked()
 
 	b.change(set, func(s *v1beta1.CloneSet) { s.Spec.Template.Spec.Containers[0].Image = "web:2" })
 	b.eventually(set, func(set *v1beta1.CloneSet, pods []corev1.Pod) error {
@@ -32,11 +37,11 @@ func TestWritesOfAnUpdateInPlace(t *testing.T) {
 		return settled(set, pods)
 	})
 	b.still()
-	all := b.requests.take()
+	all := b.asked()
 	if after := uids(b.pods(set)); fmt.Sprint(after) != fmt.Sprint(before) {
 		t.Errorf("pods %v became %v", before, after)
 	}
-	if writes := about(all, "/pods/"); len(writes) != 40 {
+	if writes := about(all, "pods/"); len(writes) != 40 {
 		t.Errorf("%d requests for 10 pods, want 40: %v", len(writes), writes)
 	}
 	for _, code := range []string{" 409", " 422", " 500", "GET "} {
@@ -44,55 +49,196 @@ func TestWritesOfAnUpdateInPlace(t *testing.T) {
 			t.Errorf("requests with%s: %v", code, bad)
 		}
 	}
-	t.Logf("%d writes of the status of the set, %d in all", len(about(all, "/clonesets/")), len(about(all)))
+	t.Logf("%d writes of the status of the set, %d in all", len(about(all, "clonesets/")), len(about(all)))
 }
 
+// An update that recreates pods costs five writes a pod: three of the new pod, its creation and the deletion of the old one.
 func TestWritesOfAnUpdateByNewPods(t *testing.T) {
 	b := start(t, cloneset.Options{})
 	set := b.create("web", 5, inPlace)
 	b.eventually(set, settled)
 	b.still()
-	b.requests.take()
+	b.asked()
 	b.change(set, func(s *v1beta1.CloneSet) {
 		s.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "LEVEL", Value: "debug"}}
 	})
 	b.eventually(set, func(set *v1beta1.CloneSet, pods []corev1.Pod) error {
 		for i := range pods {
 			if len(pods[i].Spec.Containers[0].Env) == 0 {
-				return fmt.Errorf("%s is an old one", pods[i].Name)
+				return fmt.Errorf("%s is not updated", pods[i].Name)
 			}
 		}
 		return settled(set, pods)
 	})
 	b.still()
-	all := b.requests.take()
-	for words, want := range map[[2]string]int{{"PATCH", "/pods/"}: 15, {"DELETE", "/pods/"}: 5, {"POST", "/pods"}: 5} {
+	all := b.asked()
+	for words, want := range map[[2]string]int{{"PATCH", "pods/"}: 15, {"DELETE", "pods/"}: 5, {"POST", "pods"}: 5} {
 		if got := about(all, words[:]...); len(got) != want {
 			t.Errorf("%v: %d requests, want %d: %v", words, len(got), want, got)
 		}
 	}
 }
 
-// still waits until nothing is asked of the API server any more.
-func (b *bench) still() {
-	b.Helper()
-	for quiet := 0; quiet < 5; quiet++ {
-		b.requests.mu.Lock()
-		before := len(b.requests.all)
-		b.requests.mu.Unlock()
-		time.Sleep(100 * time.Millisecond) //nolint:forbidigo // that nothing happens is the thing to see
-		b.requests.mu.Lock()
-		if len(b.requests.all) != before {
-			quiet = 0
+// A partition of 99% updates one pod of four and no more. Without the partition the others follow.
+func TestPartition(t *testing.T) {
+	b := start(t, cloneset.Options{})
+	set := b.create("web", 4, func(s *v1beta1.CloneSet) {
+		inPlace(s)
+		s.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To(intstr.FromString("99%"))
+		s.Spec.ProgressDeadlineSeconds = ptr.To(int32(600))
+	})
+	b.eventually(set, all(settled, reason("CloneSetAvailable")))
+	b.change(set, image("web:2"))
+	b.eventually(set, func(set *v1beta1.CloneSet, pods []corev1.Pod) error {
+		if n := running(pods, "web:2"); n != 1 || set.Status.UpdatedAvailableReplicas != 1 || set.Status.ExpectedUpdatedReplicas != 1 {
+			return fmt.Errorf("%d pods run the new image, status %+v", n, set.Status)
 		}
-		b.requests.mu.Unlock()
+		return reason("ProgressPartitionAvailable")(set, pods)
+	})
+	b.stays(set, images(map[string]int{"web:1": 3, "web:2": 1}))
+	b.change(set, func(s *v1beta1.CloneSet) { s.Spec.UpdateStrategy.RollingUpdate.Partition = nil })
+	b.eventually(set, all(settled, reason("CloneSetAvailable")))
+}
+
+// A hook holds a pod before its update and before its deletion, until its label is removed.
+func TestHooks(t *testing.T) {
+	b := start(t, cloneset.Options{})
+	hook := map[string]string{"example.com/hook": "true"}
+	set := b.create("web", 1, func(s *v1beta1.CloneSet) {
+		inPlace(s)
+		s.Spec.Template.Labels["example.com/hook"] = "true"
+		s.Spec.Lifecycle = &pub.Lifecycle{
+			InPlaceUpdate: &pub.LifecycleHook{LabelsHandler: hook}, PreDelete: &pub.LifecycleHook{LabelsHandler: hook},
+		}
+	})
+	b.eventually(set, settled)
+	b.change(set, image("web:2"))
+	state := func(want pub.LifecycleState, image string) func(*v1beta1.CloneSet, []corev1.Pod) error {
+		return func(_ *v1beta1.CloneSet, pods []corev1.Pod) error {
+			if len(pods) != 1 || pods[0].Labels[pub.LifecycleStateKey] != string(want) || running(pods, image) != 1 {
+				return fmt.Errorf("labels %v", pods[0].Labels)
+			}
+			return nil
+		}
+	}
+	b.eventually(set, state(preparingUpdate, "web:1"))
+	b.hook(set, `null`)
+	b.eventually(set, state(pub.LifecycleStateUpdated, "web:2"))
+	b.hook(set, `"true"`)
+	b.eventually(set, state(normal, "web:2"))
+	b.scale(set, 0)
+	b.eventually(set, state(preparingDelete, "web:2"))
+	b.hook(set, `null`)
+	b.eventually(set, settled)
+}
+
+// Each pod is created when the one before it has been ready for minReadySeconds. Nothing but the requeue marks that time.
+func TestScaleOutOneByOne(t *testing.T) {
+	b := start(t, cloneset.Options{})
+	set := b.create("web", 3, func(s *v1beta1.CloneSet) {
+		s.Spec.MinReadySeconds = 2
+		s.Spec.ScaleStrategy.MaxUnavailable = ptr.To(intstr.FromInt32(1))
+	})
+	b.eventually(set, settled)
+	pods := b.pods(set)
+	slices.SortFunc(pods, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	for i := 1; i < len(pods); i++ {
+		for _, c := range pods[i-1].Status.Conditions {
+			// Times have no fractions of seconds.
+			if gap := pods[i].CreationTimestamp.Sub(c.LastTransitionTime.Time); c.Type == corev1.PodReady && (gap < 2*time.Second || gap > 4*time.Second) {
+				t.Errorf("pod %d was created %s after the one before it was ready", i, gap)
+			}
+		}
 	}
 }
 
-func uids(pods []corev1.Pod) map[string]bool {
-	all := map[string]bool{}
-	for i := range pods {
-		all[string(pods[i].UID)] = true
+// The API server sets the host port of a pod in the network of its host. That makes no new revision.
+func TestHostPorts(t *testing.T) {
+	b := start(t, cloneset.Options{})
+	set := b.create("web", 1, func(s *v1beta1.CloneSet) {
+		s.Spec.Template.Spec.HostNetwork = true
+		s.Spec.Template.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 8080}}
+	})
+	b.eventually(set, settled)
+	if port := b.pods(set)[0].Spec.Containers[0].Ports[0]; port.HostPort != 8080 {
+		t.Errorf("port %+v", port)
 	}
-	return all
+	b.stays(set, settled)
+}
+
+// While the rollout waits, one job pulls the new image with the parallelism of the set. It is deleted when another revision
+// replaces the update revision, and when the rollout is complete.
+func TestPreDownload(t *testing.T) {
+	b := start(t, cloneset.Options{PreDownload: true})
+	set := b.create("web", 5, func(s *v1beta1.CloneSet) {
+		inPlace(s)
+		s.Spec.ProgressDeadlineSeconds = ptr.To[int32](600)
+	})
+	b.eventually(set, settled)
+	if got := b.decision(set); got != "" {
+		t.Errorf("the first revision has %s, but there is nothing to update", got)
+	}
+	b.asked()
+	b.change(set, func(s *v1beta1.CloneSet) {
+		image("web:2")(s)
+		partition(1)(s)
+		s.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = &pub.InPlaceUpdateStrategy{ImagePreDownloadParallelism: ptr.To(intstr.FromString("2"))}
+	})
+	b.eventually(set, func(set *v1beta1.CloneSet, _ []corev1.Pod) error {
+		if n := len(set.Status.Conditions); n != 1 || set.Status.Conditions[0].Reason != "ProgressPartitionAvailable" {
+			return fmt.Errorf("conditions %v", set.Status.Conditions)
+		}
+		return nil
+	})
+	b.still()
+	if got := fmt.Sprint(b.jobs()); got != "[web:2 2]" {
+		t.Errorf("jobs %s, want one of web:2", got)
+	}
+	if got := b.decision(set); got != v1beta1.ImagePreDownloadCreatedKey {
+		t.Errorf("the revision has %q", got)
+	}
+	all := b.asked()
+	if made := about(all, "POST", "imagepulljobs"); len(made) != 1 {
+		t.Errorf("creates: %v, want one", made)
+	}
+	if read := about(all, "GET"); len(read) != 0 {
+		t.Errorf("reads past the cache: %v", read)
+	}
+
+	// A third revision has a job of its own, and that of the second is deleted.
+	b.change(set, image("web:3"))
+	b.eventually(set, func(*v1beta1.CloneSet, []corev1.Pod) error {
+		if got := fmt.Sprint(b.jobs()); got != "[web:3 2]" {
+			return errors.New("jobs " + got)
+		}
+		return nil
+	})
+	b.change(set, partition(0))
+	b.eventually(set, settled)
+	b.eventually(set, func(*v1beta1.CloneSet, []corev1.Pod) error {
+		if left := b.jobs(); len(left) > 0 {
+			return fmt.Errorf("jobs %v are left", left)
+		}
+		return nil
+	})
+	b.still()
+	if deletes := about(b.asked(), "DELETE", "imagepulljobs"); len(deletes) != 2 {
+		t.Errorf("%v, want two", deletes)
+	}
+}
+
+// A rollout completes when the events of pods that change nothing for the set are skipped.
+func TestSkipQuiet(t *testing.T) {
+	b := start(t, cloneset.Options{SkipQuiet: true})
+	set := b.create("web", 5, inPlace)
+	b.eventually(set, settled)
+	b.change(set, image("web:2"))
+	b.eventually(set, func(set *v1beta1.CloneSet, pods []corev1.Pod) error {
+		for i := range pods {
+			if s := pods[i].Status.ContainerStatuses[0]; s.Image != "web:2" || pods[i].Labels[pub.LifecycleStateKey] != string(normal) {
+				return fmt.Errorf("%s runs %s in state %s", pods[i].Name, s.Image, pods[i].Labels[pub.LifecycleStateKey])
+			}
+		}
+		return settled(set, pods)
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -31,6 +32,8 @@ type Kubelet struct {
 	// Unready says of a pod whose containers run whether it is kept from being ready, as by a probe that fails. It is
 	// asked whenever the pod changes.
 	Unready func(*corev1.Pod) bool
+	// Now is the clock; nil for time.Now.
+	Now func() time.Time
 }
 
 // SetupWithManager registers the kubelet under a name that is unique in the process.
@@ -60,15 +63,22 @@ func (k *Kubelet) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 		return ctrl.Result{}, client.IgnoreNotFound(k.Client.SubResource("binding").Create(ctx, pod, binding))
 	}
 	before := pod.DeepCopy()
-	if !k.run(pod) {
+	if !k.Run(pod) {
 		return ctrl.Result{}, nil
 	}
 	// As kubelets do: a patch, without a version.
 	return ctrl.Result{}, client.IgnoreNotFound(k.Client.Status().Patch(ctx, pod, client.StrategicMergeFrom(before)))
 }
 
-// run makes the status what it should be; false when it is.
-func (k *Kubelet) run(pod *corev1.Pod) bool {
+func (k *Kubelet) now() metav1.Time {
+	if k.Now == nil {
+		return metav1.Now()
+	}
+	return metav1.NewTime(k.Now().Truncate(time.Second))
+}
+
+// Run makes the status of a pod on a node what it should be, and reports whether that changed it.
+func (k *Kubelet) Run(pod *corev1.Pod) bool {
 	before := pod.Status.DeepCopy()
 	pod.Status.Phase = corev1.PodRunning
 	ready := true
@@ -82,12 +92,12 @@ func (k *Kubelet) run(pod *corev1.Pod) bool {
 		ready = k.start(pod, c, &pod.Status.ContainerStatuses[at]) && ready
 	}
 	ready = ready && (k.Unready == nil || !k.Unready(pod))
-	condition(pod, corev1.PodInitialized, true)
-	condition(pod, corev1.ContainersReady, ready)
+	k.condition(pod, corev1.PodInitialized, true)
+	k.condition(pod, corev1.ContainersReady, ready)
 	for _, gate := range pod.Spec.ReadinessGates {
 		ready = ready && isTrue(pod, gate.ConditionType)
 	}
-	condition(pod, corev1.PodReady, ready)
+	k.condition(pod, corev1.PodReady, ready)
 	return !apiequality.Semantic.DeepEqual(before, &pod.Status)
 }
 
@@ -105,11 +115,11 @@ func (k *Kubelet) start(pod *corev1.Pod, c *corev1.Container, s *corev1.Containe
 	s.RestartCount++
 	s.Image, s.ImageID = c.Image, "sha256:"+strings.ReplaceAll(c.Image, ":", "-")
 	s.ContainerID = fmt.Sprintf("standin://%s-%s-%d", pod.UID, c.Name, s.RestartCount)
-	s.Ready, s.State = true, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}
+	s.Ready, s.State = true, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: k.now()}}
 	return true
 }
 
-func condition(pod *corev1.Pod, t corev1.PodConditionType, is bool) {
+func (k *Kubelet) condition(pod *corev1.Pod, t corev1.PodConditionType, is bool) {
 	status := corev1.ConditionFalse
 	if is {
 		status = corev1.ConditionTrue
@@ -117,12 +127,12 @@ func condition(pod *corev1.Pod, t corev1.PodConditionType, is bool) {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == t {
 			if c.Status != status {
-				*c = corev1.PodCondition{Type: t, Status: status, LastTransitionTime: metav1.Now()}
+				*c = corev1.PodCondition{Type: t, Status: status, LastTransitionTime: k.now()}
 			}
 			return
 		}
 	}
-	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: t, Status: status, LastTransitionTime: metav1.Now()})
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: t, Status: status, LastTransitionTime: k.now()})
 }
 
 func isTrue(pod *corev1.Pod, t corev1.PodConditionType) bool {

@@ -1,0 +1,209 @@
+package cloneset_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/controllers/cloneset"
+)
+
+// Of two new pods, one takes the id of a claim that no pod has, the other a new id. No claim is created a second time.
+func TestIDsOfClaimsComeFirst(t *testing.T) {
+	m := newModel(t, cloneset.Options{NewID: numbered()})
+	set := m.create("web", 2, func(s *v1beta1.CloneSet) {
+		withClaims(s)
+		s.Spec.ScaleStrategy.EnablePVCReuse = true
+	})
+	m.eventually(set, settled)
+	left := m.claims()[0].DeepCopy()
+	left.ObjectMeta = metav1.ObjectMeta{
+		Namespace: m.namespace, Name: "data-web-zz", Labels: map[string]string{pub.CloneSetInstanceIDKey: "zz"}, OwnerReferences: left.OwnerReferences,
+	}
+	if err := m.client.Create(t.Context(), left); err != nil {
+		t.Fatal(err)
+	}
+	m.still()
+	m.server.Requests()
+	m.scale(set, 4)
+	m.eventually(set, settled)
+	if got, want := names(m.pods(set)), []string{"web-aa", "web-ab", "web-ac", "web-zz"}; !slices.Equal(got, want) {
+		t.Errorf("pods %v, want %v", got, want)
+	}
+	if made := about(m.server.Requests(), "POST persistentvolumeclaims/"); len(made) != 1 {
+		t.Errorf("claims: %v", made)
+	}
+}
+
+// The claims of deleted pods are deleted with them, the others stay.
+func TestClaimsGoWithTheirPods(t *testing.T) {
+	m := newModel(t, cloneset.Options{NewID: numbered()})
+	set := m.create("web", 3, withClaims)
+	m.eventually(set, settled)
+	m.change(set, func(s *v1beta1.CloneSet) {
+		s.Spec.Replicas = ptr.To(int32(1))
+		s.Spec.ScaleStrategy.PodsToDelete = []string{"web-aa", "web-ac"}
+	})
+	m.eventually(set, settled)
+	if got := claimNames(m.claims()); !slices.Equal(got, []string{"data-web-ab"}) {
+		t.Errorf("claims %v", got)
+	}
+}
+
+// With reuse, a deleted pod is replaced by a pod of the same name with the same claims.
+func TestClaimsAreReused(t *testing.T) {
+	m := newModel(t, cloneset.Options{})
+	set := m.create("web", 3, func(s *v1beta1.CloneSet) {
+		withClaims(s)
+		s.Spec.ScaleStrategy.EnablePVCReuse = true
+	})
+	m.eventually(set, settled)
+	before, claims := names(m.pods(set)), claimNames(m.claims())
+	m.delete(m.pods(set)...)
+	m.eventually(set, settled)
+	if after := names(m.pods(set)); !slices.Equal(after, before) {
+		t.Errorf("pods %v became %v", before, after)
+	}
+	if after := claimNames(m.claims()); !slices.Equal(after, claims) {
+		t.Errorf("claims %v became %v", claims, after)
+	}
+}
+
+// With reuse, claims outlive deleted pods. Without reuse, the new pods get new claims.
+func TestClaimReuseIsSwitchedOff(t *testing.T) {
+	m := newModel(t, cloneset.Options{})
+	set := m.create("web", 4, func(s *v1beta1.CloneSet) {
+		twoClaims(s)
+		s.Spec.ScaleStrategy.EnablePVCReuse = true
+		s.Spec.ProgressDeadlineSeconds = ptr.To(int32(600))
+	})
+	available := all(settled, reason("CloneSetAvailable"))
+	m.eventually(set, available)
+	pods, claims := names(m.pods(set)), claimNames(m.claims())
+	for _, claim := range m.claims() {
+		if owner := metav1.GetControllerOf(&claim); owner == nil || owner.Kind != "CloneSet" || !slices.Contains(pods, "web-"+claim.Labels[pub.CloneSetInstanceIDKey]) {
+			t.Errorf("claim %s of %v, labels %v", claim.Name, owner, claim.Labels)
+		}
+	}
+	if len(claims) != 8 {
+		t.Errorf("claims %v", claims)
+	}
+	before := uids(m.pods(set))
+	replaced := func(set *v1beta1.CloneSet, pods []corev1.Pod) error {
+		for i := range pods {
+			if before[string(pods[i].UID)] {
+				return fmt.Errorf("%s is not new", pods[i].Name)
+			}
+		}
+		return available(set, pods)
+	}
+	m.delete(m.pods(set)...)
+	m.eventually(set, replaced)
+	if now := names(m.pods(set)); !slices.Equal(now, pods) || !slices.Equal(claimNames(m.claims()), claims) {
+		t.Errorf("pods %v became %v, claims %v became %v", pods, now, claims, claimNames(m.claims()))
+	}
+	m.change(set, func(s *v1beta1.CloneSet) { s.Spec.ScaleStrategy.EnablePVCReuse = false })
+	m.stays(set, available)
+	before = uids(m.pods(set))
+	m.delete(m.pods(set)...)
+	m.eventually(set, replaced)
+	m.still()
+	own := m.claimsOf(set.UID)
+	if len(own) != 8 || slices.ContainsFunc(own, func(name string) bool { return slices.Contains(claims, name) }) {
+		t.Errorf("claims %v became %v", claims, own)
+	}
+}
+
+// A finished pod is deleted and replaced. With reuse, its replacement has its claims.
+func TestFinishedPods(t *testing.T) {
+	for name, c := range map[string]struct {
+		why   string
+		reuse bool
+		want  []string
+	}{
+		"claims are reused":     {"the new pod has the name and the claims", true, []string{"web-aa", "web-ab"}},
+		"claims are not reused": {"the new pod has its own", false, []string{"web-ab", "web-ac"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newModel(t, cloneset.Options{NewID: numbered()})
+			set := m.create("web", 2, func(s *v1beta1.CloneSet) {
+				withClaims(s)
+				s.Spec.ScaleStrategy.EnablePVCReuse = c.reuse
+				s.Spec.Template.Spec.SchedulerName = "nobody" // so that no kubelet reports that the pod runs
+			})
+			m.eventually(set, counts(2, 0))
+			evicted := m.pods(set)[0]
+			patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"Failed","reason":"Evicted"}}`))
+			if err := m.client.Status().Patch(t.Context(), &evicted, patch); err != nil {
+				t.Fatal(err)
+			}
+			m.eventually(set, func(set *v1beta1.CloneSet, pods []corev1.Pod) error {
+				if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.UID == evicted.UID }) {
+					return fmt.Errorf("%s still exists", evicted.Name)
+				}
+				return counts(2, 0)(set, pods)
+			})
+			m.still()
+			if got := names(m.pods(set)); !slices.Equal(got, c.want) {
+				t.Errorf("%s: pods %v, want %v", c.why, got, c.want)
+			}
+		})
+	}
+}
+
+// A changed claim template recreates pods together with a change of the pod template, and never by itself.
+func TestRecreateOnClaimChange(t *testing.T) {
+	m := newModel(t, cloneset.Options{RecreateOnClaimChange: true})
+	set := m.create("web", 1, func(s *v1beta1.CloneSet) {
+		inPlace(s)
+		withClaims(s)
+	})
+	m.eventually(set, settled)
+	resize := func(size string) func(*v1beta1.CloneSet) {
+		return func(s *v1beta1.CloneSet) {
+			s.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests = corev1.ResourceList{"storage": resource.MustParse(size)}
+		}
+	}
+	then := func(why string, anew bool, size string, how ...func(*v1beta1.CloneSet)) {
+		t.Helper()
+		before := m.pods(set)[0]
+		m.change(set, func(s *v1beta1.CloneSet) {
+			for _, h := range how {
+				h(s)
+			}
+		})
+		m.eventually(set, func(set *v1beta1.CloneSet, pods []corev1.Pod) error {
+			if running(pods, set.Spec.Template.Spec.Containers[0].Image) != 1 {
+				return fmt.Errorf("%d pods, status %+v", len(pods), set.Status)
+			}
+			return settled(set, pods)
+		})
+		m.still()
+		if now := m.pods(set)[0]; (now.UID != before.UID) != anew {
+			t.Errorf("%s: pod %s became %s", why, before.Name, now.Name)
+		}
+		if got := m.claims(); len(got) != 1 || got[0].Spec.Resources.Requests.Storage().String() != size {
+			t.Errorf("%s: %d claims, want one of %s", why, len(got), size)
+		}
+	}
+	then("an image alone is changed in place", false, "1Gi", image("web:2"))
+	then("a claim and an image make a new pod", true, "2Gi", image("web:3"), resize("2Gi"))
+	then("a claim alone makes nothing", false, "2Gi", resize("3Gi"))
+	then("and counts with the next image", true, "3Gi", image("web:4"))
+	then("an older image, with the claim of today, comes in place: its revision is brought up to date", false, "3Gi", image("web:1"))
+	then("back in place", false, "3Gi", image("web:4"))
+	m.change(set, func(s *v1beta1.CloneSet) {
+		s.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = v1beta1.InPlaceOnlyCloneSetPodUpdateStrategyType
+	})
+	then("InPlaceOnly looks at no claim", false, "3Gi", image("web:5"), resize("4Gi"))
+	then("InPlaceOnly, back to an earlier image", false, "3Gi", image("web:4"), resize("5Gi"))
+}

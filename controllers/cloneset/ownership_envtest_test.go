@@ -1,0 +1,120 @@
+//go:build envtest
+
+package cloneset_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/controllers/cloneset"
+)
+
+// Pods that are named are deleted first, with their claims, and their names are removed from the list.
+func TestPodsToDelete(t *testing.T) {
+	b := start(t, cloneset.Options{})
+	set := b.create("web", 3, withClaims)
+	b.eventually(set, settled)
+	chosen := b.pods(set)[1]
+	b.change(set, func(s *v1beta1.CloneSet) {
+		s.Spec.Replicas = ptr.To(int32(2))
+		s.Spec.ScaleStrategy.PodsToDelete = []string{chosen.Name}
+	})
+	b.eventually(set, func(set *v1beta1.CloneSet, pods []corev1.Pod) error {
+		if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.UID == chosen.UID }) || len(set.Spec.ScaleStrategy.PodsToDelete) > 0 {
+			return fmt.Errorf("%s still exists, or is named in %v", chosen.Name, set.Spec.ScaleStrategy.PodsToDelete)
+		}
+		return settled(set, pods)
+	})
+	for _, claim := range b.claims() {
+		if claim.Labels[pub.CloneSetInstanceIDKey] == chosen.Labels[pub.CloneSetInstanceIDKey] {
+			t.Errorf("claim %s of the deleted pod still exists", claim.Name)
+		}
+	}
+}
+
+// A pod that the selector no longer matches is released and replaced. An orphan is not adopted.
+func TestReleaseAndOrphans(t *testing.T) {
+	b := start(t, cloneset.Options{})
+	orphan := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "orphan", Labels: map[string]string{"app": "web"}}}
+	orphan.Spec.Containers = []corev1.Container{{Name: "web", Image: "web:1"}}
+	if err := b.client.Create(t.Context(), orphan); err != nil {
+		t.Fatal(err)
+	}
+	set := b.create("web", 1, nil)
+	two := func(set *v1beta1.CloneSet, pods []corev1.Pod) error {
+		if len(pods) != 2 || set.Status.Replicas != 1 || set.Status.AvailableReplicas != 1 {
+			return fmt.Errorf("%d pods, status %+v", len(pods), set.Status)
+		}
+		return nil
+	}
+	b.eventually(set, two)
+	for _, pod := range b.pods(set) {
+		if pod.Name == "orphan" {
+			continue
+		}
+		b.patch(&pod, `{"labels":{"app":"gone"}}`)
+		b.eventually(set, func(set *v1beta1.CloneSet, pods []corev1.Pod) error {
+			if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(&pod), &pod); err != nil || len(pod.OwnerReferences) > 0 {
+				return fmt.Errorf("owners %v, %w", pod.OwnerReferences, err)
+			}
+			return two(set, pods)
+		})
+	}
+}
+
+// Without reuse, a terminating pod becomes the owner of its claims.
+func TestClaimsAreHandedOver(t *testing.T) {
+	b := start(t, cloneset.Options{NewID: numbered()})
+	set := b.create("web", 3, func(s *v1beta1.CloneSet) {
+		withClaims(s)
+		s.Spec.Template.Finalizers = []string{"example.com/stay"}
+	})
+	b.eventually(set, settled)
+	leaving := b.pods(set)[:2]
+	b.delete(leaving...)
+	b.eventually(set, settled)
+	if own := b.claimsOf(set.UID); !slices.Equal(own, []string{"data-web-ac", "data-web-ad", "data-web-ae"}) {
+		t.Errorf("claims %v of the set", own)
+	}
+	for _, pod := range leaving {
+		if own := b.claimsOf(pod.UID); !slices.Equal(own, []string{"data-" + pod.Name}) {
+			t.Errorf("claims %v of %s", own, pod.Name)
+		}
+	}
+	b.free(append(leaving, b.pods(set)...))
+}
+
+// Two sets whose selectors match each other's pods keep the pods that they own.
+func TestOverlappingSelectors(t *testing.T) {
+	b := start(t, cloneset.Options{})
+	both := func(s *v1beta1.CloneSet) {
+		inPlace(s)
+		s.Spec.Selector.MatchLabels = map[string]string{"tier": "front"}
+		s.Spec.Template.Labels["tier"] = "front"
+	}
+	one, other := b.create("one", 2, both), b.create("other", 3, both)
+	b.eventually(one, settled)
+	b.eventually(other, settled)
+	kept := uids(b.pods(other))
+	b.change(one, image("web:2"))
+	b.scale(one, 1)
+	b.eventually(one, settled)
+	b.still()
+	b.eventually(other, settled)
+	if after := uids(b.pods(other)); fmt.Sprint(after) != fmt.Sprint(kept) || running(b.pods(other), "web:1") != 3 {
+		t.Errorf("pods %v of the other set became %v", kept, after)
+	}
+	for _, pod := range append(b.pods(one), b.pods(other)...) {
+		if owner := metav1.GetControllerOf(&pod); owner == nil || owner.Name != pod.Labels["app"] {
+			t.Errorf("%s is owned by %v", pod.Name, owner)
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package objects_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/test/objects"
+	"github.com/kruisekit/kruisekit/test/standin"
+)
+
+func newPod(t *testing.T, change func(*corev1.Pod)) (*objects.Server, *corev1.Pod) {
+	t.Helper()
+	s := objects.New(scheme.Scheme, func() time.Time { return time.Unix(1_800_000_000, 0) })
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Labels: map[string]string{"app": "web"}}}
+	pod.Spec.Containers = []corev1.Container{{Name: "web", Image: "web:1"}}
+	if change != nil {
+		change(pod)
+	}
+	if err := s.Create(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	return s, pod
+}
+
+// A patch is applied, or fails, as on an API server.
+func TestPatch(t *testing.T) {
+	dropped := func(err error) bool {
+		var d *objects.DroppedError
+		return errors.As(err, &d)
+	}
+	fine := func(err error) bool { return err == nil }
+	for name, c := range map[string]struct {
+		why         string
+		subresource string
+		kind        types.PatchType
+		patch       string
+		want        func(error) bool
+		changed     bool
+	}{
+		"a label":             {"it may change", "", types.MergePatchType, `{"metadata":{"labels":{"a":"b"}}}`, fine, true},
+		"nothing":             {"it makes no version", "", types.MergePatchType, `{"metadata":{"labels":{"app":"web"}}}`, fine, false},
+		"a test that holds":   {"the rest is applied", "", types.JSONPatchType, `[{"op":"test","path":"/metadata/labels/app","value":"web"},{"op":"replace","path":"/metadata/labels/app","value":"x"}]`, fine, true},
+		"a test that fails":   {"nothing is applied", "", types.JSONPatchType, `[{"op":"test","path":"/metadata/labels/app","value":"x"},{"op":"replace","path":"/metadata/labels/app","value":"y"}]`, func(err error) bool { return apierrors.ReasonForError(err) != "" && err != nil }, false},
+		"another UID":         {"the name belongs to another pod", "", types.MergePatchType, `{"metadata":{"uid":"x","labels":{"a":"b"}}}`, apierrors.IsConflict, false},
+		"an old version":      {"another writer was faster", "", types.MergePatchType, `{"metadata":{"resourceVersion":"0","labels":{"a":"b"}}}`, apierrors.IsConflict, false},
+		"status of the pod":   {"it has its own subresource", "", types.MergePatchType, `{"status":{"phase":"Failed"}}`, dropped, false},
+		"labels by status":    {"the subresource has the status alone", "status", types.MergePatchType, `{"metadata":{"labels":{"a":"b"}}}`, dropped, false},
+		"status by status":    {"it is applied", "status", types.MergePatchType, `{"status":{"phase":"Failed"}}`, fine, true},
+		"environment":         {"a running pod keeps it", "", types.StrategicMergePatchType, `{"spec":{"containers":[{"name":"web","env":[{"name":"A","value":"b"}]}]}}`, dropped, false},
+		"resources by resize": {"it is applied", "resize", types.StrategicMergePatchType, `{"spec":{"containers":[{"name":"web","resources":{"requests":{"cpu":"1"}}}]}}`, fine, true},
+		"not JSON":            {"it is rejected", "", types.JSONPatchType, `{`, apierrors.IsBadRequest, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, pod := newPod(t, nil)
+			before := s.Version()
+			var err error
+			if c.subresource == "" {
+				err = s.Patch(t.Context(), pod, client.RawPatch(c.kind, []byte(c.patch)))
+			} else {
+				err = s.SubResource(c.subresource).Patch(t.Context(), pod, client.RawPatch(c.kind, []byte(c.patch)))
+			}
+			if !c.want(err) {
+				t.Errorf("%s: %v", c.why, err)
+			}
+			if (s.Version() != before) != c.changed {
+				t.Errorf("%s: version %d became %d", c.why, before, s.Version())
+			}
+		})
+	}
+}
+
+// A deleted object is stored until its finalizers are removed and, for a pod on a node, until the node has ended it.
+func TestDelete(t *testing.T) {
+	for name, c := range map[string]struct {
+		why       string
+		change    func(*corev1.Pod)
+		options   []client.DeleteOption
+		stored    bool
+		afterStep bool
+	}{
+		"on no node":           {"nothing is to be ended", nil, nil, false, false},
+		"on a node":            {"the node ends the pod", func(p *corev1.Pod) { p.Spec.NodeName = "n" }, nil, true, false},
+		"without grace period": {"the node is not asked", func(p *corev1.Pod) { p.Spec.NodeName = "n" }, []client.DeleteOption{client.GracePeriodSeconds(0)}, false, false},
+		"with a finalizer":     {"its owner has not removed it", func(p *corev1.Pod) { p.Finalizers = []string{"example.com/hold"} }, nil, true, true},
+		"another UID":          {"the name belongs to another pod", nil, []client.DeleteOption{client.Preconditions{UID: ptr.To(types.UID("x"))}}, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, pod := newPod(t, c.change)
+			_ = s.Delete(t.Context(), pod, c.options...)
+			if err := s.Get(t.Context(), client.ObjectKeyFromObject(pod), pod); (err == nil) != c.stored {
+				t.Errorf("%s: %v", c.why, err)
+			}
+			s.RunPods(&standin.Kubelet{Node: "n"})
+			if err := s.Get(t.Context(), client.ObjectKeyFromObject(pod), pod); (err == nil) != c.afterStep {
+				t.Errorf("%s, after a step: %v", c.why, err)
+			}
+		})
+	}
+}
+
+// A name is taken once, and a reader of metadata gets no more than that.
+func TestCreateAndRead(t *testing.T) {
+	s, pod := newPod(t, nil)
+	again := pod.DeepCopy()
+	again.ResourceVersion = ""
+	if err := s.Create(t.Context(), again); !apierrors.IsAlreadyExists(err) {
+		t.Errorf("a second pod of the name: %v", err)
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	if err := s.List(t.Context(), list, client.MatchingLabels{"app": "web"}); err != nil || len(list.Items) != 1 || list.Items[0].UID != pod.UID {
+		t.Errorf("metadata: %v, %v", list.Items, err)
+	}
+	if err := s.List(t.Context(), &corev1.PodList{}, client.MatchingFields{"spec.nodeName": ""}); err == nil {
+		t.Error("a field without an index selects pods")
+	}
+}

@@ -1,0 +1,101 @@
+package objects
+
+import (
+	"errors"
+	"fmt"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+)
+
+// DroppedError is a fault of a writer: the API server drops or rejects a part of the patch.
+type DroppedError struct{ Subresource, Changed string }
+
+// Error implements error.
+func (e *DroppedError) Error() string {
+	return fmt.Sprintf("a patch of %q changes %s", e.Subresource, e.Changed)
+}
+
+// ApplyPatch returns the encoded object after a patch. like is a value of the type of the object.
+func ApplyPatch(raw []byte, patch types.PatchType, data []byte, like any) ([]byte, error) {
+	switch patch {
+	case types.JSONPatchType:
+		ops, err := jsonpatch.DecodePatch(data)
+		if err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+		raw, err = ops.Apply(raw)
+		if err != nil {
+			return nil, apierrors.NewGenericServerResponse(422, "", schema.GroupResource{}, "", err.Error(), 0, false)
+		}
+		return raw, nil
+	case types.MergePatchType:
+		raw, err := jsonpatch.MergePatch(raw, data)
+		if err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+		return raw, nil
+	case types.StrategicMergePatchType:
+		raw, err := strategicpatch.StrategicMergePatch(raw, data, like)
+		if err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+		return raw, nil
+	}
+	return nil, apierrors.NewBadRequest("no patch of type " + string(patch))
+}
+
+// CheckPod returns an error for a patch of a pod that changes more than its subresource has, or that no API server stores.
+func CheckPod(subresource string, before, after *corev1.Pod) error {
+	same := apiequality.Semantic.DeepEqual
+	switch subresource {
+	case "status":
+		if !same(before.ObjectMeta, after.ObjectMeta) || !same(before.Spec, after.Spec) {
+			return &DroppedError{subresource, "more than the status"}
+		}
+	case "resize":
+		resources := func(c, like *corev1.Container) { c.Resources = like.Resources }
+		if !same(before.ObjectMeta, after.ObjectMeta) || !same(before.Status, after.Status) || !same(before.Spec, evened(after, before, resources)) {
+			return &DroppedError{subresource, "more than resources"}
+		}
+	default:
+		if !same(before.Status, after.Status) {
+			return &DroppedError{subresource, "the status"}
+		}
+		if !same(before.Spec, evened(after, before, func(c, like *corev1.Container) { c.Image = like.Image })) {
+			return &DroppedError{subresource, "what a running pod keeps"}
+		}
+		if after.DeletionTimestamp != nil && len(after.Finalizers) > len(before.Finalizers) {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, after.Name, errors.New("a pod that is deleted gets no finalizers"))
+		}
+	}
+	return checkConditions(after)
+}
+
+// evened is the spec of a pod, with a part of its containers as in another pod.
+func evened(pod, like *corev1.Pod, even func(c, like *corev1.Container)) corev1.PodSpec {
+	spec := *pod.Spec.DeepCopy()
+	for i := range spec.Containers {
+		if i < len(like.Spec.Containers) {
+			even(&spec.Containers[i], &like.Spec.Containers[i])
+		}
+	}
+	return spec
+}
+
+func checkConditions(pod *corev1.Pod) error {
+	seen := map[corev1.PodConditionType]bool{}
+	for i := range pod.Status.Conditions {
+		c := &pod.Status.Conditions[i]
+		if seen[c.Type] || c.Type == "" || c.Status == "" {
+			return &DroppedError{"status", fmt.Sprintf("condition %q to one that exists already, or is empty", c.Type)}
+		}
+		seen[c.Type] = true
+	}
+	return nil
+}

@@ -1,0 +1,285 @@
+package objects
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Server holds objects. The zero value is not usable: see New.
+type Server struct {
+	// Client panics for what this package does not implement.
+	client.Client
+
+	scheme *runtime.Scheme
+	now    func() time.Time
+
+	mu       sync.Mutex
+	version  int64
+	stored   map[key]client.Object
+	indexes  map[string]client.IndexerFunc
+	requests []string
+	events   []Event
+}
+
+// key of an object: the name of its kind, and its own.
+type key struct {
+	kind string
+	name types.NamespacedName
+}
+
+// Event is an event that was emitted.
+type Event struct {
+	// About is the UID of the object.
+	About                 types.UID
+	Type, Reason, Message string
+}
+
+// New returns a server without objects. The scheme has their kinds.
+func New(scheme *runtime.Scheme, now func() time.Time) *Server {
+	return &Server{scheme: scheme, now: now, stored: map[key]client.Object{}, indexes: map[string]client.IndexerFunc{}}
+}
+
+// Version changes with each change of an object.
+func (s *Server) Version() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version
+}
+
+// Requests are the writes and reads of single objects since it was last called: verb, resource and name, and code of the answer.
+func (s *Server) Requests() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.requests
+	s.requests = nil
+	return all
+}
+
+// Event records an event.
+func (s *Server) Event(about runtime.Object, eventType, reason, message string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	uid := types.UID("")
+	if object, is := about.(metav1.Object); is {
+		uid = object.GetUID()
+	}
+	s.events = append(s.events, Event{About: uid, Type: eventType, Reason: reason, Message: message})
+}
+
+// Events of a reason about an object, oldest first.
+func (s *Server) Events(about metav1.Object, reason string) []Event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(s.events), func(e Event) bool { return e.About != about.GetUID() || e.Reason != reason })
+}
+
+// next returns the version of the next change.
+func (s *Server) next() string {
+	s.version++
+	return strconv.FormatInt(s.version, 10)
+}
+
+// keyOf returns the key of an object, and what errors call its kind.
+func (s *Server) keyOf(o runtime.Object, name types.NamespacedName) (key, schema.GroupResource, error) {
+	kind, err := s.GroupVersionKindFor(o)
+	if err != nil {
+		return key{}, schema.GroupResource{}, err
+	}
+	kind.Kind = strings.TrimSuffix(kind.Kind, "List")
+	return key{kind.Kind, name}, schema.GroupResource{Group: kind.Group, Resource: strings.ToLower(kind.Kind) + "s"}, nil
+}
+
+// create stores a new object.
+func (s *Server) create(o client.Object) (client.Object, error) {
+	name := client.ObjectKeyFromObject(o)
+	if name.Name == "" {
+		name.Name = o.GetGenerateName() + strconv.FormatInt(s.version, 36)
+	}
+	k, resource, err := s.keyOf(o, name)
+	if err != nil {
+		return nil, err
+	}
+	if s.stored[k] != nil {
+		return nil, apierrors.NewAlreadyExists(resource, name.Name)
+	}
+	made, err := copyOf(o)
+	if err != nil {
+		return nil, err
+	}
+	made.SetName(name.Name)
+	made.SetCreationTimestamp(metav1.NewTime(s.now().Truncate(time.Second)))
+	made.SetResourceVersion(s.next())
+	made.SetUID(types.UID("uid-" + made.GetResourceVersion()))
+	made.SetGeneration(1)
+	if pod, is := made.(*corev1.Pod); is {
+		pod.Status = corev1.PodStatus{Phase: corev1.PodPending}
+		if pod.Spec.SchedulerName == "" {
+			pod.Spec.SchedulerName = corev1.DefaultSchedulerName
+		}
+	}
+	s.stored[k] = made
+	return made, nil
+}
+
+// replace stores a changed object, unless nothing has changed. An object that is deleted goes with its last finalizer; a pod that
+// is bound to a node goes when the node ends it.
+func (s *Server) replace(k key, before, after client.Object) client.Object {
+	if apiequality.Semantic.DeepEqual(before, after) {
+		return before
+	}
+	if !apiequality.Semantic.DeepEqual(specOf(before), specOf(after)) {
+		after.SetGeneration(before.GetGeneration() + 1)
+	}
+	after.SetResourceVersion(s.next())
+	s.stored[k] = after
+	pod, isPod := after.(*corev1.Pod)
+	if after.GetDeletionTimestamp() != nil && len(after.GetFinalizers()) == 0 && (!isPod || pod.Spec.NodeName == "") {
+		delete(s.stored, k)
+	}
+	return after
+}
+
+// specOf returns the spec of an object; nil where it has none.
+func specOf(o client.Object) any {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil
+	}
+	return content["spec"]
+}
+
+// patch changes an object, or its subresource.
+func (s *Server) patch(o client.Object, subresource string, patch client.Patch) (client.Object, error) {
+	k, resource, err := s.keyOf(o, client.ObjectKeyFromObject(o))
+	if err != nil {
+		return nil, err
+	}
+	have := s.stored[k]
+	if have == nil {
+		return nil, apierrors.NewNotFound(resource, o.GetName())
+	}
+	data, err := patch.Data(o)
+	if err != nil {
+		return nil, fmt.Errorf("encode patch: %w", err)
+	}
+	raw, err := json.Marshal(have)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", k.kind, err)
+	}
+	if raw, err = ApplyPatch(raw, patch.Type(), data, have); err != nil {
+		return nil, err
+	}
+	after, is := reflect.TypeAssert[client.Object](reflect.New(reflect.TypeOf(have).Elem()))
+	if !is {
+		return nil, fmt.Errorf("patch %T: not an object", have)
+	}
+	if err := json.Unmarshal(raw, after); err != nil {
+		return nil, fmt.Errorf("decode patched %s: %w", k.kind, err)
+	}
+	if after.GetUID() != have.GetUID() || after.GetResourceVersion() != have.GetResourceVersion() {
+		return nil, apierrors.NewConflict(resource, o.GetName(), fmt.Errorf("it has UID %s and version %s", have.GetUID(), have.GetResourceVersion()))
+	}
+	if err := check(subresource, have, after); err != nil {
+		return nil, err
+	}
+	return s.replace(k, have, after), nil
+}
+
+// check returns an error for a patch that changes more than its subresource has.
+func check(subresource string, before, after client.Object) error {
+	pod, isPod := after.(*corev1.Pod)
+	old, wasPod := before.(*corev1.Pod)
+	if isPod && wasPod {
+		return CheckPod(subresource, old, pod)
+	}
+	return checkStatus(subresource, before, after)
+}
+
+func checkStatus(subresource string, before, after client.Object) error {
+	old, err := runtime.DefaultUnstructuredConverter.ToUnstructured(before)
+	if err != nil {
+		return fmt.Errorf("convert object: %w", err)
+	}
+	fresh, err := runtime.DefaultUnstructuredConverter.ToUnstructured(after)
+	if err != nil {
+		return fmt.Errorf("convert object: %w", err)
+	}
+	if subresource == "" {
+		if _, has := old["spec"]; has && !apiequality.Semantic.DeepEqual(old["status"], fresh["status"]) {
+			return &DroppedError{subresource, "the status"}
+		}
+		return nil
+	}
+	delete(old, "status")
+	delete(fresh, "status")
+	if !apiequality.Semantic.DeepEqual(old, fresh) {
+		return &DroppedError{subresource, "more than the status"}
+	}
+	return nil
+}
+
+// delete begins the deletion of an object; now ends it.
+func (s *Server) delete(o client.Object, options *client.DeleteOptions) error {
+	k, resource, err := s.keyOf(o, client.ObjectKeyFromObject(o))
+	if err != nil {
+		return err
+	}
+	have := s.stored[k]
+	if have == nil {
+		return apierrors.NewNotFound(resource, o.GetName())
+	}
+	if p := options.Preconditions; p != nil && p.UID != nil && *p.UID != have.GetUID() {
+		return apierrors.NewConflict(resource, o.GetName(), fmt.Errorf("it has UID %s", have.GetUID()))
+	}
+	at := metav1.NewTime(s.now())
+	if g := options.GracePeriodSeconds; g != nil && *g == 0 && len(have.GetFinalizers()) == 0 {
+		s.next()
+		delete(s.stored, k)
+		return nil
+	}
+	if have.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	after, err := copyOf(have)
+	if err != nil {
+		return err
+	}
+	after.SetDeletionTimestamp(&at)
+	s.replace(k, have, after)
+	return nil
+}
+
+// each returns the stored objects of a kind in the order of their names.
+func (s *Server) each(kind string) []client.Object {
+	var all []client.Object
+	for _, k := range slices.SortedFunc(maps.Keys(s.stored), func(a, b key) int { return strings.Compare(a.name.String(), b.name.String()) }) {
+		if k.kind == kind {
+			all = append(all, s.stored[k])
+		}
+	}
+	return all
+}
+
+func copyOf(o client.Object) (client.Object, error) {
+	copied, is := o.DeepCopyObject().(client.Object)
+	if !is {
+		return nil, fmt.Errorf("copy %T: the copy is no object", o)
+	}
+	return copied, nil
+}
