@@ -58,15 +58,42 @@ func sane(l Limits) Limits {
 	return l
 }
 
-// observe looks at every pod once. It gives the members by name.
+// observe looks at every pod once. With slots, it returns the members by name.
 func (p *planner) observe() (map[string]*member, error) {
 	all := make([]member, len(p.in.Instances))
 	p.members = make([]*member, 0, len(all))
-	names := make(map[string]*member, len(all))
-	var broken *NameError
 	for i := range p.in.Instances {
 		m := &all[i]
 		*m = newMember(&p.in.Instances[i], p.in.MinReadySeconds, p.in.Now)
+		if m.Terminating && p.in.Slots == nil {
+			continue
+		}
+		p.members = append(p.members, m)
+	}
+	if p.in.Slots == nil && areAscending(all) {
+		return nil, nil
+	}
+	return byName(all)
+}
+
+// areAscending reports whether each name comes after the one before, so that all are different.
+func areAscending(all []member) bool {
+	last := ""
+	for i := range all {
+		if all[i].Name <= last {
+			return false
+		}
+		last = all[i].Name
+	}
+	return true
+}
+
+// byName returns the members by name.
+func byName(all []member) (map[string]*member, error) {
+	names := make(map[string]*member, len(all))
+	var broken *NameError
+	for i := range all {
+		m := &all[i]
 		known := len(names)
 		names[m.Name] = m
 		if len(names) == known || m.Name == "" {
@@ -74,10 +101,6 @@ func (p *planner) observe() (map[string]*member, error) {
 				broken = &NameError{Name: m.Name}
 			}
 		}
-		if m.Terminating && p.in.Slots == nil {
-			continue
-		}
-		p.members = append(p.members, m)
 	}
 	if broken != nil {
 		return nil, broken

@@ -33,6 +33,11 @@ type server struct {
 	// fails returns the answer to a write instead of making it; nil to make it.
 	fails func(*workload.Write) error
 	sent  []string
+	// reverts changes a pod in the answer to a patch; nil for nothing.
+	reverts func(*corev1.Pod)
+	// now is the time of the server, and slow how long a write takes.
+	now  time.Time
+	slow time.Duration
 }
 
 func template(image string) *corev1.PodTemplateSpec {
@@ -74,7 +79,7 @@ func ready(name, revisionName, image string) *corev1.Pod {
 
 func newServer(t testing.TB, pods ...*corev1.Pod) *server {
 	t.Helper()
-	s := &server{TB: t, pods: map[string]*corev1.Pod{}}
+	s := &server{TB: t, pods: map[string]*corev1.Pod{}, now: noon}
 	for _, pod := range pods {
 		s.pods[pod.Name] = pod
 	}
@@ -92,7 +97,7 @@ func (s *server) all() []*corev1.Pod {
 // input is three pods on the way from web-1 to web-2, one at a time.
 func (s *server) input() workload.Input {
 	return workload.Input{
-		Scale:     scale.Input{Now: noon, Limits: scale.Limits{Replicas: int32(len(s.pods)), MaxUnavailable: 1}},
+		Scale:     scale.Input{Now: s.now, Limits: scale.Limits{Replicas: int32(len(s.pods)), MaxUnavailable: 1}},
 		Instances: workload.Pods(s.all()),
 		Update:    rev(s, "web-2", "web:2"), Current: rev(s, "web-1", "web:1"),
 		Strategy: workload.InPlaceIfPossible,
@@ -121,11 +126,7 @@ func (s *server) run(in workload.Input) *workload.Pass {
 		for len(writes) > 0 {
 			w := writes[0]
 			pod, err := s.send(w)
-			if pod == nil {
-				writes = append(writes[1:], pass.Answer(w, nil, err)...)
-				continue
-			}
-			writes = append(writes[1:], pass.Answer(w, pod, err)...)
+			writes = append(writes[1:], pass.Answer(s.now, w, pod, err)...)
 		}
 	}
 	return pass
@@ -134,6 +135,7 @@ func (s *server) run(in workload.Input) *workload.Pass {
 func (s *server) send(w *workload.Write) (*corev1.Pod, error) {
 	s.Helper()
 	name := w.Object.GetName()
+	s.now = s.now.Add(s.slow)
 	s.sent = append(s.sent, fmt.Sprintf("%s %s", w.Action, name))
 	if s.fails != nil {
 		if err := s.fails(w); err != nil {
@@ -153,6 +155,9 @@ func (s *server) send(w *workload.Write) (*corev1.Pod, error) {
 		s.Fatal(err)
 	}
 	s.pods[name] = patched(s, s.pods[name], data)
+	if s.reverts != nil {
+		s.reverts(s.pods[name])
+	}
 	return s.pods[name], nil
 }
 

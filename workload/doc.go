@@ -18,7 +18,7 @@
 //		for len(writes) > 0 {
 //			w := writes[0]
 //			pod, err := send(ctx, w) // see package driver/clientgo, or driver/runtimeclient
-//			writes = append(writes[1:], pass.Answer(w, pod, err)...)
+//			writes = append(writes[1:], pass.Answer(time.Now(), w, pod, err)...)
 //		}
 //	}
 //	report(pass.Counts(), pass.Notes(), pass.Failures(), pass.RequeueAfter())

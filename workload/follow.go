@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,18 +19,18 @@ import (
 
 // follow returns what to write next of an instance, as its pods are now.
 func (p *Pass) follow(i *instance) []*Write {
-	if i == nil || i.over {
+	if i == nil || p.isOver(i) {
 		return nil
 	}
 	switch {
-	case i.task == taskUpdate && i.size > 1:
+	case i.task == taskUpdate && p.isGroup():
 		return p.updateGroup(i, p.target())
-	case i.task == taskContinue && i.size > 1:
+	case i.task == taskContinue && p.isGroup():
 		return p.continueGroup(i)
 	}
 	var writes []*Write
 	for _, m := range i.members {
-		if m.busy || m.deleted {
+		if p.isBusy(m) || m.deleted {
 			continue
 		}
 		switch i.task {
@@ -46,25 +47,31 @@ func (p *Pass) follow(i *instance) []*Write {
 	return writes
 }
 
-// add adds a write of a member, unless the pod has been written too often in this pass.
+// add adds a write of a member, unless the same was written too often, or the pod in this pass.
 func (p *Pass) add(writes []*Write, i *instance, m *member, w *Write) []*Write {
 	if w == nil {
 		return writes
 	}
-	if i.writes++; i.writes > maxWritesPerPod*len(i.members) {
-		i.over, i.skip = true, true
+	w.Instance, w.Pod, w.of, w.member = i.Name, m.pod, i, m
+	pause := p.repeats.pause(w, p.now)
+	if i.writes++; int(i.writes) > maxWritesPerPod*len(i.members) {
+		pause = longestPause
+	}
+	if pause > 0 {
+		if w.Action != ActionLabel { // the pod can do without
+			p.refrain(i)
+		}
 		p.note(note.Blocked, NoteReverted, m.pod.Name, "writes of the pod do not last: another writer reverts them")
-		p.wake(retryReverted)
+		p.wake(pause)
 		return writes
 	}
-	m.busy = true
-	w.Instance, w.Pod, w.of, w.member = i.Name, m.pod, i, m
+	m.busy = p.round
 	return append(writes, w)
 }
 
 // move returns the next write of a move; nil when it is done.
 func (p *Pass) move(i *instance, m *member, move lifecycle.Move) *Write {
-	w, err := move.Next(m.pod, p.in.Scale.Now)
+	w, err := move.Next(m.pod, p.now)
 	if err != nil {
 		return p.refuse(i, m, err)
 	}
@@ -76,7 +83,7 @@ func (p *Pass) move(i *instance, m *member, move lifecycle.Move) *Write {
 
 // refuse ends what is done with an instance.
 func (p *Pass) refuse(i *instance, m *member, err error) *Write {
-	i.over, i.skip = true, true
+	p.refrain(i)
 	p.fail(Failure{Object: m.pod.Name, Err: fmt.Errorf("pod %s: %w", m.pod.Name, err)})
 	return nil
 }
@@ -91,7 +98,7 @@ func (p *Pass) delete(i *instance, m *member) *Write {
 
 // proceed continues an update that has begun, then moves the state, then adds missing labels.
 func (p *Pass) proceed(i *instance, m *member) *Write {
-	action, err := inplace.Next(inplace.Update{Pod: m.pod}, p.in.Policy, p.in.Scale.Now)
+	action, err := inplace.Next(inplace.Update{Pod: m.pod}, p.in.Policy, p.now)
 	if err != nil {
 		return p.refuse(i, m, err)
 	}
@@ -118,24 +125,35 @@ func (p *Pass) explain(action inplace.Action) {
 	}
 }
 
+// label is a label of a revision.
+type label struct{ key, value string }
+
+// labelsOf returns the labels of a revision by key, sorted once in a pass.
+func (p *Pass) labelsOf(name string) []label {
+	labels, known := p.labels[name]
+	if !known {
+		if p.labels == nil {
+			p.labels = map[string][]label{}
+		}
+		for key, value := range p.in.RevisionLabels(name) {
+			labels = append(labels, label{key, value})
+		}
+		slices.SortFunc(labels, func(a, b label) int { return cmp.Compare(a.key, b.key) })
+		p.labels[name] = labels
+	}
+	return labels
+}
+
 // label adds labels of the revision that a pod from before them lacks.
 func (p *Pass) label(m *member) *Write {
 	name := m.pod.Labels[p.in.revisionLabel()]
 	if p.in.RevisionLabels == nil || name == "" {
 		return nil
 	}
-	labels, known := p.labels[name]
-	if !known {
-		if p.labels == nil {
-			p.labels = map[string]map[string]string{}
-		}
-		labels = p.in.RevisionLabels(name)
-		p.labels[name] = labels
-	}
 	var ops []write.Op
-	for key, value := range labels {
-		if _, has := m.pod.Labels[key]; !has {
-			ops = append(ops, write.Add(write.Pointer("metadata", "labels", key), value))
+	for _, l := range p.labelsOf(name) {
+		if _, has := m.pod.Labels[l.key]; !has {
+			ops = append(ops, write.Add(write.Pointer("metadata", "labels", l.key), l.value))
 		}
 	}
 	if len(ops) == 0 {
@@ -154,7 +172,7 @@ func (p *Pass) update(i *instance, m *member) *Write {
 	if p.in.Strategy == Recreate {
 		return p.recreate(i, m, target)
 	}
-	change, err := p.changes.of(m.pod.Labels[p.in.revisionLabel()], target, m.Role)
+	change, err := p.changes.of(m.pod.Labels[p.in.revisionLabel()], target, p.role(m))
 	if err != nil {
 		return p.blocked(i, m, target, err)
 	}
@@ -172,7 +190,7 @@ func (p *Pass) update(i *instance, m *member) *Write {
 // blocked deals with a change that is not possible in place.
 func (p *Pass) blocked(i *instance, m *member, target *Revision, why error) *Write {
 	if p.in.Strategy == InPlaceOnly {
-		i.over, i.skip = true, true
+		p.refrain(i)
 		p.fail(Failure{Object: m.pod.Name, NotInPlace: true, Err: why})
 		return nil
 	}
@@ -183,14 +201,14 @@ func (p *Pass) blocked(i *instance, m *member, target *Revision, why error) *Wri
 // change returns the next write of an update in place that begins.
 func (p *Pass) change(i *instance, m *member, change *inplace.Change, target *Revision) *Write {
 	u := inplace.Update{
-		Pod: m.pod, Change: change, Revision: target.label(), GraceSeconds: p.in.GraceSeconds, TakeOut: i.size > 1,
+		Pod: m.pod, Change: change, Revision: target.label(), GraceSeconds: p.in.GraceSeconds, TakeOut: p.isGroup(),
 		Labels:      map[string]string{pub.LifecycleStateKey: string(p.stateWhileUpdated(m.pod))},
-		Annotations: map[string]string{pub.LifecycleTimestampKey: p.in.Scale.Now.Format(time.RFC3339)},
+		Annotations: map[string]string{pub.LifecycleTimestampKey: p.now.Format(time.RFC3339)},
 	}
 	if p.in.RevisionLabels != nil {
 		maps.Copy(u.Labels, p.in.RevisionLabels(target.Name))
 	}
-	action, err := inplace.Next(u, p.in.Policy, p.in.Scale.Now)
+	action, err := inplace.Next(u, p.in.Policy, p.now)
 	if err != nil {
 		return p.refuse(i, m, err)
 	}
@@ -270,7 +288,7 @@ func (p *Pass) mayMove(i *instance, m *member) bool {
 	case in.Slots == nil:
 		return p.result.Difference.Update > 0
 	case in.Priority == nil && len(in.Scatter) == 0:
-		return !updated && slices.Index(in.Slots, i.Name) >= int(in.Limits.Partition)
+		return !updated && i.abovePartition
 	}
 	return !updated
 }

@@ -21,7 +21,7 @@ func (p *Pass) updateGroup(i *instance, target *Revision) []*Write {
 		if target.matches(label) {
 			continue
 		}
-		if _, err := p.changes.of(label, target, m.Role); err != nil {
+		if _, err := p.changes.of(label, target, p.role(m)); err != nil {
 			return p.add(nil, i, i.leader(), p.blocked(i, i.leader(), target, err))
 		}
 		due = append(due, m)
@@ -40,7 +40,7 @@ func (p *Pass) prepareGroup(i *instance, due []*member) (writes []*Write, wait b
 		switch verdict, move := lifecycle.BeforeUpdate(s); verdict {
 		case lifecycle.Wait:
 			wait = true
-			if !m.busy {
+			if !p.isBusy(m) {
 				writes = p.add(writes, i, m, p.move(i, m, move))
 			}
 		case lifecycle.Stop:
@@ -54,10 +54,10 @@ func (p *Pass) prepareGroup(i *instance, due []*member) (writes []*Write, wait b
 func (p *Pass) changeGroup(i *instance, due []*member, target *Revision) []*Write {
 	var unready, change []*Write
 	for _, m := range due {
-		if m.busy {
+		if p.isBusy(m) {
 			return unready // its answer comes first
 		}
-		of, _ := p.changes.of(m.pod.Labels[p.in.revisionLabel()], target, m.Role)
+		of, _ := p.changes.of(m.pod.Labels[p.in.revisionLabel()], target, p.role(m))
 		switch w := p.change(i, m, of, target); {
 		case w == nil:
 		case w.Action == ActionUnready:
@@ -66,7 +66,7 @@ func (p *Pass) changeGroup(i *instance, due []*member, target *Revision) []*Writ
 			change = append(change, w)
 			w.member = m
 		}
-		if i.over {
+		if p.isOver(i) {
 			return nil
 		}
 	}
@@ -81,7 +81,7 @@ func (p *Pass) changeGroup(i *instance, due []*member, target *Revision) []*Writ
 	}
 	if done, n := inplace.Completed(leader.pod, p.in.Policy); !done {
 		p.notes = append(p.notes, n)
-		if leader.busy {
+		if p.isBusy(leader) {
 			return nil
 		}
 		return p.add(nil, i, leader, p.proceed(i, leader))
@@ -119,7 +119,7 @@ func (p *Pass) continueGroup(i *instance) []*Write {
 	}
 	var writes []*Write
 	for _, m := range i.members {
-		if done, _ := inplace.Completed(m.pod, p.in.Policy); m.busy || done && !complete {
+		if done, _ := inplace.Completed(m.pod, p.in.Policy); p.isBusy(m) || done && !complete {
 			continue // a pod that is done waits for the others
 		}
 		writes = p.add(writes, i, m, p.proceed(i, m))
@@ -131,7 +131,7 @@ func (p *Pass) continueGroup(i *instance) []*Write {
 func (p *Pass) hold(i *instance) []*Write {
 	var writes []*Write
 	for _, m := range i.members {
-		if verdict, move := lifecycle.BeforeDelete(p.situation(i, m)); verdict == lifecycle.Wait && !m.busy {
+		if verdict, move := lifecycle.BeforeDelete(p.situation(i, m)); verdict == lifecycle.Wait && !p.isBusy(m) {
 			writes = p.add(writes, i, m, p.move(i, m, move))
 		}
 	}

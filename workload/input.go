@@ -41,6 +41,9 @@ type Input struct {
 	// MayUpdate is asked before each update of an instance, once in a pass, with its leader; nil allows all. A refusal comes with
 	// its reason, and ends the updates that begin in the pass, so that their order is kept.
 	MayUpdate func(*corev1.Pod) (ok bool, why string)
+	// Repeats are what Pass.Repeats returned after the pass before. Without them a write that another writer reverts is
+	// bounded in each pass alone.
+	Repeats Repeats
 	// NeedsNode keeps a new pod without a preNormal hook from Normal until it is on a node, as CloneSet does.
 	NeedsNode bool
 }
@@ -131,6 +134,9 @@ func Pods(pods []*corev1.Pod) []Instance {
 func isFinished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
+
+// isTerminating reports whether a pod is about to be gone.
+func isTerminating(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil || isFinished(pod) }
 
 func isMarked(pod *corev1.Pod) bool {
 	_, marked := pod.Labels[pub.SpecifiedDeleteKey]

@@ -13,7 +13,7 @@ import (
 )
 
 // task is what a stage does with an instance.
-type task int
+type task int8
 
 const (
 	taskContinue task = iota
@@ -22,50 +22,65 @@ const (
 	taskUpdate
 )
 
-// instance is an instance with what the pass has made of it so far.
+// instance is an instance with what the pass has made of it so far. There are many: it is small.
 type instance struct {
-	Name string
+	*Instance
+
 	// members are the pods that are neither finished nor terminating, the leader first.
 	members []*member
-	// backing is where the pods are listed for a plan.
-	backing []*corev1.Pod
-	// terminating are the names of members that still exist, and go.
-	terminating []string
-	marked      bool
+	// first is where the pods are listed for a plan, in Pass.pods.
+	first int32
+	// writes counts those of the pass.
+	writes int16
+	task   task
+	// over is the stage from which on nothing more is written: see isOver.
+	over stage
+
+	marked bool
 	// gone means that a group has lost its leader: what is left goes too.
 	gone bool
-	size int
-
-	task task
-	// chosen means that the plan updates the instance.
-	chosen bool
-	// over means that nothing more is written in this stage, skip that no plan of this pass chooses it again.
-	over, skip bool
+	// chosen means that the plan updates the instance, and skip that no other plan of this pass chooses it.
+	chosen, skip bool
 	// allowed means that MayUpdate has allowed the update in this pass.
 	allowed bool
-	writes  int
+	// abovePartition means that the slot of the instance goes to the update revision.
+	abovePartition bool
 }
 
 // member is one pod of an instance.
 type member struct {
-	Member
-
 	pod *corev1.Pod
-	// busy means that a write of the pod is under way.
-	busy    bool
+	// rank is the place in Input.Members; below zero for none.
+	rank int32
+	// busy is the round in which the write was returned that is under way; zero for none.
+	busy    int32
 	deleted bool
 }
 
-// begin prepares the instance for a stage. Writes that were not sent are not under way any more. What went wrong with the number
-// of instances does not keep their updates from going on.
-func (i *instance) begin(updates bool) {
-	for _, m := range i.members {
-		m.busy = false
-	}
-	i.over = i.over && !updates
+// isBusy reports whether a write of the pod is under way. A write of an earlier round was not sent.
+func (p *Pass) isBusy(m *member) bool { return m.busy == p.round }
+
+// isOver reports whether nothing more is written of an instance. What went wrong with the number of instances does not keep
+// their updates from going on.
+func (p *Pass) isOver(i *instance) bool {
+	return i.over != 0 && (i.over >= stageContinue || p.stage < stageContinue)
 }
 
+// refrain ends what is done with an instance, so that other instances take its turn.
+func (p *Pass) refrain(i *instance) { i.over, i.skip = max(p.stage, i.over), true }
+
 func (i *instance) leader() *member { return i.members[0] }
+
+// isGroup reports whether instances have several pods.
+func (p *Pass) isGroup() bool { return len(p.in.Members) > 1 }
+
+// role is the name of the template of a pod.
+func (p *Pass) role(m *member) string {
+	if m.rank < 0 {
+		return ""
+	}
+	return p.in.Members[m.rank].Role
+}
 
 // observe sorts pods into instances. What is allocated for all of them together is not allocated for each.
 func (p *Pass) observe() {
@@ -78,15 +93,30 @@ func (p *Pass) observe() {
 	instances, members, pointers := make([]instance, len(p.in.Instances)), make([]member, n), make([]*member, n)
 	n = 0
 	for k := range p.in.Instances {
-		in, i := &p.in.Instances[k], &instances[k]
-		next := n + len(in.Pods)
-		i.members, i.backing = pointers[n:n:next], p.pods[n:n:next]
-		i.observe(in, p.in.Members, members[n:next])
-		if n = next; len(i.members) > 0 || len(i.terminating) > 0 {
+		i := &instances[k]
+		i.Instance = &p.in.Instances[k]
+		next := n + len(i.Pods)
+		i.members, i.first = pointers[n:n:next], int32(n)
+		exists := i.observe(p.in.Members, members[n:next])
+		if n = next; exists {
 			p.instances = append(p.instances, i)
 		}
 	}
 	slices.SortStableFunc(p.instances, func(a, b *instance) int { return cmp.Compare(a.Name, b.Name) })
+	p.divide()
+}
+
+// divide finds the slots above the partition, where these are the last ones.
+func (p *Pass) divide() {
+	in := &p.in.Scale
+	if in.Slots == nil || in.Priority != nil || len(in.Scatter) > 0 {
+		return
+	}
+	for _, slot := range in.Slots[min(max(int(in.Limits.Partition), 0), len(in.Slots)):] {
+		if i := p.find(slot); i != nil {
+			i.abovePartition = true
+		}
+	}
 }
 
 // find returns an instance by its name. The map of the names is made when a plan names the first instance.
@@ -100,39 +130,40 @@ func (p *Pass) find(name string) *instance {
 	return p.byName[name]
 }
 
-func (i *instance) observe(in *Instance, members []Member, space []member) {
-	i.Name, i.marked, i.size = in.Name, in.MarkedForDeletion, max(len(members), 1)
-	for k, pod := range in.Pods {
+// observe sorts the pods of an instance, and reports whether there are any.
+func (i *instance) observe(members []Member, space []member) (exists bool) {
+	i.marked = i.MarkedForDeletion
+	for k := range i.Pods {
+		pod := &i.Pods[k]
 		if pod.Pod == nil {
 			continue
 		}
-		if pod.DeletionTimestamp != nil || isFinished(pod.Pod) {
-			i.terminating = append(i.terminating, pod.Member)
+		exists = true
+		if isTerminating(pod.Pod) {
 			continue
 		}
 		m := &space[k]
-		m.Name, m.pod = pod.Member, pod.Pod
-		if at := slices.IndexFunc(members, func(m Member) bool { return m.Name == pod.Member }); at >= 0 {
-			m.Member = members[at]
-		}
+		m.pod = pod.Pod
+		m.rank = int32(slices.IndexFunc(members, func(m Member) bool { return m.Name == pod.Member }))
 		i.marked = i.marked || isMarked(pod.Pod)
 		i.members = append(i.members, m)
 	}
-	rank := func(m *member) int { return slices.Index(members, m.Member) }
 	if len(i.members) > 1 {
-		slices.SortStableFunc(i.members, func(a, b *member) int { return cmp.Compare(rank(a), rank(b)) })
+		slices.SortStableFunc(i.members, func(a, b *member) int { return cmp.Compare(a.rank, b.rank) })
 	}
-	i.gone = len(i.members) == 0 || len(members) > 0 && i.leader().Member != members[0]
+	i.gone = len(i.members) == 0 || len(members) > 0 && i.leader().rank != 0
+	return exists
 }
 
-// scaled is the instance as package scale looks at it.
-func (i *instance) scaled(in *Input) scale.Instance {
+// instanceOf is an instance as package scale looks at it.
+func (p *Pass) instanceOf(i *instance) scale.Instance {
+	end := int(i.first) + len(i.Pods)
 	s := scale.Instance{
-		Name: i.Name, Size: i.size, Pods: i.backing[:0], MarkedForDeletion: i.marked, NotNow: i.skip,
+		Name: i.Name, Size: max(len(p.in.Members), 1), Pods: p.pods[i.first:i.first:end], MarkedForDeletion: i.marked, NotNow: i.skip,
 		Terminating: i.gone,
 	}
 	if !i.gone {
-		s.Updated = in.Update.matches(i.leader().pod.Labels[in.revisionLabel()])
+		s.Updated = p.in.Update.matches(i.leader().pod.Labels[p.in.revisionLabel()])
 	}
 	for _, m := range i.members {
 		s.Pods = append(s.Pods, m.pod)
@@ -180,8 +211,8 @@ func (p *Pass) complete() []*Write {
 			continue
 		}
 		r := p.in.revision(i.leader().pod.Labels[p.in.revisionLabel()])
-		for _, m := range p.in.Members {
-			if r != nil && !i.marked && !i.any(pub.LifecycleStatePreparingDelete) && !i.has(m) {
+		for rank, m := range p.in.Members {
+			if r != nil && !i.marked && !i.any(pub.LifecycleStatePreparingDelete) && !i.has(rank, m.Name) {
 				missing = append(missing, Creation{Instance: i.Name, Member: m, Revision: r.Name})
 			}
 		}
@@ -192,9 +223,10 @@ func (p *Pass) complete() []*Write {
 	return writes
 }
 
-// has reports whether a member exists, or still has its name.
-func (i *instance) has(m Member) bool {
-	return slices.Contains(i.terminating, m.Name) || slices.ContainsFunc(i.members, func(have *member) bool { return have.Member == m })
+// has reports whether a member exists, or a pod that terminates still has its name.
+func (i *instance) has(rank int, name string) bool {
+	return slices.ContainsFunc(i.members, func(m *member) bool { return m.rank == int32(rank) }) ||
+		slices.ContainsFunc(i.Pods, func(pod Pod) bool { return pod.Member == name && pod.Pod != nil && isTerminating(pod.Pod) })
 }
 
 // any reports whether a pod is in a state.

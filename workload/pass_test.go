@@ -293,7 +293,7 @@ func TestReverted(t *testing.T) {
 		if n > 200 {
 			t.Fatal("the pass does not end")
 		}
-		if writes = append(writes[1:], pass.Answer(writes[0], s.pods[writes[0].Pod.Name], nil)...); len(writes) == 0 {
+		if writes = append(writes[1:], pass.Answer(noon, writes[0], s.pods[writes[0].Pod.Name], nil)...); len(writes) == 0 {
 			writes = pass.Next()
 		}
 	}

@@ -53,6 +53,7 @@ type Write struct {
 	// member of the instance that is written; rest are the objects to create after this one.
 	member *member
 	rest   []write.Object
+	repeat repeatKey
 }
 
 // String returns what the write does to which object, for errors.

@@ -204,6 +204,9 @@ func (s *snapshot) ownershipWrites() (writes []write.Write, kept []*corev1.Persi
 	if s.set.Spec.ScaleStrategy.EnablePVCReuse {
 		return writes, s.claims
 	}
+	if len(s.claims) == 0 {
+		return writes, nil
+	}
 	used, going := sets.New(s.pendingCreates...), map[string]*corev1.Pod{}
 	for _, pod := range s.pods {
 		used.Insert(pod.Labels[pub.CloneSetInstanceIDKey])

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -40,7 +41,7 @@ func (r *Reconciler) execute(ctx context.Context, s *snapshot, p *plan) {
 			}
 		})
 	})
-	execution.Run(ctx, p.pass, func(ctx context.Context, w *workload.Write) (write.Object, error) {
+	execution.Run(ctx, p.pass, r.api.Now, func(ctx context.Context, w *workload.Write) (write.Object, error) {
 		if w.Action == workload.ActionCreate {
 			started()
 		}
@@ -49,6 +50,7 @@ func (r *Reconciler) execute(ctx context.Context, s *snapshot, p *plan) {
 		r.emitWrite(s, w, answer, err)
 		return answer, err
 	})
+	r.memory.note(s.key(), func(k *knowledge) { k.repeats = p.pass.Repeats() })
 	p.after.In(p.pass.RequeueAfter())
 	var scaling, updating []workload.Failure
 	for _, f := range p.pass.Failures() {
@@ -147,17 +149,17 @@ func (r *Reconciler) history() history.Writer {
 
 // trim deletes revisions that no pod has and that are beyond the limit, and names of pods to delete that are gone.
 func (r *Reconciler) trim(ctx context.Context, s *snapshot, p *plan) error {
-	live := []string{p.current, p.update}
-	there := map[string]bool{}
+	named := s.set.Spec.ScaleStrategy.PodsToDelete
+	live, there := map[string]bool{p.current: true, p.update: true}, map[string]bool{}
 	for _, pod := range p.pass.Pods() {
-		live = append(live, pod.Labels[pub.PodRevisionLabelKey])
-		there[pod.Name] = true
+		live[pod.Labels[pub.PodRevisionLabelKey]] = true
+		if len(named) > 0 {
+			there[pod.Name] = true
+		}
 	}
-	slices.Sort(live)
-	if err := r.history().Delete(ctx, s.key(), revision.Trim(s.revisions, slices.Compact(live), *s.set.Spec.RevisionHistoryLimit)); err != nil {
+	if err := r.history().Delete(ctx, s.key(), revision.Trim(s.revisions, slices.Sorted(maps.Keys(live)), *s.set.Spec.RevisionHistoryLimit)); err != nil {
 		return err
 	}
-	named := s.set.Spec.ScaleStrategy.PodsToDelete
 	kept := slices.DeleteFunc(slices.Clone(named), func(name string) bool { return !there[name] })
 	if len(kept) == len(named) {
 		return nil

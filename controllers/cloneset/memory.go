@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kruisekit/kruisekit/workload"
 )
 
 // memory is what is known of sets beside what the API server stores. It may be lost at any time.
@@ -23,6 +25,8 @@ type knowledge struct {
 	pending map[string]bool
 	// outdated is how many passes in a row were decided upon older objects.
 	outdated int
+	// repeats are the recent writes of pods.
+	repeats workload.Repeats
 	// waits is what the set has been waiting for, and since when.
 	waits string
 	since time.Time

@@ -22,6 +22,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/revision"
+	"github.com/kruisekit/kruisekit/workload"
 )
 
 // snapshot is all that one pass looks at. Objects in it may be the cache's and are only read.
@@ -50,6 +51,8 @@ type snapshot struct {
 	nodes map[string]map[string]string
 	// pendingCreates are the ids of pods whose creation was planned before, and has not succeeded.
 	pendingCreates []string
+	// repeats are the recent writes of pods.
+	repeats workload.Repeats
 	// verified means that the pods were read past the cache since the process started.
 	verified bool
 }
@@ -74,7 +77,7 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 		return s, nil
 	}
 	known := r.memory.recall(s.key())
-	s.verified, s.pendingCreates = known.verified == set.UID, slices.Sorted(maps.Keys(known.pending))
+	s.verified, s.pendingCreates, s.repeats = known.verified == set.UID, slices.Sorted(maps.Keys(known.pending)), known.repeats
 	if err := r.observePods(ctx, s); err != nil {
 		return nil, err
 	}
@@ -102,6 +105,7 @@ func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
 	if err != nil {
 		return err
 	}
+	s.pods = make([]*corev1.Pod, 0, len(all))
 	for _, pod := range all {
 		s.classify(pod)
 	}

@@ -94,7 +94,8 @@ func (o Options) input(s *snapshot, p *plan) workload.Input {
 		},
 		Instances: workload.Pods(slices.Concat(s.pods, s.inactive)),
 		Strategy:  workload.Strategy(p.rolling.PodUpdatePolicy), Policy: o.policy(), NeedsNode: true, MayUpdate: o.MayUpdate,
-		First: first, Build: b.build, Owned: b.claimsOf,
+		Repeats: s.repeats,
+		First:   first, Build: b.build, Owned: b.claimsOf,
 		RevisionLabels: func(name string) map[string]string {
 			return map[string]string{pub.PodTemplateHashLabelKey: revision.Short(name)}
 		},

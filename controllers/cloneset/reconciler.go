@@ -131,14 +131,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	preDownload := r.preDownload(ctx, s, p)
 	r.execute(ctx, s, p)
 	if err := r.report(ctx, s, p); err != nil {
-		return ctrl.Result{}, err
+		return r.api.Result(request, p.after.After(), err)
 	}
 	err = errors.Join(p.scaleErr, p.updateErr, preDownload, r.trim(ctx, s, p))
 	if err != nil && p.invalid != nil {
 		err = reconcile.TerminalError(err) // only another spec can mend it
 	}
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	return ctrl.Result{RequeueAfter: p.after.After()}, nil
+	return r.api.Result(request, p.after.After(), err)
 }

@@ -128,8 +128,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	default:
 		after, err = p.advance(ctx)
 	}
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	return ctrl.Result{RequeueAfter: after}, nil
+	return r.api.Result(request, after, err)
 }

@@ -105,10 +105,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		p.emitInvalid(spec)
 		return ctrl.Result{}, failure.Terminal(failed, needsOtherSpec)
 	}
-	if err := errors.Join(failed, p.trim(ctx)); err != nil {
-		return ctrl.Result{}, err
-	}
-	return ctrl.Result{RequeueAfter: p.requeue.After()}, nil
+	return r.api.Result(request, p.requeue.After(), errors.Join(failed, p.trim(ctx)))
 }
 
 // needsOtherSpec reports whether only another spec can mend an error.

@@ -4,7 +4,7 @@
 //		for len(writes) > 0 {
 //			w := writes[0]
 //			object, err := runtimeclient.Send(ctx, c, &w.Write)
-//			writes = append(writes[1:], pass.Answer(w, object, err)...)
+//			writes = append(writes[1:], pass.Answer(time.Now(), w, object, err)...)
 //		}
 //	}
 //

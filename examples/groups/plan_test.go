@@ -54,7 +54,7 @@ func build(t *testing.T, team *team, pods []corev1.Pod, revisions *[]appsv1.Cont
 			for _, w := range writes {
 				if w.Action == workload.ActionCreate {
 					pods = append(pods, *w.Pod)
-					pass.Answer(w, w.Pod, nil)
+					pass.Answer(time.Now(), w, w.Pod, nil)
 				}
 			}
 		}

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
+	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/retries"
 )
 
@@ -43,6 +44,8 @@ type Options struct {
 
 // Binding is what a reconciler reads and writes with.
 type Binding struct {
+	requeue.Queue
+
 	// Client reads typed objects from the cache.
 	Client client.Client
 	// Cached reads any object from the cache, also untyped ones.
@@ -78,7 +81,7 @@ func (b *Binding) Bind(mgr ctrl.Manager, controllerName string, o controller.Opt
 	if b.recorder == nil {
 		b.recorder = mgr.GetEventRecorderFor(controllerName) //nolint:staticcheck // the newer API does not tell the source
 	}
-	return ctrl.NewControllerManagedBy(mgr).Named(controllerName).WithOptions(retries.WithDefaults(o))
+	return ctrl.NewControllerManagedBy(mgr).Named(controllerName).WithOptions(retries.WithDefaults(o)).WatchesRawSource(&b.Queue)
 }
 
 // Event emits an event. It comes after the write that it announces.

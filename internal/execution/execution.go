@@ -4,6 +4,7 @@ package execution
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/kruisekit/kruisekit/internal/batches"
 	"github.com/kruisekit/kruisekit/workload"
@@ -15,9 +16,9 @@ type Send func(context.Context, *workload.Write) (write.Object, error)
 
 // Run sends all writes of a pass. Those of a stage go out in batches that grow, each with the writes that follow from its
 // answers. An API server that fails ends the stage; what it refuses for one object stops no other, except creations, which
-// are alike.
-func Run(ctx context.Context, pass *workload.Pass, send Send) {
-	r := runner{pass: pass, send: send}
+// are alike. now is the clock of the answers.
+func Run(ctx context.Context, pass *workload.Pass, now func() time.Time, send Send) {
+	r := runner{pass: pass, now: now, send: send}
 	for writes := pass.Next(); len(writes) > 0; writes = pass.Next() {
 		if writes[0].Verb == write.Create {
 			_, _ = batches.Run(writes, r.follow(ctx)) // the pass has the failures
@@ -30,6 +31,7 @@ func Run(ctx context.Context, pass *workload.Pass, send Send) {
 type runner struct {
 	mu   sync.Mutex
 	pass *workload.Pass
+	now  func() time.Time
 	send Send
 }
 
@@ -60,5 +62,5 @@ func (r *runner) sendOne(ctx context.Context, w *workload.Write) (object write.O
 func (r *runner) answer(w *workload.Write, object write.Object, err error) []*workload.Write {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.pass.Answer(w, object, err)
+	return r.pass.Answer(r.now(), w, object, err)
 }

@@ -3,6 +3,8 @@ package simulation
 import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kruisekit/kruisekit/workload"
 )
 
 // client is how one process of the controller reaches the server. What it reads may be old, and any write may be the
@@ -16,6 +18,8 @@ type client struct {
 	// firsts are the writes that were the first of a turn.
 	firsts []int
 	begun  bool
+	// repeats are the writes that the process has made lately.
+	repeats workload.Repeats
 }
 
 // death ends a process in the middle of whatever it does.

@@ -24,8 +24,8 @@ import (
 // groupKey is the label that joins the pods of a group: the name of its leader.
 const groupKey = "simulation/group"
 
-// turn is one reconcile of the workload: it observes, runs the pass of package workload, and sends its writes. It
-// remembers nothing from one turn to the next: all that counts is in the objects.
+// turn is one reconcile of the workload: it observes, runs the pass of package workload, and sends its writes. From one
+// turn to the next a process only remembers which writes it has repeated: all that counts is in the objects.
 type turn struct {
 	api *client
 	now time.Time
@@ -69,6 +69,7 @@ func (t *turn) reconcile() error {
 	if len(pass.Result().Notes) == 0 {
 		t.plan = pass.Result()
 	}
+	t.api.repeats = pass.Repeats()
 	t.notes, t.after = pass.Notes()[len(pass.Result().Notes):], pass.RequeueAfter()
 	if err := workload.Err(pass.Failures()); err != nil {
 		return err
@@ -105,9 +106,9 @@ func (t *turn) answer(pass *workload.Pass, w *workload.Write) []*workload.Write 
 		}
 	}
 	if err != nil {
-		return pass.Answer(w, nil, err)
+		return pass.Answer(t.now, w, nil, err)
 	}
-	return pass.Answer(w, pod, nil)
+	return pass.Answer(t.now, w, pod, nil)
 }
 
 // resolve finds the revisions, and says whether it had to write one.
@@ -144,7 +145,7 @@ func (t *turn) input(pods []*corev1.Pod) workload.Input {
 		Scale:     scale.Input{Now: t.now, Limits: t.limits, MinReadySeconds: t.Spec.MinReadySeconds, Hooks: t.Spec.Hooks},
 		Instances: t.instances(pods), Update: stored(t.update), Current: stored(t.current),
 		Strategy: workload.InPlaceIfPossible, GraceSeconds: t.Spec.GraceSeconds, Policy: t.policy, NeedsNode: true,
-		Build: t.build,
+		Build: t.build, Repeats: t.api.repeats,
 	}
 	for _, r := range t.revisions {
 		in.Revisions = append(in.Revisions, stored(r))

@@ -1,0 +1,39 @@
+package requeue
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// Queue is the queue of a controller, which it joins as a source without events.
+type Queue struct {
+	mu    sync.Mutex
+	queue workqueue.TypedRateLimitingInterface[ctrl.Request]
+}
+
+// Start takes the queue of the controller.
+func (q *Queue) Start(_ context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.queue = queue
+	return nil
+}
+
+// Result is what a reconciler returns. A controller ignores when to look again where there is also an error, and retries
+// after the back-off of the request, which may be a minute. An error of one object must not hold up another one that waits for
+// less: the request then comes back for both.
+func (q *Queue) Result(request ctrl.Request, after time.Duration, err error) (ctrl.Result, error) {
+	if err == nil {
+		return ctrl.Result{RequeueAfter: after}, nil
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.queue != nil && after > 0 {
+		q.queue.AddAfter(request, after)
+	}
+	return ctrl.Result{}, err
+}

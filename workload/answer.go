@@ -1,0 +1,109 @@
+package workload
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/kruisekit/kruisekit/write"
+)
+
+// Answer takes what the API server answered to a write: the object as it is now, or the error. It returns the writes
+// that follow from the answer. A nil pod is no object. The writes are dated from now, the time of the answer: a grace period begins when the pod has left
+// traffic, however long the writes before it took.
+func (p *Pass) Answer(now time.Time, w *Write, object write.Object, err error) []*Write {
+	if now.After(p.now) {
+		p.now = now
+	}
+	if w.member != nil {
+		w.member.busy = 0
+	}
+	if w.Verb == write.Delete && apierrors.IsNotFound(err) {
+		err = nil
+	}
+	switch {
+	case err == nil:
+		return p.succeeded(w, object)
+	case w.Verb == write.Create && apierrors.IsAlreadyExists(err) && len(w.rest) > 0:
+		return w.createRest() // of an earlier attempt, or of another owner: then the pod does not start, and its events say why
+	case w.Verb != write.Create && write.IsOutdated(err):
+		p.wake(retryOutdated)
+		p.outdated = true
+		if w.of != nil {
+			w.of.over = p.stage
+		}
+		return nil
+	}
+	p.fail(Failure{Write: w, Object: w.Object.GetName(), Err: fmt.Errorf("%s: %w", w, err)})
+	if w.of != nil {
+		w.of.over = p.stage
+		w.of.skip = w.of.skip || p.stage >= stageContinue
+	}
+	p.broken = p.broken || !write.IsRefused(err)
+	return nil
+}
+
+// IsOutdated reports whether a write was decided upon an older object, so that the pass is to be made again.
+func (p *Pass) IsOutdated() bool { return p.outdated }
+
+func (p *Pass) succeeded(w *Write, object write.Object) []*Write {
+	if (p.stage == stageScale || p.stage == stageComplete) && len(w.rest) == 0 {
+		p.scaled = true
+	}
+	switch w.Action {
+	case ActionFirst, ActionDeleteOwned:
+		return nil
+	case ActionCreate:
+		return w.createRest()
+	case ActionDelete:
+		return p.deleteOwned(w)
+	case ActionMove, ActionLabel:
+		p.moved = true
+	}
+	if pod, is := object.(*corev1.Pod); is && pod != nil && w.member != nil {
+		w.member.pod = pod
+	}
+	p.repeats.made(w, p.now)
+	return p.follow(w.of)
+}
+
+// createRest creates the next object of a creation.
+func (w *Write) createRest() []*Write {
+	if len(w.rest) == 0 {
+		return nil
+	}
+	next := *w
+	next.Object, next.rest = w.rest[0], w.rest[1:]
+	return []*Write{&next}
+}
+
+// deleteOwned deletes what belonged to a pod that is deleted.
+func (p *Pass) deleteOwned(w *Write) []*Write {
+	if w.member != nil {
+		w.member.deleted = true
+	}
+	var writes []*Write
+	if p.in.Owned != nil && p.stage != stageFirst {
+		for _, object := range p.in.Owned(w.Pod) {
+			writes = append(writes, &Write{Write: write.Write{Verb: write.Delete, Object: object}, Action: ActionDeleteOwned, Instance: w.Instance, Pod: w.Pod})
+		}
+	}
+	return writes
+}
+
+func (p *Pass) fail(f Failure) {
+	f.Scaling = p.stage <= stageScale
+	p.failures = append(p.failures, f)
+}
+
+// failed reports whether anything failed before updates.
+func (p *Pass) failed() bool { return len(p.failures) > 0 }
+
+// wake asks for another pass after a time.
+func (p *Pass) wake(after time.Duration) {
+	if after > 0 && (p.after == 0 || after < p.after) {
+		p.after = after
+	}
+}

@@ -1,0 +1,100 @@
+package workload_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kruisekit/kruisekit/scale"
+	"github.com/kruisekit/kruisekit/workload"
+)
+
+// crowd is n pods at the first revision, on the way to the second where they are updated.
+func crowd(tb testing.TB, n int, slots, update bool) workload.Input {
+	tb.Helper()
+	pods := make([]*corev1.Pod, n)
+	for i := range pods {
+		pods[i] = ready(fmt.Sprintf("web-%05d", i), "web-1", "web:1")
+	}
+	in := workload.Input{
+		Scale:     scale.Input{Now: noon, Limits: scale.Limits{Replicas: int32(n), MaxUnavailable: int32(n)}},
+		Instances: workload.Pods(pods),
+		Update:    rev(tb, "web-1", "web:1"),
+		Strategy:  workload.InPlaceIfPossible,
+	}
+	in.Current = in.Update
+	if update {
+		in.Update = rev(tb, "web-2", "web:2")
+	}
+	if slots {
+		for _, pod := range pods {
+			in.Scale.Slots = append(in.Scale.Slots, pod.Name)
+		}
+	}
+	return in
+}
+
+// refuse makes a pass whose writes are all refused, so that only planning and answering is measured.
+func refuse(tb testing.TB, in workload.Input) (writes int) {
+	tb.Helper()
+	pass, err := workload.Plan(in)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for next := pass.Next(); len(next) > 0; next = pass.Next() {
+		for _, w := range next {
+			writes++
+			pass.Answer(noon, w, nil, refused())
+		}
+	}
+	return writes
+}
+
+// A pass over many pods, without what sending costs.
+func BenchmarkPass(b *testing.B) {
+	for _, c := range []struct {
+		name          string
+		slots, update bool
+	}{{"idle", false, false}, {"idle in slots", true, false}, {"all pods are updated", false, true}, {"all slots are updated", true, true}} {
+		for _, n := range []int{1_000, 10_000} {
+			in := crowd(b, n, c.slots, c.update)
+			b.Run(fmt.Sprintf("%s/%d", c.name, n), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					refuse(b, in)
+				}
+			})
+		}
+	}
+}
+
+// Ten times the pods cost about ten times as much, also where each has its slot and each is written.
+func TestPassesGrowWithThePods(t *testing.T) {
+	const n, times, rounds = 200, 10, 6
+	fastest := func(in workload.Input) time.Duration {
+		best := time.Hour
+		for range 3 {
+			start := time.Now()
+			refuse(t, in)
+			best = min(best, time.Since(start))
+		}
+		return best
+	}
+	for _, slots := range []bool{false, true} {
+		few, many := crowd(t, n, slots, true), crowd(t, times*n, slots, true)
+		if writes := refuse(t, many); writes != times*n {
+			t.Fatalf("slots %t: %d writes, want one for each of %d pods", slots, writes, times*n)
+		}
+		var small, large time.Duration
+		for range rounds {
+			if small, large = fastest(few), fastest(many); large <= 4*times*small {
+				break
+			}
+		}
+		if large > 4*times*small { // of a square, the factor is ten times ten
+			t.Errorf("slots %t: %d pods take %s, %d take %s", slots, n, small, times*n, large)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package workload
+
+import (
+	"hash/fnv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kruisekit/kruisekit/write"
+)
+
+const (
+	// freeRepeats is how often the same write is made to a pod without a pause.
+	freeRepeats = 3
+	// longestPause bounds the pause before the same write is made again.
+	longestPause = time.Minute
+)
+
+// Repeats are the writes that recent passes have made to the pods of a workload. A write is made again where another writer
+// reverts it, and less and less often: at most once a minute. The zero value knows no writes. Keep one value for each workload;
+// nothing but the pauses is lost with it.
+type Repeats struct{ made map[repeatKey]repeat }
+
+// Len is the number of writes that are remembered.
+func (r Repeats) Len() int { return len(r.made) }
+
+// repeatKey identifies a write whatever its time.
+type repeatKey struct {
+	pod    types.UID
+	digest uint64
+}
+
+// repeat is how often a write was made, and when last.
+type repeat struct {
+	times int
+	last  time.Time
+}
+
+// pause is how long a write is not made again after the last time.
+func (r repeat) pause() time.Duration {
+	if r.times < freeRepeats {
+		return 0
+	}
+	return min(time.Second<<min(r.times-freeRepeats, 10), longestPause)
+}
+
+// isRecent reports whether the next write of the same kind counts as a repetition.
+func (r repeat) isRecent(now time.Time) bool { return now.Sub(r.last) < longestPause+r.pause() }
+
+// repeats are those of a pass: the known ones are only read.
+type repeats struct {
+	known Repeats
+	own   map[repeatKey]repeat
+}
+
+// pause returns how long a write has to wait; zero for not at all. It prepares the write to be recorded.
+func (r *repeats) pause(w *Write, now time.Time) time.Duration {
+	if w.Verb != write.Patch {
+		return 0
+	}
+	data, err := w.Data()
+	if err != nil {
+		return 0 // sending it fails in the same way
+	}
+	w.Body, w.repeat = write.Bytes(data), repeatKey{w.Object.GetUID(), digest(w, data)}
+	before := r.of(w.repeat)
+	if !before.isRecent(now) {
+		return 0
+	}
+	return max(before.last.Add(before.pause()).Sub(now), 0)
+}
+
+// of returns what is known of a write.
+func (r *repeats) of(key repeatKey) repeat {
+	if own, has := r.own[key]; has {
+		return own
+	}
+	return r.known.made[key]
+}
+
+// made records a write that has succeeded.
+func (r *repeats) made(w *Write, now time.Time) {
+	if w.repeat == (repeatKey{}) {
+		return
+	}
+	next := r.of(w.repeat)
+	if !next.isRecent(now) {
+		next.times = 0
+	}
+	next.times, next.last = next.times+1, now
+	if r.own == nil {
+		r.own = map[repeatKey]repeat{}
+	}
+	r.own[w.repeat] = next
+}
+
+// Repeats returns the recent writes, for Input.Repeats of the next pass.
+func (p *Pass) Repeats() Repeats {
+	if len(p.repeats.own) == 0 && len(p.repeats.known.made) == 0 {
+		return Repeats{}
+	}
+	all := make(map[repeatKey]repeat, len(p.repeats.own))
+	for _, some := range []map[repeatKey]repeat{p.repeats.known.made, p.repeats.own} {
+		for key, r := range some {
+			if r.isRecent(p.now) {
+				all[key] = r
+			}
+		}
+	}
+	return Repeats{all}
+}
+
+// digest identifies what a patch does, whatever the times in it.
+func digest(w *Write, data []byte) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(w.Subresource))
+	for from := 0; from < len(data); {
+		to := from
+		for to < len(data) && !isTime(data[to:]) {
+			to++
+		}
+		_, _ = h.Write(data[from:to])
+		from = to + len(utc)
+	}
+	return h.Sum64()
+}
+
+// utc is how a patch writes a time, with 0 for a digit.
+const utc = "0000-00-00T00:00:00Z"
+
+// isTime reports whether data begins with a time in UTC.
+func isTime(data []byte) bool {
+	if len(data) < len(utc) || data[4] != utc[4] || data[len(utc)-1] != utc[len(utc)-1] {
+		return false
+	}
+	for k := range len(utc) {
+		c := utc[k]
+		if isDigit := data[k] >= '0' && data[k] <= '9'; c == '0' && !isDigit || c != '0' && data[k] != c {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,122 @@
+package workload_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/note"
+	"github.com/kruisekit/kruisekit/workload"
+)
+
+// A write that another writer reverts is made again at most once a minute, however often the reverted pod causes a pass, and the
+// rollout goes on when the other writer stops.
+func TestRevertedAcrossPasses(t *testing.T) {
+	const duration = 20 * time.Minute
+	cases := map[string]struct {
+		why string
+		// revert changes a pod that was written back to how it was; in the answer, or else between two passes.
+		revert   func(pod, before *corev1.Pod)
+		inAnswer bool
+	}{
+		"all of a write": {
+			"a webhook undoes all of each write", func(pod, before *corev1.Pod) { *pod = *before.DeepCopy() }, true,
+		},
+		"the image": {
+			"a webhook pins the image, and lets annotations with new times pass",
+			func(pod, before *corev1.Pod) {
+				pod.Spec, pod.Labels = *before.Spec.DeepCopy(), before.DeepCopy().Labels
+			}, true,
+		},
+		"the readiness gate": {
+			"a webhook keeps the readiness gate open",
+			func(pod, before *corev1.Pod) { pod.Status.Conditions = before.DeepCopy().Status.Conditions }, true,
+		},
+		"the revision": {
+			"another controller restores labels and images",
+			func(pod, before *corev1.Pod) {
+				pod.Spec, pod.Labels = *before.Spec.DeepCopy(), before.DeepCopy().Labels
+			}, false,
+		},
+		"the labels of the revision": {
+			"a webhook removes labels that it does not know",
+			func(pod, _ *corev1.Pod) { delete(pod.Labels, "hash") }, true,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, ready("a", "web-1", "web:1"))
+			before := s.pods["a"]
+			if c.inAnswer {
+				s.reverts = func(pod *corev1.Pod) { c.revert(pod, before) }
+			}
+			writes, known := map[string][]time.Time{}, workload.Repeats{}
+			pass := func() *workload.Pass {
+				in := s.input()
+				in.Repeats = known
+				in.RevisionLabels = func(name string) map[string]string { return map[string]string{"hash": name} }
+				sent := len(s.sent)
+				p := s.run(in)
+				known = p.Repeats()
+				for _, w := range s.sent[sent:] {
+					writes[w] = append(writes[w], s.now)
+				}
+				return p
+			}
+			noted := false
+			for end := s.now.Add(duration); s.now.Before(end); s.now = s.now.Add(time.Second) { // an event comes each second
+				p := pass()
+				headline, _ := note.Headline(p.Notes())
+				noted = noted || headline.Code == workload.NoteReverted && p.RequeueAfter() > 0
+				if !c.inAnswer {
+					pod := s.pods["a"].DeepCopy()
+					c.revert(pod, before)
+					s.pods["a"] = pod
+				}
+				s.restart()
+			}
+			if !noted {
+				t.Errorf("%s: no pass has noted it", c.why)
+			}
+			for w, times := range writes {
+				// Three at once, six with growing pauses, one a minute; an update also follows upon a reverted label.
+				if most := 2 * (3 + 6 + int(duration/time.Minute)); len(times) > most {
+					t.Errorf("%s: %q was sent %d times in %s, want at most %d", c.why, w, len(times), duration, most)
+				}
+			}
+			s.reverts = nil
+			for range 70 {
+				pass()
+				s.now = s.now.Add(time.Second)
+				s.restart()
+			}
+			if pod := s.pods["a"]; pod.Labels[pub.PodRevisionLabelKey] != "web-2" || !workload.IsReady(pod) {
+				t.Errorf("%s: a minute after the other writer has stopped, the pod is at %s, ready: %t", c.why, pod.Labels[pub.PodRevisionLabelKey], workload.IsReady(pod))
+			}
+		})
+	}
+}
+
+// Writes are forgotten, so that what is remembered of a workload does not grow.
+func TestRepeatsAreForgotten(t *testing.T) {
+	s := three(t)
+	known := workload.Repeats{}
+	for range 10 {
+		in := s.input()
+		in.Repeats = known
+		known = s.run(in).Repeats()
+		s.restart()
+		s.now = s.now.Add(10 * time.Second)
+	}
+	if known.Len() == 0 {
+		t.Error("the writes of the last minute are not known")
+	}
+	s.now = s.now.Add(time.Hour)
+	in := s.input()
+	in.Repeats = known
+	if n := s.run(in).Repeats().Len(); n != 0 {
+		t.Errorf("%d writes are known after an hour", n)
+	}
+}

@@ -1,0 +1,131 @@
+package workload
+
+import (
+	"errors"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kruisekit/kruisekit/note"
+	"github.com/kruisekit/kruisekit/scale"
+	"github.com/kruisekit/kruisekit/write"
+)
+
+// scale changes the number of instances.
+func (p *Pass) scale() []*Write {
+	if p.scaled {
+		return nil
+	}
+	p.wake(p.result.RequeueAfter)
+	switch {
+	case len(p.result.Restore) > 0:
+		return p.each(p.result.Restore, taskRestore)
+	case len(p.creations) > 0:
+		return p.create(p.creations)
+	}
+	return p.each(p.result.Delete, taskDelete)
+}
+
+// each gives instances a task, and returns its first writes.
+func (p *Pass) each(some []scale.Instance, t task) []*Write {
+	var writes []*Write
+	for k := range some {
+		writes = append(writes, p.start(p.find(some[k].Name), t)...)
+	}
+	return writes
+}
+
+func (p *Pass) start(i *instance, t task) []*Write {
+	i.task = t
+	return p.follow(i)
+}
+
+// create returns the writes that create pods.
+func (p *Pass) create(creations []Creation) []*Write {
+	if p.in.Build == nil {
+		p.fail(Failure{Err: errors.New("create pods: Input.Build is missing")})
+		return nil
+	}
+	built, err := p.in.Build(slices.Clone(creations))
+	if err != nil {
+		p.fail(Failure{Err: err})
+		return nil
+	}
+	var writes []*Write
+	for k, objects := range built {
+		if len(objects) == 0 || k >= len(creations) {
+			continue
+		}
+		pod, _ := objects[len(objects)-1].(*corev1.Pod)
+		writes = append(writes, &Write{
+			Write: write.Write{Verb: write.Create, Object: objects[0]}, Action: ActionCreate,
+			Instance: creations[k].Instance, Revision: creations[k].Revision, Pod: pod, rest: objects[1:],
+		})
+	}
+	return writes
+}
+
+// continueAll continues updates that have begun, and moves states. Where scaling has failed throughout, updates go on
+// with the instances that exist.
+func (p *Pass) continueAll() []*Write {
+	if p.scaled {
+		return nil
+	}
+	if p.failed() {
+		if err := p.plan(true); err != nil {
+			p.fail(Failure{Err: err})
+			return nil
+		}
+	}
+	var writes []*Write
+	for _, i := range p.instances {
+		if !i.gone {
+			writes = append(writes, p.start(i, taskContinue)...)
+		}
+	}
+	return writes
+}
+
+// updateAll begins the planned updates.
+func (p *Pass) updateAll() []*Write {
+	if p.scaled || p.moved {
+		return nil
+	}
+	var writes []*Write
+	for k := range p.result.Update {
+		i := p.find(p.result.Update[k].Name)
+		if p.isOver(i) {
+			continue
+		}
+		if p.in.MayUpdate != nil && !i.allowed {
+			ok, why := p.in.MayUpdate(i.leader().pod)
+			if !ok {
+				p.note(note.Waiting, NoteRefused, i.Name, why)
+				p.wake(retryRefused)
+				p.replans = maxReplans // the order of updates is kept: those after this one wait with it
+				break
+			}
+			i.allowed = true
+		}
+		writes = append(writes, p.start(i, taskUpdate)...)
+	}
+	return writes
+}
+
+// replan makes another plan of updates where instances of the last one were refused: they must not keep others from
+// their turn.
+func (p *Pass) replan() []*Write {
+	skipped := slices.ContainsFunc(p.instances, func(i *instance) bool { return i.skip && i.chosen })
+	if !skipped || p.broken || p.scaled || p.moved || p.replans >= maxReplans {
+		return nil
+	}
+	p.replans++
+	notes := p.result.Notes
+	if err := p.plan(true); err != nil {
+		p.fail(Failure{Err: err})
+		return nil
+	}
+	p.result.Notes = notes // those of the first plan, which was made for all
+	p.stage = stageUpdate
+	return p.updateAll()
+}
