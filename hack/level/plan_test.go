@@ -26,6 +26,7 @@ func TestParse(t *testing.T) {
 		},
 		"a go statement makes a file concurrent":        {"package x\n\nfunc f() { go f() }\n", file{concurrent: true}},
 		"so does a parallel test":                       {"package x\n\nfunc TestA(t *testing.T) { t.Parallel() }\n", file{concurrent: true, tests: []string{"TestA"}}},
+		"a name alone starts nothing":                   {"package x\n\nfunc f(v int) bool { return v == p.Go }\n", file{}},
 		"a constraint below the package clause is none": {"package x\n\n//go:build e2e\n", file{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -124,7 +125,7 @@ func TestReadModule(t *testing.T) {
 		}
 	}
 	plain := sequential(files)
-	for dir, want := range map[string]bool{"./imagepull": true, "./scale": true, "./inplace": false, "./controllers/cloneset": false, "./daemon/imagepull": false} {
+	for dir, want := range map[string]bool{"./imagepull": true, "./scale": true, "./inplace": true, "./lifecycle": true, "./controllers/cloneset": false, "./daemon/imagepull": false} {
 		if got := slices.Contains(plain, dir); got != want {
 			t.Errorf("%s has only one goroutine: %t, want %t", dir, got, want)
 		}

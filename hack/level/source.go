@@ -91,9 +91,11 @@ func parse(content []byte) (file, error) {
 		switch n := n.(type) {
 		case *ast.GoStmt:
 			f.concurrent = true
-		case *ast.SelectorExpr:
+		case *ast.CallExpr:
 			// t.Parallel, b.RunParallel, and the goroutines of a sync.WaitGroup.
-			f.concurrent = f.concurrent || slices.Contains([]string{"Parallel", "RunParallel", "Go"}, n.Sel.Name)
+			if called, ok := n.Fun.(*ast.SelectorExpr); ok {
+				f.concurrent = f.concurrent || slices.Contains([]string{"Parallel", "RunParallel", "Go"}, called.Sel.Name)
+			}
 		}
 		return true
 	})
@@ -147,7 +149,7 @@ func quiet() []string {
 	return []string{
 		"k8s.io/api/", "k8s.io/apimachinery/", "k8s.io/utils/", "k8s.io/component-helpers/scheduling/", "k8s.io/apiextensions-apiserver/pkg/apis/",
 		"sigs.k8s.io/yaml", "sigs.k8s.io/json", "sigs.k8s.io/randfill", "github.com/google/go-cmp/", "github.com/distribution/reference",
-		"github.com/robfig/cron/", "github.com/opencontainers/go-digest",
+		"github.com/robfig/cron/", "github.com/opencontainers/go-digest", "gopkg.in/evanphx/json-patch.v4",
 	}
 }
 
