@@ -1,0 +1,116 @@
+package document
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/kruisekit/kruisekit/examples/reference/gates"
+)
+
+const (
+	operations = "docs/operations.md"
+	root       = "../../"
+)
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(root + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// sources are the Go files of a pattern, by their paths below the root.
+func sources(t *testing.T, patterns ...string) []string {
+	t.Helper()
+	var all []string
+	for _, pattern := range patterns {
+		files, err := filepath.Glob(root + pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			all = append(all, strings.TrimPrefix(filepath.ToSlash(f), root))
+		}
+	}
+	return all
+}
+
+// section is the text below a heading of the page about operations.
+func section(t *testing.T, heading string) string {
+	t.Helper()
+	_, text, found := strings.Cut(read(t, operations), "\n## "+heading+"\n")
+	if !found {
+		t.Fatalf("%s has no section %s", operations, heading)
+	}
+	text, _, _ = strings.Cut(text, "\n## ")
+	return text
+}
+
+// Each gate in the table exists, and has the default that the table names.
+func TestOperationsNamesGates(t *testing.T) {
+	rows := regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (\\w+) ").FindAllStringSubmatch(section(t, "Feature gates"), -1)
+	if len(rows) == 0 {
+		t.Fatal("no gates")
+	}
+	for _, row := range rows {
+		name, on := row[1], row[2] == "on"
+		if _, err := gates.Parse(name + "=true"); err != nil {
+			t.Error(err)
+		} else if gates.Default().On(gates.Gate(name)) != on {
+			t.Errorf("%s is %s by default in the table, and not in the code", name, row[2])
+		}
+	}
+}
+
+// Each flag and each metric that the page names is a string in the code.
+func TestOperationsNamesWhatExists(t *testing.T) {
+	cases := map[string]struct {
+		heading, pattern string
+		sources          []string
+	}{
+		"flags": {"Flags", "`--([a-z-]+)`", []string{"examples/*/options/*.go"}},
+		"metrics": {"Metrics", "`(kruise[a-z]*_[a-z_]+)`", []string{
+			"webhooks/*/*.go", "daemon/*/*.go", "daemon/internal/*/*.go", "examples/kruise-manager/process/*.go",
+		}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var code strings.Builder
+			for _, f := range sources(t, c.sources...) {
+				code.WriteString(read(t, f))
+			}
+			found := regexp.MustCompile(c.pattern).FindAllStringSubmatch(section(t, c.heading), -1)
+			if len(found) == 0 {
+				t.Fatalf("no %s", name)
+			}
+			for _, m := range found {
+				key := strings.TrimSuffix(m[1], "-workers")
+				if !strings.Contains(code.String(), `"`+key+`"`) && m[1] != "help" {
+					t.Errorf("%s names %s, which is not in the code", operations, m[1])
+				}
+			}
+		})
+	}
+}
+
+// The page names every metric of the manager and the daemon.
+func TestOperationsNamesAllMetrics(t *testing.T) {
+	metric := regexp.MustCompile(`Name:\s+"(kruise[a-z]*_[a-z_]+)"`)
+	page := section(t, "Metrics")
+	files := sources(t, "webhooks/*/*.go", "controllers/*/*.go", "daemon/*/*.go", "daemon/internal/*/*.go", "examples/*/process/*.go", "internal/*/*.go")
+	for _, f := range files {
+		if strings.HasSuffix(f, "_test.go") {
+			continue
+		}
+		for _, m := range metric.FindAllStringSubmatch(read(t, f), -1) {
+			if !strings.Contains(page, "`"+m[1]+"`") {
+				t.Errorf("%s does not name the metric %s", operations, m[1])
+			}
+		}
+	}
+}
