@@ -34,13 +34,13 @@ func writeEntries(pod *corev1.Pod, conditions []corev1.PodCondition, tests ...wr
 	if len(conditions) == 0 {
 		return nil
 	}
-	ops := slices.Concat(write.TestUID(pod), tests, testCondition(pod, pub.KruisePodReadyConditionType), SetConditions(pod, conditions...))
+	ops := slices.Concat(write.TestUID(pod), tests, TestCondition(pod, pub.KruisePodReadyConditionType), SetConditions(pod, conditions...))
 	return write.JSON(pod, write.Status, ops...)
 }
 
-// testCondition returns the tests that a condition of the pod still has its status and message. SetConditions tests the
-// rest.
-func testCondition(pod *corev1.Pod, t corev1.PodConditionType) []write.Op {
+// TestCondition returns the tests that a condition of the pod still has its status and message; none where the pod lacks the
+// condition. Use it together with SetConditions, which tests the rest.
+func TestCondition(pod *corev1.Pod, t corev1.PodConditionType) []write.Op {
 	i := indexOf(pod, t)
 	if i < 0 {
 		return nil

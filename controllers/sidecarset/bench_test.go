@@ -17,10 +17,10 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/sidecar"
 	"github.com/kruisekit/kruisekit/sidecar/history"
-	"github.com/kruisekit/kruisekit/sidecar/rollout"
 )
 
 // warehouse is a cache that has everything, and an API server that takes statuses. All else panics: a pass that is measured
@@ -119,11 +119,11 @@ func (w *warehouse) halfway(tb testing.TB) *warehouse {
 	return fresh
 }
 
-func (w *warehouse) pass(tb testing.TB) (notes []rollout.Note) {
+func (w *warehouse) pass(tb testing.TB) (notes []note.Note) {
 	tb.Helper()
 	r, err := New(w, Options{
 		Now:     func() time.Time { return time.Unix(1_800_000_000, 0) },
-		Explain: func(_ context.Context, _ string, n []rollout.Note) { notes = n },
+		Explain: func(_ context.Context, _ string, n []note.Note) { notes = n },
 	})
 	if err != nil {
 		tb.Fatal(err)

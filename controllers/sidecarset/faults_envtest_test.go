@@ -22,7 +22,8 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset"
-	"github.com/kruisekit/kruisekit/sidecar/rollout"
+	"github.com/kruisekit/kruisekit/lifecycle"
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/test/podbench"
 )
 
@@ -32,8 +33,8 @@ var (
 )
 
 // explain sends the name of each set that a pass was made for.
-func explain(to chan string) func(context.Context, string, []rollout.Note) {
-	return func(_ context.Context, set string, _ []rollout.Note) {
+func explain(to chan string) func(context.Context, string, []note.Note) {
+	return func(_ context.Context, set string, _ []note.Note) {
 		select {
 		case to <- set:
 		default: // nobody waits for it any more
@@ -188,6 +189,46 @@ func TestLate(t *testing.T) {
 	if b.get(pod); !strings.Contains(pod.Annotations[pub.SidecarSetInPlaceUpdateStateKey], other+`":{"revision":"x"}`) {
 		t.Errorf("what another one wrote is gone: %s", pod.Annotations[pub.SidecarSetInPlaceUpdateStateKey])
 	}
+}
+
+// TestLateMark tests that the condition of a pod keeps what another set wrote after the pod was observed.
+func TestLateMark(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	other := b.create("other").Name
+	late := sync.OnceFunc(func() {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "pod-0"}}
+		b.get(pod)
+		before := pod.DeepCopy()
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+			Type: pub.SidecarSetUpgradable, Status: corev1.ConditionFalse, Reason: pub.SidecarSetUpgradableReasonImmutableField, Message: `{"` + other + `":false}`,
+		})
+		if err := b.Client.Status().Patch(b.Context(), pod, client.StrategicMergeFrom(before)); err != nil {
+			b.Error(err)
+		}
+	})
+	b.reconcile(sidecarset.Options{}, func(c client.WithWatch) client.Client {
+		return podbench.Writes(c, func(name string, write func() error) error {
+			if name == "status/pod-0" {
+				late()
+			}
+			return write()
+		})
+	})
+	set := b.create("mesh")
+	b.fleet(1, set)
+	b.counted(set, 1, 1, 1, 1)
+	b.change(set, environment("1"))
+	b.Until(func() error {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "pod-0"}}
+		b.get(pod)
+		if c := lifecycle.ConditionOf(pod, pub.SidecarSetUpgradable); c == nil || !strings.Contains(c.Message, set.Name) {
+			return fmt.Errorf("%+v", c)
+		} else if !strings.Contains(c.Message, `"`+other+`":false`) {
+			t.Fatalf("what another set wrote is lost: %s", c.Message)
+		}
+		return nil
+	})
 }
 
 // TestRecreated: a pod that has taken the name of another is not written for it.

@@ -42,7 +42,7 @@ type set = v1beta1.SidecarSet
 // key is the name under which writes are recorded.
 func (s *snapshot) key() types.NamespacedName { return types.NamespacedName{Name: s.set.Name} }
 
-// observe makes the snapshot; nil when there is nothing to do.
+// observe returns the snapshot; nil for a set that is gone.
 func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot, error) {
 	// As the last write of the status left it: else a status that goes back to what the cache still shows would not be written.
 	latest, err := r.sets.Latest(ctx, r.api.Cached, types.NamespacedName{Name: name})
@@ -50,8 +50,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot, error
 		return nil, err
 	}
 	if latest.Object == nil {
-		r.forget(name)
-		return nil, r.release(ctx, name)
+		return nil, nil
 	}
 	object, malformed, err := stored.Decode[set](latest.Object)
 	if err != nil {
@@ -62,7 +61,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot, error
 		return s, nil //nolint:nilerr // the pass refuses the set
 	}
 	if object.DeletionTimestamp != nil {
-		return nil, nil
+		return s, nil
 	}
 	if err := r.observePods(ctx, s); err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/pub"
-	"github.com/kruisekit/kruisekit/sidecar/rollout"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 // Options of a Reconciler. The zero value behaves as the reference does with its default feature gates.
@@ -35,7 +35,7 @@ type Options struct {
 	Stalled time.Duration
 	// Explain is told at each pass, after its writes, why pods wait: for logs, traces and screens. The context is that of the
 	// pass. It holds up the pass as long as it takes. Nil is told nothing.
-	Explain func(ctx context.Context, set string, notes []rollout.Note)
+	Explain func(ctx context.Context, set string, notes []note.Note)
 }
 
 func (o Options) withDefaults() Options {

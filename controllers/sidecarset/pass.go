@@ -3,7 +3,6 @@ package sidecarset
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -11,12 +10,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/batches"
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
@@ -25,194 +25,104 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// pass executes what package rollout plans. What follows from the answers is planned there, too.
+// pass sends what package rollout plans. What follows from the answers is planned there, too.
 type pass struct {
 	*Reconciler
 	*snapshot
 
 	state      *state
 	resolution revision.Resolution
-	input      rollout.Input
-	plan       rollout.Plan
+	plan       *rollout.Pass
 	requeue    requeue.Earliest
 
-	mu      sync.Mutex // held where several pods are written at the same time
-	answers []rollout.Answer
-	written bool
+	mu sync.Mutex // held where several pods are written at the same time
 }
 
-const (
-	rounds = 3                      // at most in one pass: a refused write makes room for others
-	soon   = 100 * time.Millisecond // when to continue after the last of them
-)
-
-// update plans and writes, and plans again where a write was refused or outdated.
+// update plans and sends changes of pods. It returns what failed.
 func (p *pass) update(ctx context.Context, begun time.Time) error {
-	p.input = rollout.Input{
+	var failed error
+	p.plan, failed = rollout.Plan(rollout.Input{
 		Set: p.set, Revision: p.resolution.Name, Pods: slices.Concat(slices.Collect(maps.Values(p.pods))...), Namespaces: p.namespaces, Now: p.now,
 		Gone: p.gone(ctx), May: p.options.MayUpdate, Held: p.state.held,
-	}
-	var errs []error
-	for round := range rounds {
-		var err error
-		p.plan, err = rollout.Compute(p.input)
-		if round == 0 {
-			p.state.took.Store(int64(p.api.Now().Sub(begun)))
-			errs = append(errs, err)
+	})
+	p.state.took.Store(int64(p.api.Now().Sub(begun)))
+	for changes := p.plan.Next(); len(changes) > 0; changes = p.plan.Next() {
+		// The plan has the failures, except those of changes that panicked.
+		_, err := batches.Each(changes, func(c *rollout.Change) error { return p.send(ctx, c) })
+		if panicked := (*batches.PanicError)(nil); errors.As(err, &panicked) {
+			failed = errors.Join(failed, panicked)
 		}
-		errs = append(errs, p.execute(ctx))
-		var again bool
-		p.input, again = p.input.Follow(p.answers)
-		p.answers = nil
-		p.requeue.Reset()
-		p.requeue.In(p.plan.RequeueAfter)
-		if !again {
-			break
-		}
-		p.requeue.In(soon)
 	}
-	p.state.held = p.input.Held
+	p.state.held = p.plan.Held()
+	p.requeue.In(p.plan.RequeueAfter())
 	p.requeue.In(p.recheckAfter)
 	if p.options.Explain != nil {
-		p.options.Explain(ctx, p.set.Name, p.plan.Notes)
+		p.options.Explain(ctx, p.set.Name, p.plan.Notes())
 	}
-	return errors.Join(errs...)
+	return errors.Join(failed, p.plan.Err())
 }
 
-// execute makes the writes of the plan. A refused one keeps no other one from being made.
-func (p *pass) execute(ctx context.Context) error {
-	_, marked := batches.Each(stored.Pointers(p.plan.Mark), func(m *rollout.Mark) error { return p.mark(ctx, m) })
-	if n := p.plan.NewlyBlocked(); n > 0 && marked == nil {
-		p.api.Event(p.set, corev1.EventTypeNormal, reasonNotUpgradable, fmt.Sprintf("%d pods cannot be updated in place, since more than images has changed", n))
-	}
-	_, flipped := batches.Each(stored.Pointers(p.plan.Flip), func(w *rollout.Write) error { return p.flip(ctx, w) })
-	_, updated := batches.Each(stored.Pointers(p.plan.Update), func(w *rollout.Write) error { return p.updatePod(ctx, w) })
-	return errors.Join(marked, flipped, updated)
-}
-
-func (p *pass) updatePod(ctx context.Context, w *rollout.Write) error {
-	fresh, err := p.write(ctx, w)
-	if err != nil {
-		if write.IsRefused(err) || apierrors.IsInternalError(err) {
-			p.answer(rollout.Answer{Refused: w.Pod.UID})
+// send sends a change, and those that follow from its answer. Of a pod that is no longer what an update was decided upon, the pass
+// gets the live state.
+func (p *pass) send(ctx context.Context, first *rollout.Change) error {
+	for changes := []*rollout.Change{first}; len(changes) > 0; {
+		c := changes[0]
+		pod, err := p.sendOne(ctx, c)
+		if write.IsOutdated(err) && !apierrors.IsNotFound(err) && c.Action != rollout.ActionMark {
+			pod, _ = stored.Find[corev1.Pod](ctx, p.api.Live, client.ObjectKeyFromObject(c.Pod)) // else the next pass observes it
 		}
-		return fmt.Errorf("update pod %s/%s: %w", w.Pod.Namespace, w.Pod.Name, err)
-	}
-	if fresh != nil && w.Mark != nil {
-		return p.mark(ctx, w.Mark)
-	}
-	return nil
-}
-
-func (p *pass) flip(ctx context.Context, w *rollout.Write) error {
-	fresh, err := p.write(ctx, w)
-	switch {
-	case err != nil:
-		p.api.Event(w.Pod, corev1.EventTypeWarning, reasonFailedReset, fmt.Sprintf("failed to reset a sidecar container to the empty image: %v", err))
-		return fmt.Errorf("reset containers of pod %s/%s: %w", w.Pod.Namespace, w.Pod.Name, err)
-	case fresh != nil:
-		p.api.Event(w.Pod, corev1.EventTypeNormal, reasonReset, "reset sidecar container image empty successfully")
+		changes = append(changes[1:], p.answer(c, pod, err)...)
+		if err != nil && !write.IsOutdated(err) {
+			return err
+		}
 	}
 	return nil
 }
 
-// write makes one write of a pod, and returns what the pod became; nil for one that is gone, or that has changed meanwhile.
-func (p *pass) write(ctx context.Context, w *rollout.Write) (*corev1.Pod, error) {
-	patch, err := w.Patch()
-	if err != nil {
-		return nil, err
-	}
-	fresh := target(w.Pod)
-	err = p.api.Client.Patch(ctx, fresh, client.RawPatch(types.JSONPatchType, patch))
-	switch {
-	case apierrors.IsNotFound(err), (apierrors.IsInvalid(err) || apierrors.IsConflict(err)) && p.isOutdated(ctx, w):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	}
-	p.answer(rollout.Answer{Pod: fresh})
-	return fresh, nil
+func (r *Reconciler) sendOne(ctx context.Context, c *rollout.Change) (*corev1.Pod, error) {
+	object, err := runtimeclient.Send(ctx, r.api.Client, &c.Write)
+	pod, _ := object.(*corev1.Pod)
+	return pod, err
 }
 
-// isOutdated reports whether the live pod is no longer what a write was planned for. The next plan is for the live pod.
-func (p *pass) isOutdated(ctx context.Context, w *rollout.Write) bool {
-	live, err := stored.Find[corev1.Pod](ctx, p.api.Live, client.ObjectKeyFromObject(w.Pod))
-	switch {
-	case err != nil || live != nil && !w.IsOutdated(live):
-		return false
-	case live != nil && live.UID == w.Pod.UID: // else the cache will show the end of the pod
-		p.answer(rollout.Answer{Pod: live, Outdated: true})
-	}
-	return true
-}
-
-// answer keeps an answer for the next plan, and the pod for the next pass.
-func (p *pass) answer(a rollout.Answer) {
+// answer gives an answer to the plan, keeps the pod for the next pass, and emits what is to be emitted of the change.
+func (p *pass) answer(c *rollout.Change, pod *corev1.Pod, err error) []*rollout.Change {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.answers = append(p.answers, a)
-	if a.Pod != nil {
-		p.written = true
-		p.state.pods.Patched(types.NamespacedName{Namespace: a.Pod.Namespace}, a.Pod)
+	if pod != nil && pod.UID == c.Pod.UID {
+		p.state.pods.Patched(types.NamespacedName{Namespace: pod.Namespace}, pod)
 	}
-}
-
-// target is the object into which the answer to a patch of a pod is decoded.
-func target(pod *corev1.Pod) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
-}
-
-func (p *pass) mark(ctx context.Context, m *rollout.Mark) error {
-	fresh, err := p.writeMark(ctx, m)
-	if fresh != nil {
-		p.answer(rollout.Answer{Pod: fresh})
+	if c.Action == rollout.ActionReset {
+		p.emitReset(c.Pod, err)
 	}
-	return err
-}
-
-// writeMark writes a condition, and returns what the pod became; nil for one that is gone.
-func (r *Reconciler) writeMark(ctx context.Context, m *rollout.Mark) (*corev1.Pod, error) {
-	patch, err := m.Patch()
-	if err != nil {
-		return nil, err
-	}
-	fresh := target(m.Pod)
-	err = r.api.Client.Status().Patch(ctx, fresh, client.RawPatch(types.StrategicMergePatchType, patch))
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("write condition of pod %s/%s: %w", m.Pod.Namespace, m.Pod.Name, err)
-	}
-	return fresh, nil
+	return p.plan.Answer(c, pod, err)
 }
 
 // release removes a set that is gone from the conditions of its pods.
-func (r *Reconciler) release(ctx context.Context, name string) error {
+func (r *Reconciler) release(ctx context.Context, name string) (ctrl.Result, error) {
 	pods, err := r.podsOf(ctx, name)
 	if err != nil {
-		return err
+		return ctrl.Result{}, err
 	}
-	marks := rollout.Forget(pods, name, r.api.Now())
-	if len(marks) == 0 || !r.isGone(ctx, name) {
+	changes := rollout.Forget(pods, name, r.api.Now())
+	if len(changes) == 0 || !r.isGone(ctx, name) {
+		return ctrl.Result{}, nil
+	}
+	var again requeue.Earliest
+	_, err = batches.Each(changes, func(c *rollout.Change) error {
+		_, err := r.sendOne(ctx, c)
+		if !write.IsOutdated(err) {
+			return err
+		}
+		again.In(rollout.RetryOutdated)
 		return nil
-	}
-	_, err = batches.Each(stored.Pointers(marks), func(m *rollout.Mark) error {
-		_, err := r.writeMark(ctx, m)
-		return err
 	})
-	return err
+	return ctrl.Result{RequeueAfter: again.After()}, err
 }
 
 // report writes the status of the pods as the writes left them, if it changed.
 func (p *pass) report(ctx context.Context) error {
-	status := p.plan.Status
-	if p.written {
-		var err error
-		if status, err = rollout.Count(p.input); err != nil && !errors.As(err, new(*rollout.SpecError)) {
-			return err
-		}
-	}
+	status := p.plan.Status()
 	status.CollisionCount = ptr.To(ptr.Deref(p.resolution.Collisions, 0))
 	fresh := *p.set
 	fresh.Status = status
@@ -226,7 +136,7 @@ func (p *pass) writeStatus(ctx context.Context, fresh *set) error {
 	return err
 }
 
-// refuse is all that is done with a set that cannot be read, or of which no revision can be made.
+// refuse reports a set that cannot be decoded, or of which no revision can be made. Nothing else is done.
 func (p *pass) refuse(ctx context.Context, why error) error {
 	fresh := *p.set
 	fresh.Status.ObservedGeneration = p.set.Generation

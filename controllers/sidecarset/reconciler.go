@@ -83,8 +83,14 @@ const controllerName = "sidecarset-controller"
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	begun := r.api.Now()
 	s, err := r.observe(ctx, request.Name)
-	if err != nil || s == nil {
+	switch {
+	case err != nil:
 		return ctrl.Result{}, err
+	case s == nil:
+		r.forget(request.Name)
+		return r.release(ctx, request.Name)
+	case s.set.DeletionTimestamp != nil:
+		return ctrl.Result{}, nil
 	}
 	p := &pass{Reconciler: r, snapshot: s, state: r.memory.of(s.set.Name)}
 	if s.malformed != nil {
@@ -96,7 +102,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	failed := p.update(ctx, begun)
-	p.emitFailures(failed)
+	p.emitBlocked()
+	p.emitFailures()
 	p.emitStall()
 	if err := p.report(ctx); err != nil {
 		return ctrl.Result{}, errors.Join(failed, err)

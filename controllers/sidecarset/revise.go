@@ -55,5 +55,5 @@ func (p *pass) revise(ctx context.Context) error {
 
 // trim deletes revisions that are beyond the limit.
 func (p *pass) trim(ctx context.Context) error {
-	return p.revisions.Delete(ctx, p.key(), sidecarhistory.Surplus(p.set, p.history, p.resolution.Name, p.plan.Revisions))
+	return p.revisions.Delete(ctx, p.key(), sidecarhistory.Surplus(p.set, p.history, p.resolution.Name, p.plan.Result().Revisions))
 }

@@ -85,8 +85,10 @@ func TestUpdate(t *testing.T) {
 	if n := len(about(asked, "PATCH", "pods/pod-", " 200")); n != 4 || len(about(asked, "PATCH", "pods/pod-", "/status 200")) != 2 {
 		t.Errorf("want a write of each pod and one of its status, got %v", about(asked, "pods/"))
 	}
-	if n := len(about(asked, "pods/")); n != 4 {
-		t.Errorf("pods are asked for %d times", n)
+	// The first condition of a pod tests the version of the pod, which a kubelet may have written since: then it is written again, and
+	// nothing is read for it.
+	if others := len(about(asked, "pods/")) - len(about(asked, "pods/", "/status 422")); others != 4 {
+		t.Errorf("%d requests for pods: %v", others, about(asked, "pods/"))
 	}
 	if n := len(about(asked, "controllerrevisions")); n != 1 {
 		t.Errorf("want one new revision, got %v", about(asked, "controllerrevisions"))

@@ -2,14 +2,17 @@ package rollout_test
 
 import (
 	"cmp"
+	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4" // the one in the API server
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,6 +21,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/lifecycle"
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/sidecar"
 	"github.com/kruisekit/kruisekit/sidecar/rollout"
 )
@@ -244,25 +248,92 @@ func input(set *v1beta1.SidecarSet, pods ...*corev1.Pod) rollout.Input {
 	return rollout.Input{Set: set, Revision: fmt.Sprintf("%s-%d", set.Name, set.Generation), Pods: pods, Now: noon()}
 }
 
-func compute(t *testing.T, in rollout.Input) rollout.Plan {
+func compute(t *testing.T, in rollout.Input) rollout.Result {
 	t.Helper()
-	plan, err := rollout.Compute(in)
+	pass, err := rollout.Plan(in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return plan
+	return pass.Result()
+}
+
+// status is the status of a set without changes.
+func status(in rollout.Input) (v1beta1.SidecarSetStatus, error) {
+	pass, err := rollout.Plan(in)
+	return pass.Status(), err
+}
+
+// applied is the pod after a change, as an API server applies the patch.
+func applied(c *rollout.Change) *corev1.Pod {
+	pod, err := appliedTo(c.Pod, c)
+	if err != nil {
+		panic(err)
+	}
+	return pod
+}
+
+// appliedTo applies a change to the pod as it is stored now. A test that fails is an error.
+func appliedTo(live *corev1.Pod, c *rollout.Change) (*corev1.Pod, error) {
+	data, err := c.Data()
+	if err != nil {
+		return nil, err
+	}
+	patch, err := jsonpatch.DecodePatch(data)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(live)
+	if err != nil {
+		return nil, err
+	}
+	if raw, err = patch.Apply(raw); err != nil {
+		return nil, err
+	}
+	pod := &corev1.Pod{}
+	return pod, json.Unmarshal(raw, pod)
+}
+
+// imagesOf and annotationsOf are what a change writes.
+func imagesOf(c *rollout.Change) map[string]string {
+	all := map[string]string{}
+	for i, container := range applied(c).Spec.Containers {
+		if container.Image != c.Pod.Spec.Containers[i].Image {
+			all[container.Name] = container.Image
+		}
+	}
+	return all
+}
+
+func annotationsOf(c *rollout.Change) map[string]string {
+	all := applied(c).Annotations
+	maps.DeleteFunc(all, func(key, value string) bool {
+		was, had := c.Pod.Annotations[key]
+		return had && was == value
+	})
+	return all
+}
+
+// finished sends changes, and those that follow from their answers, in the order of the pass, and returns the pods.
+func finished(pass *rollout.Pass, changes ...*rollout.Change) map[types.UID]*corev1.Pod {
+	pods := map[types.UID]*corev1.Pod{}
+	for len(changes) > 0 {
+		pod := applied(changes[0])
+		pods[pod.UID] = pod
+		changes = append(pass.Answer(changes[0], pod, nil), changes[1:]...)
+	}
+	return pods
 }
 
 // updated are the names of the pods that a plan updates.
-func updated(plan rollout.Plan) []string {
+func updated(r rollout.Result) []string {
 	names := []string{}
-	for i := range plan.Update {
-		names = append(names, plan.Update[i].Pod.Name)
+	for _, c := range r.Updates {
+		names = append(names, c.Pod.Name)
 	}
 	return names
 }
 
-func codes(notes []rollout.Note) []string {
+func codes(notes []note.Note) []string {
 	var all []string
 	for _, n := range notes {
 		all = append(all, n.Code)

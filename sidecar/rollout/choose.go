@@ -12,7 +12,7 @@ import (
 	"github.com/kruisekit/kruisekit/scale"
 )
 
-// choose plans the updates of the pods whose turn it is.
+// choose plans the updates of the pods that may be updated now.
 func (p *planner) choose() {
 	waiting := p.waiting()
 	p.order(waiting)
@@ -30,7 +30,7 @@ func (p *planner) choose() {
 	p.walk(waiting, budget)
 }
 
-// walk plans updates as far as the budget goes. A pod that is not ready costs nothing.
+// walk plans updates within the budget. A pod that is not ready costs no budget.
 func (p *planner) walk(waiting []*member, most int32) {
 	unready := int32(0)
 	for _, m := range p.members {
@@ -46,7 +46,7 @@ func (p *planner) walk(waiting []*member, most int32) {
 		if p.isHeld(m) {
 			continue
 		}
-		w, err := p.update(m)
+		change, err := p.update(m)
 		if err != nil {
 			p.fail(m, err)
 			continue
@@ -54,17 +54,17 @@ func (p *planner) walk(waiting []*member, most int32) {
 		if m.ready {
 			unready++
 		}
-		p.plan.Update = append(p.plan.Update, w.Write)
+		p.result.Updates = append(p.result.Updates, change)
 	}
 }
 
-// fail tells that a pod cannot be dealt with.
+// fail notes that a pod cannot be read or changed.
 func (p *planner) fail(m *member, err error) {
 	p.note(NoteUnreadable, m, "%v", err)
 	p.errs = append(p.errs, fmt.Errorf("pod %s/%s: %w", m.pod.Namespace, m.pod.Name, err))
 }
 
-// waiting are the pods that could be updated now.
+// waiting returns the pods that could be updated now.
 func (p *planner) waiting() []*member {
 	var waiting []*member
 	unselected := 0
@@ -77,7 +77,7 @@ func (p *planner) waiting() []*member {
 			p.note(NoteNotUpgradable, m, "more than images has changed; a new pod will have it")
 		case m.unreadable != nil:
 			p.fail(m, m.unreadable)
-		case m.flipped:
+		case m.reset:
 			p.note(NoteUnderWay, m, "a hot upgrade ends first")
 		default:
 			if name := p.restarting(m); name != "" {
@@ -91,13 +91,13 @@ func (p *planner) waiting() []*member {
 	return waiting
 }
 
-// canUpdate says whether a pod lacks no more of the set than images.
+// canUpdate reports whether a pod lacks no more of the set than images.
 func (p *planner) canUpdate(m *member) bool {
 	bare, _, err := injectedOf(m.pod, pub.SidecarSetHashWithoutImageKey, p.in.Set.Name)
 	return err == nil && bare == p.bare
 }
 
-// selected says whether the strategy lets a pod be updated. A selector that cannot be read selects none.
+// selected reports whether the strategy selects a pod for updates. A selector that cannot be read selects none.
 func (p *planner) selected(m *member) bool {
 	if p.only == nil {
 		p.only = labels.Everything()
@@ -113,7 +113,7 @@ func (p *planner) selected(m *member) bool {
 	return p.only.Matches(labels.Set(m.pod.Labels))
 }
 
-// limits are how many pods stay as they are, and how many updated ones may be unready.
+// limits returns how many pods stay old, and how many updated ones may be unready.
 func (p *planner) limits() (partition int, budget int32, err error) {
 	u := &p.in.Set.Spec.UpdateStrategy
 	n, err := scale.Partition(u.Partition, int32(len(p.members)))
@@ -127,7 +127,7 @@ func (p *planner) limits() (partition int, budget int32, err error) {
 	return int(n), budget, nil
 }
 
-// order puts those first that are missed least, then those that the strategy prefers, and scatters them.
+// order sorts by standing, then by the priorities of the strategy, and scatters the pods.
 func (p *planner) order(waiting []*member) {
 	byStanding(waiting)
 	u := &p.in.Set.Spec.UpdateStrategy
@@ -139,7 +139,7 @@ func (p *planner) order(waiting []*member) {
 
 func (m *member) labels() map[string]string { return m.pod.Labels }
 
-// terms are those of the strategy, with one for each value found in place of *.
+// terms returns the terms of the strategy, with one term for each existing value in place of *.
 func (p *planner) terms(s pub.UpdateScatterStrategy) pub.UpdateScatterStrategy {
 	var terms pub.UpdateScatterStrategy
 	add := func(term pub.UpdateScatterTerm) {
@@ -161,7 +161,7 @@ func (p *planner) terms(s pub.UpdateScatterStrategy) pub.UpdateScatterStrategy {
 	return terms
 }
 
-// restarts is the largest number of restarts of some containers.
+// restarts returns the largest number of restarts of some containers.
 func restarts(statuses []corev1.ContainerStatus, of func(name string) bool) int64 {
 	var most int64
 	for i := range statuses {

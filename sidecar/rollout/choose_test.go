@@ -14,6 +14,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/sidecar/rollout"
 )
 
@@ -75,8 +76,8 @@ func TestHowMany(t *testing.T) {
 			before := sidecarSet("s", cold("mesh", "mesh:1"), partition(c.partition), maxUnavailable(c.maxUnavailable))
 			after := edited(before, image("mesh:2"))
 			plan := compute(t, input(after, fleet(before, after, c.all, c.updated, c.ready)...))
-			if len(plan.Update) != c.want {
-				t.Errorf("%s: want %d updates, got %d", c.why, c.want, len(plan.Update))
+			if len(plan.Updates) != c.want {
+				t.Errorf("%s: want %d updates, got %d", c.why, c.want, len(plan.Updates))
 			}
 			if diff := cmp.Diff(c.notes, codes(plan.Notes)); diff != "" {
 				t.Errorf("%s: notes (-want +got):\n%s", c.why, diff)
@@ -212,8 +213,8 @@ func TestPartitionKeepsStuck(t *testing.T) {
 	if got, want := updated(plan), []string{"pod-0000", "pod-0001", "pod-0002"}; !cmp.Equal(got, want) {
 		t.Errorf("with two stuck and a partition of 3, one of the others stays: want %v, got %v", want, got)
 	}
-	if len(plan.Mark) != 2 {
-		t.Errorf("want 2 pods told that they are stuck, got %d", len(plan.Mark))
+	if len(plan.Marks) != 2 {
+		t.Errorf("want 2 pods told that they are stuck, got %d", len(plan.Marks))
 	}
 }
 
@@ -226,9 +227,9 @@ func TestRefused(t *testing.T) {
 	if got := updated(plan); !cmp.Equal(got, []string{"pod-0001"}) {
 		t.Errorf("want the second, got %v", got)
 	}
-	if diff := cmp.Diff([]rollout.Note{
-		{Code: "Refused", Object: "default/pod-0000", Text: "not now"},
-		{Code: "UpdateLimited", Text: "1 pod waits to be updated (updated and not ready: 1, at most: 1)"},
+	if diff := cmp.Diff([]note.Note{
+		{Level: note.Waiting, Code: "Refused", Object: "default/pod-0000", Text: "not now"},
+		{Level: note.Waiting, Code: "UpdateLimited", Text: "1 pod waits to be updated (updated and not ready: 1, at most: 1)"},
 	}, plan.Notes); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
 	}
@@ -256,7 +257,8 @@ func TestStandstill(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			set := edited(before, image("mesh:2"), c.change)
-			plan, err := rollout.Compute(input(set, podOf("a", before)))
+			pass, err := rollout.Plan(input(set, podOf("a", before)))
+			plan := pass.Result()
 			var spec *rollout.SpecError
 			if errors.As(err, &spec) != (c.field != "") || spec != nil && spec.Field != c.field {
 				t.Errorf("want an error of field %q, got %v", c.field, err)
@@ -264,8 +266,8 @@ func TestStandstill(t *testing.T) {
 			if diff := cmp.Diff(c.notes, codes(plan.Notes)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
 			}
-			if want := c.notes == nil; (len(plan.Update) == 1) != want || plan.Status.MatchedPods != 1 {
-				t.Errorf("%d updates of %d pods", len(plan.Update), plan.Status.MatchedPods)
+			if want := c.notes == nil; (len(plan.Updates) == 1) != want || plan.Status.MatchedPods != 1 {
+				t.Errorf("%d updates of %d pods", len(plan.Updates), plan.Status.MatchedPods)
 			}
 		})
 	}
@@ -305,13 +307,8 @@ func TestSelectors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			given := input(edited(before, c.change), podOf("a", before))
 			given.Namespaces = c.namespaces
-			plan, err := rollout.Compute(given)
-			if plan.Status.MatchedPods != c.want || (err != nil) != c.fails {
-				t.Errorf("%s: want %d pods, got %d (%v)", c.why, c.want, plan.Status.MatchedPods, err)
-			}
-			status, err := rollout.Count(given)
-			if diff := cmp.Diff(plan.Status, status); diff != "" || (err != nil) != c.fails {
-				t.Errorf("status without a plan (-with +without):\n%s%v", diff, err)
+			if got, err := status(given); got.MatchedPods != c.want || (err != nil) != c.fails {
+				t.Errorf("%s: want %d pods, got %d (%v)", c.why, c.want, got.MatchedPods, err)
 			}
 		})
 	}

@@ -1,41 +1,43 @@
-// Package rollout decides how the pods that have a SidecarSet follow it: which of them get new images now, which end a hot
-// upgrade, what their conditions say, and what the status of the set is. It takes the set and pods as values, and returns a plan.
+// Package rollout decides how the pods that have a SidecarSet follow it: which pods get new images now, which end a hot upgrade, what
+// their conditions report, and the status of the set. It takes the set and pods as values, and returns a pass.
 //
-//	plan, err := rollout.Compute(rollout.Input{
+//	pass, err := rollout.Plan(rollout.Input{
 //		Set: set, Revision: "mesh-5d4f6c7b8", Pods: pods, Now: now,
 //	})
-//	for _, w := range plan.Update {
-//		patch, err := w.Patch() // send it as a JSON patch
-//		...
+//	for changes := pass.Next(); len(changes) > 0; changes = pass.Next() {
+//		for len(changes) > 0 {
+//			c := changes[0]
+//			pod, err := ... // send &c.Write, as with driver/runtimeclient
+//			changes = append(changes[1:], pass.Answer(c, pod, err)...)
+//		}
 //	}
-//	next, again := in.Follow(answers) // what the API server answered
-//	// Likewise plan.Flip and plan.Mark. plan.Status is that of the set, plan.Notes say why the other pods wait.
+//	// pass.Status() is the status of the set, pass.Notes() are the reasons why other pods wait.
 //
-// A pod belongs to a set that selects it, that it names, and whose containers it has; nothing is ever injected into it. Only
-// images change, and the annotations that tell of them: a pod that lacks more of the set than that is told so, in
-// its condition SidecarSetUpgradable, and waits for its successor.
+// A pod belongs to a set that selects the pod, that the pod records, and whose containers the pod has. Nothing is injected into pods.
+// Only images change, and the annotations that record them. A pod that lacks more of the set than images gets a False condition
+// SidecarSetUpgradable, and waits for its successor.
 //
-// Pods go in the order of how little they are missed, then by priority, scattered by label. The partition stays as it is, and
-// of those that are updated no more may be unready than the budget says. A pod that is not ready is updated free of charge:
-// that is how a bad image is replaced.
+// Pods are updated in the order of their standing, then by priority, scattered by label. The partition stays old, and no more updated
+// pods may be unready than the budget allows. A pod that is not ready costs no budget: a bad image is replaced that way.
 //
-// In a hot upgrade two containers change their parts. The one that is not at work gets the new image and is put to work; when
-// it is ready, the plan flips the pod: the one from before gets the empty image.
+// A hot upgrade swaps two containers. The container that does not work gets the new image and becomes the working one; when it is
+// ready, the plan resets the former one to the empty image.
 //
 // Laws:
 //   - The same input gives the same plan, and is not changed. The order of the pods does not matter.
-//   - No fewer pods are left as they are than the partition says, and no ready pod is updated while as many
-//     updated ones are unready as may be. Where a bound is crossed already, no plan makes it worse.
-//   - A plan that is carried out in part, in any order, is continued by the next. A converged set has an empty one.
-//   - A pod that waits has a note. None waits for time alone, but for one whose update was refused: RequeueAfter then says until when.
-//   - A write is of the pod that was looked at, and of no other that has taken its name, and does not undo what
-//     another set has written meanwhile.
+//   - No fewer pods stay old than the partition says, and no ready pod is updated while as many updated pods are unready as the budget
+//     allows. Where a bound is crossed already, no plan makes it worse.
+//   - A plan that is executed in part, in any order, is continued by the next. A converged set has an empty plan.
+//   - A pod that waits has a note. No pod waits for time alone, except one whose update was refused: RequeueAfter reports until when.
+//   - A change tests the UID of the pod and each annotation, image and condition that it was decided upon. A failed test is no failure:
+//     the pod is observed and planned again.
+//   - A refused change stops no other. Each pass makes a bounded number of changes, whatever the answers are.
 //   - Whatever the API server stores gives a plan; what cannot be read is an error beside it.
 //
-// Where the reference is left on purpose: Pods that no image can update count as kept by the partition. A spec that goes back
-// while the new container of a hot upgrade does not work puts the old one to work again. Hot upgrades end also while updates are
-// paused. What is recorded of an update is of the last one; a record that cannot be read holds up no later one. A pod whose set
-// can update it again says so. Images are the same if they mean the same. Ties go by namespace and name.
+// Departures from the reference: pods that no image can update count as kept by the partition. A spec that is rolled back while the
+// new container of a hot upgrade does not work makes the former one the working one. Hot upgrades end also while updates are paused.
+// The record of an update is of the last one; a record that cannot be read stops no later update. A pod whose set can update it again
+// reports so. Images are equal if they mean the same. Ties are decided by namespace and name.
 //
 // When not to use it: for new pods, which package sidecar is for.
 package rollout

@@ -15,25 +15,25 @@ import (
 // the status.
 func converge(t *testing.T, set *v1beta1.SidecarSet, pods []*corev1.Pod) ([]*corev1.Pod, v1beta1.SidecarSetStatus) {
 	t.Helper()
-	for pass := 0; ; pass++ {
-		in := input(set, pods...)
-		plan := compute(t, in)
-		var answers []rollout.Answer
-		for _, w := range plan.Update {
-			pod := w.Apply()
-			for name := range w.Images {
-				restart(pod, name)
-			}
-			answers = append(answers, rollout.Answer{Pod: readied(pod)})
+	for count := 0; ; count++ {
+		pass, err := rollout.Plan(input(set, pods...))
+		if err != nil {
+			t.Fatal(err)
 		}
-		if len(answers) == 0 {
+		plan := pass.Result()
+		if len(plan.Updates) == 0 {
 			return pods, plan.Status
 		}
-		if pass > 20 {
+		if count > 20 {
 			t.Fatal("the passes do not end")
 		}
-		next, _ := in.Follow(answers)
-		pods = next.Pods
+		for _, c := range plan.Updates {
+			pod := finished(pass, c)[c.Pod.UID]
+			for name := range imagesOf(c) {
+				restart(pod, name)
+			}
+			pods[slices.Index(pods, c.Pod)] = readied(pod)
+		}
 	}
 }
 

@@ -30,29 +30,31 @@ func FuzzAnnotations(f *testing.F) {
 			}
 		}
 		setCondition(pod, corev1.PodCondition{Type: pub.SidecarSetUpgradable, Status: corev1.ConditionFalse, Message: message})
-		plan, _ := rollout.Compute(input(after, pod))
-		for _, w := range append(plan.Flip, plan.Update...) {
-			if _, err := w.Patch(); err != nil {
+		pass, _ := rollout.Plan(input(after, pod))
+		plan := pass.Result()
+		for _, c := range append(plan.Resets, plan.Updates...) {
+			fresh, err := appliedTo(pod, c)
+			if err != nil {
 				t.Fatal(err)
 			}
-			fresh := w.Apply()
+			written := annotationsOf(c)
 			for _, key := range []string{pub.SidecarSetHashKey, pub.SidecarSetInPlaceUpdateStateKey, pub.SidecarSetWorkingHotUpgradeContainerKey} {
-				if text := fresh.Annotations[key]; text != "" && json.Unmarshal([]byte(text), &map[string]any{}) != nil && w.Annotations[key] != "" {
+				if text := fresh.Annotations[key]; text != "" && json.Unmarshal([]byte(text), &map[string]any{}) != nil && written[key] != "" {
 					t.Errorf("%s: %s", key, text)
 				}
 			}
-			if w.Mark != nil {
-				mark := *w.Mark
-				mark.Pod = fresh
-				fresh = mark.Apply()
+			for _, mark := range pass.Answer(c, fresh, nil) {
+				if fresh, err = appliedTo(fresh, mark); err != nil {
+					t.Fatal(err)
+				}
 			}
-			again, err := rollout.Compute(input(after, fresh))
-			if err == nil && len(plan.Update) > 0 && len(again.Update) > 0 {
-				t.Errorf("what was updated is updated again: %v", again.Update[0].Annotations)
+			again, err := rollout.Plan(input(after, fresh))
+			if updates := again.Result().Updates; err == nil && len(plan.Updates) > 0 && len(updates) > 0 {
+				t.Errorf("what was updated is updated again: %v", annotationsOf(updates[0]))
 			}
 		}
-		for _, m := range plan.Mark {
-			if _, err := m.Patch(); err != nil {
+		for _, m := range plan.Marks {
+			if _, err := appliedTo(pod, m); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/pub"
 )
 
-// parts are the places in the pod of the container that works for a hot one, and of the other.
+// parts returns the indexes in the pod of the working container of a hot one, and of the other.
 func (m *member) parts(s container) (working, other int) {
 	first, second := indexOf(m.pod, s.first), indexOf(m.pod, s.second)
 	if m.working[s.name] == s.first {
@@ -17,7 +17,7 @@ func (m *member) parts(s container) (working, other int) {
 	return second, first
 }
 
-// isSwitching says whether the container that does not work has another image than the empty one.
+// isSwitching reports whether the container that does not work has another image than the empty one.
 func (m *member) isSwitching(s container) bool {
 	if !s.hot || s.empty == "" {
 		return false
@@ -26,38 +26,37 @@ func (m *member) isSwitching(s container) bool {
 	return m.pod.Spec.Containers[other].Image != s.empty
 }
 
-// flip ends the hot upgrades whose new containers work. It does so also while updates are paused: two containers at work
-// are not a state to stay in.
-func (p *planner) flip() {
+// reset ends the hot upgrades whose new containers work, also while updates are paused: two working containers are no state to keep.
+func (p *planner) reset() {
 	for _, m := range p.members {
 		if !slices.ContainsFunc(p.sidecars, m.isSwitching) {
 			continue
 		}
-		if !p.canFlip(m) {
+		if !p.canReset(m) {
 			p.note(NoteHotUpgrade, m, "both containers of a hot upgrade are kept until the new one is ready")
 			continue
 		}
-		w := p.write(m)
+		d := p.draft(m)
 		for _, s := range p.sidecars {
 			if m.isSwitching(s) {
 				working, other := m.parts(s)
-				w.reset(other, s.empty)
-				w.annotate(pub.SidecarSetVersionKeyPrefix+m.nameAt(other), "0")
-				w.annotate(pub.SidecarSetVersionAltKeyPrefix+m.nameAt(working), "0")
+				d.reset(other, s.empty)
+				d.annotate(pub.SidecarSetVersionKeyPrefix+m.nameAt(other), "0")
+				d.annotate(pub.SidecarSetVersionAltKeyPrefix+m.nameAt(working), "0")
 			}
 		}
-		if err := w.recordState(m, false); err != nil {
+		if err := d.recordState(m, false); err != nil {
 			p.fail(m, err)
 			continue
 		}
-		m.flipped = true
-		p.plan.Flip = append(p.plan.Flip, w.Write)
+		m.reset = true
+		p.result.Resets = append(p.result.Resets, d.change(ActionReset))
 	}
 }
 
-// canFlip says whether the pod does without the containers that do not work. It does not where the record of what works is
-// wrong, so that the other one is all that there is.
-func (p *planner) canFlip(m *member) bool {
+// canReset reports whether the pod needs none of the containers that do not work. It needs them where the record of the working
+// container is wrong, because the other container is the only one that runs.
+func (p *planner) canReset(m *member) bool {
 	others := map[string]bool{}
 	for _, s := range p.sidecars {
 		if !s.hot {
@@ -79,31 +78,31 @@ func (p *planner) canFlip(m *member) bool {
 
 func (m *member) nameAt(i int) string { return m.pod.Spec.Containers[i].Name }
 
-// upgrade changes one of the two containers of a hot one to the image of the set, and puts it to work.
-func (w *writing) upgrade(m *member, s container) {
+// upgrade gives one of the two containers of a hot one the image of the set, and makes it the working one.
+func (d *draft) upgrade(m *member, s container) {
 	working, other := m.parts(s)
 	change := m.spare(s)
 	keep := working + other - change
 	switch {
 	case m.pod.Spec.Containers[keep].Image != s.image:
-		w.image(change, s.image)
-		w.work(s, m.nameAt(change))
-		version := w.set.ResourceVersion
-		w.annotate(pub.SidecarSetVersionKeyPrefix+m.nameAt(change), version)
-		w.annotate(pub.SidecarSetVersionAltKeyPrefix+m.nameAt(change), m.version(keep))
-		w.annotate(pub.SidecarSetVersionAltKeyPrefix+m.nameAt(keep), version)
+		d.image(change, s.image)
+		d.work(s, m.nameAt(change))
+		version := d.set.ResourceVersion
+		d.annotate(pub.SidecarSetVersionKeyPrefix+m.nameAt(change), version)
+		d.annotate(pub.SidecarSetVersionAltKeyPrefix+m.nameAt(change), m.version(keep))
+		d.annotate(pub.SidecarSetVersionAltKeyPrefix+m.nameAt(keep), version)
 	case change == working:
-		// The way back: what has the image of the set is there, and what was to replace it does not work.
-		w.work(s, m.nameAt(keep))
-		w.reset(change, s.empty)
-		w.annotate(pub.SidecarSetVersionKeyPrefix+m.nameAt(change), "0")
-		w.annotate(pub.SidecarSetVersionAltKeyPrefix+m.nameAt(change), m.version(keep))
-		w.annotate(pub.SidecarSetVersionAltKeyPrefix+m.nameAt(keep), "0")
+		// A rollback: the kept container has the image of the set, and its replacement does not work.
+		d.work(s, m.nameAt(keep))
+		d.reset(change, s.empty)
+		d.annotate(pub.SidecarSetVersionKeyPrefix+m.nameAt(change), "0")
+		d.annotate(pub.SidecarSetVersionAltKeyPrefix+m.nameAt(change), m.version(keep))
+		d.annotate(pub.SidecarSetVersionAltKeyPrefix+m.nameAt(keep), "0")
 	}
 }
 
-// spare is the container that can be done without: the empty one, the one that does not run as it should, or the one that
-// does not work.
+// spare returns the index of the container that the pod can lose: the empty one, the one that is not good, or the one that does not
+// work.
 func (m *member) spare(s container) int {
 	_, other := m.parts(s)
 	first, second := indexOf(m.pod, s.first), indexOf(m.pod, s.second)
@@ -121,7 +120,7 @@ func (m *member) spare(s container) int {
 	}
 }
 
-// version of a container, as the pod tells it.
+// version returns the version of a container that the pod records.
 func (m *member) version(i int) string {
 	if v := m.pod.Annotations[pub.SidecarSetVersionKeyPrefix+m.nameAt(i)]; v != "" {
 		return v

@@ -31,15 +31,16 @@ func pair(first, second, works, broken string) func(*corev1.Pod) {
 }
 
 // written tells what of a write is of hot upgrades.
-func written(w rollout.Write) []string {
+func written(c *rollout.Change) []string {
 	var all []string
-	for _, name := range slices.Sorted(maps.Keys(w.Images)) {
-		all = append(all, name+"="+w.Images[name])
+	images, annotations := imagesOf(c), annotationsOf(c)
+	for _, name := range slices.Sorted(maps.Keys(images)) {
+		all = append(all, name+"="+images[name])
 	}
-	for _, key := range slices.Sorted(maps.Keys(w.Annotations)) {
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
 		for prefix, name := range map[string]string{pub.SidecarSetVersionKeyPrefix: "version ", pub.SidecarSetVersionAltKeyPrefix: "alt ", pub.SidecarSetWorkingHotUpgradeContainerKey: "working "} {
 			if container, ok := strings.CutPrefix(key, prefix); ok {
-				all = append(all, strings.TrimSpace(name+container)+" "+w.Annotations[key])
+				all = append(all, strings.TrimSpace(name+container)+" "+annotations[key])
 			}
 		}
 	}
@@ -92,10 +93,10 @@ func TestHotUpgrade(t *testing.T) {
 			pod.Annotations[pub.SidecarSetHashKey] = `{"s":"another"}`
 			plan := compute(t, input(edited(before, image("x:9"), func(s *v1beta1.SidecarSet) { s.Spec.Containers[0].Image = c.to }), pod))
 			// Where the end of an upgrade comes first it is no part of this table.
-			if len(plan.Update) != 1 {
+			if len(plan.Updates) != 1 {
 				t.Fatalf("no update: %v", plan.Notes)
 			}
-			got := written(plan.Update[0])
+			got := written(plan.Updates[0])
 			slices.Sort(c.want)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
@@ -153,17 +154,17 @@ func TestFlip(t *testing.T) {
 			}
 			plan := compute(t, input(given, pod))
 			var got []string
-			for _, w := range plan.Flip {
+			for _, w := range plan.Resets {
 				got = append(got, written(w)...)
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
 			}
-			if len(plan.Flip) == 1 && rollout.Switching(set, plan.Flip[0].Apply()) {
+			if len(plan.Resets) == 1 && rollout.Switching(set, applied(plan.Resets[0])) {
 				t.Error("after its end it is over")
 			}
-			if len(plan.Flip)+len(plan.Update) > 1 {
-				t.Errorf("one pod is written %d times", len(plan.Flip)+len(plan.Update))
+			if len(plan.Resets)+len(plan.Updates) > 1 {
+				t.Errorf("one pod is written %d times", len(plan.Resets)+len(plan.Updates))
 			}
 		})
 	}

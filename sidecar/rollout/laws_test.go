@@ -55,10 +55,11 @@ func TestOracle(t *testing.T) {
 			s.selected = set.Spec.UpdateStrategy.Selector == nil || s.pod.Labels["l"] == "1"
 			pods, given = append(pods, s.pod), append(given, s.pod.DeepCopy())
 		}
-		plan, err := rollout.Compute(input(set, pods...))
+		pass, err := rollout.Plan(input(set, pods...))
 		if err != nil {
 			return err.Error()
 		}
+		plan := pass.Result()
 		if diff := cmp.Diff(oracle(set, subjects), updated(plan)); diff != "" {
 			return "the oracle chooses otherwise (-oracle +plan):\n" + diff
 		}
@@ -66,12 +67,12 @@ func TestOracle(t *testing.T) {
 			return "the input was changed:\n" + diff
 		}
 		r.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
-		again, err := rollout.Compute(input(set, pods...))
-		if diff := cmp.Diff(plan, again); diff != "" || err != nil {
+		again, err := rollout.Plan(input(set, pods...))
+		if diff := cmp.Diff(plan, again.Result()); diff != "" || err != nil {
 			return fmt.Sprintf("the order of the pods matters: %v\n%s", err, diff)
 		}
-		chosen += len(plan.Update)
-		return continued(set, pods, plan, r)
+		chosen += len(plan.Updates)
+		return continued(set, pods, pass, r)
 	})
 	if chosen == 0 {
 		t.Error("no pod was ever updated")
@@ -79,35 +80,31 @@ func TestOracle(t *testing.T) {
 }
 
 // continued carries out some of a plan, and asks whether the next one goes on from there.
-func continued(set *v1beta1.SidecarSet, pods []*corev1.Pod, plan rollout.Plan, r *random) string {
+func continued(set *v1beta1.SidecarSet, pods []*corev1.Pod, pass *rollout.Pass, r *random) string {
+	plan := pass.Result()
 	done := map[string]bool{}
-	for _, u := range plan.Update {
-		if r.once(2) {
-			continue
-		}
-		done[u.Pod.Name] = true
-		i := slices.Index(pods, u.Pod)
-		pods[i] = u.Apply()
-		if u.Mark != nil {
-			mark := *u.Mark
-			mark.Pod = pods[i]
-			pods[i] = mark.Apply()
+	for _, changes := range [][]*rollout.Change{plan.Updates, plan.Marks} {
+		for _, c := range changes {
+			if c.Action == rollout.ActionUpdate && r.once(2) {
+				continue
+			}
+			done[c.Pod.Name] = c.Action == rollout.ActionUpdate
+			i := slices.Index(pods, c.Pod)
+			pods[i] = finished(pass, c)[c.Pod.UID]
 		}
 	}
-	for _, m := range plan.Mark {
-		pods[slices.Index(pods, m.Pod)] = m.Apply()
-	}
-	next, err := rollout.Compute(input(set, pods...))
+	following, err := rollout.Plan(input(set, pods...))
 	if err != nil {
 		return err.Error()
 	}
-	if n := len(next.Mark); n != 0 {
+	next := following.Result()
+	if n := len(next.Marks); n != 0 {
 		return fmt.Sprintf("%d conditions are written again", n)
 	}
 	old := next.Status.MatchedPods - next.Status.UpdatedPods
 	kept, err := scale.Partition(set.Spec.UpdateStrategy.Partition, next.Status.MatchedPods)
-	if err != nil || len(next.Update) > 0 && old-int32(len(next.Update)) < kept {
-		return fmt.Sprintf("%d of %d old pods are updated, %d are to stay (%v)", len(next.Update), old, kept, err)
+	if err != nil || len(next.Updates) > 0 && old-int32(len(next.Updates)) < kept {
+		return fmt.Sprintf("%d of %d old pods are updated, %d are to stay (%v)", len(next.Updates), old, kept, err)
 	}
 	for _, name := range updated(next) {
 		if done[name] {
@@ -125,8 +122,8 @@ func TestConverged(t *testing.T) {
 		for i := range r.Intn(10) {
 			pods = append(pods, podOf(fmt.Sprint("p", i), set))
 		}
-		plan, err := rollout.Compute(input(set, pods...))
-		if err != nil || len(plan.Update)+len(plan.Flip)+len(plan.Mark)+len(plan.Notes) != 0 {
+		pass, err := rollout.Plan(input(set, pods...))
+		if plan := pass.Result(); err != nil || len(plan.Updates)+len(plan.Resets)+len(plan.Marks)+len(plan.Notes) != 0 {
 			return fmt.Sprintf("there is nothing to do, but: %+v (%v)", plan, err)
 		}
 		return ""

@@ -13,148 +13,84 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/lifecycle"
+	"github.com/kruisekit/kruisekit/write"
 )
 
-// Mark is a condition of a pod.
-type Mark struct {
-	// Pod as it was observed.
-	Pod *corev1.Pod
-	// Condition as it is to be.
-	Condition corev1.PodCondition
-	// Upgradable is what it says of the set; of all of them its status does.
-	Upgradable bool
-	// New says that the pod has said otherwise of the set until now, or nothing.
-	New bool
-}
-
-// Apply gives the pod with the condition.
-func (m Mark) Apply() *corev1.Pod {
-	pod := m.Pod.DeepCopy()
-	at := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == m.Condition.Type })
-	if at < 0 {
-		pod.Status.Conditions = append(pod.Status.Conditions, m.Condition)
-		return pod
-	}
-	pod.Status.Conditions[at] = m.Condition
-	return pod
-}
-
-// Patch is the condition as a strategic merge patch of the pod's status, of this pod and no other of its name.
-func (m Mark) Patch() ([]byte, error) {
-	data, err := json.Marshal(struct {
-		Metadata struct {
-			UID types.UID `json:"uid"`
-		} `json:"metadata"`
-		Status struct {
-			Conditions []corev1.PodCondition `json:"conditions"`
-		} `json:"status"`
-	}{
-		Metadata: struct {
-			UID types.UID `json:"uid"`
-		}{m.Pod.UID},
-		Status: struct {
-			Conditions []corev1.PodCondition `json:"conditions"`
-		}{[]corev1.PodCondition{m.Condition}},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("encode condition: %w", err)
-	}
-	return data, nil
-}
-
-// mark finds the pods whose condition does not say of the set what is so. Those that are updated now carry their own.
+// mark plans the conditions of the pods whose condition does not hold for the set. Pods that are updated now get theirs afterwards.
 func (p *planner) mark() {
 	chosen := map[types.UID]bool{}
-	for i := range p.plan.Update {
-		chosen[p.plan.Update[i].Pod.UID] = true
+	for _, c := range p.result.Updates {
+		chosen[c.Pod.UID] = true
 	}
 	for _, m := range p.members {
 		if chosen[m.pod.UID] {
 			continue
 		}
-		told, known := p.told(m)
+		was, known := upgradableBy(lifecycle.ConditionOf(m.pod, pub.SidecarSetUpgradable))[p.in.Set.Name]
 		upgradable := m.updated || p.canUpdate(m)
 		switch {
 		case !upgradable && !p.selected(m):
 			continue
-		case upgradable && known && told, upgradable && !known && (!m.updated || m.last == nil):
-			continue // it is right, or nobody has said anything yet
+		case upgradable && known && was, upgradable && !known && (!m.updated || m.last == nil):
+			continue // it holds, or no update has written it yet
 		}
-		if mark := p.markOf(m, upgradable); mark != nil {
-			p.plan.Mark = append(p.plan.Mark, *mark)
+		change, err := p.in.mark(m.pod, upgradable)
+		switch {
+		case err != nil:
+			p.fail(m, err)
+		case change != nil:
+			p.result.Marks = append(p.result.Marks, change)
 		}
 	}
 }
 
-// Forget finds the pods whose condition says that a set cannot update them which does not exist any more, and lets them say
-// nothing of it.
-func Forget(pods []*corev1.Pod, set string, now time.Time) []Mark {
-	var marks []Mark
+// mark returns the write of the condition that reports whether the set can update the pod; nil if it does so already.
+func (in *Input) mark(pod *corev1.Pod, upgradable bool) (*Change, error) {
+	old := lifecycle.ConditionOf(pod, pub.SidecarSetUpgradable)
+	all := upgradableBy(old)
+	was, known := all[in.Set.Name]
+	all[in.Set.Name] = upgradable
+	maps.DeleteFunc(all, func(name string, _ bool) bool { return name != in.Set.Name && in.Gone != nil && in.Gone(name) })
+	change, err := markOf(pod, all, in.Now)
+	if change != nil {
+		change.Blocks = !upgradable && (!known || was)
+	}
+	return change, err
+}
+
+// Forget returns the writes that remove a deleted set from the conditions which report that it cannot update the pod.
+func Forget(pods []*corev1.Pod, set string, now time.Time) []*Change {
+	var changes []*Change
 	for _, pod := range pods {
-		c := lifecycle.ConditionOf(pod, pub.SidecarSetUpgradable)
-		if c == nil {
-			continue
-		}
-		all := readMessage(c.Message)
-		if upgradable, told := all[set]; upgradable || !told {
+		all := upgradableBy(lifecycle.ConditionOf(pod, pub.SidecarSetUpgradable))
+		if upgradable, known := all[set]; upgradable || !known {
 			continue
 		}
 		delete(all, set)
-		if fresh, err := conditionOf(all, c, now); err == nil && fresh != nil {
-			marks = append(marks, Mark{Pod: pod, Condition: *fresh, Upgradable: true})
+		if change, err := markOf(pod, all, now); err == nil && change != nil {
+			changes = append(changes, change)
 		}
 	}
-	return marks
+	return changes
 }
 
-// told is what the condition says of the set.
-func (p *planner) told(m *member) (upgradable, known bool) {
-	c := lifecycle.ConditionOf(m.pod, pub.SidecarSetUpgradable)
-	if c == nil {
-		return false, false
-	}
-	upgradable, known = readMessage(c.Message)[p.in.Set.Name]
-	return upgradable, known
-}
-
-// readMessage reads what a condition says of each set. One that cannot be read says nothing, and is written anew.
-func readMessage(text string) map[string]bool {
+// upgradableBy returns what a condition reports of each set. A message that cannot be read reports nothing, and is replaced.
+func upgradableBy(c *corev1.PodCondition) map[string]bool {
 	all := map[string]bool{}
-	if json.Unmarshal([]byte(text), &all) != nil || all == nil {
+	if c == nil || json.Unmarshal([]byte(c.Message), &all) != nil || all == nil {
 		return map[string]bool{}
 	}
 	return all
 }
 
-// markOf is the condition that says of the set whether it can update the pod; nil if it says so already.
-func (p *planner) markOf(m *member, upgradable bool) *Mark {
-	old := lifecycle.ConditionOf(m.pod, pub.SidecarSetUpgradable)
-	all := map[string]bool{}
-	if old != nil {
-		all = readMessage(old.Message)
-	}
-	was, known := all[p.in.Set.Name]
-	all[p.in.Set.Name] = upgradable
-	maps.DeleteFunc(all, func(name string, _ bool) bool { return name != p.in.Set.Name && p.in.Gone != nil && p.in.Gone(name) })
-	c, err := conditionOf(all, old, p.in.Now)
-	if err != nil {
-		p.fail(m, err)
-		return nil
-	}
-	if c == nil {
-		return nil
-	}
-	return &Mark{Pod: m.pod, Condition: *c, Upgradable: upgradable, New: !known || was != upgradable}
-}
-
-// conditionOf is the condition of what is so for each set; nil if the old one says the same.
-func conditionOf(all map[string]bool, old *corev1.PodCondition, now time.Time) (*corev1.PodCondition, error) {
-	c := &corev1.PodCondition{
+// markOf returns the write of the condition with these values; nil if the pod has them.
+func markOf(pod *corev1.Pod, all map[string]bool, now time.Time) (*Change, error) {
+	c := corev1.PodCondition{
 		Type: pub.SidecarSetUpgradable, Status: corev1.ConditionTrue, Reason: pub.SidecarSetUpgradableReasonAll,
 		LastTransitionTime: metav1.NewTime(now),
 	}
-	for _, is := range all {
-		if !is {
+	for _, upgradable := range all {
+		if !upgradable {
 			c.Status, c.Reason = corev1.ConditionFalse, pub.SidecarSetUpgradableReasonImmutableField
 		}
 	}
@@ -163,11 +99,12 @@ func conditionOf(all map[string]bool, old *corev1.PodCondition, now time.Time) (
 		return nil, fmt.Errorf("encode condition: %w", err)
 	}
 	c.Message = string(message)
-	if old != nil && old.Status == c.Status {
+	if old := lifecycle.ConditionOf(pod, c.Type); old != nil && old.Status == c.Status {
 		if old.Reason == c.Reason && old.Message == c.Message {
 			return nil, nil
 		}
 		c.LastTransitionTime = old.LastTransitionTime
 	}
-	return c, nil
+	ops := slices.Concat(write.TestUID(pod), lifecycle.TestCondition(pod, c.Type), lifecycle.SetConditions(pod, c))
+	return &Change{Write: *write.JSON(pod, write.Status, ops...), Action: ActionMark, Pod: pod}, nil
 }

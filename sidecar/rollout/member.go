@@ -13,7 +13,7 @@ import (
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
 
-// Sets are the names of the sets that a pod was given, for an index of pods by them.
+// Sets returns the names of the sets that a pod records, sorted, for an index of pods by them.
 func Sets(pod *corev1.Pod) []string {
 	text := pod.Annotations[pub.SidecarSetInjectedListKey]
 	if text == "" {
@@ -27,22 +27,23 @@ func Sets(pod *corev1.Pod) []string {
 // member is a pod that has the set.
 type member struct {
 	pod *corev1.Pod
-	// hash and revision are what the pod records of the set.
+	// hash and revision of the set, as the pod records them.
 	hash, revision string
-	// unreadable says why the pod cannot be updated.
+	// unreadable is the reason why the pod cannot be updated.
 	unreadable error
-	// last is what ran in the containers that the set updated, nil if it never did, and whether it cannot be read.
+	// last is the status of the containers before the last update by the set; nil if there was none. badState reports that the record
+	// cannot be read.
 	last     map[string]pub.InPlaceUpdateContainerStatus
 	badState bool
-	// working is the container in the pod that works for each hot one of the set.
+	// working maps each hot container of the set to the working container in the pod.
 	working map[string]string
 
 	updated, consistent, ready bool
-	// flipped says that the plan ends a hot upgrade of it.
-	flipped bool
+	// reset reports that the plan ends a hot upgrade of the pod.
+	reset bool
 }
 
-// member is the pod as the set sees it; nil if it lacks a container of the set.
+// member returns the pod as a member of the set; nil if it lacks a container of the set.
 func (p *planner) member(pod *corev1.Pod) *member {
 	set := p.in.Set.Name
 	if !slices.Contains(Sets(pod), set) {
@@ -67,7 +68,7 @@ func (p *planner) member(pod *corev1.Pod) *member {
 	return m
 }
 
-// has says whether the pod has what a container of the set becomes.
+// has reports whether the pod has the containers that a container of the set becomes.
 func (m *member) has(s container) bool {
 	if !s.hot {
 		return indexOf(m.pod, s.name) >= 0
@@ -76,12 +77,12 @@ func (m *member) has(s container) bool {
 	return known && indexOf(m.pod, s.first) >= 0 && indexOf(m.pod, s.second) >= 0
 }
 
-// isReady says whether the pod serves, and no hot upgrade is in its middle.
+// isReady reports whether the pod is ready, and no hot upgrade is unfinished.
 func (p *planner) isReady(m *member) bool {
 	return runs(m.pod) && m.pod.DeletionTimestamp == nil && !slices.ContainsFunc(p.sidecars, m.isSwitching)
 }
 
-// runs says whether the pod is running and ready.
+// runs reports whether the pod is running and ready.
 func runs(pod *corev1.Pod) bool {
 	ready := lifecycle.ConditionOf(pod, corev1.PodReady)
 	return pod.Status.Phase == corev1.PodRunning && ready != nil && ready.Status == corev1.ConditionTrue
@@ -100,7 +101,7 @@ func statusOf(pod *corev1.Pod, name string) *corev1.ContainerStatus {
 	return nil
 }
 
-// workingOf reads which container works for each hot one.
+// workingOf returns the working container of each hot one.
 func workingOf(pod *corev1.Pod) map[string]string {
 	working := map[string]string{}
 	if json.Unmarshal([]byte(pod.Annotations[pub.SidecarSetWorkingHotUpgradeContainerKey]), &working) != nil {
@@ -109,7 +110,7 @@ func workingOf(pod *corev1.Pod) map[string]string {
 	return working
 }
 
-// injectedOf reads what the pod records of one set. A record of an old release is just the hash.
+// injectedOf returns the record of one set. A record of an old release is just the hash.
 func injectedOf(pod *corev1.Pod, key, set string) (hash, revision string, err error) {
 	data, err := entryOf(pod.Annotations[key], set)
 	if err != nil || data == nil {
@@ -118,7 +119,7 @@ func injectedOf(pod *corev1.Pod, key, set string) (hash, revision string, err er
 	if data[0] != '{' && json.Unmarshal(data, &hash) == nil {
 		return hash, "", nil
 	}
-	var entry struct { // of pub.SidecarSetInjected; what nobody asks for costs time in a large set
+	var entry struct { // of pub.SidecarSetInjected: decoding the other fields costs time in a large set
 		Hash               string `json:"hash"`
 		ControllerRevision string `json:"controllerRevision"`
 	}
@@ -128,7 +129,7 @@ func injectedOf(pod *corev1.Pod, key, set string) (hash, revision string, err er
 	return entry.Hash, entry.ControllerRevision, nil
 }
 
-// lastOf reads what ran in the containers that a set updated; nil if it never did.
+// lastOf returns the status of the containers before the last update by a set; nil if there was none.
 func lastOf(pod *corev1.Pod, set string) (map[string]pub.InPlaceUpdateContainerStatus, error) {
 	data, err := entryOf(pod.Annotations[pub.SidecarSetInPlaceUpdateStateKey], set)
 	if err != nil || data == nil || data[0] == 'n' {
@@ -146,7 +147,7 @@ func lastOf(pod *corev1.Pod, set string) (map[string]pub.InPlaceUpdateContainerS
 	return state.LastContainerStatuses, nil
 }
 
-// entryOf is the entry of a set in an annotation that is an object by the names of sets; nil if there is none.
+// entryOf returns the entry of a set in an annotation that is an object by the names of sets; nil if there is none.
 func entryOf(text, set string) (json.RawMessage, error) {
 	if text == "" {
 		return nil, nil
@@ -158,7 +159,7 @@ func entryOf(text, set string) (json.RawMessage, error) {
 	return all[set], nil
 }
 
-// Switching says whether a hot upgrade by the set is in its middle in a pod, so that both containers are at work.
+// Switching reports whether a hot upgrade by the set is unfinished in a pod, so that both containers work.
 func Switching(set *appsv1beta1.SidecarSet, pod *corev1.Pod) bool {
 	m := &member{pod: pod, working: workingOf(pod)}
 	return slices.ContainsFunc(containersOf(set), func(s container) bool { return s.hot && m.has(s) && m.isSwitching(s) })

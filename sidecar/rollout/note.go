@@ -1,54 +1,59 @@
 package rollout
 
-import "fmt"
+import (
+	"fmt"
 
-// Note says why a pod is not updated now, or what of the spec is not followed.
-type Note struct {
-	// Code is the reason in one word, for events and logs.
-	Code string
-	// Object is the pod as namespace/name; empty when the note is about all of them.
-	Object string
-	// Text is a sentence.
-	Text string
-}
+	"github.com/kruisekit/kruisekit/note"
+)
 
-// The codes of notes.
+// The codes of notes. The object of a note is a pod as namespace/name, or empty for all pods of the set.
 const (
-	// NoteNotUpdate is said while the strategy leaves running pods alone.
+	// NoteNotUpdate counts the pods that wait because the strategy updates no running pods.
 	NoteNotUpdate = "NotUpdate"
-	// NotePaused is said while updates are paused.
+	// NotePaused counts the pods that wait because updates are paused.
 	NotePaused = "Paused"
-	// NoteNotSelected says how many pods updateStrategy.selector leaves out.
+	// NoteNotSelected counts the pods that updateStrategy.selector excludes.
 	NoteNotSelected = "NotSelected"
-	// NotePartition says how many pods the partition keeps as they are.
+	// NotePartition counts the pods that the partition keeps.
 	NotePartition = "Partition"
-	// NoteUpdateLimited says how many pods wait because too many updated ones are not ready.
+	// NoteUpdateLimited counts the pods that wait because too many updated ones are not ready.
 	NoteUpdateLimited = "UpdateLimited"
 	// NoteNotUpgradable is a pod that lacks more of the set than images.
 	NoteNotUpgradable = "NotUpgradable"
-	// NoteUnderWay is a pod in which a container is about to restart for an earlier update.
+	// NoteUnderWay is a pod with a container that is about to restart for an earlier update.
 	NoteUnderWay = "UnderWay"
 	// NoteHotUpgrade is a pod whose new container is not ready to work alone.
 	NoteHotUpgrade = "HotUpgrade"
-	// NoteUnreadable is a pod with an annotation that cannot be read, or that cannot be made what the set wants.
+	// NoteUnreadable is a pod with an annotation that cannot be read or changed.
 	NoteUnreadable = "Unreadable"
-	// NoteRefused is a pod that Input.May or Input.Held does not let be updated.
+	// NoteRefused is a pod that Input.May or Input.Held excludes from updates.
 	NoteRefused = "Refused"
-	// NotePriorityIgnored says that a part of the priority strategy cannot be read.
+	// NotePriorityIgnored is a part of the priority strategy that cannot be read.
 	NotePriorityIgnored = "PriorityIgnored"
-	// NoteSpecUnread says that nothing is updated since a part of the spec cannot be read.
+	// NoteSpecUnread is a part of the spec that cannot be read, so that no pod is updated.
 	NoteSpecUnread = "SpecUnread"
 )
 
+// levelOf returns what a note of a code means for the reader.
+func levelOf(code string) note.Level {
+	switch code {
+	case NoteUpdateLimited, NoteUnderWay, NoteHotUpgrade, NoteRefused:
+		return note.Waiting
+	case NoteNotUpgradable, NoteUnreadable, NoteSpecUnread:
+		return note.Blocked
+	}
+	return note.Info
+}
+
 func (p *planner) note(code string, m *member, format string, args ...any) {
-	n := Note{Code: code, Text: fmt.Sprintf(format, args...)}
+	n := note.Note{Level: levelOf(code), Code: code, Text: fmt.Sprintf(format, args...)}
 	if m != nil {
 		n.Object = m.pod.Namespace + "/" + m.pod.Name
 	}
-	p.plan.Notes = append(p.plan.Notes, n)
+	p.result.Notes = append(p.result.Notes, n)
 }
 
-// noteWaiting notes that n pods wait, if there are any. why continues the sentence.
+// noteWaiting notes that n pods wait, if any. The note continues with why.
 func (p *planner) noteWaiting(code string, n int, why string) {
 	switch {
 	case n == 1:
@@ -58,17 +63,17 @@ func (p *planner) noteWaiting(code string, n int, why string) {
 	}
 }
 
-// SpecError is a part of a set's spec that cannot be read, which only another spec can mend. The plan does what does not
-// need that part.
+// SpecError is a part of a set's spec that cannot be read. Only a change of the spec mends it. The plan contains what does not need
+// that part.
 type SpecError struct {
 	// Field is its path.
 	Field string
-	// Err is what is wrong with it.
+	// Err is the reason.
 	Err error
 }
 
-// Error names the field and what is wrong.
+// Error returns the field and the reason.
 func (e *SpecError) Error() string { return e.Field + ": " + e.Err.Error() }
 
-// Unwrap gives what is wrong.
+// Unwrap returns the reason.
 func (e *SpecError) Unwrap() error { return e.Err }

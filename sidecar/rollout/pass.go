@@ -1,66 +1,214 @@
 package rollout
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/note"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 const (
-	// RefusalPause is how long a pod whose update was refused lets others go first.
+	// RefusalPause is how long other pods take the turn of a pod whose update was refused.
 	RefusalPause = 10 * time.Second
-	// hookPause is after how long Input.May is asked again about a pod.
+	// RetryOutdated is when to observe again after a change that was decided upon an older pod.
+	RetryOutdated = time.Second
+	// hookPause is when to call Input.May again for a pod.
 	hookPause = time.Second
-	// mostText of a reported failure.
-	mostText = 1000
+	// maxPlans bounds the plans of a pass: a refused update gives its turn to another pod.
+	maxPlans = 3
+	// retryRefused is when to continue after the last of them.
+	retryRefused = 100 * time.Millisecond
+	// maxFailureText bounds the text about failures.
+	maxFailureText = 1000
 )
 
-// Answer is what became of one write of a plan.
-type Answer struct {
-	// Pod as the API server has it after the write, or in its place; nil where that is unknown.
-	Pod *corev1.Pod
-	// Refused is the pod whose update was refused; empty for none.
-	Refused types.UID
-	// Outdated means that the pod was no longer what the write was planned for.
-	Outdated bool
+// Pass is one pass over the pods of a set: the changes in their order, and what follows from their answers. It is not safe for
+// concurrent use.
+type Pass struct {
+	in     Input
+	result Result
+	plans  int
+	stages [][]*Change
+
+	// answered are the pods as the API server returned them, by UID.
+	answered map[types.UID]*corev1.Pod
+	// room reports that a refused update gives its turn to another pod, changed that a pod is another than the plan saw: both call for
+	// another plan. outdated reports that a pod is to be observed again.
+	room, changed, outdated bool
+	blocked                 int
+	refused, failed         []error
 }
 
-// Follow returns the input of the next plan, after the writes of the last one were answered, and whether that plan may find
-// something else to do at once: a pod that was refused makes room for another one, and an outdated one may want another write.
-func (in Input) Follow(answers []Answer) (next Input, again bool) {
-	next = in
-	next.Held = map[types.UID]time.Time{}
+// Plan begins a pass. Also with an error there is a pass, which contains everything that the error does not concern: a *SpecError is
+// of a part of the spec, other errors are of pods that cannot be read or changed.
+func Plan(in Input) (*Pass, error) {
+	p := &Pass{in: in, answered: map[types.UID]*corev1.Pod{}}
+	p.in.Pods = slices.Clone(in.Pods)
+	p.in.Held = map[types.UID]time.Time{}
 	for uid, until := range in.Held {
 		if until.After(in.Now) {
-			next.Held[uid] = until
+			p.in.Held[uid] = until
 		}
 	}
-	fresh := map[types.UID]*corev1.Pod{}
-	for _, a := range answers {
-		if a.Refused != "" {
-			next.Held[a.Refused] = in.Now.Add(RefusalPause)
-		}
-		if a.Pod != nil {
-			fresh[a.Pod.UID] = a.Pod
-		}
-		again = again || a.Refused != "" || a.Outdated
-	}
-	next.Pods = slices.Clone(in.Pods)
-	for i, pod := range next.Pods {
-		if answered := fresh[pod.UID]; answered != nil {
-			next.Pods[i] = answered
-		}
-	}
-	return next, again
+	return p, p.plan()
 }
 
-// isHeld notes why a pod may not be updated now, if it may not, and when that ends.
+func (p *Pass) plan() (err error) {
+	p.plans++
+	p.room, p.changed = false, false
+	p.in.Pods = p.pods()
+	p.result, err = plan(&p.in)
+	p.stages = [][]*Change{p.result.Marks, p.result.Resets, p.result.Updates}
+	return err
+}
+
+// pods returns the pods as the last answers left them.
+func (p *Pass) pods() []*corev1.Pod {
+	pods := slices.Clone(p.in.Pods)
+	for i, pod := range pods {
+		if answered := p.answered[pod.UID]; answered != nil {
+			pods[i] = answered
+		}
+	}
+	return pods
+}
+
+// Result returns the last plan.
+func (p *Pass) Result() Result { return p.result }
+
+// Next returns the next changes, and nil at the end of the pass. They are independent of each other, so send them in any order or at the
+// same time, and give each answer to Answer, from one goroutine at a time. A change that was not sent needs no answer.
+func (p *Pass) Next() []*Change {
+	for {
+		for len(p.stages) > 0 {
+			changes := p.stages[0]
+			if p.stages = p.stages[1:]; len(changes) > 0 {
+				return changes
+			}
+		}
+		if !p.room && !p.changed || p.plans == maxPlans {
+			return nil
+		}
+		_ = p.plan() // the first plan returned the same error
+	}
+}
+
+// Answer takes the answer of the API server to a change: the pod as it is now, or the error. It returns the change that follows.
+//
+// With an error that write.IsOutdated reports, the pod may come from a live read: the pass then plans again with that pod. Without a pod
+// the next pass does.
+func (p *Pass) Answer(c *Change, pod *corev1.Pod, err error) []*Change {
+	same := pod != nil && pod.UID == c.Pod.UID // else the pod is deleted, and another one has its name
+	if same {
+		p.answered[pod.UID] = pod
+	}
+	switch {
+	case err == nil:
+		return p.follow(c, pod)
+	case write.IsOutdated(err):
+		p.changed = p.changed || same
+		p.outdated = p.outdated || pod == nil && !apierrors.IsNotFound(err)
+		return nil
+	}
+	mayBeRefused := write.IsRefused(err) || apierrors.IsInternalError(err) // which answers for a webhook that fails
+	if c.Action == ActionUpdate && mayBeRefused {
+		p.in.Held[c.Pod.UID] = p.in.Now.Add(RefusalPause)
+		p.room = true
+	}
+	failure := fmt.Errorf("%s: %w", c, err)
+	if p.failed = append(p.failed, failure); write.IsRefused(err) {
+		p.refused = append(p.refused, failure)
+	}
+	return nil
+}
+
+// follow returns the condition that an update calls for.
+func (p *Pass) follow(c *Change, pod *corev1.Pod) []*Change {
+	if c.Blocks {
+		p.blocked++
+	}
+	if c.Action != ActionUpdate {
+		return nil
+	}
+	mark, err := p.in.mark(pod, true)
+	switch {
+	case err != nil:
+		p.failed = append(p.failed, fmt.Errorf("%s: %w", c, err))
+		return nil
+	case mark == nil:
+		return nil
+	}
+	return []*Change{mark}
+}
+
+// Status returns the status of the set as the answered changes left its pods.
+func (p *Pass) Status() appsv1beta1.SidecarSetStatus {
+	if len(p.answered) == 0 {
+		return p.result.Status
+	}
+	in := p.in
+	in.Pods = p.pods()
+	return count(&in)
+}
+
+// Notes returns the reasons why pods wait, and what of the spec is ignored.
+func (p *Pass) Notes() []note.Note { return p.result.Notes }
+
+// RequeueAfter returns when to plan again although nothing changes; zero for never.
+func (p *Pass) RequeueAfter() time.Duration {
+	after := p.result.RequeueAfter
+	if p.outdated || p.changed {
+		after = sooner(after, RetryOutdated)
+	}
+	if p.room {
+		after = sooner(after, retryRefused)
+	}
+	return after
+}
+
+// Held returns the pods whose update was refused, for Input.Held of the next pass.
+func (p *Pass) Held() map[types.UID]time.Time { return maps.Clone(p.in.Held) }
+
+// Blocked returns the number of pods of which this pass reported for the first time that the set cannot update them.
+func (p *Pass) Blocked() int { return p.blocked }
+
+// Err returns the failed changes. An outdated change is no failure.
+func (p *Pass) Err() error { return errors.Join(p.failed...) }
+
+// Failures returns the text about pods that cannot be read and changes that were refused; empty if there are none. The text is the same
+// as long as these are.
+func (p *Pass) Failures() string {
+	var all []string
+	for _, n := range p.result.Notes {
+		if n.Code == NoteUnreadable {
+			all = append(all, "pod "+n.Message())
+		}
+	}
+	for _, err := range p.refused {
+		all = append(all, err.Error())
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	slices.Sort(all)
+	text := strings.ToValidUTF8(all[0][:min(len(all[0]), maxFailureText)], "")
+	if len(all) > 1 {
+		text += fmt.Sprintf(" (and %d more)", len(all)-1)
+	}
+	return text
+}
+
+// isHeld notes why a pod may not be updated now, and when that ends.
 func (p *planner) isHeld(m *member) bool {
 	if rest := p.in.Held[m.pod.UID].Sub(p.in.Now); rest > 0 {
 		p.note(NoteRefused, m, "its update was refused a moment ago")
@@ -79,85 +227,13 @@ func (p *planner) isHeld(m *member) bool {
 }
 
 func (p *planner) requeueAfter(d time.Duration) {
-	if p.plan.RequeueAfter == 0 || d < p.plan.RequeueAfter {
-		p.plan.RequeueAfter = d
-	}
+	p.result.RequeueAfter = sooner(p.result.RequeueAfter, d)
 }
 
-// IsOutdated reports whether a pod is no longer what a write was planned for: the write is refused then, and no failure.
-func (w Write) IsOutdated(live *corev1.Pod) bool {
-	if live.UID != w.Pod.UID || !slices.EqualFunc(live.Spec.Containers, w.Pod.Spec.Containers, sameImage) {
-		return true
+// sooner returns the shorter of two durations, of which zero means never.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b < a {
+		return b
 	}
-	for key := range w.Annotations {
-		now, is := live.Annotations[key]
-		then, was := w.Pod.Annotations[key]
-		if is != was || now != then {
-			return true
-		}
-	}
-	return false
-}
-
-// NewlyBlocked is the number of marked pods of which it was not known that the set cannot update them.
-func (p Plan) NewlyBlocked() (n int) {
-	for i := range p.Mark {
-		if !p.Mark[i].Upgradable && p.Mark[i].New {
-			n++
-		}
-	}
-	return n
-}
-
-// Failures is the text about the pods that cannot be read, and about the writes that were refused; empty where there are none.
-// It is the same as long as these are.
-func (p Plan) Failures(refused []error) string {
-	var all []string
-	for _, n := range p.Notes {
-		if n.Code == NoteUnreadable {
-			all = append(all, fmt.Sprintf("pod %s: %s", n.Object, n.Text))
-		}
-	}
-	for _, err := range refused {
-		all = append(all, err.Error())
-	}
-	if len(all) == 0 {
-		return ""
-	}
-	slices.Sort(all)
-	text := strings.ToValidUTF8(all[0][:min(len(all[0]), mostText)], "")
-	if len(all) > 1 {
-		text += fmt.Sprintf(" (and %d more)", len(all)-1)
-	}
-	return text
-}
-
-// Stall follows how updates advance that wait for pods to become ready. The zero value has seen no plan.
-type Stall struct {
-	step     string
-	since    time.Time
-	reported int64 // the generation
-}
-
-// Next returns the stall after a plan for a set. text is not empty when the updates have made no step for the limit, once in a
-// generation. Until then, after is when to look again.
-func (s Stall) Next(set *appsv1beta1.SidecarSet, p Plan, now time.Time, limit time.Duration) (next Stall, text string, after time.Duration) {
-	step := ""
-	for _, n := range p.Notes {
-		if n.Code == NoteUpdateLimited {
-			text = n.Text
-			step = fmt.Sprint(set.Generation, p.Status.MatchedPods, p.Status.UpdatedPods, p.Status.UpdatedReadyPods)
-		}
-	}
-	if s.step != step {
-		s.step, s.since = step, now
-	}
-	if step == "" || s.reported == set.Generation {
-		return s, "", 0
-	}
-	if rest := s.since.Add(limit).Sub(now); rest > 0 {
-		return s, "", rest
-	}
-	s.reported = set.Generation
-	return s, text, 0
+	return a
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/sidecar/rollout"
 )
 
 // TestRandomWorlds: two sets on the same pods get new images, good and bad ones, are paused and resumed, while nobody waits for
@@ -61,7 +60,7 @@ func (r *random) live(w *world, i int) {
 // unfinished says what is not as it should be in the end.
 func unfinished(w *world) string {
 	for _, set := range w.sets {
-		s, err := rollout.Count(input(set, w.pods...))
+		s, err := status(input(set, w.pods...))
 		if n := int32(len(w.pods)); err != nil || s.MatchedPods != n || s.UpdatedReadyPods != n {
 			return fmt.Sprintf("%s: %+v (%v)", set.Name, s, err)
 		}

@@ -61,7 +61,7 @@ func TestRecordedTakeover(t *testing.T) {
 				if diff := cmp.Diff(set.Status, plan.Status); diff != "" {
 					t.Errorf("status (-recorded +ours):\n%s", diff)
 				}
-				if n := len(plan.Update) + len(plan.Flip) + len(plan.Mark); n != 0 {
+				if n := len(plan.Updates) + len(plan.Resets) + len(plan.Marks); n != 0 {
 					t.Errorf("%d writes of a pod that is settled", n)
 				}
 			})
@@ -87,13 +87,15 @@ func TestRecordedUpdate(t *testing.T) {
 			}
 			in := rollout.Input{Set: set, Revision: set.Status.LatestRevision, Pods: []*corev1.Pod{recordedPod(t, c.from, name)}}
 			in.Now = updatedAt(t, want, c.set)
-			plan := compute(t, in)
-			if len(plan.Update) != 1 {
-				t.Fatalf("want the pod updated, got notes %v", plan.Notes)
+			pass, err := rollout.Plan(in)
+			if err != nil || len(pass.Result().Updates) != 1 {
+				t.Fatalf("want the pod updated, got notes %v (%v)", pass.Notes(), err)
 			}
-			sameWrite(t, want, plan.Update[0].Apply())
-			mark := lifecycle.ConditionOf(want, pub.SidecarSetUpgradable)
-			if diff := cmp.Diff(*mark, plan.Update[0].Mark.Condition); diff != "" {
+			update := pass.Result().Updates[0]
+			after := applied(update)
+			sameWrite(t, want, after)
+			marked := applied(pass.Answer(update, after, nil)[0])
+			if diff := cmp.Diff(lifecycle.ConditionOf(want, pub.SidecarSetUpgradable), lifecycle.ConditionOf(marked, pub.SidecarSetUpgradable)); diff != "" {
 				t.Errorf("condition (-recorded +ours):\n%s", diff)
 			}
 		})
@@ -101,10 +103,10 @@ func TestRecordedUpdate(t *testing.T) {
 	t.Run("flip", func(t *testing.T) {
 		set, want := recordedSet(t, "2-updating", "fixtures-hot"), recordedPod(t, "3-updated", "hot")
 		plan := compute(t, rollout.Input{Set: set, Revision: set.Status.LatestRevision, Pods: []*corev1.Pod{recordedPod(t, "2-updating", "hot")}, Now: noon()})
-		if len(plan.Flip) != 1 || len(plan.Update) != 0 {
-			t.Fatalf("%d ends of hot upgrades, %d updates", len(plan.Flip), len(plan.Update))
+		if len(plan.Resets) != 1 || len(plan.Updates) != 0 {
+			t.Fatalf("%d ends of hot upgrades, %d updates", len(plan.Resets), len(plan.Updates))
 		}
-		sameWrite(t, want, plan.Flip[0].Apply())
+		sameWrite(t, want, applied(plan.Resets[0]))
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/sidecar/rollout"
 )
@@ -82,34 +83,23 @@ func (w *world) settle() {
 func (w *world) reconcile(set *v1beta1.SidecarSet) bool {
 	in := input(set, w.pods...)
 	in.Now = w.now
-	plan, err := rollout.Compute(in)
+	pass, err := rollout.Plan(in)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.check(set, plan)
+	notes := pass.Notes()
+	w.check(set, pass.Result())
 	var lines []string
 	dead := false
-	put := func(verb string, pod *corev1.Pod) {
-		if dead = dead || w.left == 0; dead {
-			return
-		}
-		w.left, w.writes = w.left-1, w.writes+1
-		lines = append(lines, verb+" "+pod.Name)
-		w.pods[slices.IndexFunc(w.pods, func(p *corev1.Pod) bool { return p.UID == pod.UID })] = pod
-	}
-	for _, m := range plan.Mark {
-		put(fmt.Sprintf("mark %t", m.Upgradable), m.Apply())
-	}
-	for _, f := range plan.Flip {
-		put("flip", f.Apply())
-	}
-	for _, u := range plan.Update {
-		fresh := u.Apply()
-		put("update", fresh)
-		if u.Mark != nil {
-			marked := *u.Mark
-			marked.Pod = fresh
-			put(fmt.Sprintf("mark %t", marked.Upgradable), marked.Apply())
+	for changes := pass.Next(); len(changes) > 0 && !dead; changes = pass.Next() {
+		for len(changes) > 0 && !dead {
+			c := changes[0]
+			if dead = w.left == 0; dead {
+				break
+			}
+			pod := w.put(c)
+			lines = append(lines, told(c, pod, set)+" "+pod.Name)
+			changes = append(pass.Answer(c, pod, nil), changes[1:]...)
 		}
 	}
 	if dead {
@@ -118,15 +108,40 @@ func (w *world) reconcile(set *v1beta1.SidecarSet) bool {
 	}
 	if len(lines) > 0 {
 		w.tell("%s: %s", set.Name, strings.Join(lines, ", "))
-		for _, n := range plan.Notes {
+		for _, n := range notes {
 			w.tell("    %s", strings.TrimSpace(n.Code+" "+n.Object)+": "+n.Text)
 		}
 	}
 	return len(lines) > 0
 }
 
+// put stores a change.
+func (w *world) put(c *rollout.Change) *corev1.Pod {
+	w.t.Helper()
+	at := slices.IndexFunc(w.pods, func(p *corev1.Pod) bool { return p.UID == c.Pod.UID })
+	pod, err := appliedTo(w.pods[at], c)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.left, w.writes = w.left-1, w.writes+1
+	w.pods[at] = pod
+	return pod
+}
+
+// told names a change in stories.
+func told(c *rollout.Change, after *corev1.Pod, set *v1beta1.SidecarSet) string {
+	switch c.Action {
+	case rollout.ActionReset:
+		return "flip"
+	case rollout.ActionUpdate:
+		return "update"
+	}
+	message := lifecycle.ConditionOf(after, pub.SidecarSetUpgradable).Message
+	return fmt.Sprintf("mark %t", strings.Contains(message, `"`+set.Name+`":true`))
+}
+
 // check asserts the bounds of a plan.
-func (w *world) check(set *v1beta1.SidecarSet, plan rollout.Plan) {
+func (w *world) check(set *v1beta1.SidecarSet, plan rollout.Result) {
 	w.t.Helper()
 	matched := plan.Status.MatchedPods
 	kept, err := scale.Partition(set.Spec.UpdateStrategy.Partition, matched)
@@ -137,13 +152,13 @@ func (w *world) check(set *v1beta1.SidecarSet, plan rollout.Plan) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	old, n := matched-plan.Status.UpdatedPods, int32(len(plan.Update))
+	old, n := matched-plan.Status.UpdatedPods, int32(len(plan.Updates))
 	if n > 0 && old-n < kept {
 		w.t.Errorf("%d of %d old pods are updated, %d are to stay", n, old, kept)
 	}
 	unready := plan.Status.UpdatedPods - plan.Status.UpdatedReadyPods
 	ready := int32(0)
-	for _, u := range plan.Update {
+	for _, u := range plan.Updates {
 		if readyCondition(u.Pod) {
 			ready++
 		}
@@ -186,7 +201,7 @@ func (w *world) kubelet() bool {
 // status tells where the sets and their pods are.
 func (w *world) status() {
 	for _, set := range w.sets {
-		s, err := rollout.Count(input(set, w.pods...))
+		s, err := status(input(set, w.pods...))
 		if err != nil {
 			w.t.Fatal(err)
 		}

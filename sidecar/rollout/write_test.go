@@ -1,7 +1,6 @@
 package rollout_test
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -9,20 +8,23 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/sidecar/rollout"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // only one write comes out of these plans.
-func oneUpdate(t *testing.T, in rollout.Input) rollout.Write {
+func oneUpdate(t *testing.T, in rollout.Input) *rollout.Change {
 	t.Helper()
 	plan := compute(t, in)
-	if len(plan.Update) != 1 {
-		t.Fatalf("want one update, got %d (%v)", len(plan.Update), plan.Notes)
+	if len(plan.Updates) != 1 {
+		t.Fatalf("want one update, got %d (%v)", len(plan.Updates), plan.Notes)
 	}
-	return plan.Update[0]
+	return plan.Updates[0]
 }
 
 func TestUpdateAnnotations(t *testing.T) {
@@ -118,10 +120,10 @@ func TestUpdateAnnotations(t *testing.T) {
 			in := input(set, pod)
 			in.Gone = func(set string) bool { return set == c.gone }
 			got := oneUpdate(t, in)
-			if diff := cmp.Diff(c.want(set.Annotations[pub.SidecarSetHashKey]), got.Annotations); diff != "" {
+			if diff := cmp.Diff(c.want(set.Annotations[pub.SidecarSetHashKey]), annotationsOf(got)); diff != "" {
 				t.Errorf("%s: annotations (-want +got):\n%s", c.why, diff)
 			}
-			if diff := cmp.Diff(c.images, got.Images); diff != "" {
+			if diff := cmp.Diff(c.images, imagesOf(got)); diff != "" {
 				t.Errorf("%s: images (-want +got):\n%s", c.why, diff)
 			}
 		})
@@ -132,8 +134,8 @@ func TestUpdateAnnotations(t *testing.T) {
 func TestMetadataAlone(t *testing.T) {
 	before := sidecarSet("s", cold("mesh", "mesh:1"))
 	set := edited(before, patches(v1beta1.SidecarSetOverwritePatchPolicy, "k", "set"))
-	if plan := compute(t, input(set, podOf("a", before))); len(plan.Update) != 0 || plan.Status.UpdatedPods != 1 {
-		t.Errorf("%d updates, status %+v", len(plan.Update), plan.Status)
+	if plan := compute(t, input(set, podOf("a", before))); len(plan.Updates) != 0 || plan.Status.UpdatedPods != 1 {
+		t.Errorf("%d updates, status %+v", len(plan.Updates), plan.Status)
 	}
 }
 
@@ -155,7 +157,8 @@ func TestUnreadable(t *testing.T) {
 			first, second := podOf("a", before), podOf("b", before)
 			set := edited(before, image("mesh:2"))
 			change(first, set)
-			plan, err := rollout.Compute(input(set, first, second))
+			pass, err := rollout.Plan(input(set, first, second))
+			plan := pass.Result()
 			if got := updated(plan); !cmp.Equal(got, []string{"b"}) {
 				t.Errorf("want b updated, got %v", got)
 			}
@@ -166,34 +169,51 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-func TestPatch(t *testing.T) {
+// TestTests: a change is of what was seen of the pod, whatever else has changed.
+func TestTests(t *testing.T) {
 	before := sidecarSet("s", cold("mesh", "mesh:1"))
+	set := edited(before, image("mesh:2"), patches(v1beta1.SidecarSetOverwritePatchPolicy, "a/b~c", "new"))
+	stale := edited(before, env)
 	pod := podOf("a", before)
-	pod.Annotations = map[string]string{"a/b~c": "old", pub.SidecarSetInjectedListKey: "s"}
-	w := rollout.Write{Pod: pod, Images: map[string]string{"mesh": "mesh:2"}, Annotations: map[string]string{"a/b~c": "new", "fresh": "x"}}
-	patch, err := w.Patch()
-	if err != nil {
-		t.Fatal(err)
+	pod.ResourceVersion, pod.Annotations["a/b~c"] = "5", "old"
+	marked := pod.DeepCopy()
+	setCondition(marked, corev1.PodCondition{Type: pub.SidecarSetUpgradable, Status: corev1.ConditionTrue, Reason: pub.SidecarSetUpgradableReasonAll, Message: `{"s":true}`})
+	update := oneUpdate(t, input(set, pod))
+	mark, first := compute(t, input(stale, marked)).Marks[0], compute(t, input(stale, pod)).Marks[0]
+	for name, c := range map[string]struct {
+		change *rollout.Change
+		live   func(*corev1.Pod)
+		want   bool
+	}{
+		"an update of the same pod":           {update, func(*corev1.Pod) {}, true},
+		"an update, and a status":             {update, func(p *corev1.Pod) { p.ResourceVersion, p.Status.Phase = "6", corev1.PodFailed }, true},
+		"an update, and a foreign annotation": {update, func(p *corev1.Pod) { p.Annotations["kept"] = "y" }, true},
+		"an update, and its annotation":       {update, func(p *corev1.Pod) { p.Annotations["a/b~c"] = "other" }, false},
+		"an update, and a record":             {update, func(p *corev1.Pod) { p.Annotations[pub.SidecarSetHashKey] = "{}" }, false},
+		"an update, and a removed annotation": {update, func(p *corev1.Pod) { delete(p.Annotations, "a/b~c") }, false},
+		"an update, and an added annotation":  {update, func(p *corev1.Pod) { p.Annotations[pub.SidecarSetInPlaceUpdateStateKey] = "{}" }, false},
+		"an update, and an image":             {update, func(p *corev1.Pod) { p.Spec.Containers[indexOf(p, "mesh")].Image = "mesh:3" }, false},
+		"an update, and another pod":          {update, func(p *corev1.Pod) { p.UID = "b" }, false},
+		"a condition of the same pod":         {mark, func(*corev1.Pod) {}, true},
+		"a condition, and another one":        {mark, func(p *corev1.Pod) { p.ResourceVersion = "6"; failed(p, "mesh"); readied(p) }, true},
+		"a condition, and its message": {mark, func(p *corev1.Pod) {
+			lifecycle.ConditionOf(p, pub.SidecarSetUpgradable).Message = `{"s":true,"z":true}`
+		}, false},
+		"a condition, and its status":          {mark, func(p *corev1.Pod) { lifecycle.ConditionOf(p, pub.SidecarSetUpgradable).Status = corev1.ConditionFalse }, false},
+		"a condition, and another place":       {mark, func(p *corev1.Pod) { slices.Reverse(p.Status.Conditions) }, false},
+		"a condition, and another pod":         {mark, func(p *corev1.Pod) { p.UID = "b" }, false},
+		"the first condition of the same pod":  {first, func(*corev1.Pod) {}, true},
+		"the first condition, and any write":   {first, func(p *corev1.Pod) { p.ResourceVersion = "6" }, false},
+		"the first condition, and another pod": {first, func(p *corev1.Pod) { p.UID = "b" }, false},
+	} {
+		live := c.change.Pod.DeepCopy()
+		c.live(live)
+		if _, err := appliedTo(live, c.change); (err == nil) != c.want {
+			t.Errorf("%s: applied: %v", name, err)
+		}
 	}
-	var got []map[string]any
-	if err := json.Unmarshal(patch, &got); err != nil {
-		t.Fatal(err)
-	}
-	step := func(op, path string, value any) map[string]any {
-		return map[string]any{"op": op, "path": path, "value": value}
-	}
-	want := []map[string]any{
-		step("test", "/metadata/uid", "uid-a"),
-		step("test", "/metadata/annotations/a~1b~0c", "old"), step("add", "/metadata/annotations/a~1b~0c", "new"),
-		step("test", "/metadata/annotations/fresh", nil), step("add", "/metadata/annotations/fresh", "x"),
-		step("test", "/spec/containers/0/name", "mesh"), step("test", "/spec/containers/0/image", "mesh:1"), step("replace", "/spec/containers/0/image", "mesh:2"),
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("each change is of what was seen (-want +got):\n%s", diff)
-	}
-	after := w.Apply()
-	if after.Spec.Containers[0].Image != "mesh:2" || after.Annotations["fresh"] != "x" || pod.Spec.Containers[0].Image != "mesh:1" || len(pod.Annotations) != 2 {
-		t.Errorf("applied: %v; as it was: %v", after, pod)
+	if update.Type != types.JSONPatchType || update.Subresource != write.Main || mark.Type != types.JSONPatchType || mark.Subresource != write.Status {
+		t.Errorf("an update is a %s of %q, a condition a %s of %q", update.Type, update.Subresource, mark.Type, mark.Subresource)
 	}
 }
 
@@ -209,20 +229,20 @@ func TestMark(t *testing.T) {
 		gone    string
 		state   bool
 		want    string
-		isNew   bool
+		blocks  bool
 	}{
-		"stuck":                {why: "nobody has said so", change: env, want: no + `{"s":false}`, isNew: true},
+		"stuck":                {why: "nobody has said so", change: env, want: no + `{"s":false}`, blocks: true},
 		"stuck as before":      {why: "it is said", change: env, status: "False", message: `{"s":false}`},
-		"stuck now":            {why: "it was not before", change: env, status: "True", message: `{"s":true}`, want: no + `{"s":false}`, isNew: true},
-		"another is stuck":     {why: "both have to be upgradable", change: image("mesh:2"), status: "False", message: `{"z":false}`, want: no + `{"s":true,"z":false}`, isNew: true},
-		"updated":              {why: "it tells so", change: image("mesh:2"), want: yes + `{"s":true}`, isNew: true},
+		"stuck now":            {why: "it was not before", change: env, status: "True", message: `{"s":true}`, want: no + `{"s":false}`, blocks: true},
+		"another is stuck":     {why: "both have to be upgradable", change: image("mesh:2"), status: "False", message: `{"z":false}`, want: no + `{"s":true,"z":false}`},
+		"updated":              {why: "it tells so", change: image("mesh:2"), want: yes + `{"s":true}`},
 		"updated again":        {why: "it is said", change: image("mesh:2"), status: "True", message: `{"s":true}`},
-		"changed back":         {why: "it has what the set wants again", change: func(*v1beta1.SidecarSet) {}, status: "False", message: `{"s":false}`, want: yes + `{"s":true}`, isNew: true},
+		"changed back":         {why: "it has what the set wants again", change: func(*v1beta1.SidecarSet) {}, status: "False", message: `{"s":false}`, want: yes + `{"s":true}`},
 		"never updated":        {why: "there is nothing to tell", change: func(*v1beta1.SidecarSet) {}},
-		"not told":             {why: "it was updated, and whoever did died", change: func(*v1beta1.SidecarSet) {}, state: true, want: yes + `{"s":true}`, isNew: true},
+		"not told":             {why: "it was updated, and whoever did died", change: func(*v1beta1.SidecarSet) {}, state: true, want: yes + `{"s":true}`},
 		"a gone set":           {why: "it says nothing any more", change: image("mesh:2"), status: "False", message: `{"s":true,"z":false}`, gone: "z", want: yes + `{"s":true}`},
-		"a message of no use":  {why: "it is written anew", change: env, status: "False", message: `?`, want: no + `{"s":false}`, isNew: true},
-		"a message of nothing": {why: "it is written anew", change: env, status: "False", message: `null`, want: no + `{"s":false}`, isNew: true},
+		"a message of no use":  {why: "it is written anew", change: env, status: "False", message: `?`, want: no + `{"s":false}`, blocks: true},
+		"a message of nothing": {why: "it is written anew", change: env, status: "False", message: `null`, want: no + `{"s":false}`, blocks: true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -239,22 +259,26 @@ func TestMark(t *testing.T) {
 			}
 			in := input(edited(before, c.change), pod)
 			in.Gone = func(set string) bool { return set == c.gone }
-			plan := compute(t, in)
-			marks := plan.Mark
-			if len(plan.Update) == 1 && plan.Update[0].Mark != nil {
-				marks = append(marks, *plan.Update[0].Mark)
+			pass, err := rollout.Plan(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			marks := pass.Result().Marks
+			for _, update := range pass.Result().Updates {
+				marks = append(marks, pass.Answer(update, applied(update), nil)...)
 			}
 			switch {
 			case len(marks) == 0 && c.want == "":
 			case len(marks) != 1:
 				t.Fatalf("%s: %d conditions", c.why, len(marks))
 			default:
-				if got := upgradable(marks[0].Apply()); got != c.want || marks[0].New != c.isNew {
-					t.Errorf("%s: want %s (new: %t), got %s (%t)", c.why, c.want, c.isNew, got, marks[0].New)
+				after := applied(marks[0])
+				if got := upgradable(after); got != c.want || marks[0].Blocks != c.blocks {
+					t.Errorf("%s: want %s (blocks: %t), got %s (%t)", c.why, c.want, c.blocks, got, marks[0].Blocks)
 				}
-				since := marks[0].Condition.LastTransitionTime.Time
-				if changed := marks[0].Condition.Status != c.status; changed != since.Equal(noon()) {
-					t.Errorf("the status changed: %t, since %s", changed, since)
+				is := lifecycle.ConditionOf(after, pub.SidecarSetUpgradable)
+				if changed := is.Status != c.status; changed != is.LastTransitionTime.Time.Equal(noon()) {
+					t.Errorf("the status changed: %t, since %s", changed, is.LastTransitionTime)
 				}
 			}
 		})
@@ -274,7 +298,7 @@ func TestForget(t *testing.T) {
 			setCondition(pod, corev1.PodCondition{Type: pub.SidecarSetUpgradable, Status: "False", Reason: pub.SidecarSetUpgradableReasonImmutableField, Message: c.has})
 			got := ""
 			for _, m := range rollout.Forget([]*corev1.Pod{pod, silent}, "s", noon()) {
-				got += upgradable(m.Apply())
+				got += upgradable(applied(m))
 			}
 			if got != c.want {
 				t.Errorf("%s: want %q, got %q", c.why, c.want, got)
@@ -290,19 +314,5 @@ func TestWithoutWebhook(t *testing.T) {
 	bare.Annotations = nil
 	if diff := cmp.Diff(compute(t, input(set, podOf("a", before))), compute(t, input(bare, podOf("a", before)))); diff != "" {
 		t.Errorf("(-hashed +not hashed):\n%s", diff)
-	}
-}
-
-func TestMarkPatch(t *testing.T) {
-	before := sidecarSet("s", cold("mesh", "mesh:1"))
-	plan := compute(t, input(edited(before, env), podOf("a", before)))
-	patch, err := plan.Mark[0].Patch()
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := `{"metadata":{"uid":"uid-a"},"status":{"conditions":[{"type":"SidecarSetUpgradable","status":"False","lastProbeTime":null,` +
-		`"lastTransitionTime":"2026-11-21T12:00:00Z","reason":"UpdateImmutableField","message":"{\"s\":false}"}]}}`
-	if diff := cmp.Diff(want, string(patch)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

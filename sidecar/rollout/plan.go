@@ -14,60 +14,60 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/sidecar"
 )
 
-// Input is what Compute looks at.
+// Input is what Plan looks at.
 type Input struct {
-	// Set with its hashes in its annotations. What it lacks of them is computed.
+	// Set with its hashes in its annotations. Missing hashes are computed.
 	Set *appsv1beta1.SidecarSet
 	// Revision is the name of the ControllerRevision of the set as it is.
 	Revision string
-	// Pods that may have the set: all whose Sets name it. Others do no harm.
+	// Pods that may have the set: all whose Sets contain its name. Other pods are ignored.
 	Pods []*corev1.Pod
-	// Namespaces are the labels of the pods' namespaces, by name. Only sets that select namespaces need them. One that is
-	// not there has no label but kubernetes.io/metadata.name.
+	// Namespaces are the labels of the pods' namespaces, by name. Only sets that select namespaces need them. A namespace that is
+	// missing has only the label kubernetes.io/metadata.name.
 	Namespaces map[string]map[string]string
-	// Gone says of a set that pods tell of whether it has been deleted: what is written about it then goes with the next
-	// write. Nil keeps it.
+	// Gone reports whether a set that a pod records has been deleted: the next write of the pod removes what it records of that
+	// set. Nil keeps all.
 	Gone func(set string) bool
-	// May is asked before a pod is planned to be updated. A refusal comes with its reason, and makes room for the next pod.
-	// Nil allows all.
+	// May is called before a pod is planned to be updated. A refusal has a reason, and the next pod takes the turn. Nil allows all.
 	May func(pod *corev1.Pod) (ok bool, why string)
-	// Held are the pods whose update was refused, by UID, and until when they let others go first.
+	// Held are the pods whose update was refused, by UID, and the time until which other pods take their turn.
 	Held map[types.UID]time.Time
 	// Now is the time that is recorded on pods.
 	Now time.Time
 }
 
-// Plan is what to do now. Each part may be carried out without the others; what was not is in the next plan again.
-type Plan struct {
-	// Mark are conditions of pods that tell whether the set can update them, where they tell otherwise.
-	Mark []Mark
-	// Flip are the pods whose hot upgrade can end: the container that worked before gets the empty image.
-	Flip []Write
-	// Update are the pods that get the new images, the first ones first.
-	Update []Write
-	// Status of the set as the pods are before all this.
+// Result is one plan. Each part may be executed without the others; the next plan contains what is missing.
+type Result struct {
+	// Marks write the conditions that report whether the set can update a pod, where they report otherwise.
+	Marks []*Change
+	// Resets end the hot upgrades that can end.
+	Resets []*Change
+	// Updates give pods the new images, in order.
+	Updates []*Change
+	// Status of the set before these changes.
 	Status appsv1beta1.SidecarSetStatus
 	// Revisions are the names of those that matched pods have, sorted.
 	Revisions []string
-	// Notes say why other pods wait.
-	Notes []Note
+	// Notes are the reasons why other pods wait.
+	Notes []note.Note
 	// RequeueAfter is when to plan again although nothing has changed; zero for never.
 	RequeueAfter time.Duration
 }
 
-// Compute says which pods to update now, and why others wait. There may be both a plan and an error: a part of the spec, as a
-// *SpecError, or a pod that cannot be dealt with does not keep the others from it.
-func Compute(in Input) (Plan, error) {
+// plan decides which pods to update now. There may be both a result and an error: a part of the spec that cannot be read, as a
+// *SpecError, or a pod that cannot be read or changed stops no other pod.
+func plan(in *Input) (Result, error) {
 	p := &planner{in: in}
 	if err := p.begin(); err != nil {
-		return Plan{Status: p.count()}, err
+		return Result{Status: p.count()}, err
 	}
-	p.plan.Status = p.count()
-	p.plan.Revisions = p.revisions()
-	p.flip()
+	p.result.Status = p.count()
+	p.result.Revisions = p.revisions()
+	p.reset()
 	switch u := &in.Set.Spec.UpdateStrategy; {
 	case u.Type == appsv1beta1.NotUpdateSidecarSetStrategyType:
 		p.noteWaiting(NoteNotUpdate, p.old(), "for a set that updates no running pods")
@@ -77,42 +77,42 @@ func Compute(in Input) (Plan, error) {
 		p.choose()
 		p.mark()
 	}
-	return p.plan, errors.Join(p.errs...)
+	return p.result, errors.Join(p.errs...)
 }
 
-// Count is the status of a set, without a plan: after pods were written, of what they have become.
-func Count(in Input) (appsv1beta1.SidecarSetStatus, error) {
+// count returns the status of a set without a plan.
+func count(in *Input) appsv1beta1.SidecarSetStatus {
 	p := &planner{in: in}
-	err := p.begin()
-	return p.count(), err
+	_ = p.begin() // the plan has returned the error
+	return p.count()
 }
 
-// planner is a plan on its way.
+// planner makes one plan.
 type planner struct {
-	in   Input
-	plan Plan
-	errs []error
+	in     *Input
+	result Result
+	errs   []error
 
 	hash, bare string
 	sidecars   []container
 	// names in the pod of all sidecars.
 	names map[string]bool
-	// only are the pods that updateStrategy.selector selects; nil until it was read.
+	// only is updateStrategy.selector; nil until it was read.
 	only labels.Selector
 	// members are the matched pods, by namespace and name.
 	members []*member
 }
 
-// container is one of the set, as pods have it.
+// container is a container of the set, as pods have it.
 type container struct {
 	name, image string
-	// hot containers are two in the pod: first and second, one of them with the empty image.
+	// hot reports that the pod has two containers, first and second, one of them with the empty image.
 	hot           bool
 	empty         string
 	first, second string
 }
 
-// begin reads the set and finds its pods.
+// begin reads the set and collects its pods.
 func (p *planner) begin() error {
 	if err := p.hashes(); err != nil {
 		return err
@@ -173,7 +173,7 @@ func containersOf(set *appsv1beta1.SidecarSet) []container {
 	return all
 }
 
-// matcher says which pods the set selects, whatever they have of it.
+// matcher returns whether the set selects a pod, whether or not the pod has its containers.
 func (p *planner) matcher() (func(*corev1.Pod) bool, error) {
 	spec := &p.in.Set.Spec
 	if spec.Selector == nil || len(spec.Selector.MatchLabels)+len(spec.Selector.MatchExpressions) == 0 {
@@ -211,7 +211,7 @@ func isActive(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
-// count makes the status of the pods as they are.
+// count returns the status for the pods as they are.
 func (p *planner) count() appsv1beta1.SidecarSetStatus {
 	s := appsv1beta1.SidecarSetStatus{
 		ObservedGeneration: p.in.Set.Generation, MatchedPods: int32(len(p.members)),
@@ -235,9 +235,9 @@ func (p *planner) count() appsv1beta1.SidecarSetStatus {
 	return s
 }
 
-// old is how many matched pods have another hash than the set.
+// old returns how many matched pods have another hash than the set.
 func (p *planner) old() int {
-	return len(p.members) - int(p.plan.Status.UpdatedPods)
+	return len(p.members) - int(p.result.Status.UpdatedPods)
 }
 
 func (p *planner) revisions() []string {

@@ -52,8 +52,8 @@ func shopPod(name string, set *v1beta1.SidecarSet, now time.Time) (*corev1.Pod, 
 	return pod, nil
 }
 
-// Three pods have a set, whose image changes.
-func ExampleCompute() {
+// Three pods have a set, whose image changes. The partition keeps one pod.
+func ExamplePlan() {
 	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	var pods []*corev1.Pod
 	for _, name := range []string{"a", "b", "c"} {
@@ -64,21 +64,27 @@ func ExampleCompute() {
 		}
 		pods = append(pods, pod)
 	}
-	set := meshSet("proxy:2")
-
-	plan, err := rollout.Compute(rollout.Input{Set: set, Revision: "mesh-2", Pods: pods, Now: now})
+	pass, err := rollout.Plan(rollout.Input{Set: meshSet("proxy:2"), Revision: "mesh-2", Pods: pods, Now: now})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	for _, w := range plan.Update {
-		fmt.Println(w.Pod.Name, w.Images)
+	for changes := pass.Next(); len(changes) > 0; changes = pass.Next() {
+		for len(changes) > 0 {
+			c := changes[0]
+			fmt.Println(c.Action, c.Pod.Name)
+			answered := applied(c) // an API server's answer
+			changes = append(pass.Answer(c, answered, nil), changes[1:]...)
+		}
 	}
-	for _, n := range plan.Notes {
-		fmt.Println(n.Code+":", n.Text)
+	fmt.Println(pass.Status().UpdatedPods, "of", pass.Status().MatchedPods)
+	for _, n := range pass.Notes() {
+		fmt.Println(n)
 	}
 	// Output:
-	// a map[proxy:proxy:2]
+	// Update a
+	// Mark a
+	// 1 of 3
 	// Partition: 1 pod waits to be updated: the partition keeps as many
 	// UpdateLimited: 1 pod waits to be updated (updated and not ready: 1, at most: 1)
 }

@@ -1,0 +1,103 @@
+package rollout
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/write"
+)
+
+// Action is what a change does, for events and errors.
+type Action string
+
+const (
+	// ActionMark writes the condition SidecarSetUpgradable.
+	ActionMark Action = "Mark"
+	// ActionReset ends a hot upgrade: the container that worked before gets the empty image.
+	ActionReset Action = "Reset"
+	// ActionUpdate gives a pod the images of the set. A pod that has them already gets only the records.
+	ActionUpdate Action = "Update"
+)
+
+// Change is a write of one pod. Its JSON patch tests the UID of the pod and each value that it was decided upon, so that no value of
+// another set is lost. Changes of other parts of the pod, as by kubelets, do not fail it.
+type Change struct {
+	write.Write
+
+	// Action is what the change does.
+	Action Action
+	// Pod is the pod as the plan saw it.
+	Pod *corev1.Pod
+	// Blocks reports that the condition excludes the pod from updates of this set, and did not before.
+	Blocks bool
+}
+
+// String returns what the change does to which pod, for errors.
+func (c *Change) String() string {
+	what := map[Action]string{ActionMark: "write condition of", ActionReset: "reset containers of", ActionUpdate: "update"}[c.Action]
+	return fmt.Sprintf("%s pod %s/%s", what, c.Pod.Namespace, c.Pod.Name)
+}
+
+// draft collects what a change of a pod's containers and annotations writes.
+type draft struct {
+	pod *corev1.Pod
+	// images by the name of the container in the pod, and annotations with their new values.
+	images, annotations map[string]string
+
+	set  *appsv1beta1.SidecarSet
+	hash string
+	now  time.Time
+	gone func(string) bool
+}
+
+func (p *planner) draft(m *member) *draft {
+	return &draft{
+		pod: m.pod, images: map[string]string{}, annotations: map[string]string{},
+		set: p.in.Set, hash: p.hash, now: p.in.Now, gone: p.in.Gone,
+	}
+}
+
+// change returns the draft as a write. Each test comes before the value that it protects.
+func (d *draft) change(action Action) *Change {
+	ops := write.TestUID(d.pod)
+	for _, key := range slices.Sorted(maps.Keys(d.annotations)) {
+		value := d.annotations[key]
+		ops = append(ops, write.TestAnnotation(d.pod, key))
+		ops = append(ops, write.SetAnnotations(d.pod, map[string]*string{key: &value})...)
+	}
+	for i := range d.pod.Spec.Containers {
+		c := &d.pod.Spec.Containers[i]
+		if image, ok := d.images[c.Name]; ok {
+			at := write.Pointer("spec", "containers", strconv.Itoa(i))
+			ops = append(ops, write.Test(at+"/name", c.Name), write.Test(at+"/image", c.Image), write.Replace(at+"/image", image))
+		}
+	}
+	return &Change{Write: *write.JSON(d.pod, write.Main, ops...), Action: action, Pod: d.pod}
+}
+
+// annotate changes an annotation, if it has another value.
+func (d *draft) annotate(key, value string) {
+	if was, had := d.pod.Annotations[key]; !had || was != value {
+		d.annotations[key] = value
+	}
+}
+
+// image changes the image of a container, if it has another one.
+func (d *draft) image(at int, image string) {
+	if c := &d.pod.Spec.Containers[at]; c.Image != image {
+		d.images[c.Name] = image
+	}
+}
+
+// reset gives a container the empty image, if there is one.
+func (d *draft) reset(at int, empty string) {
+	if empty != "" {
+		d.image(at, empty)
+	}
+}
