@@ -65,7 +65,7 @@ func (p *parser) election() {
 func (p *parser) queues() {
 	o := &p.options
 	p.flags.DurationVar(&o.RateLimiter.BaseDelay, "rate-limiter-base-delay", 5*time.Millisecond, "pause of a controller after the first failure")
-	p.flags.DurationVar(&o.RateLimiter.MaxDelay, "rate-limiter-max-delay", 1000*time.Second, "longest pause after failures")
+	p.flags.DurationVar(&o.RateLimiter.MaxDelay, "rate-limiter-max-delay", time.Minute, "longest pause of a controller after failures")
 	p.flags.Float64Var(&o.RateLimiter.QPS, "rate-limiter-qps", 10, "retries per second of a controller")
 	p.flags.IntVar(&o.RateLimiter.BucketSize, "rate-limiter-bucket-size", 100, "retries at once")
 	o.Workers = map[string]int{"imagelistpulljob": 3, "containerlaunchpriority": 4, "podreadiness": 3} // without a flag

@@ -42,7 +42,7 @@ func TestDefaults(t *testing.T) {
 			StartTimeout: time.Minute, RenewBefore: 180 * 24 * time.Hour,
 		},
 		Controllers: []string{"*"},
-		RateLimiter: options.RateLimiter{BaseDelay: 5 * time.Millisecond, MaxDelay: 1000 * time.Second, QPS: 10, BucketSize: 100},
+		RateLimiter: options.RateLimiter{BaseDelay: 5 * time.Millisecond, MaxDelay: time.Minute, QPS: 10, BucketSize: 100},
 		Logs:        logs.Options{Format: "text"},
 
 		NodeImageCreationDelay: 30 * time.Second,

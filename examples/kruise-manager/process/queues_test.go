@@ -1,0 +1,38 @@
+package process
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
+)
+
+// The controllers promise pauses of at most a minute between attempts that fail. The flag changes that.
+func TestPauses(t *testing.T) {
+	for name, c := range map[string]struct {
+		why  string
+		args []string
+		want time.Duration
+	}{
+		"default": {"a user waits for as long after a quota has grown", nil, time.Minute},
+		"flag":    {"the flag of the reference still counts", []string{"--rate-limiter-max-delay=1000s"}, 1000 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, err := options.Parse(c.args, func(string) string { return "" })
+			if err != nil {
+				t.Fatal(err)
+			}
+			limiter := controllerOptions(o)("cloneset").RateLimiter
+			var pause time.Duration
+			for range 40 {
+				pause = limiter.When(ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}})
+			}
+			if pause != c.want {
+				t.Errorf("%s: the longest pause is %s, want %s", c.why, pause, c.want)
+			}
+		})
+	}
+}
