@@ -232,13 +232,16 @@ func (t *turn) build(creations []workload.Creation) ([][]write.Object, error) {
 
 // finish makes the update revision the current one when all pods have it.
 func (t *turn) finish(active []*corev1.Pod) {
+	progress := revision.Progress{
+		Current: t.Current, Update: t.update.Name, Replicas: t.Spec.Replicas * int32(t.size()), Existing: int32(len(active)),
+	}
 	for _, pod := range active {
-		if pod.Labels[pub.PodRevisionLabelKey] != t.update.Name {
-			return
+		if pod.Labels[pub.PodRevisionLabelKey] == t.update.Name {
+			progress.Updated++
 		}
 	}
-	if t.Current != t.update.Name && len(active) == int(t.Spec.Replicas)*t.size() {
-		t.api.setCurrent(t.update.Name)
+	if current, promoted := revision.Promote(progress); promoted {
+		t.api.setCurrent(current)
 	}
 }
 
