@@ -131,12 +131,13 @@ func Pods(pods []*corev1.Pod) []Instance {
 	return all
 }
 
-func isFinished(pod *corev1.Pod) bool {
+// IsFinished reports whether a pod has finished, as an evicted one, and never runs again.
+func IsFinished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // isTerminating reports whether a pod is about to be gone.
-func isTerminating(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil || isFinished(pod) }
+func isTerminating(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil || IsFinished(pod) }
 
 func isMarked(pod *corev1.Pod) bool {
 	_, marked := pod.Labels[pub.SpecifiedDeleteKey]

@@ -184,7 +184,7 @@ func (p *Pass) first() []*Write {
 	}
 	for k := range p.in.Instances {
 		for _, pod := range p.in.Instances[k].Pods {
-			if pod.Pod == nil || !isFinished(pod.Pod) || pod.DeletionTimestamp != nil || p.isHooked(pod.Pod) {
+			if pod.Pod == nil || !IsFinished(pod.Pod) || pod.DeletionTimestamp != nil || p.isHooked(pod.Pod) {
 				continue
 			}
 			writes = append(writes, &Write{Write: write.Write{Verb: write.Delete, Object: pod.Pod}, Action: ActionDelete, Instance: p.in.Instances[k].Name, Pod: pod.Pod})

@@ -1,9 +1,7 @@
 package cloneset
 
 import (
-	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -11,11 +9,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/inplace"
+	"github.com/kruisekit/kruisekit/internal/claims"
+	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/workload"
@@ -75,7 +74,7 @@ const linger = 30 * time.Second
 func (b *identity) ids(n int) []string {
 	s := b.snapshot
 	taken, leaving := sets.New[string](), sets.New[string]()
-	for _, pod := range slices.Concat(s.pods, s.inactive, s.strays) {
+	for _, pod := range s.AllPods() {
 		id := pod.Labels[pub.CloneSetInstanceIDKey]
 		taken.Insert(id, strings.TrimPrefix(pod.Name, s.set.Name+"-"))
 		if s.deletesFinished(pod) {
@@ -101,7 +100,7 @@ func (b *identity) ids(n int) []string {
 			ids = append(ids, id)
 		}
 	}
-	fresh := slices.Clone(s.pendingCreates)
+	fresh := slices.Clone(s.known.pending)
 	for len(ids) < n-len(waiting) {
 		if len(fresh) == 0 {
 			fresh = append(fresh, b.options.NewID())
@@ -120,7 +119,7 @@ func (b *identity) ids(n int) []string {
 // deletesFinished reports whether the pass deletes a pod because it has finished, and no hook holds it.
 func (s *snapshot) deletesFinished(pod *corev1.Pod) bool {
 	hooks := s.set.Spec.Lifecycle
-	return isFinished(pod) && pod.DeletionTimestamp == nil && (hooks == nil || !lifecycle.HasAny(pod, hooks.PreDelete))
+	return workload.IsFinished(pod) && pod.DeletionTimestamp == nil && (hooks == nil || !lifecycle.HasAny(pod, hooks.PreDelete))
 }
 
 func (b *identity) newPod(id, name string, template *corev1.PodTemplateSpec) *corev1.Pod {
@@ -133,13 +132,7 @@ func (b *identity) newPod(id, name string, template *corev1.PodTemplateSpec) *co
 		OwnerReferences: []metav1.OwnerReference{s.controllerRef()},
 	}}
 	inplace.EnsureReadinessGate(&pod.Spec)
-	for i := range s.set.Spec.VolumeClaimTemplates {
-		volume := s.set.Spec.VolumeClaimTemplates[i].Name
-		pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == volume })
-		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{
-			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claimName(volume, s.set.Name, id)},
-		}})
-	}
+	claims.Mount(&pod.Spec, s.set.Spec.VolumeClaimTemplates, s.set.Name, id)
 	return pod
 }
 
@@ -160,21 +153,11 @@ func (s *snapshot) selectorMismatch(template *corev1.PodTemplateSpec, name strin
 }
 
 func (s *snapshot) newClaim(template *corev1.PersistentVolumeClaim, id string) *corev1.PersistentVolumeClaim {
-	copied := template.DeepCopy()
-	claim := &corev1.PersistentVolumeClaim{Spec: copied.Spec, ObjectMeta: metav1.ObjectMeta{
-		Namespace: s.set.Namespace, Name: claimName(template.Name, s.set.Name, id),
-		Labels: copied.Labels, Annotations: copied.Annotations, Finalizers: copied.Finalizers,
-		OwnerReferences: []metav1.OwnerReference{s.controllerRef()},
-	}}
-	if claim.Labels == nil {
-		claim.Labels = map[string]string{}
-	}
-	maps.Copy(claim.Labels, s.set.Spec.Selector.MatchLabels)
-	claim.Labels[pub.CloneSetInstanceIDKey] = id
-	return claim
+	return claims.New(template, claims.Identity{
+		Namespace: s.set.Namespace, Workload: s.set.Name, Pod: id, Owners: []metav1.OwnerReference{s.controllerRef()},
+		Labels: labels.Merge(s.set.Spec.Selector.MatchLabels, labels.Set{pub.CloneSetInstanceIDKey: id}),
+	})
 }
-
-func claimName(template, set, id string) string { return template + "-" + set + "-" + id }
 
 func (s *snapshot) controllerRef() metav1.OwnerReference {
 	return *metav1.NewControllerRef(s.set, gvk())
@@ -186,65 +169,45 @@ func (b *identity) claimsOf(pod *corev1.Pod) []write.Object {
 	if id == "" {
 		return nil // else every claim without the label would be taken for this pod's
 	}
-	var claims []write.Object
+	var all []write.Object
 	for _, claim := range b.claims {
 		if claim.Labels[pub.CloneSetInstanceIDKey] == id {
-			claims = append(claims, claim)
+			all = append(all, claim)
 		}
 	}
-	return claims
+	return all
 }
 
 // ownershipWrites release pods that the selector no longer matches. Where claims are not reused, they also hand claims over
 // to a pod that goes, with which the claims go, and delete claims whose pod is gone. kept are the other claims.
 func (s *snapshot) ownershipWrites() (writes []write.Write, kept []*corev1.PersistentVolumeClaim) {
-	for _, pod := range s.strays {
-		writes = append(writes, patchOwners(pod, map[string]any{"$patch": "delete", "uid": s.set.UID}))
+	for _, pod := range s.Unselected {
+		writes = append(writes, owned.Release(pod, s.set.UID))
 	}
 	if s.set.Spec.ScaleStrategy.EnablePVCReuse {
-		return writes, s.claims
+		return writes, s.Claims
 	}
-	if len(s.claims) == 0 {
+	if len(s.Claims) == 0 {
 		return writes, nil
 	}
-	used, going := sets.New(s.pendingCreates...), map[string]*corev1.Pod{}
-	for _, pod := range s.pods {
+	used, going := sets.New(s.known.pending...), map[string]*corev1.Pod{}
+	for _, pod := range s.Active {
 		used.Insert(pod.Labels[pub.CloneSetInstanceIDKey])
 	}
-	for _, pod := range s.inactive {
+	for _, pod := range s.Inactive {
 		going[pod.Labels[pub.CloneSetInstanceIDKey]] = pod
 	}
-	for _, claim := range s.claims {
+	for _, claim := range s.Claims {
 		id := claim.Labels[pub.CloneSetInstanceIDKey]
 		switch pod := going[id]; {
 		case id != "" && used.Has(id):
 			kept = append(kept, claim)
 		case id != "" && pod != nil:
 			owner := metav1.NewControllerRef(pod, corev1.SchemeGroupVersion.WithKind("Pod"))
-			writes = append(writes, patchOwners(claim, map[string]any{"$patch": "delete", "uid": s.set.UID}, owner))
+			writes = append(writes, owned.Release(claim, s.set.UID, owner))
 		default:
 			writes = append(writes, write.Write{Verb: write.Delete, Object: claim})
 		}
 	}
 	return writes, kept
-}
-
-// patchOwners is a strategic merge patch of the owners of an object.
-func patchOwners(object write.Object, owners ...any) write.Write {
-	return write.Write{
-		Verb: write.Patch, Object: object, Type: types.StrategicMergePatchType,
-		Body: body(map[string]any{"metadata": map[string]any{"uid": object.GetUID(), "ownerReferences": owners}}),
-	}
-}
-
-// body is a merge patch.
-type body map[string]any
-
-// Data encodes the patch.
-func (b body) Data() ([]byte, error) {
-	data, err := json.Marshal(map[string]any(b))
-	if err != nil {
-		return nil, fmt.Errorf("encode patch: %w", err)
-	}
-	return data, nil
 }

@@ -69,6 +69,14 @@ func (r *Reconciler) emitCreate(s *snapshot, w *workload.Write, err error) {
 	}
 }
 
+func (r *Reconciler) emitPullJob(s *snapshot, job *v1beta1.ImagePullJob, err error) {
+	if err != nil {
+		r.emit(s, normal(reasonFailedPullJob), "failed to create ImagePullJob %s: %v", job.Name, err)
+		return
+	}
+	r.emit(s, normal(reasonCreatedPullJob), "created ImagePullJob %s for image %s", job.Name, job.Spec.Image)
+}
+
 func (r *Reconciler) emitDelete(s *snapshot, w *workload.Write, err error) {
 	_, isPod := w.Object.(*corev1.Pod)
 	switch failed := err != nil && !apierrors.IsNotFound(err); {
@@ -105,7 +113,7 @@ func (r *Reconciler) emitRejected(s *snapshot, w *workload.Write, err error) {
 
 // emitNotInPlace emits once that a pod cannot be updated: as long as the condition does not have the text.
 func (r *Reconciler) emitNotInPlace(s *snapshot, f workload.Failure) {
-	if !hasText(s, v1beta1.CloneSetConditionFailedUpdate, f.Err) {
+	if !hasText(s, failedUpdate, f.Err) {
 		r.emit(s, warning(reasonFailedInPlace), "failed to update pod %s in-place: %v", f.Object, errors.Unwrap(f.Err))
 	}
 }
@@ -113,7 +121,7 @@ func (r *Reconciler) emitNotInPlace(s *snapshot, f workload.Failure) {
 // emitLimit emits that creation waits for pods to become available; once, as long as nothing changes.
 func (r *Reconciler) emitLimit(s *snapshot, p *plan) {
 	d, status := p.pass.Result().Difference, &s.set.Status
-	same := d.Create == 0 && status.ObservedGeneration == s.set.Generation && int(status.Replicas) == len(s.pods)
+	same := d.Create == 0 && status.ObservedGeneration == s.set.Generation && int(status.Replicas) == len(s.Active)
 	if d.CreateMissing <= d.Create || same {
 		return
 	}
@@ -122,16 +130,14 @@ func (r *Reconciler) emitLimit(s *snapshot, p *plan) {
 
 // emitInvalid emits what of the spec cannot be used, as long as the status does not have the text.
 func (r *Reconciler) emitInvalid(s *snapshot, scaling, updating error) {
-	for t, err := range map[v1beta1.CloneSetConditionType]error{
-		v1beta1.CloneSetConditionFailedScale: scaling, v1beta1.CloneSetConditionFailedUpdate: updating,
-	} {
+	for t, err := range map[string]error{failedScale: scaling, failedUpdate: updating} {
 		if err != nil && !hasText(s, t, err) {
 			r.emit(s, warning(reasonInvalidSpec), "%v", err)
 		}
 	}
 }
 
-func hasText(s *snapshot, t v1beta1.CloneSetConditionType, err error) bool {
-	old := conditionOf(&s.set.Status, t)
+func hasText(s *snapshot, conditionType string, err error) bool {
+	old := conditionsOf(&s.set.Status).Find(conditionType)
 	return old != nil && strings.Contains(old.Message, err.Error())
 }

@@ -3,16 +3,18 @@ package cloneset
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/internal/claims"
+	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/history"
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/revision"
@@ -37,6 +39,7 @@ type plan struct {
 
 	scaleErr, updateErr error
 	after               requeue.Earliest
+	wait                conditions.Wait
 }
 
 // plan reads nothing but the snapshot and the options.
@@ -46,20 +49,25 @@ func (o Options) plan(s *snapshot) (*plan, error) {
 		return nil, fmt.Errorf("spec.template: %w", err)
 	}
 	p := &plan{rolling: ptr.Deref(s.set.Spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateCloneSetStrategy{})}
-	p.after.In(s.recheckAfter)
+	p.after.In(s.RecheckAfter)
 	p.resolution = revision.Resolve(revision.Input{
-		Owner: s.set.Name, Data: data, Have: s.revisions,
+		Owner: s.set.Name, Data: data, Have: s.Revisions,
 		Current: s.set.Status.CurrentRevision, Collisions: s.set.Status.CollisionCount,
 	})
 	p.update, p.current = p.resolution.Name, p.resolution.Name
 	if p.resolution.Current != nil {
 		p.current = p.resolution.Current.Name
 	}
-	hash, err := claimsHash(s.set.Spec.VolumeClaimTemplates)
+	hash, err := claims.Hash(s.set.Spec.VolumeClaimTemplates)
 	if err != nil {
 		return nil, err
 	}
-	if p.newest, err = s.newestRevision(p.resolution, data, hash); err != nil {
+	p.newest, err = history.Plan(history.Wanted{
+		Resolution: p.resolution, Namespace: s.set.Namespace, Owner: s.controllerRef(), Data: data,
+		Labels: maps.Clone(s.set.Spec.Template.Labels), Annotations: maps.Clone(s.set.Annotations),
+		RaisedAnnotations: map[string]string{pub.CloneSetVolumeClaimTemplateHashKey: hash},
+	})
+	if err != nil {
 		return nil, err
 	}
 	p.limits, p.unread = o.limits(s.set, p)
@@ -84,17 +92,17 @@ func (p *plan) runs(s *snapshot) bool { return p.invalid == nil && s.set.Deletio
 // input is the set as package workload looks at it.
 func (o Options) input(s *snapshot, p *plan) workload.Input {
 	spec := &s.set.Spec
-	first, claims := s.ownershipWrites()
-	b := &identity{options: o, snapshot: s, plan: p, claims: claims}
+	first, kept := s.ownershipWrites()
+	b := &identity{options: o, snapshot: s, plan: p, claims: kept}
 	in := workload.Input{
 		Scale: scale.Input{
 			Now: s.now, Limits: p.limits, MinReadySeconds: spec.MinReadySeconds, Hooks: spec.Lifecycle,
 			PreparingUpdateIsUpdated: o.PreparingUpdateIsUpdated,
 			Priority:                 p.rolling.PriorityStrategy, Scatter: p.rolling.ScatterStrategy, NodeLabels: s.nodes,
 		},
-		Instances: workload.Pods(slices.Concat(s.pods, s.inactive)),
+		Instances: workload.Pods(slices.Concat(s.Active, s.Inactive)),
 		Strategy:  workload.Strategy(p.rolling.PodUpdatePolicy), Policy: o.policy(), NeedsNode: true, MayUpdate: o.MayUpdate,
-		Repeats: s.repeats,
+		Repeats: s.known.repeats,
 		First:   first, Build: b.build, Owned: b.claimsOf,
 		RevisionLabels: func(name string) map[string]string {
 			return map[string]string{pub.PodTemplateHashLabelKey: revision.Short(name)}
@@ -129,7 +137,7 @@ func (o Options) input(s *snapshot, p *plan) workload.Input {
 	}
 	in.Update = workload.Revision{Name: p.update, Label: o.revisionLabel(p.update)}
 	in.Current = in.Update
-	for _, rev := range s.revisions {
+	for _, rev := range s.Revisions {
 		in.Revisions = append(in.Revisions, of(rev))
 		switch rev.Name {
 		case p.update:
@@ -196,15 +204,10 @@ func (o Options) revisionLabel(name string) string {
 
 // stored returns a revision by its name or hash; nil for none.
 func (s *snapshot) stored(name string) *appsv1.ControllerRevision {
-	for _, rev := range s.revisions {
+	for _, rev := range s.Revisions {
 		if revision.Match(rev.Name, name) {
 			return rev
 		}
 	}
 	return nil
-}
-
-// isFinished reports whether a pod never runs again.
-func isFinished(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

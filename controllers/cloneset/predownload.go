@@ -3,9 +3,7 @@ package cloneset
 import (
 	"context"
 	"math"
-	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -15,39 +13,18 @@ import (
 	"github.com/kruisekit/kruisekit/scale"
 )
 
-// observeJobs reads the pull jobs of the set.
-func (r *Reconciler) observeJobs(ctx context.Context, s *snapshot) error {
-	if !r.options.PreDownload {
-		return nil
-	}
-	list := metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(predownload.Kind().GroupVersion().WithKind(predownload.Kind().Kind + "List"))
-	if err := r.list(ctx, s, &list); err != nil {
-		return err
-	}
-	all, err := controlled(ctx, s, r.jobWrites, list.Items)
-	s.jobs = slices.DeleteFunc(all, func(job *metav1.PartialObjectMetadata) bool { return job.DeletionTimestamp != nil })
-	return err
-}
-
 // preDownload has the nodes pull the images of the update revision. A failure here stops nothing else.
 func (r *Reconciler) preDownload(ctx context.Context, s *snapshot, p *plan) error {
-	if !r.options.PreDownload || s.set.DeletionTimestamp != nil {
+	if !r.dependents.PullJobs || s.set.DeletionTimestamp != nil {
 		return nil
 	}
 	jobs, err := predownload.Plan(p.preDownload(s, r.options))
 	if err != nil {
 		return err
 	}
-	w := predownload.Writer{Client: r.api.Client, History: r.history(), Writes: r.jobWrites, Created: func(job *v1beta1.ImagePullJob, err error) {
-		if err != nil {
-			r.emit(s, normal(reasonFailedPullJob), "failed to create ImagePullJob %s: %v", job.Name, err)
-			return
-		}
-		r.emit(s, normal(reasonCreatedPullJob), "created ImagePullJob %s for image %s", job.Name, job.Spec.Image)
-	}}
+	w := r.dependents.PreDownload(func(job *v1beta1.ImagePullJob, err error) { r.emitPullJob(s, job, err) })
 	fresh, err := w.Execute(ctx, s.key(), jobs)
-	s.revisions = history.Replace(s.revisions, fresh)
+	s.Revisions = history.Replace(s.Revisions, fresh)
 	return err
 }
 
@@ -57,7 +34,7 @@ func (p *plan) preDownload(s *snapshot, o Options) predownload.Rollout {
 	only := policy == v1beta1.InPlaceOnlyCloneSetPodUpdateStrategyType
 	r := predownload.Rollout{
 		Namespace: s.set.Namespace, Owner: s.controllerRef(), Selector: s.set.Spec.Selector, Replicas: *s.set.Spec.Replicas,
-		Current: s.stored(p.current), Update: s.stored(p.update), To: &s.set.Spec.Template, Jobs: s.jobs,
+		Current: s.stored(p.current), Update: s.stored(p.update), To: &s.set.Spec.Template, Jobs: s.Jobs,
 		Over:      p.current == p.update,
 		Recreates: policy != v1beta1.InPlaceIfPossibleCloneSetPodUpdateStrategyType && !only,
 		Strategy:  ptr.Deref(p.rolling.InPlaceUpdateStrategy, pub.InPlaceUpdateStrategy{}), Policy: o.policy(),

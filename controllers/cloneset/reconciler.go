@@ -3,11 +3,8 @@ package cloneset
 import (
 	"context"
 	"errors"
-	"fmt"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,22 +15,23 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/conditions"
+	"github.com/kruisekit/kruisekit/internal/dependents"
+	"github.com/kruisekit/kruisekit/internal/memory"
+	"github.com/kruisekit/kruisekit/internal/once"
 	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/podwatch"
 	"github.com/kruisekit/kruisekit/internal/predownload"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/ledger"
 )
 
 // Reconciler brings CloneSets to what they ask for.
 type Reconciler struct {
-	api     *binding.Binding
-	options Options
-
-	podWrites      *ledger.Ledger[*corev1.Pod]
-	claimWrites    *ledger.Ledger[*corev1.PersistentVolumeClaim]
-	revisionWrites *ledger.Ledger[*appsv1.ControllerRevision]
-	jobWrites      *ledger.Ledger[*metav1.PartialObjectMetadata]
-	memory         memory
+	api        *binding.Binding
+	options    Options
+	dependents *dependents.Dependents
+	memory     memory.Of[types.NamespacedName, knowledge]
+	emitted    once.Texts[types.NamespacedName]
 }
 
 // New returns a Reconciler. The client may read from a cache.
@@ -42,22 +40,8 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Reconciler{
-		api: api, options: o.withDefaults(),
-		podWrites:      ledger.New[*corev1.Pod](api.Live, api.Now),
-		claimWrites:    ledger.New[*corev1.PersistentVolumeClaim](api.Live, api.Now),
-		revisionWrites: ledger.New[*appsv1.ControllerRevision](api.Live, api.Now),
-		jobWrites:      ledger.New[*metav1.PartialObjectMetadata](api.Live, api.Now),
-	}, nil
-}
-
-// forget drops what is known of a set that is gone.
-func (r *Reconciler) forget(name types.NamespacedName) {
-	r.podWrites.Forget(name)
-	r.claimWrites.Forget(name)
-	r.revisionWrites.Forget(name)
-	r.jobWrites.Forget(name)
-	r.memory.forget(name)
+	owns := dependents.Options{Claims: true, PullJobs: o.PreDownload}
+	return &Reconciler{api: api, options: o.withDefaults(), dependents: dependents.New(api, owns)}, nil
 }
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=clonesets,verbs=get;list;watch;patch
@@ -75,26 +59,22 @@ func (r *Reconciler) forget(name types.NamespacedName) {
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
 	bound := r.api.Bind(mgr, controllerName, o)
-	kinds := []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &appsv1.ControllerRevision{}}
-	if r.options.PreDownload {
+	if r.dependents.PullJobs {
 		installed, err := binding.Installed(mgr.GetRESTMapper(), predownload.Kind())
 		if err != nil {
 			return err
 		}
-		if r.options.PreDownload = installed; installed {
-			kinds = append(kinds, predownload.Metadata(&v1beta1.ImagePullJob{}))
-		} else {
+		if r.dependents.PullJobs = installed; !installed {
 			mgr.GetLogger().Info("Disabled the pre-download of images, ImagePullJobs are not installed", "controller", controllerName)
 		}
 	}
-	for _, object := range kinds {
-		if err := owned.Index(ctx, mgr.GetFieldIndexer(), object); err != nil {
-			return fmt.Errorf("index %T: %w", object, err)
-		}
+	if err := r.dependents.Index(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
 	}
+	changes := podwatch.Changes(podwatch.Options{SkipQuiet: r.options.SkipQuiet, Policy: r.options.policy(), Now: r.api.Now})
 	return bound.
-		For(stored.Untyped(gvk()), builder.WithPredicates(withoutEchoes())).
-		Watches(&corev1.Pod{}, owned.By(v1beta1.GroupVersion.Group, kind), builder.WithPredicates(r.options.podEvents(r.api.Now))).
+		For(stored.Untyped(gvk()), builder.WithPredicates(conditions.IgnoreRewording(failedScale, failedUpdate))).
+		Watches(&corev1.Pod{}, owned.By(v1beta1.GroupVersion.Group, kind), builder.WithPredicates(changes)).
 		Watches(&corev1.PersistentVolumeClaim{}, owned.By(v1beta1.GroupVersion.Group, kind)).
 		Complete(r)
 }
@@ -116,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, r.reject(ctx, s)
 	}
 	p, err := r.options.plan(s)
-	if err == nil && p.runs(s) && len(p.pass.Creations()) > 0 && !s.verified {
+	if err == nil && p.runs(s) && len(p.pass.Creations()) > 0 && !s.verified() {
 		if err = r.verifyPods(ctx, s); err != nil {
 			return ctrl.Result{}, errors.Join(err, r.giveUp(ctx, s, s.set.Status.DeepCopy(), err))
 		}

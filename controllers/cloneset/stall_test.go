@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/conditions"
 )
 
 // clock is a set whose passes are planned and not executed, at times that a test chooses.
@@ -34,7 +34,7 @@ func newClock(t *testing.T) *clock {
 
 // stalled is the condition after one more pass, which becomes the status of the set; nil for none. wait is when the pass looks
 // again.
-func (c *clock) stalled() (condition *v1beta1.CloneSetCondition, wait time.Duration) {
+func (c *clock) stalled() (condition *conditions.Condition, wait time.Duration) {
 	c.Helper()
 	s, err := c.r.observe(c.Context(), client.ObjectKeyFromObject(c.set))
 	if err != nil {
@@ -44,10 +44,9 @@ func (c *clock) stalled() (condition *v1beta1.CloneSetCondition, wait time.Durat
 	if err != nil {
 		c.Fatal(err)
 	}
-	status := p.status(s)
-	c.r.stall(s, p, status)
-	c.set.Status = *status
-	return conditionOf(status, conditionStalled), p.after.After()
+	c.set.Status = *p.status(s)
+	c.r.memory.Note(s.key(), func(k *knowledge) { k.wait = p.wait })
+	return conditionsOf(&c.set.Status).Find(conditions.Stalled), p.after.After()
 }
 
 func (c *clock) container(change func(*corev1.ContainerStatus)) {
@@ -80,10 +79,10 @@ func TestStalledByImage(t *testing.T) {
 	}
 	c.container(func(s *corev1.ContainerStatus) { s.Ready = true })
 	c.pods[0].Status.Conditions[0].Status = corev1.ConditionTrue
-	if got, wait := c.stalled(); got == nil || wait != stallAfter {
+	if got, wait := c.stalled(); got == nil || wait != conditions.StalledAfter {
 		t.Errorf("the condition is gone at once, which may return: %+v, looks again after %s", got, wait)
 	}
-	c.now = c.now.Add(stallAfter)
+	c.now = c.now.Add(conditions.StalledAfter)
 	if got, _ := c.stalled(); got != nil {
 		t.Errorf("the condition stays: %+v", got)
 	}
@@ -93,14 +92,14 @@ func TestStalledByImage(t *testing.T) {
 func TestStalledForLong(t *testing.T) {
 	c := newClock(t)
 	c.container(waiting("ContainerCreating"))
-	if got, wait := c.stalled(); got != nil || wait != stallAfter {
+	if got, wait := c.stalled(); got != nil || wait != conditions.StalledAfter {
 		t.Fatalf("reported at once: %+v, looks again after %s", got, wait)
 	}
-	c.now = c.now.Add(stallAfter / 2)
-	if got, wait := c.stalled(); got != nil || wait != stallAfter/2 {
+	c.now = c.now.Add(conditions.StalledAfter / 2)
+	if got, wait := c.stalled(); got != nil || wait != conditions.StalledAfter/2 {
 		t.Fatalf("reported too early: %+v, looks again after %s", got, wait)
 	}
-	c.now = c.now.Add(stallAfter / 2)
+	c.now = c.now.Add(conditions.StalledAfter / 2)
 	if got, _ := c.stalled(); got == nil || got.Reason != "NotAvailable" || got.Status != corev1.ConditionUnknown {
 		t.Fatalf("not reported: %+v", got)
 	}

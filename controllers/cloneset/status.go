@@ -5,25 +5,26 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/note"
+	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
 )
 
 // report writes the status, if it changed.
 func (r *Reconciler) report(ctx context.Context, s *snapshot, p *plan) error {
 	status := p.status(s)
-	r.stall(s, p, status)
+	r.memory.Note(s.key(), func(k *knowledge) { k.wait = p.wait })
 	changed, err := r.writeStatus(ctx, s, status)
 	if changed {
 		r.emitInvalid(s, p.invalid, p.unread)
@@ -60,7 +61,9 @@ func (r *Reconciler) reject(ctx context.Context, s *snapshot) error {
 // giveUp reports why a pass ends before anything is known of the pods.
 func (r *Reconciler) giveUp(ctx context.Context, s *snapshot, status *v1beta1.CloneSetStatus, why error) error {
 	status.ObservedGeneration = s.set.Generation
-	setFailed(status, v1beta1.CloneSetConditionFailedScale, why, s.now)
+	list := conditionsOf(status)
+	list.SetError(failedScale, why, s.now)
+	storeConditions(status, list)
 	changed, err := r.writeStatus(ctx, s, status)
 	if changed {
 		r.emitInvalid(s, s.invalid, nil)
@@ -83,7 +86,7 @@ func (p *plan) status(s *snapshot) *v1beta1.CloneSetStatus {
 		ObservedGeneration: s.set.Generation, UpdateRevision: p.update, CurrentRevision: p.current,
 		Replicas: counts.Pods, ReadyReplicas: counts.Ready, AvailableReplicas: counts.Available,
 		UpdatedReplicas: counts.UpdatedPods, UpdatedReadyReplicas: counts.UpdatedReady, UpdatedAvailableReplicas: counts.UpdatedAvailable,
-		CollisionCount: p.resolution.Collisions, Conditions: slices.Clone(s.set.Status.Conditions), LabelSelector: s.selector.String(),
+		CollisionCount: p.resolution.Collisions, LabelSelector: s.selector.String(),
 	}
 	if status.CollisionCount == nil {
 		status.CollisionCount = new(int32)
@@ -91,105 +94,104 @@ func (p *plan) status(s *snapshot) *v1beta1.CloneSetStatus {
 	if _, err := scale.Partition(p.rolling.Partition, replicas); err == nil {
 		status.ExpectedUpdatedReplicas = replicas - p.limits.Partition
 	}
-	// Every pod is updated: the next rollout starts from here.
-	if status.UpdatedReplicas == status.Replicas && status.Replicas == replicas {
-		status.CurrentRevision = status.UpdateRevision
-	}
-	p.conclude(s, status)
+	status.CurrentRevision, _ = revision.Promote(revision.Progress{
+		Current: p.current, Update: p.update, Replicas: replicas, Existing: counts.Pods, Updated: counts.UpdatedPods,
+	})
+	list := conditionsOf(&s.set.Status)
+	list.SetError(failedScale, p.scaleErr, s.now)
+	list.SetError(failedUpdate, errors.Join(p.updateErr, p.unread), s.now)
+	p.progress(s, status, &list)
+	p.stall(s, status, &list)
+	storeConditions(status, list)
 	return status
 }
 
-// conclude sets the conditions.
-func (p *plan) conclude(s *snapshot, status *v1beta1.CloneSetStatus) {
-	setFailed(status, v1beta1.CloneSetConditionFailedScale, p.scaleErr, s.now)
-	setFailed(status, v1beta1.CloneSetConditionFailedUpdate, errors.Join(p.updateErr, p.unread), s.now)
-	deadline := s.set.Spec.ProgressDeadlineSeconds
-	old := conditionOf(&s.set.Status, v1beta1.CloneSetConditionTypeProgressing)
-	if deadline == nil || *deadline == math.MaxInt32 {
-		remove(status, v1beta1.CloneSetConditionTypeProgressing)
-		return
+// stall reports in the condition Stalled why the set stands still.
+func (p *plan) stall(s *snapshot, status *v1beta1.CloneSetStatus, list *conditions.List) {
+	var headline note.Note
+	if p.runs(s) {
+		headline, _ = note.Headline(p.pass.Notes())
 	}
-	progress := v1beta1.CloneSetCondition{Type: v1beta1.CloneSetConditionTypeProgressing, Status: corev1.ConditionTrue}
-	switch replicas := *s.set.Spec.Replicas; {
-	case status.CurrentRevision == status.UpdateRevision && status.Replicas == replicas && status.UpdatedReplicas == replicas && status.UpdatedAvailableReplicas == replicas:
-		progress.Reason, progress.Message = "CloneSetAvailable", "CloneSet is available"
-	case p.rolling.Paused:
-		progress.Reason, progress.Message = "CloneSetPaused", "CloneSet is paused"
-	case status.ExpectedUpdatedReplicas < replicas && status.ExpectedUpdatedReplicas <= status.UpdatedAvailableReplicas:
-		progress.Reason, progress.Message = "ProgressPartitionAvailable", "CloneSet has been paused due to partition ready"
-	default:
-		p.hurry(s, status, old, &progress)
-	}
-	put(status, progress, s.now)
+	p.wait = s.known.wait.Next(headline, s.now)
+	p.after.In(conditions.Stall(list, conditions.Stalling{
+		Now: s.now, Headline: headline, Wait: p.wait, SameRevision: s.set.Status.UpdateRevision == status.UpdateRevision,
+	}))
 }
 
-// The reasons that hurry deals with.
+// The reasons of the condition Progressing.
 const (
-	reasonUpdated  = "CloneSetUpdated"
-	reasonExceeded = "ProgressDeadlineExceeded"
+	reasonAvailable = "CloneSetAvailable"
+	reasonPaused    = "CloneSetPaused"
+	reasonPartition = "ProgressPartitionAvailable"
+	reasonUpdated   = "CloneSetUpdated"
+	reasonExceeded  = "ProgressDeadlineExceeded"
 )
 
+// progress sets the condition Progressing.
+func (p *plan) progress(s *snapshot, status *v1beta1.CloneSetStatus, list *conditions.List) {
+	deadline := s.set.Spec.ProgressDeadlineSeconds
+	if deadline == nil || *deadline == math.MaxInt32 {
+		list.Remove(progressing)
+		return
+	}
+	c := conditions.Condition{Type: progressing, Status: corev1.ConditionTrue}
+	switch replicas := *s.set.Spec.Replicas; {
+	case status.CurrentRevision == status.UpdateRevision && status.Replicas == replicas && status.UpdatedReplicas == replicas && status.UpdatedAvailableReplicas == replicas:
+		c.Reason, c.Message = reasonAvailable, "CloneSet is available"
+	case p.rolling.Paused:
+		c.Reason, c.Message = reasonPaused, "CloneSet is paused"
+	case status.ExpectedUpdatedReplicas < replicas && status.ExpectedUpdatedReplicas <= status.UpdatedAvailableReplicas:
+		c.Reason, c.Message = reasonPartition, "CloneSet has been paused due to partition ready"
+	default:
+		p.hurry(s, status, list, &c)
+	}
+	list.Set(c, s.now)
+}
+
 // hurry is for a rollout under way. Its clock starts when it starts, is resumed, or goes to another revision.
-func (p *plan) hurry(s *snapshot, status *v1beta1.CloneSetStatus, old *v1beta1.CloneSetCondition, progress *v1beta1.CloneSetCondition) {
-	progress.Reason, progress.Message = reasonUpdated, "CloneSet is progressing"
-	deadline := time.Duration(*s.set.Spec.ProgressDeadlineSeconds) * time.Second
+func (p *plan) hurry(s *snapshot, status *v1beta1.CloneSetStatus, list *conditions.List, c *conditions.Condition) {
+	c.Reason, c.Message = reasonUpdated, "CloneSet is progressing"
+	deadline, old := time.Duration(*s.set.Spec.ProgressDeadlineSeconds)*time.Second, list.Find(progressing)
 	underWay := old != nil && (old.Reason == reasonUpdated || old.Reason == reasonExceeded) && s.set.Status.UpdateRevision == status.UpdateRevision
 	if !underWay {
-		remove(status, progress.Type) // so that the times are those of now
+		list.Remove(progressing) // so that the times are those of now
 		p.after.In(deadline)
 		return
 	}
 	rest := old.LastUpdateTime.Add(deadline).Sub(s.now)
 	if old.Reason == reasonExceeded || rest < 0 {
-		progress.Status, progress.Reason = corev1.ConditionFalse, reasonExceeded
-		progress.Message = fmt.Sprintf("CloneSet revision %s has timed out progressing", status.UpdateRevision)
+		c.Status, c.Reason = corev1.ConditionFalse, reasonExceeded
+		c.Message = fmt.Sprintf("CloneSet revision %s has timed out progressing", status.UpdateRevision)
 		return
 	}
 	p.after.In(rest + time.Second)
 }
 
-// setFailed sets a condition to an error, and removes it without one.
-func setFailed(status *v1beta1.CloneSetStatus, t v1beta1.CloneSetConditionType, err error, now time.Time) {
-	if err == nil {
-		remove(status, t)
-		return
-	}
-	since := metav1.NewTime(now)
-	if old := conditionOf(status, t); old != nil {
-		if old.Message == err.Error() {
-			return
-		}
-		since = old.LastTransitionTime
-	}
-	remove(status, t)
-	status.Conditions = append(status.Conditions, v1beta1.CloneSetCondition{
-		Type: t, Status: corev1.ConditionTrue, LastTransitionTime: since, Message: err.Error(),
-	})
-}
+// The types of conditions.
+const (
+	failedScale  = string(v1beta1.CloneSetConditionFailedScale)
+	failedUpdate = string(v1beta1.CloneSetConditionFailedUpdate)
+	progressing  = string(v1beta1.CloneSetConditionTypeProgressing)
+)
 
-// put sets a condition unless it says the same already. A changed one moves to the end.
-func put(status *v1beta1.CloneSetStatus, c v1beta1.CloneSetCondition, now time.Time) {
-	old := conditionOf(status, c.Type)
-	if old != nil && old.Status == c.Status && old.Reason == c.Reason {
-		return
-	}
-	c.LastUpdateTime, c.LastTransitionTime = metav1.NewTime(now), metav1.NewTime(now)
-	if old != nil && old.Status == c.Status {
-		c.LastTransitionTime = old.LastTransitionTime
-	}
-	remove(status, c.Type)
-	status.Conditions = append(status.Conditions, c)
-}
-
-func conditionOf(status *v1beta1.CloneSetStatus, t v1beta1.CloneSetConditionType) *v1beta1.CloneSetCondition {
-	for i := range status.Conditions {
-		if status.Conditions[i].Type == t {
-			return &status.Conditions[i]
+// conditionsOf returns a copy of the conditions of a status.
+func conditionsOf(status *v1beta1.CloneSetStatus) conditions.List {
+	list := make(conditions.List, len(status.Conditions), len(status.Conditions)+1)
+	for i, c := range status.Conditions {
+		list[i] = conditions.Condition{
+			Type: string(c.Type), Status: c.Status, LastUpdateTime: c.LastUpdateTime, LastTransitionTime: c.LastTransitionTime,
+			Reason: c.Reason, Message: c.Message,
 		}
 	}
-	return nil
+	return list
 }
 
-func remove(status *v1beta1.CloneSetStatus, t v1beta1.CloneSetConditionType) {
-	status.Conditions = slices.DeleteFunc(status.Conditions, func(c v1beta1.CloneSetCondition) bool { return c.Type == t })
+func storeConditions(status *v1beta1.CloneSetStatus, list conditions.List) {
+	status.Conditions = nil
+	for _, c := range list {
+		status.Conditions = append(status.Conditions, v1beta1.CloneSetCondition{
+			Type: v1beta1.CloneSetConditionType(c.Type), Status: c.Status, LastUpdateTime: c.LastUpdateTime,
+			LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
+		})
+	}
 }

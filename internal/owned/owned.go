@@ -1,8 +1,10 @@
-// Package owned finds the objects that another one owns, and reconciles the owner when they change.
+// Package owned finds the objects that another one owns, reconciles the owner when they change, and releases them.
 package owned
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -12,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // field is the name of the index.
@@ -53,4 +56,29 @@ func By(group, kind string) handler.EventHandler {
 		}
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: ref.Name}}}
 	})
+}
+
+// Release returns the patch by which an owner releases an object, and hands it over to other owners, if any are given. It applies
+// only to the object that was observed.
+func Release(object write.Object, from types.UID, to ...*metav1.OwnerReference) write.Write {
+	owners := []any{map[string]any{"$patch": "delete", "uid": from}}
+	for _, owner := range to {
+		owners = append(owners, owner)
+	}
+	return write.Write{
+		Verb: write.Patch, Object: object, Type: types.StrategicMergePatchType,
+		Body: body{"metadata": map[string]any{"uid": object.GetUID(), "ownerReferences": owners}},
+	}
+}
+
+// body is a merge patch.
+type body map[string]any
+
+// Data encodes the patch.
+func (b body) Data() ([]byte, error) {
+	data, err := json.Marshal(map[string]any(b))
+	if err != nil {
+		return nil, fmt.Errorf("encode patch: %w", err)
+	}
+	return data, nil
 }

@@ -1,4 +1,4 @@
-package cloneset
+package podwatch_test
 
 import (
 	"testing"
@@ -9,9 +9,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/inplace"
+	"github.com/kruisekit/kruisekit/internal/podwatch"
 )
 
-func TestPodEvents(t *testing.T) {
+func TestChanges(t *testing.T) {
 	condition := func(c corev1.PodConditionType, s corev1.ConditionStatus) corev1.PodCondition {
 		return corev1.PodCondition{Type: c, Status: s}
 	}
@@ -90,17 +92,19 @@ func TestPodEvents(t *testing.T) {
 			after := pod.DeepCopy()
 			after.ResourceVersion = "2"
 			c.change(after)
-			passes := func(o Options) bool {
-				return o.withDefaults().podEvents(time.Now).Update(event.UpdateEvent{ObjectOld: pod, ObjectNew: after})
+			passes := func(o podwatch.Options) bool {
+				o.Now = func() time.Time { return time.Unix(1_800_000_000, 0) }
+				o.Policy = inplace.Policy{Env: inplace.EnvRestart, Unready: inplace.UnreadyAlways}
+				return podwatch.Changes(o).Update(event.UpdateEvent{ObjectOld: pod, ObjectNew: after})
 			}
-			if got := passes(Options{SkipQuiet: true}); got != c.want {
+			if got := passes(podwatch.Options{SkipQuiet: true}); got != c.want {
 				t.Errorf("%s: passed %t, want %t", c.why, got, c.want)
 			}
-			if !passes(Options{}) {
+			if !passes(podwatch.Options{}) {
 				t.Error("without SkipQuiet every change passes")
 			}
 			after.ResourceVersion = pod.ResourceVersion
-			if passes(Options{}) {
+			if passes(podwatch.Options{}) {
 				t.Error("the same version again is no change")
 			}
 		})

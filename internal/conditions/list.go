@@ -1,0 +1,68 @@
+package conditions
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Condition is a condition of a workload. A kind whose conditions have no LastUpdateTime leaves it out.
+type Condition struct {
+	Type               string
+	Status             corev1.ConditionStatus
+	LastUpdateTime     metav1.Time
+	LastTransitionTime metav1.Time
+	Reason             string
+	Message            string
+}
+
+// List are the conditions of one object, at most one of each type.
+type List []Condition
+
+// Find returns a condition by its type; nil for none.
+func (l List) Find(conditionType string) *Condition {
+	for i := range l {
+		if l[i].Type == conditionType {
+			return &l[i]
+		}
+	}
+	return nil
+}
+
+// Remove removes a condition.
+func (l *List) Remove(conditionType string) {
+	*l = slices.DeleteFunc(*l, func(c Condition) bool { return c.Type == conditionType })
+}
+
+// Set sets a condition. One with the same status and reason stays as it is.
+func (l *List) Set(c Condition, now time.Time) {
+	old := l.Find(c.Type)
+	if old != nil && old.Status == c.Status && old.Reason == c.Reason {
+		return
+	}
+	c.LastUpdateTime, c.LastTransitionTime = metav1.NewTime(now), metav1.NewTime(now)
+	if old != nil && old.Status == c.Status {
+		c.LastTransitionTime = old.LastTransitionTime
+	}
+	l.Remove(c.Type)
+	*l = append(*l, c)
+}
+
+// SetError sets a condition of failure to True with the text of an error, and removes it without an error.
+func (l *List) SetError(conditionType string, err error, now time.Time) {
+	if err == nil {
+		l.Remove(conditionType)
+		return
+	}
+	since := metav1.NewTime(now)
+	if old := l.Find(conditionType); old != nil {
+		if old.Message == err.Error() {
+			return
+		}
+		since = old.LastTransitionTime
+	}
+	l.Remove(conditionType)
+	*l = append(*l, Condition{Type: conditionType, Status: corev1.ConditionTrue, LastTransitionTime: since, Message: err.Error()})
+}

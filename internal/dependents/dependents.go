@@ -1,0 +1,117 @@
+package dependents
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/history"
+	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/predownload"
+	"github.com/kruisekit/kruisekit/ledger"
+	"github.com/kruisekit/kruisekit/write"
+)
+
+// Options say what a workload has beside pods and revisions.
+type Options struct {
+	// Claims means that pods have volume claims of their own.
+	Claims bool
+	// PullJobs means that nodes pull images ahead of updates.
+	PullJobs bool
+}
+
+// Dependents reads and writes the dependents of all workloads of a kind.
+type Dependents struct {
+	Options
+
+	api       *binding.Binding
+	pods      *ledger.Ledger[*corev1.Pod]
+	claims    *ledger.Ledger[*corev1.PersistentVolumeClaim]
+	revisions *ledger.Ledger[*appsv1.ControllerRevision]
+	jobs      *ledger.Ledger[*metav1.PartialObjectMetadata]
+}
+
+// New returns the dependents of the workloads of one reconciler.
+func New(api *binding.Binding, o Options) *Dependents {
+	return &Dependents{
+		Options: o, api: api,
+		pods:      ledger.New[*corev1.Pod](api.Live, api.Now),
+		claims:    ledger.New[*corev1.PersistentVolumeClaim](api.Live, api.Now),
+		revisions: ledger.New[*appsv1.ControllerRevision](api.Live, api.Now),
+		jobs:      ledger.New[*metav1.PartialObjectMetadata](api.Live, api.Now),
+	}
+}
+
+// Index lets Observe find dependents by their owner. It must come before the manager starts.
+func (d *Dependents) Index(ctx context.Context, indexer client.FieldIndexer) error {
+	kinds := []client.Object{&corev1.Pod{}, &appsv1.ControllerRevision{}}
+	if d.Claims {
+		kinds = append(kinds, &corev1.PersistentVolumeClaim{})
+	}
+	if d.PullJobs {
+		kinds = append(kinds, predownload.Metadata(&v1beta1.ImagePullJob{}))
+	}
+	for _, object := range kinds {
+		if err := owned.Index(ctx, indexer, object); err != nil {
+			return fmt.Errorf("index %T: %w", object, err)
+		}
+	}
+	return nil
+}
+
+// Forget drops the writes of a workload that is gone.
+func (d *Dependents) Forget(owner types.NamespacedName) {
+	d.pods.Forget(owner)
+	d.claims.Forget(owner)
+	d.revisions.Forget(owner)
+	d.jobs.Forget(owner)
+}
+
+// History writes the revisions.
+func (d *Dependents) History() history.Writer {
+	return history.Writer{Client: d.api.Client, Live: d.api.Live, Writes: d.revisions}
+}
+
+// PreDownload writes the pull jobs. created is called after each creation, with its error.
+func (d *Dependents) PreDownload(created func(job *v1beta1.ImagePullJob, err error)) predownload.Writer {
+	return predownload.Writer{Client: d.api.Client, History: d.History(), Writes: d.jobs, Created: created}
+}
+
+// Record keeps what the API server answered to a write of a pod or a claim, until the cache shows it. Other objects are not kept.
+func (d *Dependents) Record(owner types.NamespacedName, w *write.Write, answer write.Object, err error) {
+	switch object := w.Object.(type) {
+	case *corev1.Pod:
+		fresh, _ := answer.(*corev1.Pod)
+		record(d.pods, owner, w.Verb, outcome[*corev1.Pod]{object, fresh, err})
+	case *corev1.PersistentVolumeClaim:
+		fresh, _ := answer.(*corev1.PersistentVolumeClaim)
+		record(d.claims, owner, w.Verb, outcome[*corev1.PersistentVolumeClaim]{object, fresh, err})
+	}
+}
+
+// outcome is an object that was to be written, the answer, and the error.
+type outcome[T client.Object] struct {
+	object, answer T
+	err            error
+}
+
+func record[T client.Object](l *ledger.Ledger[T], owner types.NamespacedName, verb write.Verb, o outcome[T]) {
+	switch {
+	case verb == write.Create && o.err != nil:
+		l.Doubt(owner, o.object, o.err)
+	case verb == write.Create:
+		l.Created(owner, o.answer)
+	case verb == write.Delete && (o.err == nil || apierrors.IsNotFound(o.err)):
+		l.Deleted(owner, o.object)
+	case verb == write.Patch && o.err == nil:
+		l.Patched(owner, o.answer)
+	}
+}
