@@ -14,8 +14,8 @@ var bases embed.FS
 
 const hubVersion = "v1beta1"
 
-// Both gives all kinds in all their versions. Kinds with two versions are converted by the webhook that client
-// names; its service path is usually /convert.
+// Both returns all kinds in all their versions. The webhook that client names converts those whose two versions differ; its service
+// path is usually /convert. The API server itself converts the others, also while no webhook answers.
 func Both(client apiextensionsv1.WebhookClientConfig) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	crds, err := load()
 	if err != nil {
@@ -23,6 +23,10 @@ func Both(client apiextensionsv1.WebhookClientConfig) ([]*apiextensionsv1.Custom
 	}
 	for _, c := range crds {
 		if len(c.Spec.Versions) < 2 {
+			continue
+		}
+		if equalVersions(c.Spec.Names.Kind) {
+			c.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
 			continue
 		}
 		c.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
@@ -36,7 +40,13 @@ func Both(client apiextensionsv1.WebhookClientConfig) ([]*apiextensionsv1.Custom
 	return crds, nil
 }
 
-// Hub gives all kinds in their storage version alone. They need no webhook.
+// equalVersions reports whether the versions of a kind are equal. The mode of a pull secret, which only v1beta1 of NodeImage has, is
+// pruned from what is written in v1alpha1, as in the reference.
+func equalVersions(kind string) bool {
+	return kind == "ImagePullJob" || kind == "ImageListPullJob" || kind == "NodeImage"
+}
+
+// Hub returns all kinds in their storage version alone. They need no webhook.
 func Hub() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	crds, err := load()
 	if err != nil {
