@@ -4,7 +4,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -17,7 +19,7 @@ const (
 	overdueText  = "pulling exceeds the activeDeadlineSeconds"
 )
 
-// answer ends the pulls of which the node has not told for too long.
+// answer ends the pulls whose node has not reported for too long, or has not been ready for too long.
 func (k *keeper) answer() {
 	status := k.Image.Status.DeepCopy()
 	changed := false
@@ -58,15 +60,40 @@ func (k *keeper) overdue(ref Reference, t v1beta1.ImageTagSpec) string {
 		k.wait(left)
 		return ""
 	}
-	if status.CompletionTime != nil || t.PullPolicy == nil || t.PullPolicy.ActiveDeadlineSeconds == nil {
+	if status.CompletionTime != nil {
 		return ""
 	}
-	left := t.CreatedAt.Add(seconds(*t.PullPolicy.ActiveDeadlineSeconds)).Add(k.Answer).Sub(k.Now)
-	if left <= 0 {
-		return overdueText
+	if t.PullPolicy != nil && t.PullPolicy.ActiveDeadlineSeconds != nil {
+		left := t.CreatedAt.Add(seconds(*t.PullPolicy.ActiveDeadlineSeconds)).Add(k.Answer).Sub(k.Now)
+		if left <= 0 {
+			return overdueText
+		}
+		k.wait(left)
 	}
-	k.wait(left)
+	if since := k.notReadySince(); !since.IsZero() {
+		if t.CreatedAt.After(since) { // a pull that was asked for since then gets as long
+			since = t.CreatedAt.Time
+		}
+		left := since.Add(k.Answer).Sub(k.Now)
+		if left <= 0 {
+			return noAnswerText
+		}
+		k.wait(left)
+	}
 	return ""
+}
+
+// notReadySince is when the node stopped being ready; zero for a node that is ready, and where there is none.
+func (k *keeper) notReadySince() time.Time {
+	if k.Node == nil {
+		return time.Time{}
+	}
+	for _, c := range k.Node.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
 }
 
 // failed is a list of statuses in which the tag failed at its version. What is known of this version otherwise stays.

@@ -218,6 +218,46 @@ func TestMaintainAnswer(t *testing.T) {
 	}
 }
 
+// A node that is not ready does not report how its pulls end: after as long as a node may be silent, they end for it.
+func TestMaintainNotReadyNode(t *testing.T) {
+	createdAgo := func(d time.Duration) func(*v1beta1.NodeImage) {
+		return edit("nginx", func(s *v1beta1.ImageTagSpec) { s.CreatedAt = ago(d) })
+	}
+	status := func(s corev1.ConditionStatus, since time.Duration) func(*corev1.Node) {
+		return func(n *corev1.Node) {
+			n.Status.Conditions[1].Status, n.Status.Conditions[1].LastTransitionTime = s, *ago(since)
+		}
+	}
+	for name, test := range map[string]struct {
+		node   func(*corev1.Node)
+		change []func(*v1beta1.NodeImage)
+		fails  bool
+		after  time.Duration
+	}{
+		"a pull under way on a node that has not been ready for long fails": {status(corev1.ConditionUnknown, 10*time.Minute), list(createdAgo(time.Hour), did("nginx:1", 0, pulling)), true, 0},
+		"so does one that waits for its turn there":                         {status(corev1.ConditionFalse, 11*time.Minute), list(createdAgo(time.Hour), did("nginx:1", 0, waiting)), true, 0},
+		"it is given the time in which the node may be silent":              {status(corev1.ConditionUnknown, 4*time.Minute), list(createdAgo(time.Hour), did("nginx:1", 0, pulling)), false, 6 * time.Minute},
+		"a pull that was asked for later is given as much":                  {status(corev1.ConditionUnknown, time.Hour), list(createdAgo(9*time.Minute), did("nginx:1", 0, pulling)), false, time.Minute},
+		"a node that is ready may take its time":                            {status(corev1.ConditionTrue, time.Hour), list(createdAgo(time.Hour), did("nginx:1", 0, pulling)), false, 0},
+		"a pull that has ended stays as it ended":                           {status(corev1.ConditionUnknown, time.Hour), list(createdAgo(time.Hour), did("nginx:1", 0, succeeded)), false, 16*time.Minute + 10*time.Second},
+		"a node without the condition is not known to be unready":           {func(n *corev1.Node) { n.Status.Conditions = nil }, list(createdAgo(time.Hour), did("nginx:1", 0, pulling)), false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := nodeImage("n1", append(list(lists("nginx:1", 0, "a"), inZone), test.change...)...)
+			plan := imagepull.Maintain(imagepull.Upkeep{Node: clusterNode(test.node), Image: n, Now: noon()})
+			if plan.RequeueAfter != test.after || (len(plan.Failures) == 1) != test.fails || (plan.Status != nil) != test.fails {
+				t.Fatal(jsonOf(plan))
+			}
+			if !test.fails {
+				return
+			}
+			if f := plan.Failures[0]; f.Message != "node has not responded for a long time" || len(f.Owners) != 1 || plan.Status.Failed != 1 {
+				t.Error(jsonOf(plan))
+			}
+		})
+	}
+}
+
 // A status is written whole: sorted, without what is no longer listed, and counted.
 func TestMaintainCounts(t *testing.T) {
 	n := nodeImage("n1", inZone,

@@ -17,7 +17,7 @@ import (
 	"github.com/kruisekit/kruisekit/daemon/cri"
 )
 
-// A runtime that restarts in the middle of a pull costs no attempt, and the pull goes on as soon as it is back.
+// A runtime that restarts in the middle of a pull costs no attempt, and the pull goes on as soon as the runtime is back.
 func TestRuntimeRestarts(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.images.pull = func(ctx context.Context, c call) (string, error) {
@@ -30,7 +30,7 @@ func TestRuntimeRestarts(t *testing.T) {
 		}
 		w.begin()
 		w.spec(asks("nginx:1", 0, limited(0)))
-		w.wait(time.Hour)
+		w.wait(9 * time.Minute)
 		w.wants("nginx:1 v0 Pulling")
 		if n := len(w.images.pulled()); n != 1 {
 			t.Errorf("%d attempts while the runtime is away", n)
@@ -41,6 +41,32 @@ func TestRuntimeRestarts(t *testing.T) {
 		w.settle()
 		w.wait(2 * time.Second)
 		w.wants("nginx:1 v0 Succeeded, redis:1 v0 Succeeded")
+	})
+}
+
+// A runtime that stays away ends all pulls: as long as an attempt may take is an attempt, also for a pull that waits for its turn.
+func TestRuntimeStaysAway(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.options.MaxPulls = 1
+		w.images.pull = takes(time.Hour)
+		w.begin()
+		w.spec(asks("nginx:1", 0, limited(1), within(60)))
+		w.images.connect(false)
+		w.spec(asks("redis:1", 0, limited(0), within(60)))
+		w.wait(59 * time.Second)
+		w.wants("nginx:1 v0 Pulling, redis:1 v0 Waiting")
+		w.wait(2 * time.Second)
+		w.wants("nginx:1 v0 Pulling, redis:1 v0 Failed")
+		w.wait(time.Minute)
+		w.wants("nginx:1 v0 Failed, redis:1 v0 Failed")
+		for _, image := range []string{"nginx:1", "redis:1"} {
+			if s := w.tag(image); !strings.Contains(s.Message, "container runtime") || s.CompletionTime == nil {
+				t.Errorf("%s: status %+v", image, s)
+			}
+		}
+		if n := len(w.images.pulled()); n != 1 {
+			t.Errorf("%d calls of a runtime that is away", n)
+		}
 	})
 }
 

@@ -24,8 +24,9 @@
 //   - Events come after the status that they tell of, once each.
 //   - Secrets and the node's keyring are asked in each attempt. Secrets are remembered for five minutes, or until a registry
 //     refuses what they say. All credentials are tried, in their order; only where there are none, the pull is anonymous.
-//   - A runtime that is away, or goes away, costs no attempt: the pull waits for it, though not beyond its deadline, and is
-//     tried as soon as the connection is back. Where it is there and does not answer, after pauses of up to 30 seconds.
+//   - A pull waits for a runtime that is away, or goes away, and is tried as soon as the connection is back. Where the runtime is
+//     connected and does not answer, after pauses of up to 30 seconds. Waiting for as long as an attempt may take (10 minutes by
+//     default) counts as an attempt that failed, also for a pull that has not had its turn, so that every pull ends.
 //   - When nothing changes, nothing is called: neither the runtime nor the API server.
 //
 // # How far a pull is

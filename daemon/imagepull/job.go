@@ -12,6 +12,8 @@ import (
 const (
 	firstPause = time.Second
 	longPause  = 30 * time.Second
+	// awayText is the failure of pulls that wait for a connection.
+	awayText = "the container runtime is not connected"
 )
 
 // job is a pull, and what the plan need not know of it.
@@ -64,13 +66,19 @@ func (j *job) due(now time.Time, link cri.Connection) (bool, time.Duration) {
 		}
 		after = turn.Timeout // the deadline may come before its turn does
 	}
+	pause := time.Duration(0)
+	if link.Up && link.Generation == j.generation {
+		pause = j.resume.Sub(now)
+	}
+	if link.Up && pause <= 0 {
+		return true, after
+	}
 	if !link.Up {
-		return false, after
+		j.failure = awayText
 	}
-	if pause := j.resume.Sub(now); pause > 0 && link.Generation == j.generation {
-		return false, sooner(after, pause)
-	}
-	return true, after
+	var spent time.Duration
+	j.Pull, spent = j.Outage(j.failure, now)
+	return false, sooner(sooner(after, pause), spent)
 }
 
 // take is what an attempt's end means for the job.
