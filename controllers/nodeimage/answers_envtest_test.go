@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +26,7 @@ func answers() map[string]func(*bench) {
 	return map[string]func(*bench){
 		"silent node":                   silentNode,
 		"overdue pull":                  overduePull,
+		"a node that stays not ready":   notReadyNode,
 		"written by somebody":           writtenBySomebody,
 		"a daemon's answer is not lost": answerInTime,
 		"a new tag is not lost":         tagInTime,
@@ -94,6 +96,34 @@ func overduePull(b *bench) {
 		}
 		if t := s.ImageStatuses["nginx"].Tags[0]; t.Progress != 40 || t.Message != "pulling exceeds the activeDeadlineSeconds" {
 			return fmt.Errorf("tag %+v", t)
+		}
+		return nil
+	})
+}
+
+// A node that stops being ready wakes the reconciler, which ends a pull without a deadline there after the time for an answer.
+func notReadyNode(b *bench) {
+	b.start(nodeimage.Options{ResponseTimeout: 10 * time.Minute})
+	node := b.node("1")
+	image := b.eventually("1", exists)
+	change(b, image, b.tag("1"))
+	b.looked("1", func() {
+		changeStatus(b, image, func(n *v1beta1.NodeImage) {
+			n.Status.Desired, n.Status.Pulling = 1, 1
+			n.Status.ImageStatuses = map[string]v1beta1.ImageStatus{"nginx": {Tags: []v1beta1.ImageTagStatus{{Tag: "1", Phase: v1beta1.ImagePhasePulling}}}}
+		})
+	})
+	b.clock.advance(time.Hour)
+	changeStatus(b, node, func(n *corev1.Node) {
+		for i := range n.Status.Conditions {
+			if c := &n.Status.Conditions[i]; c.Type == corev1.NodeReady {
+				c.Status, c.LastTransitionTime = corev1.ConditionUnknown, metav1.NewTime(b.clock.now().Add(-10*time.Minute))
+			}
+		}
+	})
+	b.eventually("1", func(n *v1beta1.NodeImage) error {
+		if t := n.Status.ImageStatuses["nginx"].Tags[0]; n.Status.Failed != 1 || t.Message != "node has not responded for a long time" {
+			return fmt.Errorf("status %+v", n.Status)
 		}
 		return nil
 	})
