@@ -55,7 +55,7 @@ func Interests(job *v1beta1.ImagePullJob, copies string) []string {
 	if job.Namespace == copies || len(job.Spec.PullSecrets) == 0 {
 		return keys
 	}
-	for _, name := range job.Spec.PullSecrets {
+	for _, name := range PullSecretsOf(job) {
 		keys = append(keys, InSecret(job.Namespace, name))
 	}
 	return append(keys, InSecrets)

@@ -30,8 +30,8 @@ type ring map[string][]Credential
 // hubKey is under what the credentials of Docker Hub are kept.
 const hubKey = "index.docker.io"
 
-// NewKeyring holds what the secrets say, in their order. Secrets of other types, and empty ones, say nothing. Of a secret
-// that cannot be read the error names the secret, its key and the entry, but nothing of what is secret.
+// NewKeyring holds the credentials of secrets, in their order. Secrets of other types, and empty ones, have none. A secret that cannot
+// be parsed is left out: the error beside the keyring names the secret, its key and the entry, but nothing of what is secret.
 func NewKeyring(secrets ...*corev1.Secret) (Keyring, error) {
 	held := ring{}
 	var faults []error
@@ -51,10 +51,7 @@ func NewKeyring(secrets ...*corev1.Secret) (Keyring, error) {
 		}
 		held.add(entries)
 	}
-	if err := errors.Join(faults...); err != nil {
-		return Keyring{}, err
-	}
-	return Keyring{rings: []ring{held}}, nil
+	return Keyring{rings: []ring{held}}, errors.Join(faults...)
 }
 
 // ReadKeyring holds what a docker configuration says, which is not in a secret but in a file. The type says which of the

@@ -107,7 +107,7 @@ func TestKeyringThen(t *testing.T) {
 	}
 }
 
-// An error says where to look, and nothing of what is secret.
+// An error names where to look, and nothing of what is secret. The other secrets count.
 func TestKeyringErrors(t *testing.T) {
 	for name, test := range map[string]struct {
 		secret *corev1.Secret
@@ -125,8 +125,8 @@ func TestKeyringErrors(t *testing.T) {
 			if err == nil || err.Error() != test.want {
 				t.Errorf("got  %v\nwant %s", err, test.want)
 			}
-			if got := ring.Lookup("r/app"); got != nil {
-				t.Error("half a keyring", got)
+			if got := ring.Lookup("r/app"); len(got) != 1 || got[0].Username != "u" {
+				t.Errorf("credentials %+v beside a malformed secret, want those of the good one", got)
 			}
 		})
 	}

@@ -196,7 +196,7 @@ func (k *keeper) prune(name string, image *v1beta1.ImageSpec) bool {
 }
 
 func (k *keeper) ownerGone(o corev1.ObjectReference) bool {
-	return k.OwnerGone != nil && o.Kind == "ImagePullJob" && ofOurGroup(o.APIVersion) && k.OwnerGone(o)
+	return k.OwnerGone != nil && isJob(o) && k.OwnerGone(o)
 }
 
 func ofOurGroup(apiVersion string) bool {

@@ -26,6 +26,8 @@ const (
 	NoteReplaced = "Replaced"
 	// NoteNoSecret is a pull secret that does not exist.
 	NoteNoSecret = "SecretMissing"
+	// NoteBadSecret is a pull secret that nodes cannot use.
+	NoteBadSecret = "SecretUnusable"
 	// NoteRefused is a NodeImage that the API server does not take.
 	NoteRefused = "NodeImageRefused"
 	// NoteUnplaced is the namespace of the copies of pull secrets, which takes none.
@@ -41,7 +43,7 @@ func levelOf(code string) note.Level {
 	switch code {
 	case NoteLimited, NoteNotReady, NoteNoAnswer:
 		return note.Waiting
-	case NoteFull, NoteBadImage, NoteNoSecret, NoteRefused, NoteUnplaced:
+	case NoteFull, NoteBadImage, NoteNoSecret, NoteBadSecret, NoteRefused, NoteUnplaced:
 		return note.Blocked
 	}
 	return note.Info
@@ -50,7 +52,7 @@ func levelOf(code string) note.Level {
 // NeedsUser reports whether only a user can mend what a note is about.
 func NeedsUser(n note.Note) bool {
 	switch n.Code {
-	case NoteNoSecret, NoteBadNumber, NoteDeadline, NoteRefused, NoteUnplaced:
+	case NoteNoSecret, NoteBadSecret, NoteBadNumber, NoteDeadline, NoteRefused, NoteUnplaced:
 		return true
 	}
 	return false

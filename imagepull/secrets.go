@@ -18,6 +18,31 @@ import (
 // longestSource leaves room for the suffix in the name of a copy.
 const longestSource = longestName - 7
 
+// Limits of pull secrets, which every namespace's users can make.
+const (
+	// MaxPullSecrets is how many pull secrets a job may name.
+	MaxPullSecrets = 32
+	// MaxPullSecretBytes is how long the docker configuration in a pull secret may be.
+	MaxPullSecretBytes = 64 << 10
+)
+
+// PullSecretsOf returns the names of the pull secrets of a job, each once, and no more than a job may name.
+func PullSecretsOf(job *v1beta1.ImagePullJob) []string {
+	names := distinct(job.Spec.PullSecrets)
+	return names[:min(len(names), MaxPullSecrets)]
+}
+
+// PullSecretData returns the part of a secret that is copied, and no more of it than tells that it is too long. It is nil for secrets of
+// other types than the two docker types.
+func PullSecretData(s *corev1.Secret) map[string][]byte {
+	key := dataKey(s.Type)
+	data, found := s.Data[key]
+	if key == "" || !found {
+		return nil
+	}
+	return map[string][]byte{key: slices.Clone(data[:min(len(data), MaxPullSecretBytes+1)])}
+}
+
 // Claim is what is known about the pull secrets of a job, which the nodes may read in one namespace only.
 type Claim struct {
 	// Job that names the secrets.
@@ -43,13 +68,14 @@ type ClaimPlan struct {
 	Create []*corev1.Secret
 	// References are what NodeImages are told, in the order in which the job names the secrets.
 	References []v1beta1.ReferenceObject
-	// Notes tell which secrets do not exist.
+	// Notes are about secrets that do not exist, or cannot be used.
 	Notes []note.Note
 }
 
-// Secrets says which copies of its pull secrets a job needs, and which it needs no longer: none once it has ended or is
-// being deleted. A copy has the type and the data of its source, and says whose it is and who uses it; nothing else is
-// copied. A source that does not exist is passed over: the nodes then pull without it.
+// Secrets plans which copies of its pull secrets a job needs, and which it needs no longer: none once it has ended or is
+// being deleted. A copy has the type and the docker configuration of its source, its name and its users; nothing else is
+// copied. A source that does not exist, has another type, cannot be parsed or is too long is skipped, with a note: the nodes
+// pull without it.
 func Secrets(c Claim) ClaimPlan {
 	if c.Namespace == "" {
 		c.Namespace = v1beta1.DefaultImagePullSecretNamespace
@@ -57,7 +83,7 @@ func Secrets(c Claim) ClaimPlan {
 	b := claimer{Claim: c, user: c.Job.Namespace + "/" + c.Job.Name}
 	var names []string
 	if c.Job.DeletionTimestamp == nil && c.Job.Status.CompletionTime == nil {
-		names = distinct(c.Job.Spec.PullSecrets)
+		names = PullSecretsOf(c.Job)
 	}
 	if c.Job.Namespace == c.Namespace {
 		for _, name := range names {
@@ -115,19 +141,37 @@ func (c *claimer) claim(name string, s *corev1.Secret) {
 		return s != nil && s.Namespace == c.Job.Namespace && s.Name == name
 	})
 	if at < 0 {
-		c.plan.Notes = append(c.plan.Notes, newNote(NoteNoSecret, c.Job.Namespace+"/"+name, "does not exist, the image is pulled without it"))
+		c.skip(NoteNoSecret, name, "does not exist")
 		return
 	}
 	source := c.Sources[at]
+	data := PullSecretData(source)
+	fresh := s != nil && s.Type == source.Type && sameData(s.Data, data)
+	if why := unusable(source); why != "" && !fresh {
+		c.skip(NoteBadSecret, name, why)
+		if s != nil && dataKey(s.Type) == "" {
+			c.release(s)
+		}
+		return
+	}
 	if s == nil {
 		c.create(source, []string{c.user})
 		return
 	}
+	c.keep(s, source, data)
+}
+
+func (c *claimer) skip(code, name, why string) {
+	c.plan.Notes = append(c.plan.Notes, newNote(code, c.Job.Namespace+"/"+name, why+"; the image is pulled without it"))
+}
+
+// keep brings a copy in line with its source.
+func (c *claimer) keep(s, source *corev1.Secret, data map[string][]byte) {
 	users := usersOf(s)
 	if !slices.Contains(users, c.user) {
 		users = append(users, c.user)
 	}
-	fresh := sameData(s.Data, source.Data)
+	fresh := sameData(s.Data, data)
 	switch {
 	case s.Type != source.Type || !fresh && s.Immutable != nil && *s.Immutable:
 		// The API server refuses the change, for ever.
@@ -136,7 +180,7 @@ func (c *claimer) claim(name string, s *corev1.Secret) {
 		return
 	case !fresh || len(users) > len(usersOf(s)):
 		changed := usedBy(s.DeepCopy(), users)
-		changed.Data = source.DeepCopy().Data
+		changed.Data = data
 		c.plan.Update = append(c.plan.Update, changed)
 	}
 	c.refer(s)
@@ -153,7 +197,7 @@ func (c *claimer) create(source *corev1.Secret, users []string) {
 				v1beta1.ImagePullSecretModeKey:   string(v1beta1.ReferenceObjectModeBatch),
 			},
 		},
-		Type: source.Type, Data: source.DeepCopy().Data,
+		Type: source.Type, Data: PullSecretData(source),
 	}
 	c.plan.Create = append(c.plan.Create, usedBy(s, users))
 	c.refer(s)
@@ -199,6 +243,21 @@ func usedBy(s *corev1.Secret, users []string) *corev1.Secret {
 	}
 	s.Annotations[v1beta1.ImagePullSecretReferencesKey] = strings.Join(slices.Sorted(slices.Values(users)), ",")
 	return s
+}
+
+// unusable returns why nodes cannot use a pull secret, or nothing.
+func unusable(s *corev1.Secret) string {
+	key := dataKey(s.Type)
+	switch {
+	case key == "":
+		return fmt.Sprintf("type must be %s or %s", corev1.SecretTypeDockerConfigJson, corev1.SecretTypeDockercfg)
+	case len(s.Data[key]) > MaxPullSecretBytes:
+		return fmt.Sprintf("data[%s] must not be longer than %d bytes", key, MaxPullSecretBytes)
+	}
+	if _, err := NewKeyring(s); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 func sameData(a, b map[string][]byte) bool { return maps.EqualFunc(a, b, bytes.Equal) }

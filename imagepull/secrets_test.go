@@ -1,6 +1,7 @@
 package imagepull_test
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -24,7 +25,7 @@ func wants(names ...string) func(*v1beta1.ImagePullJob) {
 
 // copyOf a source in the namespace shop, with data as old as it is said to be.
 func copyOf(source, name, data, users string, change ...func(*corev1.Secret)) *corev1.Secret {
-	s := secret(daemonNamespace, name, corev1.SecretTypeDockerConfigJson, data)
+	s := secret(daemonNamespace, name, corev1.SecretTypeDockerConfigJson, docker(data))
 	s.Annotations = map[string]string{
 		v1beta1.ImagePullSecretSourceKey: "shop/" + source, v1beta1.ImagePullSecretReferencesKey: users,
 		v1beta1.ImagePullSecretModeKey: "batch",
@@ -35,6 +36,13 @@ func copyOf(source, name, data, users string, change ...func(*corev1.Secret)) *c
 	return s
 }
 
+// docker is a docker configuration that stands for a short text.
+func docker(text string) string { return `{"auths":{"r":{"username":"` + text + `"}}}` }
+
+func undocker(data []byte) string {
+	return strings.TrimSuffix(strings.TrimPrefix(string(data), `{"auths":{"r":{"username":"`), `"}}}`)
+}
+
 func immutable(s *corev1.Secret) { s.Immutable = ptr.To(true) }
 func legacy(s *corev1.Secret)    { delete(s.Annotations, v1beta1.ImagePullSecretModeKey) }
 
@@ -43,7 +51,7 @@ func story(p imagepull.ClaimPlan) string {
 	var all []string
 	add := func(what string, secrets []*corev1.Secret) {
 		for _, s := range secrets {
-			all = append(all, what+" "+digits.ReplaceAllString(s.Name, "-*")+"="+string(s.Data[corev1.DockerConfigJsonKey])+"("+s.Annotations[v1beta1.ImagePullSecretReferencesKey]+")")
+			all = append(all, what+" "+digits.ReplaceAllString(s.Name, "-*")+"="+undocker(s.Data[corev1.DockerConfigJsonKey])+"("+s.Annotations[v1beta1.ImagePullSecretReferencesKey]+")")
 		}
 	}
 	add("delete", p.Delete)
@@ -57,7 +65,7 @@ func story(p imagepull.ClaimPlan) string {
 
 func TestSecrets(t *testing.T) {
 	source := func(name, data string) *corev1.Secret {
-		return secret("shop", name, corev1.SecretTypeDockerConfigJson, data)
+		return secret("shop", name, corev1.SecretTypeDockerConfigJson, docker(data))
 	}
 	s1 := list(source("s1", "1"))
 	for name, test := range map[string]struct {
@@ -83,13 +91,18 @@ func TestSecrets(t *testing.T) {
 		"a namesake's copy":       {list(wants("s1")), s1, list(copyOf("s1", "s1-a", "1", "other/a", func(s *corev1.Secret) { s.Annotations[v1beta1.ImagePullSecretSourceKey] = "other/s1" })), "create s1-*=1(shop/a); use s1-* batch", ""},
 		"immutable, and old":      {list(wants("s1")), s1, list(copyOf("s1", "s1-a", "0", "shop/a,shop/b", immutable)), "delete s1-a=0(shop/a,shop/b); create s1-*=1(shop/a,shop/b); use s1-* batch", ""},
 		"immutable, and fresh":    {list(wants("s1")), s1, list(copyOf("s1", "s1-a", "1", "shop/b", immutable)), "update s1-a=1(shop/a,shop/b); use s1-a batch", ""},
-		"another type":            {list(wants("s1")), list(secret("shop", "s1", corev1.SecretTypeDockercfg, "1")), list(copyOf("s1", "s1-a", "0", "shop/a")), "delete s1-a=0(shop/a); create s1-*=(shop/a); use s1-* batch", ""},
+		"another type":            {list(wants("s1")), list(secret("shop", "s1", corev1.SecretTypeDockercfg, "{}")), list(copyOf("s1", "s1-a", "0", "shop/a")), "delete s1-a=0(shop/a); create s1-*=(shop/a); use s1-* batch", ""},
 		"no source":               {list(wants("s1", "s2")), s1, list(copyOf("s2", "s2-a", "1", "shop/a")), "create s1-*=1(shop/a); use s1-* batch", "SecretMissing shop/s2"},
-		"not wanted":              {list(wants("s1")), s1, list(copyOf("s1", "s1-a", "1", "shop/a"), copyOf("s2", "s2-a", "1", "shop/a"), copyOf("s3", "s3-a", "1", "shop/a,shop/b"), copyOf("s4", "s4-a", "1", "shop/b")), "delete s2-a=1(shop/a); update s3-a=1(shop/b); use s1-a batch", ""},
-		"the job has ended":       {list(wants("s1"), completed(0)), s1, list(copyOf("s1", "s1-a", "1", "shop/a"), copyOf("s1", "s1-b", "1", "shop/a,shop/b")), "delete s1-a=1(shop/a); update s1-b=1(shop/b)", ""},
-		"the job leaves":          {list(wants("s1"), func(j *v1beta1.ImagePullJob) { j.DeletionTimestamp = ago(0) }), s1, list(copyOf("s1", "s1-a", "1", "shop/a")), "delete s1-a=1(shop/a)", ""},
-		"a namesake has ended":    {list(wants("s1"), completed(0)), s1, list(copyOf("s1", "s1-a", "1", "shop/aa,other/a")), "", ""},
-		"in the nodes' namespace": {list(wants("s1", "s2"), func(j *v1beta1.ImagePullJob) { j.Namespace = daemonNamespace }), nil, list(copyOf("s1", "s1-a", "1", "shop/a")), "use s1; use s2", ""},
+		"a secret that is no docker configuration stays where it is": {list(wants("s1")), list(secret("shop", "s1", corev1.SecretTypeOpaque, "key")), nil, "", "SecretUnusable shop/s1"},
+		"an earlier copy of such a secret is released":               {list(wants("s1")), list(secret("shop", "s1", corev1.SecretTypeOpaque, "key")), list(copyOf("s1", "s1-a", "1", "shop/a", func(s *corev1.Secret) { s.Type = corev1.SecretTypeOpaque })), "delete s1-a=1(shop/a)", "SecretUnusable shop/s1"},
+		"a malformed secret is skipped, the others are copied":       {list(wants("s0", "s1")), list(secret("shop", "s0", corev1.SecretTypeDockerConfigJson, "["), source("s1", "1")), nil, "create s1-*=1(shop/a); use s1-* batch", "SecretUnusable shop/s0"},
+		"a secret that becomes malformed leaves its copy as it is":   {list(wants("s1")), list(secret("shop", "s1", corev1.SecretTypeDockerConfigJson, "[")), list(copyOf("s1", "s1-a", "1", "shop/a")), "", "SecretUnusable shop/s1"},
+		"a secret that is too long is skipped":                       {list(wants("s1")), list(source("s1", strings.Repeat("1", imagepull.MaxPullSecretBytes))), nil, "", "SecretUnusable shop/s1"},
+		"not wanted":                                                 {list(wants("s1")), s1, list(copyOf("s1", "s1-a", "1", "shop/a"), copyOf("s2", "s2-a", "1", "shop/a"), copyOf("s3", "s3-a", "1", "shop/a,shop/b"), copyOf("s4", "s4-a", "1", "shop/b")), "delete s2-a=1(shop/a); update s3-a=1(shop/b); use s1-a batch", ""},
+		"the job has ended":                                          {list(wants("s1"), completed(0)), s1, list(copyOf("s1", "s1-a", "1", "shop/a"), copyOf("s1", "s1-b", "1", "shop/a,shop/b")), "delete s1-a=1(shop/a); update s1-b=1(shop/b)", ""},
+		"the job leaves":                                             {list(wants("s1"), func(j *v1beta1.ImagePullJob) { j.DeletionTimestamp = ago(0) }), s1, list(copyOf("s1", "s1-a", "1", "shop/a")), "delete s1-a=1(shop/a)", ""},
+		"a namesake has ended":                                       {list(wants("s1"), completed(0)), s1, list(copyOf("s1", "s1-a", "1", "shop/aa,other/a")), "", ""},
+		"in the nodes' namespace":                                    {list(wants("s1", "s2"), func(j *v1beta1.ImagePullJob) { j.Namespace = daemonNamespace }), nil, list(copyOf("s1", "s1-a", "1", "shop/a")), "use s1; use s2", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := imagepull.Claim{Job: pullJob("a", "nginx", test.job...), Sources: test.sources, Copies: test.copies}
@@ -108,9 +121,10 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// Of a source its type and data are copied. The rest is somebody else's.
+// Of a source its type and docker configuration are copied, and nothing else.
 func TestSecretsCopies(t *testing.T) {
-	source := secret("shop", "s1", corev1.SecretTypeDockercfg, "1")
+	source := secret("shop", "s1", corev1.SecretTypeDockercfg, "{}")
+	source.Data["other"] = []byte("stays")
 	source.Labels, source.Annotations = map[string]string{"a": "b"}, map[string]string{corev1.LastAppliedConfigAnnotation: "x"}
 	source.Immutable, source.Finalizers, source.CreationTimestamp = ptr.To(true), []string{"a/b"}, *ago(time.Hour)
 	claim := imagepull.Claim{Job: pullJob("a", "nginx", wants("s1")), Namespace: "elsewhere", Sources: list(nil, source), Random: 7}
@@ -119,14 +133,72 @@ func TestSecretsCopies(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: got.Name, Annotations: map[string]string{
 			"imagepulljobs.kruise.io/source-key": "shop/s1", "imagepulljobs.kruise.io/references": "shop/a", "imagepulljobs.kruise.io/mode": "batch",
 		}},
-		Type: corev1.SecretTypeDockercfg, Data: map[string][]byte{corev1.DockerConfigKey: []byte("1")},
+		Type: corev1.SecretTypeDockercfg, Data: map[string][]byte{corev1.DockerConfigKey: []byte("{}")},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("copy (-want +got):\n%s", diff)
 	}
-	got.Data[corev1.DockerConfigKey][0] = '2'
-	if string(source.Data[corev1.DockerConfigKey]) != "1" {
+	got.Data[corev1.DockerConfigKey][0] = '['
+	if string(source.Data[corev1.DockerConfigKey]) != "{}" {
 		t.Error("the copy shares memory with its source")
+	}
+}
+
+// No more secrets are copied than a job may name, wherever its namespace is.
+func TestSecretsAreLimited(t *testing.T) {
+	var names []string
+	var sources []*corev1.Secret
+	for i := range 100 {
+		names = append(names, fmt.Sprintf("s%d", i))
+		sources = append(sources, secret("shop", names[i], corev1.SecretTypeDockercfg, "{}"))
+	}
+	plan := imagepull.Secrets(imagepull.Claim{Job: pullJob("a", "nginx", wants(names...)), Sources: sources})
+	if len(plan.Create) != imagepull.MaxPullSecrets || len(plan.References) != imagepull.MaxPullSecrets {
+		t.Errorf("%d copies, %d references", len(plan.Create), len(plan.References))
+	}
+	home := func(j *v1beta1.ImagePullJob) { j.Namespace = daemonNamespace }
+	if plan := imagepull.Secrets(imagepull.Claim{Job: pullJob("a", "nginx", wants(names...), home)}); len(plan.References) != imagepull.MaxPullSecrets {
+		t.Errorf("%d references", len(plan.References))
+	}
+}
+
+// A secret is for pulls of those who brought it.
+func TestMayUse(t *testing.T) {
+	at := func(namespace string) func(*corev1.Secret) {
+		return func(s *corev1.Secret) { s.Annotations, s.Namespace = nil, namespace }
+	}
+	of := func(namespace string, names ...string) v1beta1.ImageTagSpec {
+		t := v1beta1.ImageTagSpec{Tag: "1"}
+		for _, name := range names {
+			o := owner(name)
+			o.Namespace = namespace
+			t.OwnerReferences = append(t.OwnerReferences, o)
+		}
+		return t
+	}
+	for name, test := range map[string]struct {
+		secret      *corev1.Secret
+		tag         v1beta1.ImageTagSpec
+		now, coming bool
+	}{
+		"a copy is for the job that refers to it":           {copyOf("s", "c", "1", "shop/a"), of("shop", "a"), true, true},
+		"also where others pull the same":                   {copyOf("s", "c", "1", "shop/a,shop/b"), of("shop", "x", "b"), true, true},
+		"another tenant's job does not log in with it":      {copyOf("s", "c", "1", "shop/a"), of("other", "a"), false, false},
+		"another job of the namespace must ask for it":      {copyOf("s", "c", "1", "shop/a"), of("shop", "b"), false, true},
+		"a copy of an old release is for its namespace":     {copyOf("s", "c", "1", ""), of("shop", "b"), true, true},
+		"and not for others":                                {copyOf("s", "c", "1", ""), of("other", "b"), false, false},
+		"a secret that is no copy is for its namespace":     {copyOf("s", "c", "1", "", at("home")), of("home", "b"), true, true},
+		"other namespaces have none of it":                  {copyOf("s", "c", "1", "", at("home")), of("shop", "b"), false, false},
+		"what an administrator wrote is without a job":      {copyOf("s", "c", "1", "shop/a"), of("shop"), true, false},
+		"an owner of another kind is as good as none":       {copyOf("s", "c", "1", "shop/a"), v1beta1.ImageTagSpec{OwnerReferences: []corev1.ObjectReference{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "other"}}}, true, false},
+		"a name is not taken for the beginning of another":  {copyOf("s", "c", "1", "shop/aa"), of("shop", "a"), false, true},
+		"nor a namespace for the end of another one's name": {copyOf("s", "c", "1", "shop/a"), of("p/shop", "a"), false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if now, coming := imagepull.MayUse(test.secret, test.tag), imagepull.MayComeToUse(test.secret, test.tag); now != test.now || coming != test.coming {
+				t.Errorf("now %t, later %t", now, coming)
+			}
+		})
 	}
 }
 

@@ -24,7 +24,7 @@ func ImagePullJob(job *appsv1beta1.ImagePullJob) field.ErrorList {
 	if fault := checkImage(spec.Image, at.Child("image")); fault != nil {
 		faults = append(faults, fault)
 	}
-	return append(faults, checkPace(&spec.ImagePullJobTemplate, at)...)
+	return append(faults, checkPull(&spec.ImagePullJobTemplate, at)...)
 }
 
 // ImagePullJobUpdate returns the changes that are forbidden: pull secrets have been copied by their names.
@@ -40,7 +40,7 @@ func ImageListPullJob(list *appsv1beta1.ImageListPullJob) field.ErrorList {
 	at, spec := field.NewPath("spec"), &list.Spec
 	faults := checkNodeSelection(&spec.ImagePullJobTemplate, at)
 	faults = append(faults, checkImages(spec.Images, at.Child("images"))...)
-	return append(faults, checkPace(&spec.ImagePullJobTemplate, at)...)
+	return append(faults, checkPull(&spec.ImagePullJobTemplate, at)...)
 }
 
 // checkSelectors validates which nodes are selected.
@@ -105,6 +105,15 @@ func checkImages(images []string, at *field.Path) field.ErrorList {
 		if fault := checkImage(image, at.Index(i)); fault != nil {
 			faults = append(faults, fault)
 		}
+	}
+	return faults
+}
+
+// checkPull validates how nodes pull.
+func checkPull(t *appsv1beta1.ImagePullJobTemplate, at *field.Path) field.ErrorList {
+	faults := checkPace(t, at)
+	if n := len(t.PullSecrets); n > imagepull.MaxPullSecrets {
+		faults = append(faults, field.TooMany(at.Child("pullSecrets"), n, imagepull.MaxPullSecrets))
 	}
 	return faults
 }

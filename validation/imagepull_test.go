@@ -31,6 +31,9 @@ func TestPullTemplate(t *testing.T) {
 		"pods":              {"nodes of pods", `"podSelector":{"matchLabels":{"a":"b"}}` + always + `}`, nil},
 		"nodes and pods":    {"which of the two?", `"selector":{},"podSelector":{}` + always + `}`, []string{"spec.selector: Forbidden"}},
 
+		"secrets":          {"as many as may be", `"pullSecrets":["s"` + strings.Repeat(`,"s"`, 31) + `]` + always + `}`, nil},
+		"too many secrets": {"each is copied", `"pullSecrets":["s"` + strings.Repeat(`,"s"`, 32) + `]` + always + `}`, []string{"spec.pullSecrets: Too many"}},
+
 		"paused":             {"nobody pulls", `"parallelism":0` + always + `}`, nil},
 		"number as text":     {"it is a number all the same", `"parallelism":"4"` + always + `}`, nil},
 		"negative text":      {"no number of nodes is below zero", `"parallelism":"-1"` + always + `}`, []string{"spec.parallelism: Invalid value"}},

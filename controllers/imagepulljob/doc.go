@@ -15,7 +15,7 @@
 // # Pull secrets
 //
 // Nodes may read the secrets of one namespace only (Options.SecretNamespace), where the reconciler keeps one copy of each
-// secret that jobs name, with type and data and nothing else. A job whose secrets are copied gets a finalizer, so that the
+// secret that jobs name, with type and docker configuration and nothing else. A job whose secrets are copied gets a finalizer, so that the
 // copies are released. The reconciler needs no right to list all secrets: it gets those that jobs name, and watches the
 // namespace of the copies alone, without which it does not start (config/pulljobs has the role). It reads the secrets of jobs
 // under way again every ten seconds, each once. Options.SecretPeriod changes that, and Options.WatchSecrets replaces it by a
@@ -25,7 +25,7 @@
 //
 // A job with an image or a selector that cannot be read reports that in its status and in an event (InvalidSpec), and waits for
 // another spec. Nodes that list too many images, NodeImages that the API server refuses, and a namespace that takes no copies
-// are reported in the status; the other nodes go on. A secret that does not exist is an event, and the pull goes without.
+// are reported in the status; the other nodes go on. A secret that does not exist or cannot be used is an event; the pull goes without.
 //
 // When not to use it: without the node daemon of this project or of OpenKruise nothing pulls, and without the controller
 // nodeimage there are no NodeImages.

@@ -119,12 +119,13 @@ func (r *Reconciler) find(ctx context.Context, ref imagepull.Reference) (string,
 
 // pull tries all credentials there are, in their order, and none only where there are none.
 func (r *Reconciler) pull(ctx context.Context, a *attempt) (string, error) {
-	credentials, err := r.credentials(ctx, a.pull)
-	if err != nil {
-		return "", err
-	}
+	credentials, malformed := r.credentials(ctx, a.pull)
 	if len(credentials) == 0 {
-		return r.ask(ctx, a, imagepull.Credential{})
+		id, err := r.ask(ctx, a, imagepull.Credential{})
+		if err != nil && ctx.Err() == nil && !errors.Is(err, cri.ErrUnavailable) {
+			err = errors.Join(err, malformed)
+		}
+		return id, err
 	}
 	var failures []error
 	refused := true
@@ -143,7 +144,7 @@ func (r *Reconciler) pull(ctx context.Context, a *attempt) (string, error) {
 		}
 		failures = append(failures, err)
 	}
-	return "", errors.Join(failures...)
+	return "", errors.Join(append(failures, malformed)...)
 }
 
 func (r *Reconciler) ask(ctx context.Context, a *attempt, c imagepull.Credential) (string, error) {

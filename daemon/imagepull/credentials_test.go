@@ -119,7 +119,8 @@ func TestCredentials(t *testing.T) {
 		"the first is refused":             {image: "nginx", secrets: list(dockerConfig("a", "docker.io/library", "old"), dockerConfig("b", "docker.io", "new")), opens: []string{"new"}, want: []string{"old", "new"}},
 		"all are refused":                  {image: "nginx", secrets: list(dockerConfig("a", "docker.io/library", "old"), dockerConfig("b", "docker.io", "new")), want: []string{"old", "new"}, fails: "registry refused the credentials: 401"},
 		"all are refused, but anonymous":   {image: "nginx", secrets: list(dockerConfig("a", "docker.io", "old")), opens: []string{""}, options: func(o *Options) { o.AnonymousAfterRefusal = true }, want: []string{"old", ""}},
-		"nonsense":                         {image: "nginx", secrets: list(broken), opens: []string{""}, fails: "secret config/s0"},
+		"a malformed secret is skipped":    {image: "nginx", secrets: list(broken, dockerConfig("a", "docker.io", "hub")), opens: []string{"hub"}, want: []string{"hub"}},
+		"and is part of the failure":       {image: "nginx", secrets: list(broken), want: []string{""}, fails: "secret config/s0"},
 		"the node's":                       {image: "nginx", node: &nodeKeyring{found: node}, opens: []string{"node"}, want: []string{"node"}},
 		"the node's after the secrets":     {image: "nginx", secrets: list(dockerConfig("a", "docker.io", "hub")), node: &nodeKeyring{found: node}, opens: []string{"node"}, want: []string{"hub", "node"}},
 		"a node that fails in part":        {image: "nginx", node: &nodeKeyring{found: node, err: errRegistry}, opens: []string{"node"}, want: []string{"node"}},
@@ -165,6 +166,80 @@ func TestCredentials(t *testing.T) {
 			})
 		})
 	}
+}
+
+// ownedBy has a tag owned by jobs, each namespace/name.
+func ownedBy(jobs ...string) func(*v1beta1.ImageTagSpec) {
+	return func(t *v1beta1.ImageTagSpec) {
+		t.OwnerReferences = nil
+		for _, job := range jobs {
+			namespace, name, _ := strings.Cut(job, "/")
+			t.OwnerReferences = append(t.OwnerReferences, corev1.ObjectReference{
+				APIVersion: v1beta1.GroupVersion.String(), Kind: "ImagePullJob", Namespace: namespace, Name: name,
+			})
+		}
+	}
+}
+
+// usedBy makes a secret the copy of one of the first job's namespace.
+func usedBy(s *corev1.Secret, jobs ...string) *corev1.Secret {
+	namespace, _, _ := strings.Cut(jobs[0], "/")
+	s.Annotations = map[string]string{
+		v1beta1.ImagePullSecretSourceKey: namespace + "/" + s.Name, v1beta1.ImagePullSecretReferencesKey: strings.Join(jobs, ","),
+	}
+	return s
+}
+
+// A job of another tenant pulls without the secrets that the repository's entry has for others, and does not read them again and
+// again. The job that refers to one logs in with it.
+func TestSecretsOfOtherTenants(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.store.keep(usedBy(dockerConfig("a", "docker.io", "hub"), "shop/web"))
+		w.images.pull = opens("hub")
+		w.begin()
+		w.spec(asks("nginx:1", 0, ownedBy("other/job")), asks("nginx:2", 0, ownedBy("shop/web")), logsInWith("nginx", "a"))
+		w.wait(time.Minute)
+		w.wants("nginx:1 v0 Failed, nginx:2 v0 Succeeded")
+		for _, c := range w.images.calls {
+			if c.reference == "nginx:1" && c.login.Username != "" {
+				t.Errorf("another tenant's job logs in as %s", c.login.Username)
+			}
+		}
+		if n := len(w.store.reads); n > 2 {
+			t.Errorf("the secret was read %d times, want once for each tenant at most", n)
+		}
+	})
+}
+
+// A job that comes to use a copy which is remembered without it has the copy read again.
+func TestSecretOfAnotherJobOfTheNamespace(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.store.keep(usedBy(dockerConfig("a", "docker.io", "hub"), "shop/web"))
+		w.images.pull = opens("hub")
+		w.begin()
+		w.spec(asks("nginx:1", 0, ownedBy("shop/web")), logsInWith("nginx", "a"))
+		w.store.keep(usedBy(dockerConfig("a", "docker.io", "hub"), "shop/web", "shop/later"))
+		w.spec(asks("nginx:2", 0, ownedBy("shop/later"), limited(0)))
+		w.wants("nginx:1 v0 Succeeded, nginx:2 v0 Succeeded")
+		if n := len(w.store.reads); n != 2 {
+			t.Errorf("the secret was read %d times", n)
+		}
+	})
+}
+
+// A secret that the memory of an API server does not have yet costs no attempt: it is read once more, with a quorum.
+func TestSecretBehind(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.store.keep(dockerConfig("a", "docker.io", "hub"))
+		w.store.set(func() { w.store.behind = map[string]bool{"config/a": true} })
+		w.images.pull = opens("hub")
+		w.begin()
+		w.spec(asks("nginx:1", 0, limited(0)), logsInWith("nginx", "a"))
+		w.wants("nginx:1 v0 Succeeded")
+		if n := len(w.store.reads); n != 2 {
+			t.Errorf("the secret was read %d times, want once from memory and once with a quorum", n)
+		}
+	})
 }
 
 func list[T any](all ...T) []T { return all }

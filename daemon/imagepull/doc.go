@@ -22,8 +22,10 @@
 //     in two seconds. What may not be written yet is not lost. A status that was written by somebody else in between is
 //     read before it is patched.
 //   - Events come after the status that they tell of, once each.
-//   - Secrets and the node's keyring are asked in each attempt. Secrets are remembered for five minutes, or until a registry
-//     refuses what they say. All credentials are tried, in their order; only where there are none, the pull is anonymous.
+//   - Secrets and the node's keyring are asked in each attempt. A pull uses the secrets of its own jobs alone. Secrets are remembered
+//     for five minutes and up to 4 MiB in all, or until a registry refuses what they say; an attempt reads at most 64. Malformed
+//     secrets are skipped, and named in the failure. All credentials are tried, in their order; only where there are none, the pull
+//     is anonymous.
 //   - A pull waits for a runtime that is away, or goes away, and is tried as soon as the connection is back. Where the runtime is
 //     connected and does not answer, after pauses of up to 30 seconds. Waiting for as long as an attempt may take (10 minutes by
 //     default) counts as an attempt that failed, also for a pull that has not had its turn, so that every pull ends.

@@ -62,10 +62,9 @@ func Users(o client.Object) []string {
 // Claim brings the pull secrets of a job to where nodes may read them. The plan has the references for nodes also where it
 // cannot be executed.
 func (k *Keeper) Claim(ctx context.Context, job *v1beta1.ImagePullJob) (imagepull.ClaimPlan, error) {
-	k.claiming.Lock()
-	defer k.claiming.Unlock()
+	defer k.claiming.lock(job.Namespace)()
 	c := imagepull.Claim{Job: job, Namespace: k.namespace}
-	for _, name := range job.Spec.PullSecrets {
+	for _, name := range imagepull.PullSecretsOf(job) {
 		if job.Namespace == k.namespace {
 			break
 		}
@@ -82,8 +81,7 @@ func (k *Keeper) Claim(ctx context.Context, job *v1beta1.ImagePullJob) (imagepul
 
 // Release gives up the copies that an ended job uses.
 func (k *Keeper) Release(ctx context.Context, ended *v1beta1.ImagePullJob) error {
-	k.claiming.Lock()
-	defer k.claiming.Unlock()
+	defer k.claiming.lock(ended.Namespace)()
 	_, err := k.settle(ctx, imagepull.Claim{Job: ended, Namespace: k.namespace})
 	return err
 }
@@ -144,7 +142,7 @@ func (k *Keeper) copiesOf(ctx context.Context, job *v1beta1.ImagePullJob) ([]*co
 	for _, s := range used {
 		keys = append(keys, s.Annotations[v1beta1.ImagePullSecretSourceKey])
 	}
-	for _, name := range job.Spec.PullSecrets {
+	for _, name := range imagepull.PullSecretsOf(job) {
 		keys = append(keys, job.Namespace+"/"+name)
 	}
 	slices.Sort(keys)

@@ -12,8 +12,6 @@
 package pullsecrets
 
 import (
-	"sync"
-
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,8 +36,9 @@ type Keeper struct {
 	copies client.Reader
 	// writes are those of copies, by the secret that was copied.
 	writes *ledger.Ledger[*corev1.Secret]
-	// claiming is held while copies are read and written, so that two jobs do not both create one.
-	claiming sync.Mutex
+	// claiming is held for a namespace while its copies are read and written, so that two jobs do not both create one. Jobs of different
+	// namespaces share no copies, and no job waits for the reads of another namespace.
+	claiming locks
 	sources  sources
 }
 

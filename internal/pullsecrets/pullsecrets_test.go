@@ -1,6 +1,7 @@
 package pullsecrets_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -30,9 +31,15 @@ type server struct {
 	reads    int
 	writes   []string
 	version  int
+	// holds is what the reads of a namespace wait for.
+	holds map[string]chan struct{}
 }
 
 func (s *server) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	if hold := s.holds[key.Namespace]; hold != nil {
+		hold <- struct{}{}
+		<-hold
+	}
 	s.reads++
 	if s.err != nil {
 		return s.err
@@ -86,10 +93,12 @@ func (s *server) Delete(_ context.Context, o client.Object, _ ...client.DeleteOp
 	return s.err
 }
 
+func docker(user string) []byte { return []byte(`{"auths":{"r":{"username":"` + user + `"}}}`) }
+
 func (s *server) source(name, content string) {
 	s.secrets[types.NamespacedName{Namespace: "shop", Name: name}] = &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Type: corev1.SecretTypeDockerConfigJson,
-		Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(content)},
+		Data: map[string][]byte{corev1.DockerConfigJsonKey: docker(content)},
 	}
 }
 
@@ -149,7 +158,7 @@ func TestCopies(t *testing.T) {
 	}
 	s.took(t, "update")
 	copied := s.secrets[types.NamespacedName{Namespace: "nodes", Name: plan.References[0].Name}]
-	if copied == nil || string(copied.Data[corev1.DockerConfigJsonKey]) != "b" || len(pullsecrets.Users(copied)) != 2 {
+	if copied == nil || !bytes.Equal(copied.Data[corev1.DockerConfigJsonKey], docker("b")) || len(pullsecrets.Users(copied)) != 2 {
 		t.Errorf("the copy is %+v", copied)
 	}
 	s.caughtUp = true
@@ -160,6 +169,27 @@ func TestCopies(t *testing.T) {
 		}
 	}
 	s.took(t, "update", "delete")
+}
+
+// A job whose secrets are slow to read holds up its own namespace, and no other.
+func TestSlowNamespace(t *testing.T) {
+	s, k := start(t, true)
+	s.source("pull", "a")
+	hold := make(chan struct{})
+	s.holds = map[string]chan struct{}{"slow": hold}
+	done := make(chan error)
+	go func() {
+		_, err := k.Claim(t.Context(), jobNamed("slow", "web", "pull"))
+		done <- err
+	}()
+	<-hold // it reads
+	if plan, err := k.Claim(t.Context(), jobNamed("shop", "web", "pull")); err != nil || len(plan.References) != 1 {
+		t.Errorf("got %+v, %v", plan, err)
+	}
+	hold <- struct{}{}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
 }
 
 func TestSources(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
@@ -102,7 +103,7 @@ func (k *Keeper) read(ctx context.Context, key types.NamespacedName) (*corev1.Se
 		return nil, err
 	}
 	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Type: secret.Type, Data: secret.Data,
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Type: secret.Type, Data: imagepull.PullSecretData(secret),
 	}, nil
 }
 
@@ -111,7 +112,7 @@ func (k *Keeper) read(ctx context.Context, key types.NamespacedName) (*corev1.Se
 func (k *Keeper) Changed(ctx context.Context, jobs []*v1beta1.ImagePullJob, changed func(*v1beta1.ImagePullJob)) error {
 	named := map[types.NamespacedName][]*v1beta1.ImagePullJob{}
 	for _, job := range jobs {
-		for _, name := range job.Spec.PullSecrets {
+		for _, name := range imagepull.PullSecretsOf(job) {
 			key := types.NamespacedName{Namespace: job.Namespace, Name: name}
 			named[key] = append(named[key], job)
 		}
