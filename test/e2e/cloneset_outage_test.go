@@ -45,6 +45,7 @@ func (m *deployed) testLeaderKilled(t *testing.T) {
 
 // A manager that is away holds up rollouts, and nothing else: pods serve, and new ones come from what makes them.
 func (m *deployed) testNoReplica(t *testing.T) {
+	outage := m.newPodOutage(t)
 	s := m.newSet(t, "web")
 	s.create(t, 4, nil)
 	before := s.pods(t)
@@ -85,6 +86,7 @@ func (m *deployed) testNoReplica(t *testing.T) {
 		}
 		return nil
 	}))
+	outage.away(t)
 	if left := 4 - s.running(s.pods(t), "new"); left == 0 {
 		t.Error("the rollout ended without a manager")
 	}
@@ -92,6 +94,7 @@ func (m *deployed) testNoReplica(t *testing.T) {
 	s.waitFor(t, "the end of the rollout", during(t, before, s.all("new", 1)))
 	sameButFor(t, "main", before, s.pods(t))
 	eventually(t, m.ready)
+	outage.back(t)
 }
 
 // middle says what keeps a rollout from being half done, with a pod on its way.

@@ -41,7 +41,6 @@ func (m *deployed) testManager(t *testing.T, left map[string]*remains) {
 	t.Run("nothing refused", m.testNothingRefused)
 	t.Run("the leader is killed", m.testLeaderKilled)
 	t.Run("all replicas are away", m.testNoReplica)
-	t.Run("pods without a manager", m.testPodOutage)
 	t.Run("serving", m.testServing)
 	for name, r := range left {
 		t.Run("left alone/"+name, r.testLeftAlone)

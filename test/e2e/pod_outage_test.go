@@ -22,58 +22,75 @@ import (
 // failurePolicyKey is by which the owner of a set says what becomes of pods while nobody can inject it.
 const failurePolicyKey = "kruisekit.dev/injection-failure-policy"
 
-// Without a manager, pods that nothing selects are created as ever, and others as the owners of their sets chose.
-func (m *deployed) testPodOutage(t *testing.T) {
-	namespace := m.Namespace(t)
-	closed, open := m.outageSet(t, namespace, "closed", nil), m.outageSet(t, namespace, "open", map[string]string{failurePolicyKey: "Ignore"})
-	table := &strings.Builder{}
-	w := tabwriter.NewWriter(table, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "manager\tpods\tcreated\trefused\twith sidecar\tp50\tp99\tmax")
-	run := func(when, what string, n int, labels map[string]string) outcome {
-		o := m.createMany(t, namespace, what+"-"+when, n, labels)
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\n", when, what, o.created, o.refused, o.injected, o.at(50), o.at(99), o.at(100))
-		return o
-	}
-	run("up", "warming", 50, nil)
-	before := run("up", "selected by nothing", 100, nil)
-	// API servers compile what has changed for the sets when the first pods come.
-	early, injected := run("up", "first fail closed", 20, closed.Spec.Selector.MatchLabels), run("up", "fail closed", 100, closed.Spec.Selector.MatchLabels)
-	m.scale(t, 0)
-	eventually(t, func(context.Context) error {
-		if left := m.pods(t); len(left) > 0 {
-			return fmt.Errorf("%d replicas are still there", len(left))
-		}
-		return nil
-	})
-	away := run("away", "selected by nothing", 100, nil)
-	refused := run("away", "fail closed", 5, closed.Spec.Selector.MatchLabels)
-	let := run("away", "fail open", 5, open.Spec.Selector.MatchLabels)
-	m.scale(t, 2)
-	eventually(t, m.ready)
-	// A connection of the API server to a replica of before may be tried once more.
-	eventually(t, func(ctx context.Context) error {
-		return m.Client.Create(ctx, held(namespace, "probe", closed.Spec.Selector.MatchLabels), client.DryRunAll)
-	})
-	again, opened := run("back", "fail closed", 20, closed.Spec.Selector.MatchLabels), run("back", "fail open", 20, open.Spec.Selector.MatchLabels)
-	_ = w.Flush()
-	t.Logf("creation of pods:\n%s", table)
+// podOutage creates pods before, during and after an outage of the manager.
+type podOutage struct {
+	*deployed
+	namespace    string
+	closed, open *v1beta1.SidecarSet
 
+	table *strings.Builder
+	rows  *tabwriter.Writer
+
+	before, early, injected outcome
+}
+
+// newPodOutage creates the pods of the time before.
+func (m *deployed) newPodOutage(t *testing.T) *podOutage {
+	t.Helper()
+	p := &podOutage{deployed: m, namespace: m.Namespace(t), table: &strings.Builder{}}
+	p.closed, p.open = m.outageSet(t, p.namespace, "closed", nil), m.outageSet(t, p.namespace, "open", map[string]string{failurePolicyKey: "Ignore"})
+	p.rows = tabwriter.NewWriter(p.table, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(p.rows, "manager\tpods\tcreated\trefused\twith sidecar\tp50\tp99\tmax")
+	p.run(t, "up", "warming", 50, nil)
+	p.before = p.run(t, "up", "selected by nothing", 100, nil)
+	// API servers compile what has changed for the sets when the first pods come.
+	p.early, p.injected = p.run(t, "up", "first fail closed", 20, p.closed.Spec.Selector.MatchLabels), p.run(t, "up", "fail closed", 100, p.closed.Spec.Selector.MatchLabels)
+	return p
+}
+
+func (p *podOutage) run(t *testing.T, when, what string, n int, labels map[string]string) outcome {
+	t.Helper()
+	o := p.createMany(t, p.namespace, what+"-"+when, n, labels)
+	_, _ = fmt.Fprintf(p.rows, "%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\n", when, what, o.created, o.refused, o.injected, o.at(50), o.at(99), o.at(100))
+	return o
+}
+
+// away creates pods while no replica runs: those that nothing selects as ever, and others as the owners of their sets chose.
+func (p *podOutage) away(t *testing.T) {
+	t.Helper()
+	away := p.run(t, "away", "selected by nothing", 100, nil)
+	refused := p.run(t, "away", "fail closed", 5, p.closed.Spec.Selector.MatchLabels)
+	admitted := p.run(t, "away", "fail open", 5, p.open.Spec.Selector.MatchLabels)
 	for what, wrong := range map[string]bool{
-		"a pod that nothing selects was refused":                  before.refused+away.refused > 0,
-		"a pod that nothing selects was injected":                 before.injected+away.injected > 0,
-		"a pod was not injected":                                  early.injected+injected.injected+again.injected+opened.injected != 160,
+		"a pod that nothing selects was refused":                  p.before.refused+away.refused > 0,
+		"a pod that nothing selects was injected":                 p.before.injected+away.injected > 0,
 		"a pod that is to be refused without a manager was not":   refused.refused != 5,
-		"a pod that is to be created without a manager was not":   let.created != 5,
-		"a pod has a sidecar that nobody can have injected":       let.injected > 0,
-		"without a manager, pods that need none are created late": away.took[50] > 2*before.took[50]+5*time.Millisecond,
+		"a pod that is to be created without a manager was not":   admitted.created != 5,
+		"a pod has a sidecar that no replica can have injected":   admitted.injected > 0,
+		"without a manager, pods that need none are created late": away.took[50] > 2*p.before.took[50]+5*time.Millisecond,
 	} {
 		if wrong {
 			t.Error(what)
 		}
 	}
+}
+
+// back creates pods once the manager is back, and prints all figures.
+func (p *podOutage) back(t *testing.T) {
+	t.Helper()
+	// A connection of the API server to a replica of before may be tried once more.
+	eventually(t, func(ctx context.Context) error {
+		return p.Client.Create(ctx, held(p.namespace, "probe", p.closed.Spec.Selector.MatchLabels), client.DryRunAll)
+	})
+	again, opened := p.run(t, "back", "fail closed", 20, p.closed.Spec.Selector.MatchLabels), p.run(t, "back", "fail open", 20, p.open.Spec.Selector.MatchLabels)
+	_ = p.rows.Flush()
+	t.Logf("creation of pods:\n%s", p.table)
+	if n := p.early.injected + p.injected.injected + again.injected + opened.injected; n != 160 {
+		t.Errorf("%d pods were injected, want 160", n)
+	}
 	eventually(t, func(ctx context.Context) error {
 		var set v1beta1.SidecarSet
-		if err := m.Client.Get(ctx, client.ObjectKeyFromObject(closed), &set); err != nil {
+		if err := p.Client.Get(ctx, client.ObjectKeyFromObject(p.closed), &set); err != nil {
 			return err
 		}
 		if set.Status.MatchedPods != 140 {
