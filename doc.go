@@ -63,6 +63,7 @@
 //   - [github.com/kruisekit/kruisekit/webhooks/sidecarset]: defaults, hashes and rules of SidecarSets.
 //   - [github.com/kruisekit/kruisekit/webhooks/conversion]: the webhook between the two versions of each kind.
 //   - [github.com/kruisekit/kruisekit/webhooks/certificates]: serving certificates that several replicas create and renew.
+//   - [github.com/kruisekit/kruisekit/webhooks/serving]: a webhook server with limits for its clients.
 //
 // # On the node
 //

@@ -2,6 +2,7 @@ package conversion
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,6 +17,9 @@ import (
 // Path is where API servers expect the handler.
 const Path = "/convert"
 
+// mostBytes of a request. API servers convert the objects of a list one by one.
+const mostBytes = 7 << 20
+
 // NewHandler serves conversion reviews of all kinds that have two versions.
 func NewHandler() http.Handler {
 	return handler{kinds: kinds()}
@@ -27,7 +31,11 @@ type handler struct {
 
 // ServeHTTP answers one review.
 func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBytes))
+	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
+		http.Error(w, "read review: "+err.Error(), http.StatusRequestEntityTooLarge)
+		return
+	}
 	if err != nil {
 		http.Error(w, "read review: "+err.Error(), http.StatusBadRequest)
 		return

@@ -3,6 +3,7 @@ package conversion_test
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -79,6 +80,48 @@ func TestBadRequests(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A body above the limit is not read to its end.
+func TestLargeBody(t *testing.T) {
+	body := &endless{}
+	w := httptest.NewRecorder()
+	conversion.NewHandler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, conversion.Path, body))
+	if w.Code != http.StatusRequestEntityTooLarge || body.sent > 16<<20 {
+		t.Errorf("answered %d after %d MiB", w.Code, body.sent>>20)
+	}
+}
+
+// endless is a text that ends after 64 MiB, which no reader with a limit sees.
+type endless struct{ sent int }
+
+func (e *endless) Read(p []byte) (int, error) {
+	if e.sent > 64<<20 {
+		return 0, io.EOF
+	}
+	for i := range p {
+		p[i] = ' '
+	}
+	e.sent += len(p)
+	return len(p), nil
+}
+
+// FuzzReview: no body makes the handler panic, and each request has an answer that can be decoded.
+func FuzzReview(f *testing.F) {
+	f.Add(`{"request":{"uid":"1","desiredAPIVersion":"apps.kruise.io/v1beta1","objects":[{"apiVersion":"apps.kruise.io/v1alpha1","kind":"CloneSet","spec":{"template":null}}]}}`)
+	f.Add(`{"request":{"desiredAPIVersion":"apps.kruise.io/v1alpha1","objects":[null,{"apiVersion":"apps.kruise.io/v1beta1","kind":"SidecarSet","spec":{"containers":[{}]}}]}}`)
+	f.Add(`{"request":{"desiredAPIVersion":"policy.kruise.io/v1beta1","objects":[{"apiVersion":"policy.kruise.io/v1alpha1","kind":"PodUnavailableBudget","metadata":{"annotations":{"a":1}}}]}}`)
+	f.Fuzz(func(t *testing.T, body string) {
+		w := httptest.NewRecorder()
+		conversion.NewHandler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, conversion.Path, strings.NewReader(body)))
+		if w.Code != http.StatusOK {
+			return
+		}
+		answer := apiextensionsv1.ConversionReview{}
+		if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil || answer.Response == nil {
+			t.Errorf("%v in the answer %s", err, w.Body)
+		}
+	})
 }
 
 func review(t *testing.T, wanted, object string) *apiextensionsv1.ConversionResponse {

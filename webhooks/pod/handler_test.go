@@ -22,7 +22,7 @@ func serveAt(t *testing.T, w *pod.Webhook, path string, req admission.Request) a
 }
 
 // reviewOf is what API servers send.
-func reviewOf(t *testing.T, req admission.Request) string {
+func reviewOf(t testing.TB, req admission.Request) string {
 	t.Helper()
 	body, err := json.Marshal(admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: &req.AdmissionRequest,
@@ -34,7 +34,7 @@ func reviewOf(t *testing.T, req admission.Request) string {
 }
 
 // post sends a review, or what is taken for one.
-func post(t *testing.T, w *pod.Webhook, path, body string, header ...string) admissionv1.AdmissionReview {
+func post(t testing.TB, w *pod.Webhook, path, body string, header ...string) admissionv1.AdmissionReview {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
@@ -107,4 +107,20 @@ func TestRefusedWithoutName(t *testing.T) {
 	if answer.Allowed || answer.Result.Details == nil || answer.Result.Details.Kind != "Pod" || answer.Result.Details.Name != "web-" {
 		t.Errorf("%+v", answer.Result)
 	}
+}
+
+// FuzzHandler: no body makes the handler panic, and each has an answer with a verdict.
+func FuzzHandler(f *testing.F) {
+	good := reviewOf(f, request(f, "u", plain))
+	f.Add(good)
+	f.Add(strings.Replace(good, `"containers":[`, `"containers":[null,{"env":[{"valueFrom":{}}],"lifecycle":{}},`, 1))
+	f.Add(strings.Replace(good, `"metadata":{`, `"metadata":{"annotations":{"kruise.io/sidecarset-hash":"[","apps.kruise.io/container-launch-priority":"Ordered"},`, 1))
+	f.Add(`{"kind":"AdmissionReview","request":{"operation":"CREATE","resource":{"version":"v1","resource":"pods"},"object":null}}`)
+	f.Fuzz(func(t *testing.T, body string) {
+		w := hook(t, &shelf{}, pod.Options{}, newSet(t, "log", `{"selector":{},"containers":[{"name":"log","image":"log:1"}]}`))
+		answer := post(t, w, pod.Path, body)
+		if r := answer.Response; !r.Allowed && r.Result.Message == "" {
+			t.Errorf("refused without a word: %+v", r)
+		}
+	})
 }

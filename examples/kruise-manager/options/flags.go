@@ -40,10 +40,23 @@ func newParser() *parser {
 	p.inert = o.Logs.Flags(p.flags)
 	p.flags.DurationVar(&o.NodeImageCreationDelay, "nodeimage-creation-delay", 30*time.Second, "how long a node has been ready before it gets its NodeImage")
 	p.flags.Func("default-ttlseconds-for-always-nodeimage", "how long tags of pull jobs with an end stay on nodes, beyond what the job says: 0 to 2678400 seconds (default 300)", p.pullTTL)
+	p.clients()
 	p.election()
 	p.queues()
 	p.withoutEffect()
 	return p
+}
+
+// clients of the webhooks.
+func (p *parser) clients() {
+	w := &p.options.Webhook
+	p.flags.StringVar(&w.ClientCA, "webhook-client-ca-file", "", "file with the CA of the certificates that API servers show to webhooks; empty asks for none")
+	p.flags.Func("webhook-client-names", "list of common names in the certificates of API servers; empty is any that the CA has signed", func(v string) error {
+		w.ClientNames = split(v)
+		return nil
+	})
+	p.flags.BoolVar(&w.AnswerPods, "webhook-answer-pods", false,
+		"answer webhooks to clients with the address of a pod, other than pods in kube-system and beside the manager: for API servers that are such pods")
 }
 
 func (p *parser) election() {

@@ -72,6 +72,11 @@ type Webhook struct {
 	Port                       int
 	StartTimeout               time.Duration
 	RenewBefore                time.Duration
+	// ClientCA is a file with the CA of the certificates of API servers, and ClientNames are the names in these; empty for no check.
+	ClientCA    string
+	ClientNames []string
+	// AnswerPods also answers reviews from the addresses of pods.
+	AnswerPods bool
 }
 
 // RateLimiter of controllers.
@@ -138,6 +143,7 @@ func (o *Options) validate() []error {
 	refuse(e.LeaseDuration <= e.RenewDeadline, "--leader-election-lease-duration=%s must be more than the renew deadline %s", e.LeaseDuration, e.RenewDeadline)
 	refuse(o.Cache.SyncTimeout <= 0, "--controller-cache-sync-timeout must be more than 0")
 	refuse(o.Webhook.StartTimeout <= 0, "--webhook-initialize-timeout must be more than 0")
+	refuse(len(o.Webhook.ClientNames) > 0 && o.Webhook.ClientCA == "", "--webhook-client-names needs --webhook-client-ca-file")
 	refuse(o.Webhook.Port < 1 || o.Webhook.Port > 65535, "WEBHOOK_PORT=%d is no port", o.Webhook.Port)
 	refuse(r.BaseDelay <= 0 || r.MaxDelay < r.BaseDelay, "--rate-limiter-base-delay=%s must be more than 0 and at most --rate-limiter-max-delay=%s", r.BaseDelay, r.MaxDelay)
 	refuse(r.QPS <= 0 || r.BucketSize < 1, "--rate-limiter-qps and --rate-limiter-bucket-size must be more than 0")

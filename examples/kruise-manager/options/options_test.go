@@ -145,3 +145,17 @@ func TestHelp(t *testing.T) {
 		}
 	}
 }
+
+func TestWebhookClients(t *testing.T) {
+	got, err := options.Parse([]string{"--webhook-client-ca-file=/ca.pem", "--webhook-client-names=a, b", "--webhook-answer-pods"}, env())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := got.Webhook
+	if diff := cmp.Diff([]string{"/ca.pem", "a", "b"}, append([]string{w.ClientCA}, w.ClientNames...)); diff != "" || !w.AnswerPods {
+		t.Errorf("pods are answered: %t, clients (-want +got):\n%s", w.AnswerPods, diff)
+	}
+	if _, err := options.Parse([]string{"--webhook-client-names=a"}, env()); err == nil || !strings.Contains(err.Error(), "needs --webhook-client-ca-file") {
+		t.Errorf("names without a CA: %v", err)
+	}
+}

@@ -4,7 +4,6 @@ package process
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"time"
 
@@ -18,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/kruisekit/kruisekit/controllers"
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
@@ -58,9 +56,11 @@ func New(ctx context.Context, rc *rest.Config, o options.Options) (ctrl.Manager,
 		return nil, err
 	}
 	mo.NewCache = patience.Until(ctx.Done())
-	mo.WebhookServer = keeper.With(webhook.NewServer(webhook.Options{
-		Host: "0.0.0.0", Port: o.Webhook.Port, TLSOpts: []func(*tls.Config){keeper.TLS},
-	}))
+	server, err := webhookServer(rc, o.Webhook, keeper.TLS)
+	if err != nil {
+		return nil, err
+	}
+	mo.WebhookServer = keeper.With(server)
 	mgr, err := ctrl.NewManager(rc, mo)
 	if err != nil {
 		return nil, fmt.Errorf("make manager: %w", err)

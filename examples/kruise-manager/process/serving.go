@@ -1,0 +1,72 @@
+package process
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	runtimeclient "sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
+	"github.com/kruisekit/kruisekit/webhooks/certificates"
+	"github.com/kruisekit/kruisekit/webhooks/conversion"
+	"github.com/kruisekit/kruisekit/webhooks/serving"
+)
+
+// webhookServer serves the webhooks within limits, to clients that can be API servers.
+func webhookServer(rc *rest.Config, o options.Webhook, certificate func(*tls.Config)) (*serving.Server, error) {
+	clients := serving.Clients{
+		Names: o.ClientNames, Public: []string{certificates.HealthPath}, Bare: []string{conversion.Path},
+	}
+	var err error
+	if clients.CA, err = authorities(o.ClientCA); err != nil {
+		return nil, err
+	}
+	if !o.AnswerPods {
+		live, err := podReader(rc)
+		if err != nil {
+			return nil, err
+		}
+		clients.Refuse = serving.Pods(live, metav1.NamespaceSystem, o.Namespace)
+	}
+	return serving.New(serving.Options{
+		Host: "0.0.0.0", Port: o.Port, TLSOpts: []func(*tls.Config){certificate}, Clients: clients,
+		Registerer: metrics.Registry,
+	})
+}
+
+// authorities are nil without a file.
+func authorities(file string) (*x509.CertPool, error) {
+	if file == "" {
+		return nil, nil //nolint:nilnil // no CA is wanted
+	}
+	pem, err := os.ReadFile(file) //nolint:gosec // the administrator names the file
+	if err != nil {
+		return nil, fmt.Errorf("read the CA of API servers: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("read the CA of API servers: %w", errors.New(file+" has no certificate"))
+	}
+	return pool, nil
+}
+
+// podReader reads pods live.
+func podReader(rc *rest.Config) (runtimeclient.Reader, error) {
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("make scheme: %w", err)
+	}
+	live, err := runtimeclient.New(rc, runtimeclient.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("make a client of pods: %w", err)
+	}
+	return live, nil
+}

@@ -1,0 +1,203 @@
+package serving_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/kruisekit/kruisekit/webhooks/serving"
+)
+
+// quick limits are small enough to be reached in a test.
+func quick() serving.Limits {
+	return serving.Limits{Body: 64 << 10, Memory: 768 << 10, Requests: 40, Connections: 40, Read: 300 * time.Millisecond, Answer: 5 * time.Second}
+}
+
+// 150 requests whose body never ends, each on a connection of its own, end within the limit of time.
+func TestStalledRequests(t *testing.T) {
+	limits := quick()
+	limits.Connections, limits.Requests = 400, 400
+	g := start(t, serving.Options{Limits: limits})
+	var ended sync.WaitGroup
+	begin := time.Now()
+	for range 150 {
+		c, err := tls.DialWithDialer(dialer("127.0.0.1"), "tcp", g.address, &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		if _, err := io.WriteString(c, "POST "+path+" HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n{"); err != nil {
+			t.Fatal(err)
+		}
+		ended.Go(func() { _, _ = io.Copy(io.Discard, c) })
+	}
+	late, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	done := make(chan struct{})
+	go func() { ended.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-late.Done():
+		t.Fatal("150 stalled requests are still open after 10s")
+	}
+	t.Logf("150 stalled requests ended within %s", time.Since(begin).Round(time.Millisecond))
+	if n := g.calls.Load(); n != 0 {
+		t.Errorf("the handler ran %d times without a body", n)
+	}
+	eventually(t, "other requests are answered", func() bool {
+		code, _ := g.post(t, newClient(t, "127.0.0.1"), path, strings.NewReader("{}"))
+		return code == http.StatusOK
+	})
+}
+
+// endless is a body without an end, which counts what was sent of it.
+type endless struct{ sent atomic.Int64 }
+
+func (e *endless) Read(p []byte) (int, error) {
+	e.sent.Add(int64(len(p)))
+	return len(p), nil
+}
+
+// A body that never ends is refused at the limit of its size.
+func TestEndlessBody(t *testing.T) {
+	g := start(t, serving.Options{Limits: serving.Limits{Body: 1 << 20, Memory: 12 << 20, Read: 20 * time.Second}})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	body := &endless{}
+	late, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	ended := make(chan string, 1)
+	go func() {
+		code, text := g.post(t, newClient(t, "127.0.0.1"), path, body)
+		ended <- http.StatusText(code) + " " + text
+	}()
+	select {
+	case got := <-ended:
+		if !strings.Contains(got, "at most 1048576 bytes") {
+			t.Errorf("answered %q", got)
+		}
+	case <-late.Done():
+		t.Fatalf("an endless body is still read after 5s and %d MiB", body.sent.Load()>>20)
+	}
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.TotalAlloc - before.TotalAlloc); grown > 32<<20 {
+		t.Errorf("%d MiB allocated for a body of at most 1 MiB", grown>>20)
+	}
+	if g.calls.Load() != 0 || g.refused(t, "body") != 1 {
+		t.Errorf("%d calls of the handler, %d refused", g.calls.Load(), g.refused(t, "body"))
+	}
+}
+
+func TestBodies(t *testing.T) {
+	g := start(t, serving.Options{Limits: quick()})
+	cases := map[string]struct {
+		why  string
+		fill string
+		size int
+		code int
+	}{
+		"none":                {"a health check has no body", "a", 0, http.StatusOK},
+		"at the limit":        {"the limit is allowed", "a", 64 << 10, http.StatusOK},
+		"above":               {"one byte more is not", "a", 64<<10 + 1, http.StatusRequestEntityTooLarge},
+		"objects":             {"each takes 2 KiB when it is decoded", "{", 300, http.StatusServiceUnavailable},
+		"above, not declared": {"the length that a client declares does not matter", "a", -(64<<10 + 1), http.StatusRequestEntityTooLarge},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var body io.Reader = strings.NewReader(strings.Repeat(c.fill, max(c.size, -c.size)))
+			if c.size < 0 {
+				body = struct{ io.Reader }{body}
+			}
+			if code, text := g.post(t, newClient(t, "127.0.0.1"), path, body); code != c.code {
+				t.Errorf("%s: %d %s, want %d", c.why, code, text, c.code)
+			}
+		})
+	}
+}
+
+// One client that uses up its half leaves the other half to others.
+func TestShares(t *testing.T) {
+	cases := map[string]struct {
+		why    string
+		limits func(*serving.Limits)
+		size   int
+		most   int
+		reason string
+	}{
+		"memory":   {"4 bodies of 32 KiB count three times, and are half of 768 KiB", func(*serving.Limits) {}, 32 << 10, 4, "memory"},
+		"requests": {"half of 6 is 3", func(l *serving.Limits) { l.Requests = 6 }, 1, 3, "requests"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			limits := quick()
+			c.limits(&limits)
+			g := start(t, serving.Options{Limits: limits})
+			g.hold = make(chan struct{})
+			body := strings.Repeat("a", c.size)
+			greedy := newClient(t, "127.0.0.1")
+			var ended sync.WaitGroup
+			for range c.most {
+				ended.Go(func() {
+					if code, text := g.post(t, greedy, path, strings.NewReader(body)); code != http.StatusOK {
+						t.Errorf("%s: %d %s", c.why, code, text)
+					}
+				})
+			}
+			eventually(t, "the handlers run", func() bool { return int(g.running.Load()) == c.most })
+			if code, text := g.post(t, greedy, path, strings.NewReader(body)); code != http.StatusServiceUnavailable {
+				t.Errorf("%s: one more is answered %d %s", c.why, code, text)
+			}
+			if n := g.refused(t, c.reason); n != 1 {
+				t.Errorf("%d refused for %s", n, c.reason)
+			}
+			ended.Go(func() {
+				if code, text := g.post(t, newClient(t, "127.0.0.2"), path, strings.NewReader(body)); code != http.StatusOK {
+					t.Errorf("another client is answered %d %s", code, text)
+				}
+			})
+			eventually(t, "the handler of another client runs", func() bool { return int(g.running.Load()) == c.most+1 })
+			close(g.hold)
+			ended.Wait()
+			if code, text := g.post(t, greedy, path, strings.NewReader(body)); code != http.StatusOK {
+				t.Errorf("afterwards: %d %s", code, text)
+			}
+		})
+	}
+}
+
+// Connections that do nothing are closed, and one client cannot have them all.
+func TestConnections(t *testing.T) {
+	g := start(t, serving.Options{Limits: quick()})
+	var open []net.Conn
+	for range 60 {
+		c, err := dialer("127.0.0.1").Dial("tcp", g.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		open = append(open, c)
+	}
+	if code, text := g.post(t, newClient(t, "127.0.0.2"), path, strings.NewReader("{}")); code != http.StatusOK {
+		t.Errorf("another client is answered %d %s", code, text)
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for i, c := range open {
+		_ = c.SetReadDeadline(deadline)
+		if _, err := c.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("connection %d, which is silent, is still open", i)
+		}
+	}
+	if n := g.refused(t, "connections"); n < 40 {
+		t.Errorf("%d of 60 connections of one client were refused, want at least 40", n)
+	}
+}

@@ -1,0 +1,86 @@
+package serving
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Options of a Server. The zero value has the default limits and answers every client.
+type Options struct {
+	// Host and Port to listen on. Default all addresses, port 9443.
+	Host string
+	Port int
+	// TLSOpts change the TLS configuration; one of them must set GetCertificate.
+	TLSOpts []func(*tls.Config)
+	// Limits of clients.
+	Limits Limits
+	// Clients are those that are answered.
+	Clients Clients
+	// Registerer of the metric of refused requests; nil for none.
+	Registerer prometheus.Registerer
+}
+
+// Limits bound what clients can cost. Zero is the default of a field.
+type Limits struct {
+	// Body is the largest body in bytes. An API server sends two objects of at most 3 MiB each, and little else. Default 7 MiB.
+	Body int64
+	// Memory is what all requests may hold together, by an estimate from their bodies: three times the
+	// bytes, and what the decoded objects and lists take.
+	// Default 512 MiB, within which a manager with a limit of 1 GiB survives any client.
+	Memory int64
+	// Requests is how many may run at the same time. Default 1024.
+	Requests int
+	// Connections is how many may be open. Default 1024.
+	Connections int
+	// Read is how long a request may take to arrive. Default 10 seconds, which is what API servers wait for an answer.
+	Read time.Duration
+	// Answer is how long a request may take in all. Default 35 seconds: an API server waits at most 30 seconds.
+	Answer time.Duration
+}
+
+// Clients are those that are answered. The zero value answers all.
+type Clients struct {
+	// CA has signed the certificates of API servers. Nil accepts requests without a certificate.
+	CA *x509.CertPool
+	// Names are the common names in their certificates. Empty is any name that the CA has signed.
+	Names []string
+	// Refuse returns why a client at an address is refused; empty for a client that is answered. Each answer is used for a minute.
+	// While Refuse fails, its client is answered. Nil refuses no address.
+	Refuse func(ctx context.Context, address netip.Addr) (why string, err error)
+	// Public are paths that every client may call, such as that of a health check.
+	Public []string
+	// Bare are paths without a certificate, such as that of conversions: an API server shows no certificate there.
+	Bare []string
+}
+
+func (o Options) withDefaults() Options {
+	o.Port = cmp.Or(o.Port, 9443)
+	l := &o.Limits
+	l.Body, l.Memory = cmp.Or(l.Body, 7<<20), cmp.Or(l.Memory, 512<<20)
+	l.Requests, l.Connections = cmp.Or(l.Requests, 1024), cmp.Or(l.Connections, 1024)
+	l.Read, l.Answer = cmp.Or(l.Read, 10*time.Second), cmp.Or(l.Answer, 35*time.Second)
+	return o
+}
+
+func (o Options) validate() error {
+	l := o.Limits
+	var all []error
+	if l.Requests < 2 || l.Connections < 2 || l.Read <= 0 || l.Answer <= 0 {
+		all = append(all, errors.New("limits must be positive, and at least 2 of requests and connections"))
+	}
+	if l.Body < 1 || l.Body > l.Memory/2/perByte {
+		all = append(all, fmt.Errorf("the limit of a body, %d bytes, must be more than 0 and at most a sixth of that of the memory, %d", l.Body, l.Memory))
+	}
+	if len(o.Clients.Names) > 0 && o.Clients.CA == nil {
+		all = append(all, errors.New("names of clients need a CA"))
+	}
+	return errors.Join(all...)
+}
