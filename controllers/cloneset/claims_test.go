@@ -17,48 +17,6 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 )
 
-// Of two new pods, one takes the id of a claim that no pod has, the other a new id. No claim is created a second time.
-func TestIDsOfClaimsComeFirst(t *testing.T) {
-	m := newModel(t, cloneset.Options{NewID: numbered()})
-	set := m.create("web", 2, func(s *v1beta1.CloneSet) {
-		withClaims(s)
-		s.Spec.ScaleStrategy.EnablePVCReuse = true
-	})
-	m.eventually(set, settled)
-	left := m.claims()[0].DeepCopy()
-	left.ObjectMeta = metav1.ObjectMeta{
-		Namespace: m.namespace, Name: "data-web-zz", Labels: map[string]string{pub.CloneSetInstanceIDKey: "zz"}, OwnerReferences: left.OwnerReferences,
-	}
-	if err := m.client.Create(t.Context(), left); err != nil {
-		t.Fatal(err)
-	}
-	m.still()
-	m.server.Requests()
-	m.scale(set, 4)
-	m.eventually(set, settled)
-	if got, want := names(m.pods(set)), []string{"web-aa", "web-ab", "web-ac", "web-zz"}; !slices.Equal(got, want) {
-		t.Errorf("pods %v, want %v", got, want)
-	}
-	if made := about(m.server.Requests(), "POST persistentvolumeclaims/"); len(made) != 1 {
-		t.Errorf("claims: %v", made)
-	}
-}
-
-// The claims of deleted pods are deleted with them, the others stay.
-func TestClaimsGoWithTheirPods(t *testing.T) {
-	m := newModel(t, cloneset.Options{NewID: numbered()})
-	set := m.create("web", 3, withClaims)
-	m.eventually(set, settled)
-	m.change(set, func(s *v1beta1.CloneSet) {
-		s.Spec.Replicas = ptr.To(int32(1))
-		s.Spec.ScaleStrategy.PodsToDelete = []string{"web-aa", "web-ac"}
-	})
-	m.eventually(set, settled)
-	if got := claimNames(m.claims()); !slices.Equal(got, []string{"data-web-ab"}) {
-		t.Errorf("claims %v", got)
-	}
-}
-
 // With reuse, a deleted pod is replaced by a pod of the same name with the same claims.
 func TestClaimsAreReused(t *testing.T) {
 	m := newModel(t, cloneset.Options{})

@@ -2,7 +2,6 @@ package cloneset_test
 
 import (
 	"fmt"
-	"math"
 	"testing"
 	"time"
 
@@ -37,45 +36,6 @@ func TestDeadlineOfUnschedulablePod(t *testing.T) {
 	if m.pods(set)[0].UID == first.UID {
 		t.Error("the pod is the same")
 	}
-}
-
-// The pods of a set that is paused from the beginning are created. It reports that it is paused until all are available.
-func TestProgressOfPausedSet(t *testing.T) {
-	m := newModel(t, cloneset.Options{})
-	set := m.create("web", 2, func(s *v1beta1.CloneSet) {
-		image("web:broken")(s)
-		s.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateCloneSetStrategy{Paused: true}
-		s.Spec.ProgressDeadlineSeconds = ptr.To(int32(600))
-	})
-	m.eventually(set, all(counts(2, 0), reason("CloneSetPaused")))
-	if got := condition(set, v1beta1.CloneSetConditionTypeProgressing); got != "CloneSet is paused" {
-		t.Errorf("message %q", got)
-	}
-	m.change(set, image("web:1"))
-	m.delete(m.pods(set)...)
-	m.eventually(set, all(counts(2, 2), reason("CloneSetAvailable")))
-}
-
-// A set without a deadline, or with the largest one, has no condition Progressing.
-func TestNoDeadline(t *testing.T) {
-	m := newModel(t, cloneset.Options{})
-	set := m.create("web", 1, func(s *v1beta1.CloneSet) { s.Spec.ProgressDeadlineSeconds = ptr.To(int32(math.MaxInt32)) })
-	m.eventually(set, all(settled, reason("")))
-	m.change(set, func(s *v1beta1.CloneSet) { s.Spec.ProgressDeadlineSeconds = ptr.To(int32(600)) })
-	m.eventually(set, reason("CloneSetAvailable"))
-
-	slow := m.create("slow", 1, func(s *v1beta1.CloneSet) {
-		s.Spec.ProgressDeadlineSeconds, s.Spec.MinReadySeconds = ptr.To(int32(math.MaxInt32)), math.MaxInt32
-	})
-	ready := func(set *v1beta1.CloneSet, _ []corev1.Pod) error {
-		if set.Status.ReadyReplicas != 1 {
-			return fmt.Errorf("status %+v", set.Status)
-		}
-		return nil
-	}
-	m.eventually(slow, all(ready, counts(1, 0), reason("")))
-	m.change(slow, func(s *v1beta1.CloneSet) { s.Spec.ProgressDeadlineSeconds, s.Spec.MinReadySeconds = nil, 10 })
-	m.eventually(slow, all(ready, reason("")))
 }
 
 // The partition is reported when the pods beyond it are available.

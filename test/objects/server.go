@@ -105,6 +105,26 @@ func (s *Server) keyOf(o runtime.Object, name types.NamespacedName) (key, schema
 	return key{kind.Kind, name}, schema.GroupResource{Group: kind.Group, Resource: strings.ToLower(kind.Kind) + "s"}, nil
 }
 
+// Put stores an object as it is. An object without a UID or a version gets one.
+func (s *Server) Put(o client.Object) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k, _, err := s.keyOf(o, client.ObjectKeyFromObject(o))
+	if err != nil {
+		return err
+	}
+	stored, err := copyOf(o)
+	if err != nil {
+		return err
+	}
+	stored.SetResourceVersion(s.next())
+	if stored.GetUID() == "" {
+		stored.SetUID(types.UID("uid-" + stored.GetResourceVersion()))
+	}
+	s.stored[k] = stored
+	return nil
+}
+
 // create stores a new object.
 func (s *Server) create(o client.Object) (client.Object, error) {
 	name := client.ObjectKeyFromObject(o)

@@ -1,0 +1,228 @@
+package cloneset
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/internal/podtest"
+	"github.com/kruisekit/kruisekit/internal/requeue"
+)
+
+// The counters of the status.
+func TestStatusCounts(t *testing.T) {
+	type counters struct{ Replicas, Ready, Available, Updated, UpdatedReady, UpdatedAvailable, ExpectedUpdated int32 }
+	for name, c := range map[string]struct {
+		why      string
+		replicas int32
+		set      func(*v1beta1.CloneSet)
+		pods     []*corev1.Pod
+		want     counters
+	}{
+		"empty":     {"every counter is zero", 0, nil, nil, counters{}},
+		"converged": {"every pod counts everywhere", 2, nil, several(2, "web:1"), counters{2, 2, 2, 2, 2, 2, 2}},
+		"coming up": {"pods count before they are ready", 2, nil, several(2, "web:1", podtest.NotReady), counters{2, 0, 0, 2, 0, 0, 2}},
+		"new": {
+			"a pod in PreparingNormal is not available", 1, nil, several(1, "web:1", podtest.State(pub.LifecycleStatePreparingNormal)),
+			counters{1, 1, 0, 1, 1, 0, 1},
+		},
+		"ready for a moment": {
+			"a pod is available after minReadySeconds", 1, func(s *v1beta1.CloneSet) { s.Spec.MinReadySeconds = 10 },
+			several(1, "web:1", podtest.ReadyFor(9*time.Second)),
+			counters{1, 1, 0, 1, 1, 0, 1},
+		},
+		"ready for long enough": {
+			"minReadySeconds are over", 1, func(s *v1beta1.CloneSet) { s.Spec.MinReadySeconds = 10 },
+			several(1, "web:1", podtest.ReadyFor(10*time.Second)),
+			counters{1, 1, 1, 1, 1, 1, 1},
+		},
+		"largest minReadySeconds": {
+			"no pod is ever available", 1, func(s *v1beta1.CloneSet) { s.Spec.MinReadySeconds = math.MaxInt32 },
+			several(1, "web:1"),
+			counters{1, 1, 0, 1, 1, 0, 1},
+		},
+		"two revisions": {
+			"the partition expects one updated pod of four", 4, inPlaceIfPossible(v1beta1.RollingUpdateCloneSetStrategy{Partition: withPercent("99%")}),
+			append(several(3, "web:1"), podtest.New("web-d", "web:2")),
+			counters{4, 4, 4, 1, 1, 1, 1},
+		},
+		"held before deletion": {
+			"the pod counts, and is not available", 3, nil, append(several(2, "web:1"), podtest.New("web-c", "web:1", podtest.State(pub.LifecycleStatePreparingDelete))),
+			counters{3, 3, 2, 3, 3, 2, 3},
+		},
+		"finished and terminating": {
+			"these pods do not count", 3, nil, append(
+				several(1, "web:1"), podtest.New("web-b", "web:1", podtest.Phase(corev1.PodSucceeded)), podtest.New("web-c", "web:1", podtest.Terminating(0))),
+			counters{1, 1, 1, 1, 1, 1, 3},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := observe(t, c.replicas, c.set)
+			o.pods(c.pods...)
+			s := o.status()
+			got := counters{
+				s.Replicas, s.ReadyReplicas, s.AvailableReplicas, s.UpdatedReplicas, s.UpdatedReadyReplicas, s.UpdatedAvailableReplicas, s.ExpectedUpdatedReplicas,
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.why, diff)
+			}
+			if s.ObservedGeneration != o.set.Generation || s.LabelSelector != "app=web" || s.CollisionCount == nil {
+				t.Errorf("status %+v", s)
+			}
+		})
+	}
+}
+
+// The current revision becomes the update revision when every pod is updated.
+func TestStatusRevisions(t *testing.T) {
+	for name, c := range map[string]struct {
+		why      string
+		pods     []*corev1.Pod
+		promoted bool
+	}{
+		"all updated":  {"the next rollout starts from here", several(2, "web:2"), true},
+		"one updated":  {"the rollout goes on", []*corev1.Pod{podtest.New("web-a", "web:1"), podtest.New("web-b", "web:2")}, false},
+		"one missing":  {"a missing pod may get the current revision", several(1, "web:2"), false},
+		"one too many": {"the pod that is deleted may be an old one", several(3, "web:2"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := observe(t, 2, inPlaceIfPossible(v1beta1.RollingUpdateCloneSetStrategy{Paused: true}))
+			first, second := o.revision("web:1"), o.revision("web:2")
+			o.pods(c.pods...)
+			s := o.status()
+			if s.UpdateRevision != second || (s.CurrentRevision == second) != c.promoted || !c.promoted && s.CurrentRevision != first {
+				t.Errorf("%s: from %s to %s", c.why, s.CurrentRevision, s.UpdateRevision)
+			}
+		})
+	}
+}
+
+// The condition Progressing, and when the set is reconciled again because of the deadline.
+func TestProgress(t *testing.T) {
+	type condition struct {
+		Status  corev1.ConditionStatus
+		Reason  string
+		Message string
+	}
+	deadline := func(seconds int32) func(*v1beta1.CloneSet) {
+		return func(s *v1beta1.CloneSet) { s.Spec.ProgressDeadlineSeconds = &seconds }
+	}
+	since := func(reason string, ago time.Duration) *v1beta1.CloneSetCondition {
+		at := metav1.NewTime(podtest.Noon().Add(-ago))
+		return &v1beta1.CloneSetCondition{
+			Type: v1beta1.CloneSetConditionTypeProgressing, Status: corev1.ConditionTrue, Reason: reason, Message: "CloneSet is progressing",
+			LastUpdateTime: at, LastTransitionTime: at,
+		}
+	}
+	available := condition{"True", "CloneSetAvailable", "CloneSet is available"}
+	updated := condition{"True", "CloneSetUpdated", "CloneSet is progressing"}
+	paused := condition{"True", "CloneSetPaused", "CloneSet is paused"}
+	partition := condition{"True", "ProgressPartitionAvailable", "CloneSet has been paused due to partition ready"}
+	exceeded := condition{"False", "ProgressDeadlineExceeded", "CloneSet revision UPDATE has timed out progressing"}
+	broken := several(1, "web:1", podtest.NotReady)
+	for name, c := range map[string]struct {
+		why  string
+		set  func(*v1beta1.CloneSet)
+		pods []*corev1.Pod
+		old  *v1beta1.CloneSetCondition
+		// oldRevision is the image of the update revision of the old status.
+		oldRevision string
+		want        condition
+		wait        time.Duration
+	}{
+		"no deadline":      {"there is no condition", nil, broken, nil, "web:1", condition{}, 0},
+		"deadline removed": {"the condition is removed", nil, broken, since("CloneSetUpdated", time.Minute), "web:1", condition{}, 0},
+		"largest deadline": {"it is none", deadline(math.MaxInt32), broken, since("CloneSetUpdated", time.Minute), "web:1", condition{}, 0},
+		"available":        {"every pod is updated and available", deadline(600), several(1, "web:1"), nil, "web:1", available, 0},
+		"available again":  {"a deadline that was exceeded is over", deadline(600), several(1, "web:1"), since("ProgressDeadlineExceeded", time.Hour), "web:1", available, 0},
+		"first": {
+			"the deadline counts from now", deadline(600), broken, nil, "", updated, 10 * time.Minute,
+		},
+		"available before": {
+			"the deadline counts from the start of the rollout, not from the last change of the reason", deadline(600), broken,
+			since("CloneSetAvailable", 20*time.Minute), "web:1", updated, 10 * time.Minute,
+		},
+		"under way": {
+			"the rest of the deadline, and a second for the fractions of seconds", deadline(600), broken,
+			since("CloneSetUpdated", 9*time.Minute), "web:1", updated, time.Minute + time.Second,
+		},
+		"late":              {"the deadline has passed", deadline(600), broken, since("CloneSetUpdated", 11*time.Minute), "web:1", exceeded, 0},
+		"stays late":        {"a rollout past its deadline stays so", deadline(3600), broken, since("ProgressDeadlineExceeded", time.Second), "web:1", exceeded, 0},
+		"another revision":  {"the deadline counts again", deadline(600), broken, since("ProgressDeadlineExceeded", time.Hour), "web:9", updated, 10 * time.Minute},
+		"resumed":           {"the deadline counts again", deadline(600), broken, since("CloneSetPaused", time.Hour), "web:1", updated, 10 * time.Minute},
+		"paused":            {"a paused set has no deadline", both(deadline(600), rolling(v1beta1.RollingUpdateCloneSetStrategy{Paused: true})), broken, since("ProgressDeadlineExceeded", time.Hour), "web:2", paused, 0},
+		"paused, available": {"every pod is updated and available", both(deadline(600), rolling(v1beta1.RollingUpdateCloneSetStrategy{Paused: true})), several(1, "web:2"), since("CloneSetPaused", time.Hour), "web:2", available, 0},
+		"partition": {
+			"the expected pods are updated and available", both(deadline(600), rolling(v1beta1.RollingUpdateCloneSetStrategy{Partition: withNumber(1)})),
+			several(1, "web:1"), since("CloneSetUpdated", time.Minute), "web:2", partition, 0,
+		},
+		"partition, under way": {
+			"the expected pod is not updated", both(deadline(600), rolling(v1beta1.RollingUpdateCloneSetStrategy{Partition: withNumber(0)})),
+			several(1, "web:1"), since("CloneSetUpdated", time.Minute), "web:2", updated, 9*time.Minute + time.Second,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := observe(t, 1, c.set)
+			o.pods(c.pods...)
+			if c.oldRevision != "" {
+				o.set.Status.UpdateRevision = o.revision(c.oldRevision)
+			}
+			if c.old != nil {
+				o.set.Status.Conditions = append(o.set.Status.Conditions, *c.old)
+			}
+			seen, p := o.plan()
+			status, list := p.status(seen), conditionsOf(&o.set.Status)
+			p.after = requeue.Earliest{} // what else the status waits for
+			p.progress(seen, status, &list)
+			got, wait := condition{}, p.after.After()
+			if is := list.Find(progressing); is != nil {
+				got = condition{is.Status, is.Reason, strings.ReplaceAll(is.Message, status.UpdateRevision, "UPDATE")}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" || wait != c.wait {
+				t.Errorf("%s: waits %s, want %s (-want +got):\n%s", c.why, wait, c.wait, diff)
+			}
+		})
+	}
+}
+
+// What of a spec cannot be used, and how the status reports that.
+func TestStatusOfInvalidSpec(t *testing.T) {
+	for name, c := range map[string]struct {
+		why       string
+		set       func(*v1beta1.CloneSet)
+		condition v1beta1.CloneSetConditionType
+		text      string
+	}{
+		"partition":            {"it counts as none", rolling(v1beta1.RollingUpdateCloneSetStrategy{Partition: withPercent("lots")}), v1beta1.CloneSetConditionFailedUpdate, "partition: "},
+		"maxUnavailable":       {"the default counts", rolling(v1beta1.RollingUpdateCloneSetStrategy{MaxUnavailable: withPercent("5")}), v1beta1.CloneSetConditionFailedUpdate, "maxUnavailable: "},
+		"maxSurge":             {"it counts as none", rolling(v1beta1.RollingUpdateCloneSetStrategy{MaxSurge: withPercent("%")}), v1beta1.CloneSetConditionFailedUpdate, "maxSurge: "},
+		"scale maxUnavailable": {"it counts as none", scalesWith(withPercent("")), v1beta1.CloneSetConditionFailedUpdate, "scaleStrategy.maxUnavailable: "},
+		"another selector":     {"each pod would be released at once", func(s *v1beta1.CloneSet) { s.Spec.Selector.MatchLabels = map[string]string{"app": "other"} }, v1beta1.CloneSetConditionFailedScale, "does not match"},
+		"selector of a state": {"the reconciler writes the label to its pods", func(s *v1beta1.CloneSet) {
+			s.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: pub.LifecycleStateKey, Operator: "DoesNotExist"}}
+		}, v1beta1.CloneSetConditionFailedScale, "does not match"},
+		"nothing wrong": {"there is no condition", func(s *v1beta1.CloneSet) { s.Spec.Replicas = ptr.To[int32](0) }, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := observe(t, 2, c.set).status()
+			var got []string
+			for _, is := range s.Conditions {
+				if is.Type != c.condition || !strings.Contains(is.Message, c.text) {
+					t.Errorf("%s: condition %+v", c.why, is)
+				}
+				got = append(got, is.Message)
+			}
+			if (len(got) == 1) != (c.text != "") {
+				t.Errorf("%s: %q", c.why, got)
+			}
+		})
+	}
+}
