@@ -1,4 +1,4 @@
-# Everything a contributor or the CI runs. `make help` lists the targets; CONTRIBUTING.md tells how they fit together.
+# Everything a contributor or the CI runs. `make help` lists the targets; CONTRIBUTING.md explains how they fit together.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -88,7 +88,7 @@ clean: ## Remove what builds and tests left in the clone (caches stay)
 ##@ Check
 
 .PHONY: verify
-verify: verify-tidy verify-generated verify-config build lint layers embed-check verify-clean ## Check all that needs no test: tidy, generated, built, linted, layered
+verify: verify-tidy verify-generated verify-config build lint layers voice embed-check verify-clean ## Check all that needs no test: tidy, generated, built, linted, layered
 
 .PHONY: verify-tidy verify-generated verify-config
 verify-tidy verify-generated verify-config:
@@ -122,6 +122,10 @@ lint: ## Lint the files of every test level
 .PHONY: layers
 layers: ## Check the direction of imports and the floor of go.mod
 	@go run ./hack/layers
+
+.PHONY: voice
+voice: ## Check the words of documents and of exported comments
+	@go run ./hack/voice
 
 .PHONY: embed-check
 embed-check: ## Check what an operator takes in that imports one primitive

@@ -17,7 +17,7 @@ import (
 )
 
 // ManagerOptions are a start for those of a manager with these reconcilers: they set the scheme, and what keeps memory small.
-// The cache drops managedFields, a third of a pod, which nobody here reads, and what nodes list of their images. Secrets and ConfigMaps are read live: one read in
+// The cache drops managedFields, a third of a pod, which no reconciler reads, and the lists of images of nodes. Secrets and ConfigMaps are read live: one read in
 // passing would otherwise bring all of the cluster's into memory, and ask for the right to see them.
 func ManagerOptions() (ctrl.Options, error) {
 	scheme := runtime.NewScheme()

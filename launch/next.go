@@ -111,7 +111,7 @@ func (s *stepper) look() {
 		s.plan.Remove = s.Barrier.UID
 		return
 	case stranger:
-		s.note(NoteForeign, s.Pod.Name, "ConfigMap "+s.Barrier.Name+" is of somebody else; keys are added to it, and it is not deleted")
+		s.note(NoteForeign, s.Pod.Name, "ConfigMap "+s.Barrier.Name+" has another owner: the reconciler adds keys, and does not delete the ConfigMap")
 	}
 	for k := range s.Barrier.Data {
 		s.keys[k] = true

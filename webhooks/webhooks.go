@@ -41,7 +41,7 @@ type Options struct {
 	CoverTimeout time.Duration
 }
 
-// Reach is how API servers reach the webhook of new pods. It has to be what controllers/podscope is told.
+// Reach is how API servers reach the webhook of new pods. It must be the same as in the options of controllers/podscope.
 type Reach struct {
 	// Service is its name, in the namespace of the options of the pod webhook. Default kruise-webhook-service.
 	Service string

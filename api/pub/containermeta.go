@@ -1,16 +1,16 @@
 package pub
 
-// RuntimeContainerMetaKey is the annotation in which a node daemon tells what the container runtime knows of
+// RuntimeContainerMetaKey is the annotation in which a node daemon reports the state in the container runtime of
 // a pod's containers: a RuntimeContainerMetaSet in JSON.
 const RuntimeContainerMetaKey = "apps.kruise.io/runtime-containers-meta"
 
-// RuntimeContainerMetaSet is what the container runtime knows of the containers of a pod.
+// RuntimeContainerMetaSet is the state in the container runtime of the containers of a pod.
 type RuntimeContainerMetaSet struct {
 	// Containers in the order of the pod's container statuses.
 	Containers []RuntimeContainerMeta `json:"containers"`
 }
 
-// RuntimeContainerMeta is what the container runtime knows of one container.
+// RuntimeContainerMeta is the state in the container runtime of one container.
 type RuntimeContainerMeta struct {
 	// Name of the container.
 	Name string `json:"name"`
@@ -22,7 +22,7 @@ type RuntimeContainerMeta struct {
 	Hashes RuntimeContainerHashes `json:"hashes"`
 }
 
-// RuntimeContainerHashes tell what a container was started with.
+// RuntimeContainerHashes identify what a container was started with.
 type RuntimeContainerHashes struct {
 	// PlainHash is the kubelet's hash of the container's spec.
 	PlainHash uint64 `json:"plainHash"`

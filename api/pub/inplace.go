@@ -25,7 +25,7 @@ const (
 	InPlaceUpdateGraceKeyOld = "inplace-update-grace"
 )
 
-// InPlaceUpdateState tells how far the latest in-place update of a pod has come.
+// InPlaceUpdateState is the progress of the latest in-place update of a pod.
 type InPlaceUpdateState struct {
 	// Revision is the value of the pod's revision label that the update goes to.
 	Revision string `json:"revision"`

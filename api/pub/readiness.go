@@ -15,7 +15,7 @@ const (
 type NotReadyEntry struct {
 	// UserAgent is the writer.
 	UserAgent string `json:"userAgent"`
-	// Key tells several reasons of one writer apart.
+	// Key distinguishes several reasons of one writer.
 	Key string `json:"key"`
 }
 

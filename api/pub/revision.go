@@ -1,6 +1,6 @@
 package pub
 
-// Keys that tell the revision of a pod and of a ControllerRevision.
+// Keys that hold the revision of a pod and of a ControllerRevision.
 const (
 	// PodRevisionLabelKey is the label of a pod with its revision: the name of a ControllerRevision, or the short
 	// hash, which is what follows the name's last dash.

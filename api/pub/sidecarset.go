@@ -17,7 +17,7 @@ const (
 	// SidecarSetInPlaceUpdateStateKey holds how far updates have come: a JSON object of InPlaceUpdateState, of
 	// which revision, updateTimestamp and lastContainerStatuses are used, by the name of the set.
 	SidecarSetInPlaceUpdateStateKey = "kruise.io/sidecarset-inplace-update-state"
-	// SidecarSetWorkingHotUpgradeContainerKey holds which of two containers is at work: a JSON object of the names
+	// SidecarSetWorkingHotUpgradeContainerKey holds which of two containers serves: a JSON object of the names
 	// of containers in the pod by their names in the set.
 	SidecarSetWorkingHotUpgradeContainerKey = "kruise.io/sidecarset-working-hotupgrade-container"
 	// SidecarSetVersionKeyPrefix precedes the name of a container in the pod. The value is the resource version of
@@ -39,7 +39,7 @@ const (
 )
 
 const (
-	// SidecarSetUpgradable is the condition of a pod that tells whether its SidecarSets can update it in place. Its
+	// SidecarSetUpgradable is the condition of a pod that reports whether its SidecarSets can update it in place. Its
 	// message is a JSON object of truth values by the name of the set.
 	SidecarSetUpgradable corev1.PodConditionType = "SidecarSetUpgradable"
 	// SidecarSetUpgradableReasonAll is the reason while all sets can.

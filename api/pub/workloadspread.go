@@ -3,7 +3,7 @@ package pub
 // MatchedWorkloadSpreadKey is the annotation with the MatchedWorkloadSpread of a pod.
 const MatchedWorkloadSpreadKey = "apps.kruise.io/matched-workloadspread"
 
-// MatchedWorkloadSpread tells which subset of which WorkloadSpread a pod belongs to.
+// MatchedWorkloadSpread identifies the subset and the WorkloadSpread that a pod belongs to.
 type MatchedWorkloadSpread struct {
 	// Name of the WorkloadSpread.
 	Name string `json:"name"`

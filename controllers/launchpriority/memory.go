@@ -18,7 +18,7 @@ type memory struct {
 type remembered struct {
 	pod     types.UID
 	barrier *corev1.ConfigMap
-	// at is when the API server told it.
+	// at is when the API server answered.
 	at time.Time
 	// marked says that the pod was marked complete, whatever the cache says.
 	marked bool

@@ -8,7 +8,7 @@
 // Laws:
 //   - A pod costs one write, to its status, and nothing is read past the cache.
 //   - A condition that is there stays as it is, whatever it says, and also where the cache does not show it yet: the write is
-//     a server-side apply, which fails where somebody else has set the condition, and does not where the kubelet has
+//     a server-side apply, which fails where another writer has set the condition, and does not where the kubelet has
 //     written something else.
 //   - Pods without the readiness gate, and those that are being deleted, are left alone. So is Ready, which is the kubelet's.
 //

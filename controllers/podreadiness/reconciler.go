@@ -53,7 +53,7 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o con
 
 const (
 	controllerName = "pod-readiness-controller"
-	// fieldOwner is who owns the condition until somebody else writes it.
+	// fieldOwner owns the condition until another writer changes it.
 	fieldOwner = "kruise-pod-readiness"
 
 	// patience is how long the cache may take to show a write.
@@ -77,7 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Res
 	case apierrors.IsNotFound(err):
 		return ctrl.Result{}, nil
 	case apierrors.IsConflict(err):
-		// Somebody else has set it, or another pod has the name. The cache will tell.
+		// Another writer has set it, or another pod has the name. The cache will show which.
 		return ctrl.Result{RequeueAfter: patience}, nil
 	case err != nil:
 		return ctrl.Result{}, err

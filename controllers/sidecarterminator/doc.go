@@ -11,7 +11,7 @@
 //
 // Laws:
 //   - A pod whose main containers have not finished costs a look at its event.
-//   - A write that depends on what was seen fails when that has changed, and the pass begins anew.
+//   - A write that depends on what was seen fails when that has changed, and another pass follows.
 //   - The phase of a pod is written before the request for its last sidecars is: admission takes no request for a pod that
 //     has ended, unless its condition says how.
 //   - An event is made when a write has changed something, and only then.

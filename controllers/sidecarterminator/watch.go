@@ -29,7 +29,7 @@ func podEvents() predicate.Predicate {
 // requestEvents are those after which a request of ours may have to be made again: it has ended, or it is gone. A new one is
 // no event; it shows that the cache has it.
 func (r *Reconciler) requestEvents() predicate.Predicate {
-	// ours tells also that the cache has seen the request.
+	// ours reports also that the cache has seen the request.
 	ours := func(o client.Object) bool {
 		owner := metav1.GetControllerOf(o)
 		if owner == nil || owner.Kind != "Pod" || o.GetName() != finish.RequestName(owner.UID) {

@@ -55,7 +55,7 @@ func fileOf(rights []byte) (*os.File, error) {
 	return os.NewFile(uintptr(files[0]), "listener"), nil
 }
 
-// give offers the listener to whoever asks, until the context ends. It takes the place of whoever offered one before.
+// give offers the listener to a process that asks, until the context ends. It replaces an earlier offer.
 func give(ctx context.Context, path, version string, listener *net.TCPListener) error {
 	// File and Fd would make accepting block, for all who have the listener.
 	handle, err := listener.SyscallConn()
@@ -78,7 +78,7 @@ func give(ctx context.Context, path, version string, listener *net.TCPListener) 
 			if err != nil {
 				return
 			}
-			// Whoever does not get it asks again.
+			// A process that does not get it asks again.
 			_ = handle.Control(func(fd uintptr) { _, _, _ = conn.WriteMsgUnix([]byte(version), syscall.UnixRights(int(fd)), nil) })
 			_ = conn.Close()
 		}

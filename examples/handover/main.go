@@ -11,7 +11,7 @@
 // The pod has two containers of this sidecar, one at work and one that idles. To upgrade, the one that idles is started with
 // the new image. It takes the listener itself from the one at work, through a socket in a volume that both mount: from then on
 // both accept connections of one queue, so that none is lost when the older is stopped, which ends what it has begun. The
-// hook tells the kubelet, and so the controller, when the newer has taken over; only then the older is made to idle.
+// hook reports to the kubelet, and so to the controller, when the newer has taken over; only then the older is made to idle.
 //
 // Each knows its part from its environment: SIDECARSET_VERSION is 0 for the one that idles, and grows with each upgrade.
 package main
@@ -66,7 +66,7 @@ type options struct{ listen, to, socket string }
 func (o *options) parse(args []string) error {
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // what is wrong is in the error
-	flags.StringVar(&o.listen, "listen", ":8080", "where to listen, if there is nobody to take the listener from")
+	flags.StringVar(&o.listen, "listen", ":8080", "where to listen, if no process has a listener to take over")
 	flags.StringVar(&o.to, "to", "http://127.0.0.1:80", "the application")
 	flags.StringVar(&o.socket, "socket", "/run/handover/listener", "where the one at work gives its listener away")
 	return flags.Parse(args[1:])

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Header tells which version of the sidecar answered.
+// Header names the version of the sidecar that answered.
 const Header = "Sidecar-Version"
 
 // serve passes requests on until the context ends, and ends what it has begun. What waits in the queue by then is the
@@ -43,7 +43,7 @@ func serve(ctx context.Context, o options, version string) error {
 	return server.Close()
 }
 
-// listen takes the listener of the process at work, or makes one where nobody is.
+// listen takes the listener of the process that serves, or makes one where none does.
 func listen(ctx context.Context, path, address string) (*net.TCPListener, error) {
 	taken, _, err := take(ctx, path)
 	if err != nil {
@@ -69,7 +69,7 @@ func proxy(target *url.URL, version string) http.Handler {
 	}
 }
 
-// leaving asks clients to connect anew, to whoever accepts then, once the context has ended.
+// leaving asks clients to reconnect, to the process that accepts then, once the context has ended.
 func leaving(ctx context.Context, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if ctx.Err() != nil {

@@ -1,7 +1,7 @@
 // Package sidecars shows sidecars alone in a controller-runtime manager of your own: pods get them at their creation, and new
 // images of them while they run. It holds no code but its example, for you to copy; a test runs that beside an API server.
 //
-// Four parts belong together. webhooks/pod adds sidecars to new pods, and controllers/podscope tells API servers which pods to
+// Four parts belong together. webhooks/pod adds sidecars to new pods, and controllers/podscope writes for API servers which pods to
 // send there; webhooks/sidecarset completes and judges SidecarSets, and controllers/sidecarset brings new images to running pods.
 // The webhooks answer on all replicas, the reconcilers work on the leader.
 //

@@ -74,7 +74,7 @@ func clients() []string {
 	}
 }
 
-// dear is what nobody gets from any package of the table, whatever its line allows.
+// dear is what no package of the table may bring along, whatever its line allows.
 func dear() []string {
 	return []string{
 		"k8s.io/client-go", "k8s.io/kubernetes", "sigs.k8s.io/controller-runtime", "google.golang.org/grpc",

@@ -76,7 +76,7 @@ func forbidden(path, imported string) string {
 	return ""
 }
 
-// belowOf tells whether a unit stands below another of its layer.
+// belowOf reports whether a unit stands below another of its layer.
 func belowOf(from, to place) bool {
 	if from.layer == primitives {
 		return slices.Contains(below()[from.unit], to.unit)

@@ -41,7 +41,7 @@ func below() map[string][]string {
 		"inplace":          base,
 		"launch":           base,
 		"scale":            base,
-		"sidecar":          {"note", "write", "revision", "lifecycle", "inplace", "scale"}, // sidecar/rollout orders pods and tells images apart
+		"sidecar":          {"note", "write", "revision", "lifecycle", "inplace", "scale"}, // sidecar/rollout orders pods and distinguishes images
 		"spread":           base,
 		"workload":         {"note", "write", "revision", "lifecycle", "inplace", "scale"},
 		"pub":              base,
@@ -80,7 +80,7 @@ func between() []string {
 	return []string{"examples/reference"}
 }
 
-// impure must not come into L0 and L1 even through others: whoever imports a primitive compiles none of these.
+// impure must not come into L0 and L1 even through others: an importer of a primitive compiles none of these.
 func impure() []string {
 	return []string{
 		"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "k8s.io/component-base", "google.golang.org/grpc",
@@ -112,7 +112,7 @@ func floor() map[string]string {
 // goFloor is the Go version that the go.mod asks for, without the patch.
 const goFloor = "1.25"
 
-// testOnly tells whether a package helps tests, as net/http/httptest does: the last element of its path ends in test.
+// testOnly reports whether a package helps tests, as net/http/httptest does: the last element of its path ends in test.
 // Such a package is judged like a test, and only tests import it.
 func testOnly(path string) bool {
 	return strings.HasSuffix(path, "test") && placeOf(path).layer != tooling

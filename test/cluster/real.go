@@ -22,7 +22,7 @@ import (
 )
 
 // forTests is a file in the state of a cluster of real nodes that a test has started, and that tests stop again. One that
-// somebody has started by hand stays.
+// a user has started by hand stays.
 const forTests = "for-tests"
 
 // stopping bounds the end of a cluster of real nodes.

@@ -12,13 +12,13 @@ import (
 )
 
 // Registry keeps images in memory. Those below private/ want a name and a password; the blobs of those below slow/ do not
-// come, and those below torn/ break off in the middle, until it is told to be Sound.
+// come, and those below torn/ break off in the middle, until Sound is called.
 type Registry struct {
 	// URL of the registry.
 	URL string
-	// Refused tells of requests while it is down.
+	// Refused receives requests while it is down.
 	Refused chan struct{}
-	// Stalled and Left tell of requests that wait for a blob which does not come, and of their end.
+	// Stalled and Left receive requests that wait for a blob which does not come, and their end.
 	Stalled, Left chan struct{}
 
 	mu      sync.Mutex
@@ -79,7 +79,7 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	sound, down := r.state()
 	switch {
 	case down:
-		tell(r.Refused)
+		notify(r.Refused)
 		hangUp(w)
 	case path == "":
 	case q.Method == http.MethodPost:
@@ -99,7 +99,7 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	}
 }
 
-// admits says whether whoever asks may read a path. A test that looks for what it need not push may.
+// admits reports whether a client may read a path. A test that looks for what it need not push may.
 func (*Registry) admits(q *http.Request, path string) bool {
 	user, password, _ := q.BasicAuth()
 	return !strings.HasPrefix(path, "private/") || user == User && password == Password ||
@@ -112,9 +112,9 @@ func (r *Registry) blob(w http.ResponseWriter, q *http.Request, repository, dige
 	case strings.HasPrefix(repository, "torn/"):
 		r.tear(w, digest)
 	case strings.HasPrefix(repository, "slow/"):
-		tell(r.Stalled)
+		notify(r.Stalled)
 		<-q.Context().Done()
-		tell(r.Left)
+		notify(r.Left)
 	default:
 		r.get(w, q, digest)
 	}
@@ -170,8 +170,8 @@ func (r *Registry) tear(w http.ResponseWriter, digest string) {
 	hangUp(w)
 }
 
-// tell whoever listens, or nobody.
-func tell(c chan<- struct{}) {
+// notify sends to a receiver, if there is one.
+func notify(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:

@@ -54,7 +54,7 @@ The cluster is up, with kruisekit's reconcilers of CloneSets running in this pro
   kubectl -n %[3]s describe clone web
   kubectl -n %[3]s patch clone web --type=json -p '[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"web:3"}]'
 
-Whoever has no kubectl gets the one in that PATH. Ctrl-C takes everything down.
+That PATH has a kubectl. Ctrl-C takes everything down.
 `
 
 // run is the demo from the beginning to the end. Whatever happens, nothing is left running.

@@ -23,7 +23,7 @@ const (
 // ErrFault is what a request gives that Faults has fail.
 var ErrFault = errors.New("the connection broke")
 
-// Writes gives a client whose writes go through something. What is written is told as create/NAME, delete/NAME or patch/NAME, and
+// Writes gives a client whose writes go through something. A write is named create/NAME, delete/NAME or patch/NAME, and
 // the patch of a subresource with its name in the place of the verb.
 func Writes(c client.WithWatch, through func(what string, write func() error) error) client.WithWatch {
 	return interceptor.NewClient(c, interceptor.Funcs{
@@ -42,7 +42,7 @@ func Writes(c client.WithWatch, through func(what string, write func() error) er
 	})
 }
 
-// Reads gives a client whose reads of single objects go through something, told as get/NAME.
+// Reads gives a client whose reads of single objects go through something, which are named get/NAME.
 func Reads(c client.WithWatch, through func(what string, read func() error) error) client.WithWatch {
 	return interceptor.NewClient(c, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {

@@ -276,7 +276,7 @@ func (b *Bench) Pod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-// Status changes that of a pod as a kubelet does, whoever has written it meanwhile, and has the pod as it is then.
+// Status changes that of a pod as a kubelet does, also after another writer, and returns the pod.
 func (b *Bench) Status(pod *corev1.Pod, change func(*corev1.Pod)) {
 	b.Helper()
 	if err := b.Look(pod); err != nil {
@@ -297,7 +297,7 @@ func (b *Bench) Gone(o client.Object) {
 	}
 }
 
-// Events of a reason about an object, with how often each was told.
+// Events of a reason about an object, with how often each was emitted.
 func (b *Bench) Events(about client.Object, reason string) []string {
 	b.Helper()
 	var list corev1.EventList

@@ -62,7 +62,7 @@ type queue struct {
 	priorityqueue.PriorityQueue[request]
 
 	mu      sync.Mutex
-	due     map[request]time.Time // of the items that nobody has taken
+	due     map[request]time.Time // of the items that no worker has taken
 	running int
 	added   int
 }

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// definition is a CRD without its schemas, which are large and which nobody here reads.
+// definition is a CRD without its schemas, which are large and not read here.
 type definition struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`

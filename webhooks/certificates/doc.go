@@ -1,5 +1,5 @@
 // Package certificates keeps the serving certificate of webhooks: makes it, shares it between replicas through a Secret,
-// renews it, and writes the CA into the objects that tell API servers whom to call.
+// renews it, and writes the CA into the webhook configurations and CRDs.
 //
 //	keeper, err := certificates.New(config, types.NamespacedName{Namespace: "shop", Name: "webhooks"}, certificates.Options{
 //		Port:    9443,
@@ -16,7 +16,7 @@
 //
 // # What holds
 //
-//   - All replicas run it, no leader is needed: whoever comes first creates the Secret, the others read it.
+//   - All replicas run it, no leader is needed: the first replica creates the Secret, the others read it.
 //   - Nothing but the Secret decides: two replicas never write different things into one target.
 //   - A target is written only where it differs, and only the CA in entries that name the service.
 //   - A certificate is served after the CA that signed it is in all targets, and a replaced CA stays there until all replicas

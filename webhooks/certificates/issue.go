@@ -29,7 +29,7 @@ const (
 
 	authorityName = "webhook-cert-ca"
 	authorityLife = 10 * year
-	// keyBits of the CA's RSA key, a kind that whoever reads the Secret after us can use: the reference does.
+	// keyBits of the CA's RSA key, a kind that every reader of the Secret can use: the reference does.
 	keyBits = 2048
 	// backdate is how far the clock of an API server may be behind.
 	backdate = time.Hour
@@ -70,7 +70,7 @@ func (a pair) serving(names []string, now time.Time, life time.Duration) (pair, 
 		BasicConstraintsValid: true,
 	}
 	if len(names[0]) > 64 {
-		template.Subject.CommonName = "" // longer ones are not valid, and nobody reads it where there are DNSNames
+		template.Subject.CommonName = "" // longer ones are not valid, and clients ignore it where there are DNSNames
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

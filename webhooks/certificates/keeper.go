@@ -88,7 +88,7 @@ func (k *Keeper) giveUp(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// work handles one item, and tells whether there may be more.
+// work handles one item, and reports whether there may be more.
 func (k *Keeper) work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[Target]) bool {
 	item, shutdown := queue.Get()
 	if shutdown {
@@ -139,7 +139,7 @@ func (k *Keeper) refresh(ctx context.Context) error {
 		return nil
 	}
 	if now == nil {
-		k.serving.Store(next) // nobody is used to another
+		k.serving.Store(next) // no client trusts another yet
 	}
 	if err := k.injectAll(ctx, next.bundle); err != nil {
 		return err

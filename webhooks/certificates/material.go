@@ -9,7 +9,7 @@ import (
 
 // material is what a Secret holds, ready for use. It is never changed.
 type material struct {
-	// bundle is what API servers are told to trust.
+	// bundle is what API servers trust.
 	bundle      []byte
 	authorities []*x509.Certificate
 	roots       *x509.CertPool
@@ -17,7 +17,7 @@ type material struct {
 	chain       []*x509.Certificate
 }
 
-// parse reads the Secret's data: ours, or that of somebody else.
+// parse reads the Secret's data: ours, or that of another program.
 func parse(data map[string][]byte, external bool) (*material, error) {
 	bundle := data[caCertName]
 	if external && len(data[externalCAName]) > 0 {
@@ -32,12 +32,12 @@ func parse(data map[string][]byte, external bool) (*material, error) {
 	return m, nil
 }
 
-// same tells whether two materials come from the same data.
+// same reports whether two materials come from the same data.
 func (m *material) same(other *material) bool {
 	return bytes.Equal(m.bundle, other.bundle) && bytes.Equal(m.chain[0].Raw, other.chain[0].Raw)
 }
 
-// trusts tells whether whoever trusts this material accepts the certificate of another.
+// trusts reports whether a client that trusts this material accepts the certificate of another.
 func (m *material) trusts(other *material, in input) bool {
 	return verify(other.chain, m.authorities, in.names[0], in.now) == nil
 }

@@ -25,7 +25,7 @@ type Options struct {
 	Targets []Target
 	// Secret holds CA and certificate, in the namespace of the service. Defaults to the service's name and "-certs".
 	Secret string
-	// External says that somebody else fills the Secret (ca.crt, tls.crt, tls.key) and the targets, such as cert-manager.
+	// External means that another program fills the Secret (ca.crt, tls.crt, tls.key) and the targets, such as cert-manager.
 	// Then nothing is ever written.
 	External bool
 	// RenewBefore is how long before its end a certificate is replaced; it is made for twice that time. Defaults to 180
@@ -36,7 +36,7 @@ type Options struct {
 	// Settle is how long API servers get to learn of a new CA before a certificate of it is served. Defaults to 5 seconds.
 	Settle time.Duration
 	// StartTimeout ends Start with an error when the first certificate is not in use by then. Zero waits for ever, and so
-	// does External, for whoever fills the Secret may come later.
+	// does External, because the program that fills the Secret may start later.
 	StartTimeout time.Duration
 	// Clock defaults to the real one.
 	Clock clock.Clock

@@ -19,7 +19,7 @@ const mostAuthorities = 3
 type input struct {
 	// data of the Secret, if there is one.
 	data map[string][]byte
-	// trusted is what this replica has told API servers to trust, for when the Secret is gone.
+	// trusted is the bundle that this replica has written for API servers, for when the Secret is gone.
 	trusted []*x509.Certificate
 	// names of the server.
 	names []string
@@ -64,7 +64,7 @@ func plan(in input) (data map[string][]byte, reason string, err error) {
 	return data, invalid.Error(), nil
 }
 
-// bundle is whom API servers are to trust: who signs now, and before whoever signed what replicas may still serve.
+// bundle is the CAs that API servers trust: the one that signs now, and those that signed what replicas may still serve.
 func (in input) bundle(now *x509.Certificate, before []*x509.Certificate) []*x509.Certificate {
 	all := []*x509.Certificate{now}
 	if in.aged(now) && !in.servedBy(without(before, now, in.now)) {
@@ -113,17 +113,17 @@ func (in input) authority(bundle []*x509.Certificate) (pair, error) {
 	return a, nil
 }
 
-// prunable tells whether all but the first CA can go: every replica has had the time to serve a certificate of the first.
+// prunable reports whether all but the first CA can go: every replica has had the time to serve a certificate of the first.
 func (in input) prunable(bundle []*x509.Certificate) bool {
 	return len(bundle) > 1 && in.aged(bundle[0]) && in.servedBy(bundle[:1])
 }
 
-// aged tells whether a CA was made long enough ago for all replicas to know it.
+// aged reports whether a CA was made long enough ago for all replicas to know it.
 func (in input) aged(authority *x509.Certificate) bool {
 	return !in.now.Before(authority.NotBefore.Add(backdate + in.overlap))
 }
 
-// servedBy tells whether the certificate of the Secret is valid now for whoever trusts these.
+// servedBy reports whether the certificate of the Secret is valid now for clients that trust these.
 func (in input) servedBy(authorities []*x509.Certificate) bool {
 	return verify(decode(in.data[tlsCertName]), authorities, in.names[0], in.now) == nil
 }

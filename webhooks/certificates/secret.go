@@ -37,7 +37,7 @@ func (k *Keeper) loadOnce(ctx context.Context) (*material, error) {
 	}
 	if k.options.External {
 		if missing {
-			return nil, fmt.Errorf("wait for whoever fills the Secret %s", client.ObjectKeyFromObject(object))
+			return nil, fmt.Errorf("wait for the program that fills the Secret %s", client.ObjectKeyFromObject(object))
 		}
 		return parse(object.Data, true)
 	}

@@ -44,7 +44,7 @@ func (k *Keeper) With(server webhook.Server) webhook.Server {
 	return s
 }
 
-// parting is how long clients are told to go before they are made to.
+// parting is how long clients are asked to disconnect before connections are closed.
 const parting = 2 * time.Second
 
 type kept struct {
@@ -83,7 +83,7 @@ func (s *kept) Start(ctx context.Context) error {
 }
 
 // Ready is nil once API servers can call: the certificate is valid, all targets have had its CA, and the server of this
-// process answers to whoever trusts that CA. It is a healthz.Checker.
+// process answers to clients that trust that CA. It is a healthz.Checker.
 func (k *Keeper) Ready(r *http.Request) error {
 	m := k.serving.Load()
 	err := k.answers(r.Context(), m)
@@ -94,7 +94,7 @@ func (k *Keeper) Ready(r *http.Request) error {
 	return err
 }
 
-// answers says why whoever trusts the CA of a certificate cannot call.
+// answers returns why a client that trusts the CA of a certificate cannot call.
 func (k *Keeper) answers(ctx context.Context, m *material) error {
 	if m == nil {
 		return errors.New("there is no certificate yet")

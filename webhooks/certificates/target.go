@@ -15,7 +15,7 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// carries tells whether a target needs no patch.
+// carries reports whether a target needs no patch.
 func (k *Keeper) carries(ctx context.Context, t Target, bundle []byte) (bool, error) {
 	_, patch, err := k.difference(ctx, t, bundle)
 	return len(patch) == 0, err
@@ -29,7 +29,7 @@ func (k *Keeper) inject(ctx context.Context, t Target, bundle []byte) error {
 	}
 	logger := log.FromContext(ctx).WithValues("object", t.String())
 	if k.options.External {
-		logger.Info("The target has not the CA of the Secret, and whoever fills that has to write it")
+		logger.Info("Left a target without the CA of the Secret: the program that fills the Secret must write it")
 		return nil
 	}
 	raw, err := write.Encode(patch)
@@ -93,7 +93,7 @@ func (k *Keeper) operations(object client.Object, bundle []byte) []write.Op {
 	return all
 }
 
-// client is what the API server knows of a conversion webhook.
+// client is how the API server reaches a conversion webhook.
 func (d *definition) client() *apiextensionsv1.WebhookClientConfig {
 	if c := d.Spec.Conversion; c != nil && c.Webhook != nil {
 		return c.Webhook.ClientConfig

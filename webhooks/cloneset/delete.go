@@ -53,7 +53,7 @@ func (w *Webhooks) validateDelete(req admission.Request) admission.Response {
 	}
 	set := &appsv1beta1.CloneSet{ObjectMeta: stored.ObjectMeta, Spec: appsv1beta1.CloneSetSpec{Replicas: stored.Spec.Replicas}}
 	if reason := CheckDelete(set); reason != "" {
-		// The code alone tells that it is forbidden: so clients know it.
+		// The code alone means that it is forbidden, as clients expect.
 		return review.Denied(metav1.Status{Code: http.StatusForbidden, Message: reason})
 	}
 	return admission.Allowed("")

@@ -1,17 +1,17 @@
 // Package cloneset serves the admission webhooks of CloneSet: one that fills in defaults, one that refuses what cannot
-// work. Both take v1alpha1 and v1beta1. An object is judged once, as v1beta1, and the paths of its faults are told in the
+// work. Both take v1alpha1 and v1beta1. An object is validated once, as v1beta1, and errors have paths in the
 // version of the request.
 //
 // Laws:
 //   - The patch of defaults only adds, and replaces empty values. What the user wrote, fields that this program does not
 //     know included, stays as it was written.
 //   - An update gives a template that was defaulted in its time no default that the API server has learned since: pods would
-//     be recreated for a change that nobody made.
+//     be recreated without a change.
 //   - A template is judged by the API server, when it is new or has changed, with one call for both webhooks where they run
 //     in one process. Anything else costs no call, but for pods that an update names for deletion.
-//   - A field of a template that the API server does not know is kept, and told by a warning when the template is new or has
+//   - A field of a template that the API server does not know is kept, with a warning when the template is new or has
 //     changed. Only a template that has one costs a call more.
-//   - An update is not refused for a fault that the stored object has already: nobody could repair such an object, and
+//   - An update is not refused for a fault that the stored object has already: no user could repair such an object, and
 //     controllers could not tidy it up. The fault is a warning then.
 //   - No input makes a handler panic.
 //

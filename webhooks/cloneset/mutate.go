@@ -104,7 +104,7 @@ func difference(before, after map[string]any) map[string]any {
 
 // templateDefaults fills the templates of the object, when the pod template is new or has changed. A template that is
 // wrong gets no defaults: it is for the validation to say so, with all else that is wrong. One that is right is not judged
-// again, so that the paths of fields in it that nobody knows are told here.
+// again, so that the paths of fields in it that are unknown are reported here.
 func (w *Webhooks) templateDefaults(ctx context.Context, req admission.Request, object content) (patch []write.Op, unknown []string, err error) {
 	template, stored := object.template(), storedTemplate(req)
 	if w.options.TemplateNoDefaults || template == nil || reflect.DeepEqual(stored, template) {

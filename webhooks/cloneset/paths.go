@@ -23,8 +23,8 @@ func annotated() map[string]string {
 	}
 }
 
-// told returns the faults with the paths of the version.
-func (v version) told(faults field.ErrorList) field.ErrorList {
+// translated returns the faults with the paths of the version.
+func (v version) translated(faults field.ErrorList) field.ErrorList {
 	if v == hub {
 		return faults
 	}

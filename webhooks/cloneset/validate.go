@@ -80,7 +80,7 @@ func (w *Webhooks) judge(ctx context.Context, r change) admission.Response {
 	if err != nil {
 		return review.Undecided(err)
 	}
-	faults = append(faults, r.version.told(pods)...)
+	faults = append(faults, r.version.translated(pods)...)
 	template, err := w.templateVerdict(ctx, r)
 	if err != nil && len(faults) == 0 {
 		return review.Undecided(err)
@@ -116,7 +116,7 @@ func (r change) faults() (faults, tolerated field.ErrorList) {
 	if r.before != nil {
 		faults = append(faults, validation.CloneSetUpdate(r.now.set, r.before.set)...)
 	}
-	return r.version.told(faults), r.version.told(tolerated)
+	return r.version.translated(faults), r.version.translated(tolerated)
 }
 
 // templateVerdict asks the API server about a template that is new, or has changed, or its claims have.

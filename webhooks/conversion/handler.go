@@ -57,7 +57,7 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	// The client is gone if this fails; there is nobody to tell.
+	// The client is gone if this fails; no client reads the error.
 	_, _ = w.Write(data)
 }
 

@@ -29,7 +29,7 @@ const (
 	InPlaceIfPossibleCloneSetUpdateStrategyType CloneSetUpdateStrategyType = "InPlaceIfPossible"
 	// InPlaceOnlyCloneSetUpdateStrategyType changes the running pod and never recreates it.
 	InPlaceOnlyCloneSetUpdateStrategyType CloneSetUpdateStrategyType = "InPlaceOnly"
-	// OnDeleteCloneSetUpdateStrategyType updates a pod only when somebody deletes it.
+	// OnDeleteCloneSetUpdateStrategyType updates a pod only when it is deleted.
 	OnDeleteCloneSetUpdateStrategyType CloneSetUpdateStrategyType = "OnDelete"
 )
 

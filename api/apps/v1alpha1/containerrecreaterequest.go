@@ -32,7 +32,7 @@ type (
 type ContainerRecreateRequestSpec struct {
 	// PodName is a pod of the same namespace.
 	PodName string `json:"podName"`
-	// Containers of the pod to start anew, each once, in this order.
+	// Containers of the pod to restart, each once, in this order.
 	Containers []ContainerRecreateRequestContainer `json:"containers"`
 	// Strategy says how.
 	// +optional
@@ -56,12 +56,12 @@ const (
 	ContainerRecreateRequestFailurePolicyIgnore ContainerRecreateRequestFailurePolicyType = "Ignore"
 )
 
-// ContainerRecreateRequestStrategy says how containers are started anew.
+// ContainerRecreateRequestStrategy is how containers are restarted.
 type ContainerRecreateRequestStrategy struct {
 	// FailurePolicy is Fail or Ignore. Default Fail.
 	// +optional
 	FailurePolicy ContainerRecreateRequestFailurePolicyType `json:"failurePolicy,omitempty"`
-	// OrderedRecreate stops a container only after the one before has started anew.
+	// OrderedRecreate stops a container only after the previous one has restarted.
 	// +optional
 	OrderedRecreate bool `json:"orderedRecreate,omitempty"`
 	// ForceRecreate stops a container also when it has restarted since the request was created.
@@ -87,7 +87,7 @@ const (
 	ContainerRecreateRequestPending ContainerRecreateRequestPhase = "Pending"
 	// ContainerRecreateRequestRecreating is under way.
 	ContainerRecreateRequestRecreating ContainerRecreateRequestPhase = "Recreating"
-	// ContainerRecreateRequestSucceeded is a container that started anew.
+	// ContainerRecreateRequestSucceeded is a container that restarted.
 	ContainerRecreateRequestSucceeded ContainerRecreateRequestPhase = "Succeeded"
 	// ContainerRecreateRequestFailed is a container that could not be stopped.
 	ContainerRecreateRequestFailed ContainerRecreateRequestPhase = "Failed"
@@ -102,7 +102,7 @@ type ContainerRecreateRequestStatus struct {
 	// CompletionTime is when the request ended.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
-	// Message tells why the request ended early.
+	// Message is why the request ended early.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// ContainerRecreateStates has one entry for each container of the spec, in the same order.
@@ -116,7 +116,7 @@ type ContainerRecreateRequestContainerRecreateState struct {
 	Name string `json:"name"`
 	// Phase is Pending, Recreating, Succeeded or Failed.
 	Phase ContainerRecreateRequestPhase `json:"phase"`
-	// Message tells why the container could not be stopped.
+	// Message is why the container could not be stopped.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// IsKilled says that the container was stopped.
@@ -124,7 +124,7 @@ type ContainerRecreateRequestContainerRecreateState struct {
 	IsKilled bool `json:"isKilled,omitempty"`
 }
 
-// ContainerRecreateRequest has containers of a running pod stopped, so that the kubelet starts them anew.
+// ContainerRecreateRequest has containers of a running pod stopped, so that the kubelet restarts them.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

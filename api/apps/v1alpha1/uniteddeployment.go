@@ -105,7 +105,7 @@ type CloneSetTemplateSpec struct {
 }
 
 // SubsetCloneSetSpec is the spec of a CloneSet in the shape of v1beta1, or in that of this version: older releases
-// took the latter. What differs are the two strategies, and UpdateStrategy tells which shape it is.
+// took the latter. The two strategies differ, and UpdateStrategy identifies the shape.
 type SubsetCloneSetSpec struct {
 	// Replicas comes from the topology, and stays unset.
 	Replicas *int32 `json:"replicas,omitempty"`
@@ -175,19 +175,19 @@ type UnitedDeploymentStatus struct {
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
 	// CurrentRevision names the ControllerRevision that was last rolled out completely.
 	CurrentRevision string `json:"currentRevision"`
-	// SubsetStatuses tells the same of each subset.
+	// SubsetStatuses reports the same for each subset.
 	SubsetStatuses []UnitedDeploymentSubsetStatus `json:"subsetStatuses,omitempty"`
 	// SubsetReplicas is by subset how many pods it is to have.
 	SubsetReplicas map[string]int32 `json:"subsetReplicas,omitempty"`
 	// Conditions of the object: UnitedDeploymentUpdated, SubsetProvisioned, SubsetUpdated, SubsetFailure.
 	Conditions []UnitedDeploymentCondition `json:"conditions,omitempty"`
-	// UpdateStatus tells how the update goes.
+	// UpdateStatus reports the progress of the update.
 	UpdateStatus *UpdateStatus `json:"updateStatus,omitempty"`
 	// LabelSelector is the selector as text, for autoscalers.
 	LabelSelector string `json:"labelSelector,omitempty"`
 }
 
-// UpdateStatus tells how the update goes.
+// UpdateStatus reports the progress of the update.
 type UpdateStatus struct {
 	// UpdatedRevision names the ControllerRevision of the template in the spec.
 	UpdatedRevision string `json:"updatedRevision,omitempty"`

@@ -14,7 +14,7 @@ type CloneSetUpdateStrategyType string
 const (
 	// RollingUpdateCloneSetUpdateStrategyType updates pods within the budgets of RollingUpdate.
 	RollingUpdateCloneSetUpdateStrategyType CloneSetUpdateStrategyType = "RollingUpdate"
-	// OnDeleteCloneSetUpdateStrategyType updates a pod only when somebody deletes it.
+	// OnDeleteCloneSetUpdateStrategyType updates a pod only when it is deleted.
 	OnDeleteCloneSetUpdateStrategyType CloneSetUpdateStrategyType = "OnDelete"
 )
 
@@ -149,7 +149,7 @@ const (
 	CloneSetConditionFailedScale CloneSetConditionType = "FailedScale"
 	// CloneSetConditionFailedUpdate is True after an error while updating.
 	CloneSetConditionFailedUpdate CloneSetConditionType = "FailedUpdate"
-	// CloneSetConditionTypeProgressing tells how a rollout goes, when a progress deadline is set.
+	// CloneSetConditionTypeProgressing reports the progress of a rollout, when a progress deadline is set.
 	CloneSetConditionTypeProgressing CloneSetConditionType = "Progressing"
 )
 

@@ -33,7 +33,7 @@ const (
 type ContainerRecreateRequestSpec struct {
 	// PodName is a pod of the same namespace.
 	PodName string `json:"podName"`
-	// Containers of the pod to start anew, each once, in this order.
+	// Containers of the pod to restart, each once, in this order.
 	Containers []ContainerRecreateRequestContainer `json:"containers"`
 	// Strategy says how.
 	// +optional
@@ -49,7 +49,7 @@ type ContainerRecreateRequestSpec struct {
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 }
 
-// ContainerRecreateRequestContainer is one container to start anew. All but the name is filled at admission
+// ContainerRecreateRequestContainer is one container to restart. All but the name is filled at admission
 // from the pod, and refused when a user fills it.
 type ContainerRecreateRequestContainer struct {
 	// Name of the container.
@@ -60,7 +60,7 @@ type ContainerRecreateRequestContainer struct {
 	// Ports of the container, for a hook that names one.
 	// +optional
 	Ports []corev1.ContainerPort `json:"ports,omitempty"`
-	// StatusContext tells the container to be stopped from the one that follows it.
+	// StatusContext identifies the container to stop, as opposed to the one that follows it.
 	// +optional
 	StatusContext *ContainerRecreateRequestContainerContext `json:"statusContext,omitempty"`
 }
@@ -97,12 +97,12 @@ const (
 	ContainerRecreateRequestFailurePolicyIgnore ContainerRecreateRequestFailurePolicyType = "Ignore"
 )
 
-// ContainerRecreateRequestStrategy says how containers are started anew.
+// ContainerRecreateRequestStrategy is how containers are restarted.
 type ContainerRecreateRequestStrategy struct {
 	// FailurePolicy is Fail or Ignore. Default Fail.
 	// +optional
 	FailurePolicy ContainerRecreateRequestFailurePolicyType `json:"failurePolicy,omitempty"`
-	// OrderedRecreate stops a container only after the one before has started anew.
+	// OrderedRecreate stops a container only after the previous one has restarted.
 	// +optional
 	OrderedRecreate bool `json:"orderedRecreate,omitempty"`
 	// ForceRecreate stops a container also when it has restarted since the request was created.
@@ -132,7 +132,7 @@ const (
 	ContainerRecreateRequestPending ContainerRecreateRequestPhase = "Pending"
 	// ContainerRecreateRequestRecreating is under way.
 	ContainerRecreateRequestRecreating ContainerRecreateRequestPhase = "Recreating"
-	// ContainerRecreateRequestSucceeded is a container that started anew.
+	// ContainerRecreateRequestSucceeded is a container that restarted.
 	ContainerRecreateRequestSucceeded ContainerRecreateRequestPhase = "Succeeded"
 	// ContainerRecreateRequestFailed is a container that could not be stopped.
 	ContainerRecreateRequestFailed ContainerRecreateRequestPhase = "Failed"
@@ -147,13 +147,13 @@ type ContainerRecreateRequestStatus struct {
 	// CompletionTime is when the request ended.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
-	// Message tells why the request ended early.
+	// Message is why the request ended early.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// ContainerRecreateStates has one entry for each container of the spec, in the same order.
 	// +optional
 	ContainerRecreateStates []ContainerRecreateRequestContainerRecreateState `json:"containerRecreateStates,omitempty"`
-	// ContainerStatusSnapshot is what the API server knows of the containers that started since the request.
+	// ContainerStatusSnapshot is the status in the pod of the containers that started since the request.
 	// +optional
 	ContainerStatusSnapshot []ContainerRecreateRequestSyncContainerStatus `json:"containerStatusSnapshot,omitempty"`
 	// Conditions of the request: PreRecreateGrace.
@@ -169,7 +169,7 @@ type ContainerRecreateRequestContainerRecreateState struct {
 	Name string `json:"name"`
 	// Phase is Pending, Recreating, Succeeded or Failed.
 	Phase ContainerRecreateRequestPhase `json:"phase"`
-	// Message tells why the container could not be stopped.
+	// Message is why the container could not be stopped.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// IsKilled says that the container was stopped.
@@ -190,7 +190,7 @@ type ContainerRecreateRequestSyncContainerStatus struct {
 	ContainerID string `json:"containerID,omitempty"`
 }
 
-// ContainerRecreateRequest has containers of a running pod stopped, so that the kubelet starts them anew.
+// ContainerRecreateRequest has containers of a running pod stopped, so that the kubelet restarts them.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -205,7 +205,7 @@ type ContainerRecreateRequest struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Spec ContainerRecreateRequestSpec `json:"spec,omitempty"`
-	// Status is left out until somebody writes it: the schema refuses an empty phase, and with it every
+	// Status is left out until a component writes it: the schema refuses an empty phase, and with it every
 	// change of an object that came from v1alpha1.
 	// +optional
 	Status ContainerRecreateRequestStatus `json:"status,omitzero"`

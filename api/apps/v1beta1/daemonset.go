@@ -15,7 +15,7 @@ type DaemonSetUpdateStrategyType string
 const (
 	// RollingUpdateDaemonSetStrategyType updates pods within the budgets of RollingUpdate.
 	RollingUpdateDaemonSetStrategyType DaemonSetUpdateStrategyType = "RollingUpdate"
-	// OnDeleteDaemonSetStrategyType updates a pod only when somebody deletes it.
+	// OnDeleteDaemonSetStrategyType updates a pod only when it is deleted.
 	OnDeleteDaemonSetStrategyType DaemonSetUpdateStrategyType = "OnDelete"
 )
 

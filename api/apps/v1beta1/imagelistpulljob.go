@@ -41,7 +41,7 @@ type FailedImageStatus struct {
 	// Name is the image as it stands in the spec.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// Message tells where to look.
+	// Message is where to look.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

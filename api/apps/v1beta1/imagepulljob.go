@@ -17,7 +17,7 @@ const (
 	DefaultImagePullBackoffLimit = 3
 )
 
-// DefaultImagePullSecretNamespace is where copies of pull secrets live unless the manager is told otherwise.
+// DefaultImagePullSecretNamespace is where copies of pull secrets live unless an option of the manager changes it.
 const DefaultImagePullSecretNamespace = "kruise-daemon-config"
 
 // Annotations of the copy of a pull secret, which lives in the namespace that the node daemons may read.
@@ -128,7 +128,7 @@ type ImagePullJobStatus struct {
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 	// Desired counts the nodes that the selectors pick.
 	Desired int32 `json:"desired"`
-	// Active counts the nodes that were told to pull and have not finished.
+	// Active counts the nodes that were asked to pull and have not finished.
 	// +optional
 	Active int32 `json:"active"`
 	// Succeeded counts the nodes that have the image.
@@ -137,7 +137,7 @@ type ImagePullJobStatus struct {
 	// Failed counts the nodes that gave up.
 	// +optional
 	Failed int32 `json:"failed"`
-	// Message tells the progress.
+	// Message reports the progress.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// FailedNodes names the nodes that gave up.

@@ -109,7 +109,7 @@ type NodeImageStatus struct {
 	// ImageStatuses by repository name, as in the spec.
 	// +optional
 	ImageStatuses map[string]ImageStatus `json:"imageStatuses,omitempty"`
-	// FirstSyncStatus tells of the first pass of the daemon.
+	// FirstSyncStatus is the result of the first pass of the daemon.
 	// +optional
 	FirstSyncStatus *SyncStatus `json:"firstSyncStatus,omitempty"`
 }
@@ -155,7 +155,7 @@ type ImageTagStatus struct {
 	// ImageID is the repository name and the id that the container runtime gave the image, joined by @.
 	// +optional
 	ImageID string `json:"imageID,omitempty"`
-	// Message tells why the pull failed.
+	// Message is why the pull failed.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
@@ -170,7 +170,7 @@ const (
 	SyncStatusFailed SyncStatusPhase = "Failed"
 )
 
-// SyncStatus tells of one pass of the daemon.
+// SyncStatus is the result of one pass of the daemon.
 type SyncStatus struct {
 	// SyncAt is when the pass ended.
 	// +optional
@@ -178,7 +178,7 @@ type SyncStatus struct {
 	// Status is Succeeded or Failed.
 	// +optional
 	Status SyncStatusPhase `json:"status,omitempty"`
-	// Message tells why the pass failed.
+	// Message is why the pass failed.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

@@ -68,7 +68,7 @@ type ResourceDistributionStatus struct {
 	Conditions []ResourceDistributionCondition `json:"conditions,omitempty"`
 }
 
-// ResourceDistributionConditionType names a condition. Each tells of one kind of failure.
+// ResourceDistributionConditionType names a condition. Each reports one kind of failure.
 type ResourceDistributionConditionType string
 
 const (
@@ -80,7 +80,7 @@ const (
 	ResourceDistributionUpdateResourceFailed ResourceDistributionConditionType = "UpdateResourceFailed"
 	// ResourceDistributionDeleteResourceFailed means that a copy in a namespace that is no target could not be deleted.
 	ResourceDistributionDeleteResourceFailed ResourceDistributionConditionType = "DeleteResourceFailed"
-	// ResourceDistributionConflictOccurred means that an object of that name belongs to somebody else.
+	// ResourceDistributionConflictOccurred means that an object of that name has another owner.
 	ResourceDistributionConflictOccurred ResourceDistributionConditionType = "ConflictOccurred"
 	// ResourceDistributionNamespaceNotExists means that a target does not exist, or is going.
 	ResourceDistributionNamespaceNotExists ResourceDistributionConditionType = "NamespaceNotExists"

@@ -196,7 +196,7 @@ type SidecarSetList struct {
 }
 
 // Default fills what the user left out, as the admission webhook does. The core fields of containers and volumes are left
-// to the API server, and the hashes to whoever writes the set.
+// to the API server, and the hashes to the writer of the set.
 func (s *SidecarSet) Default() {
 	defaultSidecarContainers(s.Spec.InitContainers, AfterAppContainerType)
 	defaultSidecarContainers(s.Spec.Containers, BeforeAppContainerType)

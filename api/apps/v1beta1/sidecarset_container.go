@@ -41,7 +41,7 @@ type SidecarContainerUpgradeType string
 const (
 	// SidecarContainerColdUpgrade restarts the container with the new image.
 	SidecarContainerColdUpgrade SidecarContainerUpgradeType = "ColdUpgrade"
-	// SidecarContainerHotUpgrade has two containers in the pod, of which one is at work and the other runs an empty
+	// SidecarContainerHotUpgrade has two containers in the pod, of which one serves and the other runs an empty
 	// image; an upgrade changes their parts.
 	SidecarContainerHotUpgrade SidecarContainerUpgradeType = "HotUpgrade"
 )
@@ -74,7 +74,7 @@ type ShareVolumePolicy struct {
 type TransferEnvVar struct {
 	// SourceContainerName is the container to copy from.
 	SourceContainerName string `json:"sourceContainerName,omitempty"`
-	// SourceContainerNameFrom tells the container to copy from. It goes before SourceContainerName.
+	// SourceContainerNameFrom is the source of the name of the container to copy from. It goes before SourceContainerName.
 	SourceContainerNameFrom *SourceContainerNameSource `json:"sourceContainerNameFrom,omitempty"`
 	// EnvName is a variable to copy.
 	EnvName string `json:"envName,omitempty"`
@@ -82,7 +82,7 @@ type TransferEnvVar struct {
 	EnvNames []string `json:"envNames,omitempty"`
 }
 
-// SourceContainerNameSource tells the name of a container.
+// SourceContainerNameSource is a source of the name of a container.
 type SourceContainerNameSource struct {
 	// FieldRef is the label or annotation of the pod that holds the name: metadata.labels['KEY'] or
 	// metadata.annotations['KEY'].

@@ -189,11 +189,11 @@ type StatefulSetStatus struct {
 	Conditions []appsv1.StatefulSetCondition `json:"conditions,omitempty"`
 	// LabelSelector is the selector as text, for autoscalers.
 	LabelSelector string `json:"labelSelector,omitempty"`
-	// VolumeClaims tells for each claim template, in their order, how far the claims have followed it.
+	// VolumeClaims reports for each claim template, in their order, how far the claims have followed it.
 	VolumeClaims []VolumeClaimStatus `json:"volumeClaims,omitempty"`
 }
 
-// VolumeClaimStatus tells how far claims have followed their template.
+// VolumeClaimStatus reports how far claims have followed their template.
 type VolumeClaimStatus struct {
 	// VolumeClaimName is the name of the template.
 	VolumeClaimName string `json:"volumeClaimName"`

@@ -65,7 +65,7 @@ type UnitedDeploymentStatus struct {
 	CurrentRevision string `json:"currentRevision"`
 	// UpdatedRevision names the ControllerRevision of the template in the spec.
 	UpdatedRevision string `json:"updatedRevision,omitempty"`
-	// SubsetStatuses tells the same of each subset.
+	// SubsetStatuses reports the same for each subset.
 	SubsetStatuses []UnitedDeploymentSubsetStatus `json:"subsetStatuses,omitempty"`
 	// Conditions of the object: UnitedDeploymentUpdated, SubsetProvisioned, SubsetUpdated, SubsetFailure.
 	Conditions []UnitedDeploymentCondition `json:"conditions,omitempty"`

@@ -12,7 +12,7 @@ import (
 const WorkloadSpreadIgnorePatchExistingPodsAnnotation = "workloadspread.kruise.io/ignore-patch-existing-pods-metadata"
 
 // WorkloadSpreadVersionIgnored is the key in status.versionedSubsetStatuses for the pods of a workload whose versions are
-// not told apart.
+// not distinguished.
 const WorkloadSpreadVersionIgnored = "versionIgnored"
 
 // TargetReference names a workload in the same namespace.

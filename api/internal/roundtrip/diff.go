@@ -112,7 +112,7 @@ func child(parent any, key string) any {
 	return nil
 }
 
-// fingerprint tells two JSON values apart; empty for none.
+// fingerprint distinguishes two JSON values; empty for none.
 func fingerprint(v any) string {
 	if v == nil {
 		return ""

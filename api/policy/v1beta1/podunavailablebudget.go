@@ -80,7 +80,7 @@ type PodUnavailableBudgetStatus struct {
 	CurrentAvailable int32 `json:"currentAvailable"`
 	// DesiredAvailable is how many pods must stay available.
 	DesiredAvailable int32 `json:"desiredAvailable"`
-	// TotalReplicas is the number of replicas that the budget is taken of; -1 where it cannot be told.
+	// TotalReplicas is the number of replicas that the budget is taken of; -1 where it is unknown.
 	TotalReplicas int32 `json:"totalReplicas"`
 }
 

@@ -22,7 +22,7 @@ import (
 // nodeName is the variable with the name of the node.
 const nodeName = "NODE_NAME"
 
-// Options are all that the process is told.
+// Options are the flags and the environment of the process.
 type Options struct {
 	// Kubeconfig is for running outside of a cluster; empty looks at KUBECONFIG and then at the pod.
 	Kubeconfig string

@@ -10,7 +10,7 @@ import (
 )
 
 // endpoints are beside the metrics. /healthz is 200 while the daemon can work: for a readiness probe. /livez is 200 while the
-// process serves: what /healthz tells of, no restart cures.
+// process serves: a restart cures nothing that /healthz reports.
 func endpoints(checks map[string]healthz.Checker) map[string]http.Handler {
 	return map[string]http.Handler{
 		"/healthz": healthy(checks),

@@ -13,7 +13,7 @@ import (
 // lookAgain is the pause between two looks for a runtime.
 const lookAgain = time.Second
 
-// detect waits for a container runtime: after a boot one may come later than its first containers are told to start.
+// detect waits for a container runtime: after a boot one may come later than its first containers.
 func detect(ctx context.Context, o options.Runtime) (*cri.Runtimes, error) {
 	logger := log.FromContext(ctx)
 	tick := time.NewTicker(lookAgain)

@@ -112,7 +112,7 @@ func (p *parser) withoutEffect() {
 	const yet = "there is no such controller yet"
 	boolean := map[string]string{
 		"allow-privileged":             "pod templates are checked by the API server, with its own rules",
-		"disable-no-deepcopy":          "lists are never copied where nobody changes them",
+		"disable-no-deepcopy":          "lists that no reconciler changes are never copied",
 		"assign-bcj-pods-by-scheduler": yet,
 		"assign-pods-by-scheduler":     yet,
 	}

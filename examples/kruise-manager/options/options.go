@@ -15,7 +15,7 @@ import (
 	"github.com/kruisekit/kruisekit/examples/reference/logs"
 )
 
-// Options are all that the process is told.
+// Options are the flags and the environment of the process.
 type Options struct {
 	// Kubeconfig is for running outside of a cluster; empty looks at KUBECONFIG and then at the pod.
 	Kubeconfig string

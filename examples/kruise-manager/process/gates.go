@@ -130,7 +130,7 @@ func admission(g gates.Gates) webhooks.Options {
 	}
 }
 
-// withoutEffect are the gates that somebody changed and nothing reads.
+// withoutEffect are the changed gates that nothing reads.
 func withoutEffect(g gates.Gates) []gates.Gate {
 	return slices.DeleteFunc(g.Changed(), func(name gates.Gate) bool { return slices.Contains(read(), name) })
 }

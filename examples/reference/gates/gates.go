@@ -1,7 +1,7 @@
 // Package gates reads the feature gates of the reference into a value, which is then passed down as plain options.
 //
 // Two things are decided after the list is read. AllAlpha and AllBeta set what the list does not name. Then some gates follow
-// from others, such as all that needs the node daemon from KruiseDaemon; Notes tell which did.
+// from others, such as all that needs the node daemon from KruiseDaemon; Notes lists these.
 package gates
 
 import (
@@ -86,7 +86,7 @@ func (g *Gates) derive() {
 	}
 }
 
-// On tells whether a gate is on.
+// On reports whether a gate is on.
 func (g Gates) On(name Gate) bool { return g.on[name] }
 
 // Notes are the gates that follow from others against what was asked for or is the default.

@@ -16,7 +16,7 @@ type Spec struct {
 	Name string
 	// Env is added to a PATH and to KRUISEKIT_IMAGE, which is the name: so each name is an image of its own.
 	Env []string
-	// Entrypoint and Cmd are what runs. Without both it is a process that ends at once when told to and that serves
+	// Entrypoint and Cmd are what runs. Without both it is a process that ends at once on a signal and that serves
 	// HTTP on port 80 where the name contains "nginx".
 	Entrypoint, Cmd []string
 	// Files are added by their paths, all executable.

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// hostpath is where kube-controller-manager's hostpath provisioner, which cannot be told otherwise, makes volumes.
+// hostpath is where kube-controller-manager's hostpath provisioner, which cannot be configured, makes volumes.
 const hostpath = "/tmp/hostpath_pv"
 
 // borrowed is what the machine had before, to be given back.

@@ -67,7 +67,7 @@ func (c Config) Kubeconfig() string { return filepath.Join(c.planeDir(), "kubeco
 func (c Config) planeDir() string { return filepath.Join(c.Dir, "plane") }
 func (c Config) records() string  { return filepath.Join(c.Dir, "run") }
 
-// borrowed lies beside the state directory: it is needed also when somebody has removed that one.
+// borrowed lies beside the state directory: it is needed also when a user has removed that one.
 func (c Config) borrowed() string { return filepath.Clean(c.Dir) + ".borrowed.json" }
 
 func (c Config) recordDirs() []string {

@@ -3,7 +3,7 @@
 //
 // A node is a PID, a mount and a network namespace that live as long as one process does, the node's first; in it run a
 // containerd with runc and a kubelet. Killing that process takes the node's programs, containers, mounts and network
-// interfaces with it, by the kernel, whoever started them. What remains for Down are a bridge, cgroups, sysctls and files.
+// interfaces with it, by the kernel, also those of other processes. What remains for Down are a bridge, cgroups, sysctls and files.
 //
 // What a node has of its own: /proc, /run, /var/lib, /var/log, its cgroups, and its address on a bridge. What it shares
 // with the machine: everything else of the file system, among it /tmp, where the hostpath volumes are.

@@ -56,7 +56,7 @@ func (c Config) clear(ctx context.Context) error {
 }
 
 // killMarked kills programs of the cluster that have no record: their starter was killed before it could write one, or
-// somebody removed the state directory.
+// a user removed the state directory.
 func (c Config) killMarked() error {
 	environments, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
@@ -80,7 +80,7 @@ func (c Config) killMarked() error {
 	return nil
 }
 
-// unmount removes mounts below the state directory. Those of nodes end with them, so there are none unless somebody made
+// unmount removes mounts below the state directory. Those of nodes end with them, so there are none unless a user made
 // them by hand; but removing files through a mount would be a disaster.
 func (c Config) unmount() error {
 	mounts, err := os.ReadFile("/proc/self/mounts")

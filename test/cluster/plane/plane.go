@@ -39,7 +39,7 @@ type Config struct {
 	Address string
 	// Port of the API server. By default a free one.
 	Port int
-	// Controllers starts kube-controller-manager and kube-scheduler too. Without them nobody makes service accounts, so
+	// Controllers starts kube-controller-manager and kube-scheduler too. Without them no service accounts are created, so
 	// that pods are then admitted without one.
 	Controllers bool
 	// Bound programs die with this process. Others are found again by their records.
@@ -146,7 +146,7 @@ func (p *Plane) watch() {
 	}()
 }
 
-// RecordDir is where the plane in dir has its logs, and the records of its programs for whoever has to stop them after the
+// RecordDir is where the plane in dir has its logs, and the records of its programs for the process that stops them after the
 // process that started them.
 func RecordDir(dir string) string { return filepath.Join(dir, "run") }
 

@@ -12,7 +12,7 @@ import (
 // in the way between choice and use; and at random, because several processes choose at once.
 const firstPort, lastPort, portTries = 14000, 29999, 100
 
-// FreePort finds a port that nobody listens on at 127.0.0.1.
+// FreePort finds a free port at 127.0.0.1.
 func FreePort() (int, error) {
 	var last error
 	for range portTries {

@@ -101,7 +101,7 @@ func (p *Plane) startControllers() error {
 		}
 	}
 	private := filepath.Join(p.config.Dir, "pki", "service-account.key")
-	// No serving port: several planes may run side by side, and nobody asks these two anything.
+	// No serving port: several planes may run side by side, and no client calls these two.
 	args := []string{
 		"--kubeconfig=" + users["kube-controller-manager"], "--secure-port=0", "--leader-elect=false",
 		"--use-service-account-credentials=true", "--service-account-private-key-file=" + private,

@@ -78,7 +78,7 @@ func (n *Nodes) run() error {
 		Name: "kwok", Path: n.config.Kwok, Dir: n.config.Dir, Bound: n.config.Bound,
 		Args: []string{"--kubeconfig=" + n.config.Kubeconfig, "--config=" + path, "--v=WARN"},
 		Env: []string{
-			// KWOK would else merge the configuration of whoever runs this.
+			// KWOK would else merge the configuration of the user.
 			"KWOK_WORKDIR=" + filepath.Join(n.config.Dir, "none"),
 			// It turns over a lot and keeps little.
 			"GOGC=300",

@@ -39,11 +39,11 @@ type Options struct {
 	ContainerStart time.Duration
 	// AuditPolicy says what the API server writes into the file Audit.
 	AuditPolicy string
-	// Say is told what is done, where that takes time.
+	// Say receives the progress of what takes time.
 	Say io.Writer
 }
 
-// Ground is a running cluster. Whoever starts one stops it.
+// Ground is a running cluster. The caller of Start stops it.
 type Ground struct {
 	// Config authenticates as an administrator. Copy it before changing it.
 	Config *rest.Config

@@ -71,7 +71,7 @@ func (n *Notes) at(end bool) []screen.Note {
 	return shown
 }
 
-// forget begins anew.
+// forget drops all notes.
 func (n *Notes) forget() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -52,7 +52,7 @@ type observed struct {
 	updated, kept int
 	// restarted are containers of pods from before, and started those of others.
 	restarted, started int
-	// quiet says that nobody is about to write to any pod: none leaves, starts, or is in the middle of a change.
+	// quiet reports that no writer is about to write to any pod: none leaves, starts, or is in the middle of a change.
 	quiet bool
 }
 

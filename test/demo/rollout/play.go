@@ -146,7 +146,7 @@ func (p *Play) begin(ctx context.Context, a *actor, s step) error {
 	return nil
 }
 
-// follow shows a step until all that take part have come to its end and nobody writes any more.
+// follow shows a step until all that take part have come to its end and no component writes any more.
 func (p *Play) follow(ctx context.Context, f screen.Frame, actors []*actor) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errors.New("the rollout takes too long"))
 	defer cancel()

@@ -37,7 +37,7 @@ func sides() map[string]writes.Side {
 	}
 }
 
-// end is a last write to the CloneSet, which tells in the log that all before it are there.
+// end is a last write to the CloneSet, which marks in the log that all before it are there.
 func (p *Play) end(ctx context.Context) error {
 	set := &v1beta1.CloneSet{}
 	set.Namespace, set.Name = Namespace, cloneSetName

@@ -73,7 +73,7 @@ func Filler(seed int64, fill ...any) *randfill.Filler {
 				*x = intstr.FromString(intstr.FromInt32(c.Int31n(101)).StrVal + "25%")
 			}
 		},
-		// A template is copied as a whole; a few fields tell as much as all of them.
+		// A template is copied as a whole; a few fields show as much as all of them.
 		func(x *corev1.PodTemplateSpec, c randfill.Continue) {
 			x.Labels = map[string]string{"app": c.String(5)}
 			x.Spec.Containers = []corev1.Container{{Name: c.String(5), Image: c.String(9)}}

@@ -36,7 +36,7 @@ func (c command) upReal(ctx context.Context) error {
 }
 
 func (c command) downReal(ctx context.Context) error {
-	// Whoever has only started the other levels has nothing here, and may not be able to look.
+	// A user who has only started the other levels has nothing here, and may have no right to look.
 	config, _ := launch.RealNodes(c.cache)
 	if _, err := os.Stat(config.Dir); errors.Is(err, os.ErrNotExist) && os.Geteuid() != 0 {
 		return nil

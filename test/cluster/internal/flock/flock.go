@@ -40,7 +40,7 @@ func Shared(ctx context.Context, path string) (*Lock, error) { return wait(ctx, 
 // TryExclusive takes the lock or returns ErrHeld.
 func TryExclusive(path string) (*Lock, error) { return try(path, syscall.LOCK_EX) }
 
-// Held reports whether somebody holds the lock exclusively.
+// Held reports whether a process holds the lock exclusively.
 func Held(path string) (bool, error) {
 	lock, err := try(path, syscall.LOCK_SH)
 	if errors.Is(err, ErrHeld) {

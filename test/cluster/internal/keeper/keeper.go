@@ -42,7 +42,7 @@ type Config struct {
 	Extend func(ctx context.Context, p *plane.Plane, dir string) (stop func() error, err error)
 }
 
-// Run keeps a plane until it is idle, the context ends or one of its programs does. Whoever starts a keeper holds
+// Run keeps a plane until it is idle, the context ends or one of its programs does. The process that starts a keeper holds
 // start.lock meanwhile.
 func Run(ctx context.Context, c Config) (err error) {
 	life, err := flock.TryExclusive(filepath.Join(c.Dir, keeperLock))
@@ -75,7 +75,7 @@ func Run(ctx context.Context, c Config) (err error) {
 	return err
 }
 
-// untilIdle returns when the plane is to be torn down, and holds start.lock if nobody uses it.
+// untilIdle returns when the plane is to be torn down, and holds start.lock if no process uses it.
 func (c Config) untilIdle(ctx context.Context, p *plane.Plane) (*flock.Lock, error) {
 	ticker := time.NewTicker(watch)
 	defer ticker.Stop()
@@ -83,7 +83,7 @@ func (c Config) untilIdle(ctx context.Context, p *plane.Plane) (*flock.Lock, err
 	for {
 		select {
 		case <-ctx.Done():
-			return nil, nil // being told to end is no failure
+			return nil, nil // a stop is no failure
 		case <-p.Done():
 			return nil, errors.New("a program of the plane has ended; see its log")
 		case <-ticker.C:
@@ -117,7 +117,7 @@ func (c Config) idle() (bool, error) {
 	return err == nil, err
 }
 
-// close returns start.lock if there is neither a user nor somebody about to become one. As long as it is held nobody can.
+// close returns start.lock if there is neither a user nor a process about to become one. As long as it is held no process can.
 func (c Config) close() (*flock.Lock, error) {
 	start, err := flock.TryExclusive(filepath.Join(c.Dir, startLock))
 	if errors.Is(err, flock.ErrHeld) {

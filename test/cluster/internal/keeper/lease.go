@@ -63,7 +63,7 @@ func Kept(dir string) (bool, error) {
 }
 
 func begin(ctx context.Context, dir string, launch func() (*process.Process, error)) error {
-	// There may be a keeper that is about to end, because it was told to or a program of its plane died; or one that is
+	// There may be a keeper that is about to end, because it was stopped or a program of its plane died; or one that is
 	// about to be ready, whose launcher died.
 	free := false
 	err := process.Poll(ctx, func(context.Context) error {

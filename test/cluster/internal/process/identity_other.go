@@ -9,7 +9,7 @@ import (
 
 func attributes(Spec) *syscall.SysProcAttr { return &syscall.SysProcAttr{} }
 
-// startTime cannot tell a recycled PID here. That is good enough: only private planes run here, whose programs are
+// startTime cannot detect a recycled PID here. That is good enough: only private planes run here, whose programs are
 // children of this process until it has waited for them.
 func startTime(pid int) string {
 	if syscall.Kill(pid, 0) != nil {

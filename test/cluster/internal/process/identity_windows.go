@@ -8,7 +8,7 @@ import (
 
 func attributes(Spec) *syscall.SysProcAttr { return &syscall.SysProcAttr{} }
 
-// startTime cannot tell a recycled PID here; see identity_other.go.
+// startTime cannot detect a recycled PID here; see identity_other.go.
 func startTime(pid int) string {
 	p, err := os.FindProcess(pid)
 	if err != nil {
