@@ -1,4 +1,4 @@
-// Package memory keeps what a reconciler knows of its objects beside what the API server stores, between passes.
+// Package memory keeps, between the passes of a reconciler, the state of its objects that the API server does not store.
 //
 //	known := r.memory.Recall(key)
 //	...
