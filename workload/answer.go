@@ -26,9 +26,8 @@ func (p *Pass) Answer(now time.Time, w *Write, object write.Object, err error) [
 	switch {
 	case err == nil:
 		return p.succeeded(w, object)
-	case w.Verb == write.Create && apierrors.IsAlreadyExists(err) && len(w.rest) > 0:
-		return w.createRest() // of an earlier attempt, or of another owner: then the pod does not start, and its events say why
-	case w.Verb != write.Create && write.IsOutdated(err):
+	case w.Verb != write.Create && write.IsOutdated(err), apierrors.IsAlreadyExists(err) && len(w.rest) > 0:
+		// What the pod needs exists and was not observed: it may be terminating or another owner's, so that the pod would never start.
 		p.wake(retryOutdated)
 		p.outdated = true
 		if w.of != nil {

@@ -29,8 +29,9 @@ type Input struct {
 	GraceSeconds int32
 	// Policy is what may change in a running pod, and how.
 	Policy inplace.Policy
-	// Build returns, for each creation, the objects to create in this order: those that the pod needs, and the pod last. Nil
-	// for a creation that has to wait. It is asked once in a pass, and must only depend on its argument and the observation.
+	// Build returns, for each creation, the objects to create in this order: those that the pod needs, and the pod last. It
+	// leaves out objects that exist and serve the pod, and returns nil for a creation that has to wait, as for the name of a
+	// claim that terminates. It is asked once in a pass, and must only depend on its argument and the observation.
 	Build func([]Creation) ([][]write.Object, error)
 	// Owned returns what is deleted after a pod of an instance that is scaled in or recreated. Nil for nothing.
 	Owned func(*corev1.Pod) []write.Object

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -347,7 +348,8 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// An object that exists already does not keep the pod from being created.
+// An object that exists and was not observed may be terminating or another owner's. The pod is not created before the object was
+// observed.
 func TestClaimExists(t *testing.T) {
 	s := newServer(t)
 	in := s.input()
@@ -363,8 +365,9 @@ func TestClaimExists(t *testing.T) {
 		}
 		return nil
 	}
-	if pass := s.run(in); !slices.Equal(s.sent, []string{"Create data", "Create new-0"}) || len(pass.Failures()) != 0 {
-		t.Errorf("sent %v, failures %v", s.sent, pass.Failures())
+	pass := s.run(in)
+	if !slices.Equal(s.sent, []string{"Create data"}) || len(pass.Failures()) != 0 || !pass.IsOutdated() || pass.RequeueAfter() != time.Second {
+		t.Errorf("sent %v, failures %v, outdated %t, looks again after %s", s.sent, pass.Failures(), pass.IsOutdated(), pass.RequeueAfter())
 	}
 }
 

@@ -11,11 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/internal/claims"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/lifecycle"
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/write"
@@ -32,10 +34,6 @@ type identity struct {
 // build returns, for each creation, the missing claims and the pod.
 func (b *identity) build(creations []workload.Creation) ([][]write.Object, error) {
 	s := b.snapshot
-	existing := sets.New[string]()
-	for _, claim := range b.claims {
-		existing.Insert(claim.Name)
-	}
 	templates := map[string]*corev1.PodTemplateSpec{b.plan.update: &s.set.Spec.Template}
 	var all [][]write.Object
 	b.plan.ids = b.ids(len(creations))
@@ -57,7 +55,7 @@ func (b *identity) build(creations []workload.Creation) ([][]write.Object, error
 		}
 		var objects []write.Object
 		for k := range s.set.Spec.VolumeClaimTemplates {
-			if claim := s.newClaim(&s.set.Spec.VolumeClaimTemplates[k], id); !existing.Has(claim.Name) {
+			if claim := s.newClaim(&s.set.Spec.VolumeClaimTemplates[k], id); !hasClaim(b.claims, claim.Name, id) {
 				objects = append(objects, claim)
 			}
 		}
@@ -70,7 +68,8 @@ func (b *identity) build(creations []workload.Creation) ([][]write.Object, error
 const linger = 30 * time.Second
 
 // ids are names for new pods: those of claims that no pod has any more first, then those that an attempt has failed with,
-// then fresh ones. They are fewer than asked for where claims are about to be free, because their pod is terminating.
+// then fresh ones. Pods wait for ids whose claims are about to be free, because their pod is terminating, or whose claim
+// names are taken. They keep no other pod from being created.
 func (b *identity) ids(n int) []string {
 	s := b.snapshot
 	taken, leaving := sets.New[string](), sets.New[string]()
@@ -89,19 +88,23 @@ func (b *identity) ids(n int) []string {
 		}
 	}
 	var ids []string
-	waiting := sets.New[string]()
+	waiting, names := sets.New[string](), sets.New[string]()
 	for _, claim := range b.claims {
 		switch id := claim.Labels[pub.CloneSetInstanceIDKey]; {
 		case id == "":
 		case leaving.Has(id):
 			waiting.Insert(id)
+		case !taken.Has(id) && s.taken[id] != "":
+			waiting.Insert(id)
+			names.Insert(id)
 		case !taken.Has(id) && len(ids) < n:
 			taken.Insert(id)
 			ids = append(ids, id)
 		}
 	}
-	fresh := slices.Clone(s.known.pending)
-	for len(ids) < n-len(waiting) {
+	missing := int(b.plan.pass.Result().Difference.CreateMissing)
+	fresh := slices.DeleteFunc(slices.Clone(s.known.pending), func(id string) bool { return s.taken[id] != "" })
+	for len(ids) < min(n, missing-len(waiting)) {
 		if len(fresh) == 0 {
 			fresh = append(fresh, b.options.NewID())
 		}
@@ -113,7 +116,60 @@ func (b *identity) ids(n int) []string {
 		}
 	}
 	slices.Sort(ids)
+	if len(ids) < missing {
+		b.plan.waitFor(s, sets.List(names))
+	}
 	return ids
+}
+
+// retryTaken is when to look again at a claim name that is taken: not every owner's claim is watched.
+const retryTaken = 30 * time.Second
+
+// waitFor notes that pods wait for claim names that are taken.
+func (p *plan) waitFor(s *snapshot, ids []string) {
+	for _, id := range ids {
+		p.waits = append(p.waits, note.Note{Level: note.Waiting, Code: noteClaimNameTaken, Object: s.set.Name + "-" + id, Text: s.taken[id]})
+		p.after.In(retryTaken)
+	}
+}
+
+// noteClaimNameTaken is the code of a note about a pod whose claim name another claim has.
+const noteClaimNameTaken = "ClaimNameTaken"
+
+// idle returns the ids that the next new pods get, and that claims may exist for.
+func (s *snapshot) idle() []string {
+	ids := slices.Clone(s.known.pending)
+	if !s.set.Spec.ScaleStrategy.EnablePVCReuse || len(s.Claims) == 0 {
+		return ids
+	}
+	used := make(map[string]bool, len(s.Active))
+	for _, pod := range s.AllPods() {
+		used[pod.Labels[pub.CloneSetInstanceIDKey]] = true
+	}
+	for _, claim := range s.Claims {
+		if id := claim.Labels[pub.CloneSetInstanceIDKey]; id != "" && !used[id] {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// hasClaim reports whether a claim, of claims in the order of their names, serves an id.
+func hasClaim(sorted []*corev1.PersistentVolumeClaim, name, id string) bool {
+	i, found := slices.BinarySearchFunc(sorted, name, func(c *corev1.PersistentVolumeClaim, name string) int { return strings.Compare(c.Name, name) })
+	return found && sorted[i].Labels[pub.CloneSetInstanceIDKey] == id
+}
+
+// whyTaken returns why a claim does not serve an id of the set.
+func whyTaken(set *v1beta1.CloneSet, claim *corev1.PersistentVolumeClaim, id string) string {
+	switch {
+	case !owned.Controls(set, claim):
+		return "is not controlled by the CloneSet"
+	case claim.DeletionTimestamp == nil && claim.Labels[pub.CloneSetInstanceIDKey] != id:
+		return "has another instance id"
+	}
+	return "is terminating"
 }
 
 // deletesFinished reports whether the pass deletes a pod because it has finished, and no hook holds it.

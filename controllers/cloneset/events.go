@@ -128,6 +128,18 @@ func (r *Reconciler) emitLimit(s *snapshot, p *plan) {
 	r.emit(s, warning(reasonScaleUpLimited), "scaleUp is limited because of scaleStrategy.maxUnavailable: %d pods are to be created, %d may be now", d.CreateMissing, d.Create)
 }
 
+// emitWaits emits what a pod that is to be created waits for, once for as long as that is the same.
+func (r *Reconciler) emitWaits(s *snapshot, p *plan) {
+	text := ""
+	if len(p.waits) > 0 {
+		text = fmt.Sprintf("failed to create pod: %s, pod: %s", p.waits[0].Text, p.waits[0].Object)
+	}
+	none := text == "" && p.pass.Result().Difference.CreateMissing > 0 // pods are missing, and none is to be created now
+	if !none && r.emitted.Changed(s.key(), text) {
+		r.emit(s, warning(reasonFailedCreate), "%s", text)
+	}
+}
+
 // emitInvalid emits what of the spec cannot be used, as long as the status does not have the text.
 func (r *Reconciler) emitInvalid(s *snapshot, scaling, updating error) {
 	for t, err := range map[string]error{failedScale: scaling, failedUpdate: updating} {

@@ -16,6 +16,7 @@ import (
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/execution"
 	"github.com/kruisekit/kruisekit/internal/history"
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/write"
@@ -42,6 +43,7 @@ func (r *Reconciler) execute(ctx context.Context, s *snapshot, p *plan) {
 		r.emitWrite(s, w, answer, err)
 		return answer, err
 	})
+	r.emitWaits(s, p)
 	p.after.In(p.pass.RequeueAfter())
 	var scaling, updating []workload.Failure
 	for _, f := range p.pass.Failures() {
@@ -74,9 +76,12 @@ func (r *Reconciler) execute(ctx context.Context, s *snapshot, p *plan) {
 		}
 	})
 	if r.options.Explain != nil {
-		r.options.Explain(ctx, s.key(), p.pass.Notes())
+		r.options.Explain(ctx, s.key(), p.notes())
 	}
 }
+
+// notes are why the plan is as it is, and what pods wait for.
+func (p *plan) notes() []note.Note { return append(p.pass.Notes(), p.waits...) }
 
 // revise makes the template of the set the newest revision.
 func (r *Reconciler) revise(ctx context.Context, s *snapshot, p *plan) error {

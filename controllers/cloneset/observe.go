@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/claims"
 	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/dependents"
 	"github.com/kruisekit/kruisekit/internal/stored"
@@ -31,6 +33,8 @@ type snapshot struct {
 	// nodes by name, where the template spreads pods.
 	nodes map[string]map[string]string
 	known knowledge
+	// taken is why a claim name of an id cannot be used, by the id.
+	taken map[string]string
 }
 
 // knowledge is what is known of a set beside what the API server stores. It may be lost at any time.
@@ -76,9 +80,32 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	}
 	s.Observed = *observed
 	if len(set.Spec.Template.Spec.TopologySpreadConstraints) > 0 && int32(len(s.Active)) > *set.Spec.Replicas {
-		s.nodes, err = r.dependents.NodeLabels(ctx, s.Active)
+		if s.nodes, err = r.dependents.NodeLabels(ctx, s.Active); err != nil {
+			return nil, err
+		}
 	}
-	return s, err
+	return s, r.observeTaken(ctx, s)
+}
+
+// observeTaken finds the claim names of ids without a pod that another claim has, which the index by owner does not show.
+func (r *Reconciler) observeTaken(ctx context.Context, s *snapshot) error {
+	s.taken = map[string]string{}
+	for _, id := range s.idle() {
+		for i := range s.set.Spec.VolumeClaimTemplates {
+			name := claims.Name(s.set.Spec.VolumeClaimTemplates[i].Name, s.set.Name, id)
+			if hasClaim(s.Claims, name, id) || s.taken[id] != "" {
+				continue
+			}
+			claim, err := stored.Find[corev1.PersistentVolumeClaim](ctx, r.api.Client, types.NamespacedName{Namespace: s.set.Namespace, Name: name})
+			if err != nil {
+				return err
+			}
+			if claim != nil {
+				s.taken[id] = fmt.Sprintf("claim %s %s", name, whyTaken(s.set, claim, id))
+			}
+		}
+	}
+	return nil
 }
 
 // forget drops what is known of a set that is gone.

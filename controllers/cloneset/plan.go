@@ -17,6 +17,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/history"
 	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/workload"
@@ -40,6 +41,8 @@ type plan struct {
 	scaleErr, updateErr error
 	after               requeue.Earliest
 	wait                conditions.Wait
+	// waits are what pods wait for that are to be created, once the pass has come to that.
+	waits []note.Note
 }
 
 // plan reads nothing but the snapshot and the options.

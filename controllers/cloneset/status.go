@@ -110,7 +110,7 @@ func (p *plan) status(s *snapshot) *v1beta1.CloneSetStatus {
 func (p *plan) stall(s *snapshot, status *v1beta1.CloneSetStatus, list *conditions.List) {
 	var headline note.Note
 	if p.runs(s) {
-		headline, _ = note.Headline(p.pass.Notes())
+		headline, _ = note.Headline(p.notes())
 	}
 	p.wait = s.known.wait.Next(headline, s.now)
 	p.after.In(conditions.Stall(list, conditions.Stalling{
