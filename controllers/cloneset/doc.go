@@ -13,8 +13,13 @@
 // Before the first creation for a set the reconciler reads the pods past the cache once, which covers a restart.
 //
 // A write that fails is reported in a condition, FailedScale or FailedUpdate, and in an event. The reconciler retries after
-// growing pauses of at most a minute. Each failure concerns one pod; the others continue. A spec that cannot work at all,
-// where no webhook has rejected it, leaves the set as it is until the spec changes, with an event InvalidSpec.
+// growing pauses of at most a minute. Each failure concerns one pod; the others continue. A pod whose claim name is taken, by a
+// claim that terminates or that is not the pod's, waits for the name, with an event.
+//
+// A spec that no webhook has rejected is validated by package validation. A fault in the selector, the replicas or the template
+// leaves the set as it is until the spec changes. Any other fault has a safe reading: a bound that cannot be parsed is as if
+// it were not set, and scaleStrategy.maxUnavailable "5" is 5%. The first fault is reported in a condition and in an event
+// InvalidSpec.
 //
 // A set that stands still reports why in the condition Stalled: at once where it is blocked until an object changes, as by an
 // image that cannot be pulled, and after a minute where it waits. Neither that condition nor InvalidSpec exists in the

@@ -27,9 +27,9 @@ type snapshot struct {
 	// set with its defaults.
 	set      *v1beta1.CloneSet
 	selector labels.Selector
-	// invalid is why nothing can be done with the spec.
-	invalid error
-	now     time.Time
+	// invalid is why nothing can be done with the spec, reported what of the spec is invalid and has a safe reading.
+	invalid, reported error
+	now               time.Time
 	// nodes by name, where the template spreads pods.
 	nodes map[string]map[string]string
 	known knowledge
@@ -66,9 +66,11 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 		return s, nil //nolint:nilerr // the pass refuses the set
 	}
 	s.set.Default()
-	if s.selector, err = metav1.LabelSelectorAsSelector(s.set.Spec.Selector); err != nil {
-		s.invalid = fmt.Errorf("spec.selector: %w", err)
+	if s.invalid, s.reported = invalid(set); s.invalid != nil {
 		return s, nil
+	}
+	if s.selector, err = metav1.LabelSelectorAsSelector(s.set.Spec.Selector); err != nil {
+		return nil, fmt.Errorf("spec.selector: %w", err)
 	}
 	selects := s.selector
 	if set.DeletionTimestamp != nil {

@@ -1,11 +1,11 @@
 package cloneset
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -35,8 +35,8 @@ type plan struct {
 	pass            *workload.Pass
 	// ids are those of the pods to create, once the pass has come to that.
 	ids []string
-	// invalid is why pods of the template cannot be managed, unread which bounds of the spec cannot be parsed.
-	invalid, unread error
+	// invalid is why pods of the template cannot be managed.
+	invalid error
 
 	scaleErr, updateErr error
 	after               requeue.Earliest
@@ -73,7 +73,7 @@ func (o Options) plan(s *snapshot) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.limits, p.unread = o.limits(s.set, p)
+	p.limits = o.limits(s.set, p)
 	in := o.input(s, p)
 	in.Update.Data = data
 	if o.RecreateOnClaimChange && in.Strategy != workload.InPlaceOnly && p.resolution.Verdict != revision.Use {
@@ -155,46 +155,41 @@ func (o Options) input(s *snapshot, p *plan) workload.Input {
 	return in
 }
 
-// limits resolves the bounds of the spec. One that cannot be parsed is as if it were not set.
-func (o Options) limits(set *v1beta1.CloneSet, p *plan) (l scale.Limits, unread error) {
+// limits resolves the bounds of the spec. One that cannot be parsed, which is reported, is as if it were not set.
+func (o Options) limits(set *v1beta1.CloneSet, p *plan) scale.Limits {
 	replicas := *set.Spec.Replicas
-	amount := func(field string, v *intstr.IntOrString, without int32, rounding scale.Rounding) int32 {
-		n, err := scale.AmountOr(v, without, replicas, rounding)
-		if err != nil {
-			unread = errors.Join(unread, fmt.Errorf("%s: %w", field, err))
-			return without
+	amount := func(v *intstr.IntOrString, without int32, rounding scale.Rounding) int32 {
+		if n, err := scale.AmountOr(v, without, replicas, rounding); err == nil {
+			return n
 		}
-		return n
+		return without
 	}
-	l = scale.Limits{
+	l := scale.Limits{
 		Replicas:               replicas,
 		NoRollback:             !o.PartitionRollback || p.current == p.update,
 		ExcludePreparingDelete: o.ExcludePreparingDelete || set.Spec.ScaleStrategy.ExcludePreparingDelete,
 	}
-	var err error
-	if l.Partition, err = scale.Partition(p.rolling.Partition, replicas); err != nil {
-		unread = errors.Join(unread, fmt.Errorf("partition: %w", err))
-	}
+	l.Partition, _ = scale.Partition(p.rolling.Partition, replicas) // 0 with an error
 	if !p.rolling.Paused {
-		l.MaxSurge = max(amount("maxSurge", p.rolling.MaxSurge, 0, scale.RoundUp), 0)
+		l.MaxSurge = max(amount(p.rolling.MaxSurge, 0, scale.RoundUp), 0)
 	}
 	// With a surge the budget is rounded down, as for a set without a strategy.
 	rounding := scale.RoundUp
 	if l.MaxSurge > 0 || set.Spec.UpdateStrategy.RollingUpdate == nil {
 		rounding = scale.RoundDown
 	}
-	fifth := intstr.FromString("20%")
-	l.MaxUnavailable = amount("maxUnavailable", &fifth, 0, rounding)
+	l.MaxUnavailable = amount(ptr.To(intstr.FromString("20%")), 0, rounding)
 	if set.Spec.UpdateStrategy.RollingUpdate == nil {
 		l.MaxUnavailable = max(l.MaxUnavailable, 1) // else none of a few pods could ever be chosen to go
 	}
-	if p.rolling.MaxUnavailable != nil {
-		l.MaxUnavailable = amount("maxUnavailable", p.rolling.MaxUnavailable, l.MaxUnavailable, rounding)
-	}
+	l.MaxUnavailable = amount(p.rolling.MaxUnavailable, l.MaxUnavailable, rounding)
 	if v := set.Spec.ScaleStrategy.MaxUnavailable; v != nil {
-		l.MaxUnavailableScaling = ptr.To(amount("scaleStrategy.maxUnavailable", v, math.MaxInt32, scale.RoundUp))
+		if _, err := strconv.Atoi(v.StrVal); v.Type == intstr.String && err == nil {
+			v = ptr.To(intstr.FromString(v.StrVal + "%")) // each text is a percentage, as in the reference
+		}
+		l.MaxUnavailableScaling = ptr.To(amount(v, math.MaxInt32, scale.RoundUp))
 	}
-	return l, unread
+	return l
 }
 
 // revisionLabel is the value of the pods' label controller-revision-hash for a revision.

@@ -27,7 +27,7 @@ func (r *Reconciler) report(ctx context.Context, s *snapshot, p *plan) error {
 	r.memory.Note(s.key(), func(k *knowledge) { k.wait = p.wait })
 	changed, err := r.writeStatus(ctx, s, status)
 	if changed {
-		r.emitInvalid(s, p.invalid, p.unread)
+		r.emitInvalid(s, p.invalid, s.reported)
 	}
 	return err
 }
@@ -99,7 +99,7 @@ func (p *plan) status(s *snapshot) *v1beta1.CloneSetStatus {
 	})
 	list := conditionsOf(&s.set.Status)
 	list.SetError(failedScale, p.scaleErr, s.now)
-	list.SetError(failedUpdate, errors.Join(p.updateErr, p.unread), s.now)
+	list.SetError(failedUpdate, errors.Join(p.updateErr, s.reported), s.now)
 	p.progress(s, status, &list)
 	p.stall(s, status, &list)
 	storeConditions(status, list)

@@ -1,0 +1,75 @@
+package cloneset_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/controllers/cloneset"
+)
+
+// A stored spec that the webhook would reject is reported once, in a condition and an event, and costs no more requests.
+func TestInvalidSpec(t *testing.T) {
+	const scaling, updating = v1beta1.CloneSetConditionFailedScale, v1beta1.CloneSetConditionFailedUpdate
+	rolling := func(s *v1beta1.CloneSet) *v1beta1.RollingUpdateCloneSetStrategy {
+		s.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateCloneSetStrategy{}
+		return s.Spec.UpdateStrategy.RollingUpdate
+	}
+	cases := map[string]struct {
+		why    string
+		change func(*v1beta1.CloneSet)
+		in     v1beta1.CloneSetConditionType
+		text   string
+		pods   int
+	}{
+		"pods that end": {
+			"each pod that ends would be replaced, without end",
+			func(s *v1beta1.CloneSet) { s.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever }, scaling, "spec.template.spec.restartPolicy", 0,
+		},
+		"pods with a deadline": {
+			"as before", func(s *v1beta1.CloneSet) { s.Spec.Template.Spec.ActiveDeadlineSeconds = ptr.To(int64(5)) }, scaling, "spec.template.spec.activeDeadlineSeconds", 0,
+		},
+		"empty selector": {
+			"the selector of the status would select every pod", func(s *v1beta1.CloneSet) { s.Spec.Selector.MatchLabels = nil }, scaling, "spec.selector", 0,
+		},
+		"negative replicas": {"no number of pods is meant", func(s *v1beta1.CloneSet) { s.Spec.Replicas = ptr.To(int32(-1)) }, scaling, "spec.replicas", 0},
+		"negative budget": {
+			"no pod is updated", func(s *v1beta1.CloneSet) { rolling(s).MaxUnavailable = ptr.To(intstr.FromInt32(-1)) }, updating, "rollingUpdate.maxUnavailable", 2,
+		},
+		"unknown policy":        {"pods are recreated", func(s *v1beta1.CloneSet) { rolling(s).PodUpdatePolicy = "Gently" }, updating, "rollingUpdate.podUpdatePolicy", 2},
+		"deadline before ready": {"each rollout would be late", func(s *v1beta1.CloneSet) { s.Spec.ProgressDeadlineSeconds = ptr.To(int32(-1)) }, updating, "spec.progressDeadlineSeconds", 2},
+		"a pod chosen twice":    {"the pod is deleted once", func(s *v1beta1.CloneSet) { s.Spec.ScaleStrategy.PodsToDelete = []string{"x", "x"} }, updating, "spec.scaleStrategy.podsToDelete", 2},
+		"a text as a percentage": {
+			"the text is 5% of the pods", func(s *v1beta1.CloneSet) { s.Spec.ScaleStrategy.MaxUnavailable = ptr.To(intstr.FromString("5")) }, updating, "spec.scaleStrategy.maxUnavailable", 2,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			m := newModel(t, cloneset.Options{})
+			set := m.create("web", 2, c.change)
+			reported := false
+			m.eventually(set, func(set *v1beta1.CloneSet, pods []corev1.Pod) error {
+				reported = reported || strings.Contains(condition(set, c.in), c.text)
+				if !reported || len(pods) != c.pods || set.Status.ObservedGeneration == 0 {
+					return fmt.Errorf("%s: %d pods, want %d, conditions %+v, want %s about %s", c.why, len(pods), c.pods, set.Status.Conditions, c.in, c.text)
+				}
+				return nil
+			})
+			m.still()
+			if n := len(m.server.Events(set, "InvalidSpec")); n != 1 {
+				t.Errorf("%d events, want 1", n)
+			}
+			m.server.Requests()
+			m.reconcile()
+			m.reconcile()
+			if again := m.server.Requests(); len(again) > 0 {
+				t.Errorf("later passes send %v", again)
+			}
+		})
+	}
+}
