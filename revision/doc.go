@@ -9,10 +9,9 @@
 //		Owner: set.Name, Data: data, Have: stored,
 //		Current: set.Status.CurrentRevision, Collisions: set.Status.CollisionCount,
 //	})
-//	switch r.Verdict {
-//	case revision.Create: // create an object named r.Name with data and r.Number
-//	case revision.Bump:   // set r.Update.Revision to r.Number
-//	case revision.Use:    // nothing to write
+//	newest, w := r.Write(metadata)
+//	if w != nil {
+//		// send w: it creates a revision, or makes an older one the newest
 //	}
 //
 // Two templates are the same revision when they make the same pod. Stored bytes differ for reasons that are no
@@ -34,7 +33,7 @@
 // Laws:
 //   - The order of the stored revisions does not matter.
 //   - A template that is stored is never created again, and the newest revision always is the wanted template.
-//   - After its write Resolve returns Use.
+//   - After the write Resolve returns Use.
 //   - A revision that a pod runs is never trimmed.
 //
 // When not to use it: for anything but pod templates, whose meaning is all that Same compares.

@@ -18,6 +18,21 @@ const (
 	Release Ownership = "Release"
 )
 
+// ControlledBy returns the objects of a list that an owner controls, as a pass needs them that lists by labels: labels select
+// objects of other owners, too.
+func ControlledBy[T any, P interface {
+	*T
+	metav1.Object
+}](owner metav1.Object, items []T) []P {
+	var controlled []P
+	for i := range items {
+		if object := P(&items[i]); metav1.IsControlledBy(object, owner) {
+			controlled = append(controlled, object)
+		}
+	}
+	return controlled
+}
+
 // Own decides about an object; matches says whether the workload's selector matches it.
 // It holds for pods, claims and revisions alike.
 func Own(owner, object metav1.Object, matches bool) Ownership {

@@ -50,13 +50,15 @@ type Resolution struct {
 	// Collisions is the collision count to write into the status. It is above the one that was given when
 	// the names that went before are taken by other templates.
 	Collisions *int32
+
+	data []byte
 }
 
 // Resolve finds the wanted template among the stored revisions.
 func Resolve(in Input) Resolution {
 	have := slices.Clone(in.Have)
 	Sort(have)
-	r := Resolution{Collisions: in.Collisions}
+	r := Resolution{Collisions: in.Collisions, data: in.Data}
 	r.Update = find(have, in.Data)
 	if r.Update == nil {
 		r.create(in, have)

@@ -64,20 +64,16 @@ func (c *changes) diff(label string, to *Revision, role string) (*inplace.Change
 // template decodes a template of a revision, once in a pass.
 func (c *changes) template(r *Revision, role string) (*corev1.PodTemplateSpec, error) {
 	if c.decoded[r.Name] == nil {
-		roles, err := revision.DecodeRoles(r.Data)
+		roles, err := r.templates()
 		if err != nil {
-			return nil, fmt.Errorf("revision %s: %w", r.Name, err)
+			return nil, err
 		}
 		if c.decoded == nil {
 			c.decoded = map[string]map[string]*corev1.PodTemplateSpec{}
 		}
 		c.decoded[r.Name] = roles
 	}
-	t := c.decoded[r.Name][role]
-	if t == nil {
-		return nil, fmt.Errorf("revision %s has no template %q", r.Name, role)
-	}
-	return t, nil
+	return r.pick(c.decoded[r.Name], role)
 }
 
 // revision finds a revision with data by its name or hash.

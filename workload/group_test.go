@@ -107,6 +107,23 @@ func TestGroup(t *testing.T) {
 			}, func(in *workload.Input) { in.Scale.Updates = "Paused" },
 			[]string{"Unready w2", "Update w2"},
 		},
+		"no member": {
+			"a pod that is no member is deleted, and the group stays as it is",
+			func(s *server) { s.pods["w3"] = ready("w3", "web-1", "web:1") }, func(in *workload.Input) { in.Update = in.Current },
+			[]string{"Delete w3"},
+		},
+		"no member, held": {
+			"a hook holds a pod that is no member before its deletion",
+			func(s *server) {
+				s.pods["w3"] = ready("w3", "web-1", "web:1")
+				s.pods["w3"].Labels["hold"] = "yes"
+			},
+			func(in *workload.Input) {
+				in.Update = in.Current
+				in.Scale.Hooks = &pub.Lifecycle{PreDelete: &pub.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}}}
+			},
+			[]string{"Move w3"},
+		},
 		"recreated follower": {
 			"a group of two revisions is recreated where pods are not updated in place",
 			func(s *server) { s.pods["l"] = ready("l", "web-2", "web:2") }, func(in *workload.Input) { in.Strategy = workload.Recreate },

@@ -16,7 +16,8 @@ type Input struct {
 	Scale scale.Input
 	// Instances that exist. Their order does not matter.
 	Instances []Instance
-	// Members are the pods of each instance, the leader first. Nil where an instance is one pod.
+	// Members are the pods of each instance, the leader first. Nil where an instance is one pod. A pod of an instance that is
+	// no member is deleted.
 	Members []Member
 	// Update is the revision that instances go to, Current the one that they come from. They are the same where no rollout
 	// is under way.
@@ -128,6 +129,22 @@ func Pods(pods []*corev1.Pod) []Instance {
 	for i, pod := range pods {
 		backing[i].Pod = pod
 		all[i] = Instance{Name: pod.Name, Pods: backing[i : i+1 : i+1]}
+	}
+	return all
+}
+
+// Groups returns pods as the groups that a label names. Another label names the member of each pod.
+func Groups(pods []*corev1.Pod, groupLabel, memberLabel string) []Instance {
+	var all []Instance
+	at := map[string]int{}
+	for _, pod := range pods {
+		name := pod.Labels[groupLabel]
+		k, known := at[name]
+		if !known {
+			k = len(all)
+			at[name], all = k, append(all, Instance{Name: name})
+		}
+		all[k].Pods = append(all[k].Pods, Pod{Pod: pod, Member: pod.Labels[memberLabel]})
 	}
 	return all
 }

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,7 +51,7 @@ type instance struct {
 // member is one pod of an instance.
 type member struct {
 	pod *corev1.Pod
-	// rank is the place in Input.Members; below zero for none.
+	// rank is the place in Input.Members; below zero where an instance is one pod.
 	rank int32
 	// busy is the round in which the write was returned that is under way; zero for none.
 	busy    int32
@@ -142,9 +143,12 @@ func (i *instance) observe(members []Member, space []member) (exists bool) {
 		if isTerminating(pod.Pod) {
 			continue
 		}
+		rank := slices.IndexFunc(members, func(m Member) bool { return m.Name == pod.Member })
+		if rank < 0 && len(members) > 0 {
+			continue // it is deleted first
+		}
 		m := &space[k]
-		m.pod = pod.Pod
-		m.rank = int32(slices.IndexFunc(members, func(m Member) bool { return m.Name == pod.Member }))
+		m.pod, m.rank = pod.Pod, int32(rank)
 		i.marked = i.marked || isMarked(pod.Pod)
 		i.members = append(i.members, m)
 	}
@@ -175,8 +179,9 @@ func (in *Input) revisionLabel() string {
 	return cmp.Or(in.Policy.RevisionLabel, pub.PodRevisionLabelKey)
 }
 
-// first returns the writes of the caller, and deletes pods that have finished, as evicted ones: they never run again, and
-// as long as they exist their names and claims are of no use to their successors. What they own is kept.
+// first returns the writes of the caller, and deletes pods that have finished, as evicted ones, and pods that are no member of
+// their group. Those that have finished never run again, and as long as they exist their names and claims are of no use to
+// their successors. What they own is kept.
 func (p *Pass) first() []*Write {
 	writes := make([]*Write, 0, len(p.in.First))
 	for k := range p.in.First {
@@ -184,13 +189,46 @@ func (p *Pass) first() []*Write {
 	}
 	for k := range p.in.Instances {
 		for _, pod := range p.in.Instances[k].Pods {
-			if pod.Pod == nil || !IsFinished(pod.Pod) || pod.DeletionTimestamp != nil || p.isHooked(pod.Pod) {
-				continue
+			if w := p.dispose(pod); w != nil {
+				w.Instance, w.Pod = p.in.Instances[k].Name, pod.Pod
+				writes = append(writes, w)
 			}
-			writes = append(writes, &Write{Write: write.Write{Verb: write.Delete, Object: pod.Pod}, Action: ActionDelete, Instance: p.in.Instances[k].Name, Pod: pod.Pod})
 		}
 	}
 	return writes
+}
+
+// dispose returns the write of a pod that has finished, or that is no member of its group; nil for other pods.
+func (p *Pass) dispose(pod Pod) *Write {
+	switch {
+	case pod.Pod == nil || pod.DeletionTimestamp != nil:
+		return nil
+	case IsFinished(pod.Pod):
+		if p.isHooked(pod.Pod) {
+			return nil
+		}
+	case p.isSurplus(pod.Member):
+		verdict, move := lifecycle.BeforeDelete(lifecycle.Situation{Pod: pod.Pod, Hooks: p.in.Scale.Hooks})
+		if verdict == lifecycle.Go {
+			break
+		}
+		w, err := move.Next(pod.Pod, p.now)
+		if err != nil {
+			p.fail(Failure{Object: pod.Name, Err: fmt.Errorf("pod %s: %w", pod.Name, err)})
+		}
+		if w == nil {
+			return nil
+		}
+		return &Write{Write: *w, Action: ActionMove}
+	default:
+		return nil
+	}
+	return &Write{Write: write.Write{Verb: write.Delete, Object: pod.Pod}, Action: ActionDelete}
+}
+
+// isSurplus reports whether a pod of a group is no member.
+func (p *Pass) isSurplus(member string) bool {
+	return len(p.in.Members) > 0 && !slices.ContainsFunc(p.in.Members, func(m Member) bool { return m.Name == member })
 }
 
 func (p *Pass) isHooked(pod *corev1.Pod) bool {

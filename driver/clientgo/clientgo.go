@@ -4,6 +4,13 @@
 //	...
 //	err = clientgo.Run(ctx, client.CoreV1().Pods(namespace), pass)
 //
+// The writes of revisions go through Send:
+//
+//	newest, w := resolution.Write(metadata)
+//	if w != nil {
+//		_, err = clientgo.Send(ctx, client.AppsV1().ControllerRevisions(namespace), w)
+//	}
+//
 // Run sends one write after the other, which suits an operator with few pods. One with many sends the writes of a stage at
 // the same time, with Send.
 //
@@ -16,8 +23,8 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	typed "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/kruisekit/kruisekit/workload"
@@ -40,24 +47,34 @@ func Run(ctx context.Context, pods typed.PodInterface, pass *workload.Pass) erro
 	return workload.Err(pass.Failures())
 }
 
-// Send sends a write of a pod, and returns the pod as the API server answered; nil for a deletion. Errors are those of the
-// client: see write.IsOutdated.
-func Send(ctx context.Context, pods typed.PodInterface, w *write.Write) (*corev1.Pod, error) {
-	pod, is := w.Object.(*corev1.Pod)
+// Client is the client of one kind in a namespace, as client-go has one for pods, revisions and claims.
+type Client[T write.Object] interface {
+	// Create creates an object.
+	Create(context.Context, T, metav1.CreateOptions) (T, error)
+	// Patch changes an object.
+	Patch(context.Context, string, types.PatchType, []byte, metav1.PatchOptions, ...string) (T, error)
+	// Delete deletes an object.
+	Delete(context.Context, string, metav1.DeleteOptions) error
+}
+
+// Send sends a write of an object, and returns the object as the API server answered; nil for a deletion. Errors are those of
+// the client: see write.IsOutdated.
+func Send[T write.Object](ctx context.Context, c Client[T], w *write.Write) (answer T, err error) {
+	object, is := w.Object.(T)
 	if !is {
-		return nil, fmt.Errorf("send write: %T is not a pod", w.Object)
+		return answer, fmt.Errorf("send write: %T is not a %T", w.Object, answer)
 	}
 	switch w.Verb {
 	case write.Create:
-		return pods.Create(ctx, pod, metav1.CreateOptions{})
+		return c.Create(ctx, object, metav1.CreateOptions{})
 	case write.Delete:
-		return nil, pods.Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
+		return answer, c.Delete(ctx, object.GetName(), metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(object.GetUID()))})
 	case write.Patch:
 		data, err := w.Data()
 		if err != nil {
-			return nil, err
+			return answer, err
 		}
-		return pods.Patch(ctx, pod.Name, w.Type, data, metav1.PatchOptions{}, w.Subresources()...)
+		return c.Patch(ctx, object.GetName(), w.Type, data, metav1.PatchOptions{}, w.Subresources()...)
 	}
-	return nil, fmt.Errorf("send write: unknown verb %q", w.Verb)
+	return answer, fmt.Errorf("send write: unknown verb %q", w.Verb)
 }

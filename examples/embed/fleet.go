@@ -1,15 +1,13 @@
 package main
 
 import (
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/inplace"
-	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
 )
 
@@ -24,15 +22,8 @@ type fleet struct {
 
 // owned is the metadata of an object of the fleet.
 func (f *fleet) owned() metav1.ObjectMeta {
-	owner := metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Fleet", Name: f.Name, UID: f.UID}
-	return metav1.ObjectMeta{Labels: map[string]string{"fleet": f.Name}, OwnerReferences: []metav1.OwnerReference{owner}}
-}
-
-// revision is a new revision of the template.
-func (f *fleet) revision(r *revision.Resolution, data []byte) *appsv1.ControllerRevision {
-	stored := &appsv1.ControllerRevision{ObjectMeta: f.owned(), Revision: r.Number, Data: runtime.RawExtension{Raw: data}}
-	stored.Name = r.Name
-	return stored
+	owner := metav1.NewControllerRef(f, schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Fleet"})
+	return metav1.ObjectMeta{Labels: map[string]string{"fleet": f.Name}, OwnerReferences: []metav1.OwnerReference{*owner}}
 }
 
 // pod is a new pod of a revision.

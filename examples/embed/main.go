@@ -40,30 +40,25 @@ func main() {
 // reconcile brings the pods of a fleet a step closer to what the fleet asks for.
 func reconcile(ctx context.Context, client kubernetes.Interface, f *fleet) error {
 	selector := metav1.ListOptions{LabelSelector: "fleet=" + f.Name}
-	revisions, failed := client.AppsV1().ControllerRevisions(f.Namespace).List(ctx, selector)
+	revisions := client.AppsV1().ControllerRevisions(f.Namespace)
+	listed, failed := revisions.List(ctx, selector)
 	pods, err := client.CoreV1().Pods(f.Namespace).List(ctx, selector)
 	data, invalid := revision.Encode(&f.Spec.Template)
 	if err = errors.Join(failed, err, invalid); err != nil {
 		return err
 	}
-	in := workload.Input{Scale: scale.Input{Now: time.Now(), Limits: f.Spec.Limits}, Strategy: workload.InPlaceIfPossible}
-	history := revision.Input{Owner: f.Name, Data: data}
-	for i := range revisions.Items {
-		r := &revisions.Items[i]
-		history.Have = append(history.Have, r)
-		in.Revisions = append(in.Revisions, workload.Revision{Name: r.Name, Data: r.Data.Raw})
-	}
-	r := revision.Resolve(history)
-	if r.Verdict == revision.Create { // history for people needs Bump and revision.Trim as well, see examples/groups
-		if _, err := client.AppsV1().ControllerRevisions(f.Namespace).Create(ctx, f.revision(&r, data), metav1.CreateOptions{}); err != nil {
+	stored := revision.ControlledBy(f, listed.Items)
+	r := revision.Resolve(revision.Input{Owner: f.Name, Data: data, Have: stored})
+	newest, store := r.Write(f.owned())
+	if store != nil {
+		if _, err := clientgo.Send(ctx, revisions, store); err != nil {
 			return err
 		}
 	}
-	in.Update = workload.Revision{Name: r.Name, Data: data}
-	in.Current = in.Update
-	for i := range pods.Items {
-		in.Instances = append(in.Instances, workload.Instance{Name: pods.Items[i].Name, Pods: []workload.Pod{{Pod: &pods.Items[i]}}})
-	}
+	in := workload.Input{Scale: scale.Input{Now: time.Now(), Limits: f.Spec.Limits}, Strategy: workload.InPlaceIfPossible}
+	in.Instances = workload.Pods(revision.ControlledBy(f, pods.Items))
+	in.SetRevisions(r, newest, stored)
+	in.Current = in.Update // no pod is created at an older revision; examples/groups has a partition, and trims its revisions
 	in.Build = func(creations []workload.Creation) (all [][]write.Object, _ error) {
 		for _, c := range creations {
 			all = append(all, []write.Object{f.pod(c.Revision)})

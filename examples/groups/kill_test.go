@@ -6,10 +6,8 @@ import (
 	"io"
 	"log"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/pub"
-	"github.com/kruisekit/kruisekit/revision"
 )
 
 const (
@@ -25,11 +22,6 @@ const (
 
 	pathOfTeam = "/apis/example.com/v1/namespaces/ns/teams/web"
 )
-
-func TestMain(m *testing.M) {
-	log.SetOutput(io.Discard)
-	os.Exit(m.Run())
-}
 
 // TestKilled kills the operator at random writes, before and after the server has them, while both images change forth and back.
 func TestKilled(t *testing.T) {
@@ -101,6 +93,7 @@ type world struct {
 
 func newWorld(t *testing.T, seed uint64) *world {
 	t.Helper()
+	log.SetOutput(io.Discard)
 	w := &world{T: t, seed: seed, random: rand.New(rand.NewPCG(seed, 0)), replicas: replicas, size: size, images: map[string]string{"leader": "leader:0", "worker": "worker:0"}}
 	w.server = &server{objects: map[string]map[string]any{}, pods: map[string]*corev1.Pod{}, changed: w.check}
 	spec := map[string]any{"replicas": replicas, "size": size, "maxUnavailable": "50%"}
@@ -133,7 +126,8 @@ func (w *world) step() {
 		w.diesAt = 1 + w.random.IntN(8)
 	}
 	late := w.late != nil
-	err := reconcileAll(ctx, w.client())
+	o := operator{Clientset: w.client()}
+	err := o.reconcileAll(ctx)
 	if err != nil && ctx.Err() == nil && (!late || w.late != nil) {
 		w.Fatalf("seed %d: %v", w.seed, err)
 	}
@@ -162,9 +156,9 @@ func (w *world) unsettled() string {
 		return fmt.Sprintf("%d pods", len(w.pods))
 	}
 	t := decode[team](w.objects[pathOfTeam])
-	r, err := observe(&t, nil, w.revisions(), time.Now()).resolve()
-	if err != nil || r.Verdict != revision.Use || r.Name != t.Status.CurrentRevision {
-		return fmt.Sprintf("revision %v, current %s: %v", r, t.Status.CurrentRevision, err)
+	in, store, err := observe(&t, nil, w.revisions()).input()
+	if err != nil || store != nil || in.Update.Name != t.Status.CurrentRevision {
+		return fmt.Sprintf("revision %s, current %s: %v", in.Update.Name, t.Status.CurrentRevision, err)
 	}
 	for path, pod := range w.pods {
 		role := "worker"
@@ -172,8 +166,8 @@ func (w *world) unsettled() string {
 			role = "leader"
 		}
 		image := pod.Status.ContainerStatuses
-		if !serves(pod) || len(image) == 0 || image[0].Image != w.images[role] || pod.Labels[pub.PodRevisionLabelKey] != r.Name {
-			return fmt.Sprintf("pod %s runs %v at %s instead of %s", path, image, pod.Labels[pub.PodRevisionLabelKey], r.Name)
+		if !serves(pod) || len(image) == 0 || image[0].Image != w.images[role] || pod.Labels[pub.PodRevisionLabelKey] != in.Update.Name {
+			return fmt.Sprintf("pod %s runs %v at %s instead of %s", path, image, pod.Labels[pub.PodRevisionLabelKey], in.Update.Name)
 		}
 	}
 	return ""

@@ -11,7 +11,6 @@ import (
 	"os"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -29,48 +28,56 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	client, ctx := kubernetes.NewForConfigOrDie(config), context.Background()
+	o, ctx := operator{Clientset: kubernetes.NewForConfigOrDie(config)}, context.Background()
 	wait.Until(func() { // a real operator watches
-		if err := reconcileAll(ctx, client); err != nil {
+		if err := o.reconcileAll(ctx); err != nil {
 			log.Println(err)
 		}
 	}, time.Second, nil)
 }
 
+// operator is a process. Everything that must be remembered is in the objects: a process that dies at any write leaves a team
+// that the next process continues.
+type operator struct {
+	*kubernetes.Clientset
+
+	repeats map[types.UID]workload.Repeats // so that writes that another writer reverts are not repeated each second
+}
+
 // reconcileAll makes a pass over each team.
-func reconcileAll(ctx context.Context, client *kubernetes.Clientset) error {
-	raw, err := client.RESTClient().Get().AbsPath("/apis/example.com/v1/teams").DoRaw(ctx)
+func (o *operator) reconcileAll(ctx context.Context) error {
+	raw, err := o.RESTClient().Get().AbsPath("/apis/example.com/v1/teams").DoRaw(ctx)
 	if err != nil {
 		return err
 	}
 	var list struct{ Items []team }
 	err = json.Unmarshal(raw, &list)
+	before := o.repeats
+	o.repeats = map[types.UID]workload.Repeats{}
 	for i := range list.Items {
+		o.repeats[list.Items[i].UID] = before[list.Items[i].UID]
 		if list.Items[i].DeletionTimestamp == nil {
-			err = errors.Join(err, reconcile(ctx, client, &list.Items[i]))
+			err = errors.Join(err, o.reconcile(ctx, &list.Items[i]))
 		}
 	}
 	return err
 }
 
-// reconcile makes a pass over a team. Everything that must be remembered is in the objects: a process that dies at any write
-// leaves a team that the next pass continues.
-func reconcile(ctx context.Context, client *kubernetes.Clientset, t *team) error {
+// reconcile makes a pass over a team.
+func (o *operator) reconcile(ctx context.Context, t *team) error {
+	pods, revisions := o.CoreV1().Pods(t.Namespace), o.AppsV1().ControllerRevisions(t.Namespace)
 	selector := metav1.ListOptions{LabelSelector: teamLabel + "=" + t.Name}
-	pods, failed := client.CoreV1().Pods(t.Namespace).List(ctx, selector)
-	revisions, err := client.AppsV1().ControllerRevisions(t.Namespace).List(ctx, selector)
+	listed, failed := pods.List(ctx, selector)
+	stored, err := revisions.List(ctx, selector)
 	if err = errors.Join(failed, err); err != nil {
 		return err
 	}
-	o := observe(t, pods.Items, revisions.Items, time.Now())
-	r, err := o.resolve()
-	if err != nil {
-		return err
+	seen := observation{team: t, now: time.Now(), repeats: o.repeats[t.UID]}
+	seen.pods, seen.revisions = revision.ControlledBy(t, listed.Items), revision.ControlledBy(t, stored.Items)
+	in, store, err := seen.input()
+	if err == nil && store != nil {
+		_, err = clientgo.Send(ctx, revisions, store)
 	}
-	if err := store(ctx, client, r.Verdict, r.Update); err != nil {
-		return err
-	}
-	in, err := o.input(r)
 	if err != nil {
 		return err
 	}
@@ -78,29 +85,19 @@ func reconcile(ctx context.Context, client *kubernetes.Clientset, t *team) error
 	if err != nil {
 		return err
 	}
-	err = clientgo.Run(ctx, client.CoreV1().Pods(t.Namespace), pass)
+	err = clientgo.Run(ctx, pods, pass)
+	o.repeats[t.UID] = pass.Repeats()
 	if headline, ok := note.Headline(pass.Notes()); ok {
 		log.Println(t.Name, headline.Code, headline.Object, headline.Text)
 	}
-	for _, old := range o.expired(r) {
-		err = errors.Join(err, client.AppsV1().ControllerRevisions(t.Namespace).Delete(ctx, old.Name, metav1.DeleteOptions{}))
+	for _, old := range pass.Trim(seen.revisions, historyLimit) {
+		_, failed := clientgo.Send(ctx, revisions, old)
+		err = errors.Join(err, failed)
 	}
-	if current, promoted := o.current(r, pass.Counts()); promoted {
+	if current, promoted := pass.Promote(t.Status.CurrentRevision); promoted {
 		path := "/apis/example.com/v1/namespaces/" + t.Namespace + "/teams/" + t.Name + "/status"
 		patch := fmt.Appendf(nil, `{"status":{"currentRevision":%q}}`, current)
-		err = errors.Join(err, client.RESTClient().Patch(types.MergePatchType).AbsPath(path).Body(patch).Do(ctx).Error())
-	}
-	return err
-}
-
-// store makes the wanted templates the newest revision.
-func store(ctx context.Context, client *kubernetes.Clientset, verdict revision.Verdict, r *appsv1.ControllerRevision) (err error) {
-	revisions := client.AppsV1().ControllerRevisions(r.Namespace)
-	switch verdict {
-	case revision.Create:
-		_, err = revisions.Create(ctx, r, metav1.CreateOptions{})
-	case revision.Bump:
-		_, err = revisions.Update(ctx, r, metav1.UpdateOptions{})
+		err = errors.Join(err, o.RESTClient().Patch(types.MergePatchType).AbsPath(path).Body(patch).Do(ctx).Error())
 	}
 	return err
 }

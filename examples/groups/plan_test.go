@@ -23,32 +23,39 @@ func newTeam(replicas, size int32) *team {
 	return t
 }
 
+// observe selects the objects of the team.
+func observe(team *team, pods []corev1.Pod, revisions []appsv1.ControllerRevision) *observation {
+	return &observation{team: team, now: time.Now(), pods: revision.ControlledBy(team, pods), revisions: revision.ControlledBy(team, revisions)}
+}
+
 // input observes the objects, and adds the wanted revision to those stored.
 func input(t *testing.T, team *team, pods []corev1.Pod, revisions *[]appsv1.ControllerRevision) workload.Input {
 	t.Helper()
-	o := observe(team, pods, *revisions, time.Now())
-	r, err := o.resolve()
+	in, store, err := observe(team, pods, *revisions).input()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Verdict == revision.Create {
-		*revisions = append(*revisions, *r.Update)
-	}
-	in, err := o.input(r)
-	if err != nil {
-		t.Fatal(err)
+	if store != nil {
+		*revisions = append(*revisions, *store.Object.(*appsv1.ControllerRevision))
 	}
 	return in
+}
+
+// plan plans a pass over the objects.
+func plan(t *testing.T, team *team, pods []corev1.Pod, revisions *[]appsv1.ControllerRevision) *workload.Pass {
+	t.Helper()
+	pass, err := workload.Plan(input(t, team, pods, revisions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pass
 }
 
 // build creates what a pass is to create, pass after pass, as long as there is something to create.
 func build(t *testing.T, team *team, pods []corev1.Pod, revisions *[]appsv1.ControllerRevision) []corev1.Pod {
 	t.Helper()
 	for {
-		pass, err := workload.Plan(input(t, team, pods, revisions))
-		if err != nil {
-			t.Fatal(err)
-		}
+		pass := plan(t, team, pods, revisions)
 		before := len(pods)
 		for writes := pass.Next(); len(writes) > 0; writes = pass.Next() {
 			for _, w := range writes {
@@ -110,22 +117,23 @@ func TestInput(t *testing.T) {
 	foreign.OwnerReferences[0].UID = "another"
 
 	team := newTeam(2, 2)
-	in := input(t, team, append(slices.Clone(pods), *foreign), &revisions)
+	all := append(slices.Clone(pods), *foreign)
+	if in := input(t, team, all, &revisions); in.Scale.Limits.MaxUnavailable != 1 {
+		t.Errorf("MaxUnavailable is %d, want 1 where the team has none", in.Scale.Limits.MaxUnavailable)
+	}
+	pass := plan(t, team, all, &revisions)
 	var deleted []string
-	for i := range in.First {
-		deleted = append(deleted, in.First[i].Object.GetName())
+	for _, w := range pass.Next() {
+		if w.Action == workload.ActionDelete {
+			deleted = append(deleted, w.Object.GetName())
+		}
 	}
 	slices.Sort(deleted)
 	if diff := cmp.Diff([]string{"web-0-w2", "web-1-w2"}, deleted); diff != "" {
 		t.Errorf("workers beyond the size (-want +got):\n%s", diff)
 	}
-	for _, group := range in.Instances {
-		if len(group.Pods) != 2 {
-			t.Errorf("group %s has %d pods, want 2", group.Name, len(group.Pods))
-		}
-	}
-	if in.Scale.Limits.MaxUnavailable != 1 {
-		t.Errorf("MaxUnavailable is %d, want 1 where the team has none", in.Scale.Limits.MaxUnavailable)
+	if n := len(pass.Pods()); n != 4 {
+		t.Errorf("%d pods are members of groups, want 4", n)
 	}
 }
 
@@ -137,13 +145,12 @@ func TestExpired(t *testing.T) {
 		team.Spec.Leader.Spec.Containers[0].Image = image
 		input(t, team, pods, &revisions)
 	}
-	o := observe(team, pods, revisions, time.Now())
-	r, err := o.resolve()
-	if err != nil {
-		t.Fatal(err)
-	}
 	// The first revision is that of the pods, and the last is wanted: of the six in between, the oldest goes.
-	if expired := o.expired(r); len(expired) != 1 || expired[0].Name != revisions[1].Name {
+	var expired []string
+	for _, w := range plan(t, team, pods, &revisions).Trim(revision.ControlledBy(team, revisions), historyLimit) {
+		expired = append(expired, w.Object.GetName())
+	}
+	if !slices.Equal(expired, []string{revisions[1].Name}) {
 		t.Errorf("expired are %v, want %s", expired, revisions[1].Name)
 	}
 }

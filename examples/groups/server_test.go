@@ -96,8 +96,6 @@ func (s *server) serve(r *http.Request, body []byte) (int, any) {
 		return s.create(path, body)
 	case have == nil:
 		return failure(http.StatusNotFound, metav1.StatusReasonNotFound, path)
-	case r.Method == http.MethodPut:
-		return s.update(base, body)
 	case r.Method == http.MethodPatch:
 		return s.patch(base, subresource, types.PatchType(r.Header.Get("Content-Type")), body)
 	}
@@ -154,17 +152,6 @@ func (s *server) put(path string, object map[string]any) map[string]any {
 	}
 	s.changed()
 	return s.objects[path]
-}
-
-func (s *server) update(path string, body []byte) (int, any) {
-	object := map[string]any{}
-	if err := json.Unmarshal(body, &object); err != nil {
-		return failure(http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
-	}
-	if before, after := decode[metav1.PartialObjectMetadata](s.objects[path]), decode[metav1.PartialObjectMetadata](object); before.ResourceVersion != after.ResourceVersion {
-		return failure(http.StatusConflict, metav1.StatusReasonConflict, path)
-	}
-	return http.StatusOK, s.put(path, object)
 }
 
 // patch changes the part of an object that belongs to the subresource. A JSON patch whose test fails is invalid.
