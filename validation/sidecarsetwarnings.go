@@ -3,14 +3,17 @@ package validation
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/sidecar"
+	"github.com/kruisekit/kruisekit/sidecar/overlap"
 )
 
 // SidecarSetWarnings returns what is valid, and likely not what the user wants.
@@ -42,6 +45,29 @@ func SidecarSetWarnings(set *appsv1beta1.SidecarSet) []string {
 		all = append(all, "spec.selector: says only what pods are not, and selects nearly every pod")
 	}
 	return append(all, warningsOfParts(&set.Spec)...)
+}
+
+// SidecarSetSpared returns what is wrong with a set whose pods get no containers, because their namespaces are spared: API servers send
+// only pods of the namespaces that sent selects. It is empty for other sets.
+func SidecarSetSpared(set *appsv1beta1.SidecarSet, sent *metav1.LabelSelector) string {
+	const what = "spec.namespaceSelector: selects "
+	var spared []string
+	for _, name := range sidecar.Namespaces(set) {
+		named := &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: name}}
+		if _, found, err := overlap.Namespace(named, sent); err == nil && !found {
+			spared = append(spared, name)
+		}
+	}
+	if len(spared) > 0 {
+		return what + "namespaces whose pods get no containers: " + strings.Join(spared, ", ")
+	}
+	if set.Spec.NamespaceSelector == nil {
+		return ""
+	}
+	if _, found, err := overlap.Namespace(set.Spec.NamespaceSelector, sent); err == nil && !found {
+		return what + "only namespaces whose pods get no containers"
+	}
+	return ""
 }
 
 // excludes reports whether a selector requires no label.

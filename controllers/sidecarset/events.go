@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/kruisekit/kruisekit/internal/scope"
+	"github.com/kruisekit/kruisekit/validation"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -13,17 +15,41 @@ const (
 	reasonNotUpgradable = "NotUpgradablePods"
 	reasonReset         = "ResetContainerSucceed"
 	reasonFailedReset   = "ResetContainerFailed"
-	// The reference emits none of these: a spec that cannot be used, updates that stand still, and pods that cannot be updated.
+	// The reference emits none of these: an invalid spec, namespaces whose pods are never sent to the webhook, pods without containers of
+	// the set, updates without progress, and pods that cannot be updated.
 	reasonInvalidSpec = "InvalidSpec"
+	reasonSpared      = "NamespacesSpared"
+	reasonLacking     = "ContainersMissing"
 	reasonLimited     = "UpdateLimited"
 	reasonFailed      = "FailedUpdate"
 )
 
-// emitInvalid reports what of a spec cannot be used, once for a spec.
-func (p *pass) emitInvalid(err error) {
-	if p.set.Status.ObservedGeneration != p.set.Generation {
-		p.api.Event(p.set, corev1.EventTypeWarning, reasonInvalidSpec, err.Error())
+// emitInvalid reports what of a spec is invalid, once for a spec: by the rules of the webhook, which may have been another one when the
+// set was stored. Pods follow the set as far as the spec can be read. why is reported where the rules find nothing.
+func (p *pass) emitInvalid(why error) {
+	if p.state.judged == p.set.Generation {
+		return
 	}
+	p.state.judged = p.set.Generation
+	if faults := validation.SidecarSet(p.set); p.malformed == nil && len(faults) > 0 {
+		why = faults.ToAggregate()
+	}
+	if why != nil {
+		p.api.Event(p.set, corev1.EventTypeWarning, reasonInvalidSpec, why.Error())
+	}
+	if text := validation.SidecarSetSpared(p.set, scope.Sent(p.options.Namespace)); text != "" {
+		p.api.Event(p.set, corev1.EventTypeWarning, reasonSpared, text)
+	}
+}
+
+// emitLacking reports pods that lack containers, once until all pods have them.
+func (p *pass) emitLacking() {
+	n := p.plan.Result().Lacking
+	p.meters.lacking.WithLabelValues(p.set.Name).Set(float64(n))
+	if n > 0 && !p.state.lacking {
+		p.api.Event(p.set, corev1.EventTypeWarning, reasonLacking, fmt.Sprintf("%d pods that this set selects lack containers of it; only new pods get them", n))
+	}
+	p.state.lacking = n > 0
 }
 
 // emitBlocked reports pods of which this pass found that the set cannot update them.

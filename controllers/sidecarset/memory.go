@@ -26,8 +26,11 @@ type state struct {
 	pods *ledger.Ledger[*corev1.Pod]
 	// held are the pods whose update was refused, and until when they let others go first.
 	held map[types.UID]time.Time
-	// stall follows updates that wait.
+	// stall measures how long updates wait.
 	stall rollout.Stall
+	// judged is the generation whose faults were emitted, and lacking reports that missing containers were.
+	judged  int64
+	lacking bool
 	// took is how long the last pass took to observe and to plan.
 	took atomic.Int64
 }

@@ -76,6 +76,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot, error
 func (r *Reconciler) forget(name string) {
 	r.memory.forget(name)
 	r.failures.Forget(name)
+	r.meters.lacking.DeleteLabelValues(name)
 	r.sets.Writes.Forget(types.NamespacedName{Name: name})
 	r.revisions.Writes.Forget(types.NamespacedName{Name: name})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,24 +18,26 @@ import (
 type Options struct {
 	// Namespace of the ControllerRevisions, where injection looks for them; empty for kruise-system.
 	Namespace string
-	// Live reads past the cache: needed to tell whether a write whose answer was lost has happened. SetupWithManager
-	// takes the manager's API reader where it is nil.
+	// Live reads past the cache, as after a write whose answer was lost. SetupWithManager takes the manager's API reader where it is
+	// nil.
 	Live client.Reader
 	// Recorder takes events. SetupWithManager takes the manager's where it is nil.
 	Recorder record.EventRecorder
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
-	// RefreshNotUpdate looks at sets of type NotUpdate also when their pods change or go. Without it, as in the reference, their
-	// readyPods and updatedReadyPods stay as they were when the last pod was created.
+	// Registerer takes the metrics; nil for none.
+	Registerer prometheus.Registerer
+	// RefreshNotUpdate reconciles sets of type NotUpdate also when their pods change or are deleted. Without it, as in the reference,
+	// their readyPods and updatedReadyPods stay as they were when the last pod was created.
 	RefreshNotUpdate bool
-	// MayUpdate is asked before each update of a pod; nil allows all. A refusal comes with its reason, and is asked again
-	// after a second.
+	// MayUpdate is called before each update of a pod; nil allows all. A refusal has a reason. MayUpdate is called again after a
+	// second.
 	MayUpdate func(pod *corev1.Pod) (ok bool, why string)
-	// Stalled is for how long updates that wait for pods to become ready make no step until an event tells of it, once for a spec.
+	// Stalled is how long updates that wait for pods to become ready make no progress before an event reports it, once for a spec.
 	// Default 1 minute.
 	Stalled time.Duration
-	// Explain is told at each pass, after its writes, why pods wait: for logs, traces and screens. The context is that of the
-	// pass. It holds up the pass as long as it takes. Nil is told nothing.
+	// Explain is called at each pass, after its writes, with the reasons why pods wait. The context is that of the pass, which Explain
+	// delays as long as it takes. Nil is not called.
 	Explain func(ctx context.Context, set string, notes []note.Note)
 }
 

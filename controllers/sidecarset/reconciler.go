@@ -35,6 +35,7 @@ type Reconciler struct {
 	status    statuspatch.Writer
 	revisions history.Writer
 	memory    memory
+	meters    meters
 	// failures are those that were emitted as events.
 	failures once.Texts[string]
 }
@@ -45,9 +46,13 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, err
 	}
+	meters, err := newMeters(o.Registerer)
+	if err != nil {
+		return nil, err
+	}
 	sets := stored.Kind{GVK: gvk(), Writes: ledger.New[*unstructured.Unstructured](api.Live, api.Now)}
 	return &Reconciler{
-		api: api, options: o.withDefaults(), sets: sets, status: statuspatch.Writer{Client: c, Kind: sets},
+		api: api, options: o.withDefaults(), meters: meters, sets: sets, status: statuspatch.Writer{Client: c, Kind: sets},
 		revisions: history.Writer{Client: c, Live: api.Live, Writes: ledger.New[*appsv1.ControllerRevision](api.Live, api.Now)},
 		memory:    memory{newWrites: func() *ledger.Ledger[*corev1.Pod] { return ledger.New[*corev1.Pod](api.Live, api.Now) }},
 	}, nil
@@ -105,6 +110,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	p.emitBlocked()
 	p.emitFailures()
 	p.emitStall()
+	p.emitLacking()
 	if err := p.report(ctx); err != nil {
 		return ctrl.Result{}, errors.Join(failed, err)
 	}
@@ -112,6 +118,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		p.emitInvalid(spec)
 		return ctrl.Result{}, failure.Terminal(failed, needsOtherSpec)
 	}
+	p.emitInvalid(nil)
 	return r.api.Result(request, p.requeue.After(), errors.Join(failed, p.trim(ctx)))
 }
 

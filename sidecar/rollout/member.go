@@ -43,13 +43,9 @@ type member struct {
 	reset bool
 }
 
-// member returns the pod as a member of the set; nil if it lacks a container of the set.
+// member returns a pod that records the set; nil if it lacks a container of the set.
 func (p *planner) member(pod *corev1.Pod) *member {
-	set := p.in.Set.Name
-	if !slices.Contains(Sets(pod), set) {
-		return nil
-	}
-	m := &member{pod: pod}
+	set, m := p.in.Set.Name, &member{pod: pod}
 	for _, s := range p.sidecars {
 		if s.hot && m.working == nil {
 			m.working = workingOf(pod)

@@ -20,6 +20,8 @@ const (
 	NoteUpdateLimited = "UpdateLimited"
 	// NoteNotUpgradable is a pod that lacks more of the set than images.
 	NoteNotUpgradable = "NotUpgradable"
+	// NoteLacking counts the pods that lack a container of the set.
+	NoteLacking = "ContainersMissing"
 	// NoteUnderWay is a pod with a container that is about to restart for an earlier update.
 	NoteUnderWay = "UnderWay"
 	// NoteHotUpgrade is a pod whose new container is not ready to work alone.
@@ -39,7 +41,7 @@ func levelOf(code string) note.Level {
 	switch code {
 	case NoteUpdateLimited, NoteUnderWay, NoteHotUpgrade, NoteRefused:
 		return note.Waiting
-	case NoteNotUpgradable, NoteUnreadable, NoteSpecUnread:
+	case NoteNotUpgradable, NoteLacking, NoteUnreadable, NoteSpecUnread:
 		return note.Blocked
 	}
 	return note.Info

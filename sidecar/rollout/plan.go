@@ -50,6 +50,8 @@ type Result struct {
 	Updates []*Change
 	// Status of the set before these changes.
 	Status appsv1beta1.SidecarSetStatus
+	// Lacking counts the pods that record the set and lack a container of it. They are not in the status.
+	Lacking int
 	// Revisions are the names of those that matched pods have, sorted.
 	Revisions []string
 	// Notes are the reasons why other pods wait.
@@ -67,6 +69,7 @@ func plan(in *Input) (Result, error) {
 	}
 	p.result.Status = p.count()
 	p.result.Revisions = p.revisions()
+	p.noteWaiting(NoteLacking, p.result.Lacking, "for containers of the set, which only new pods get")
 	p.reset()
 	switch u := &in.Set.Spec.UpdateStrategy; {
 	case u.Type == appsv1beta1.NotUpdateSidecarSetStrategyType:
@@ -130,11 +133,14 @@ func (p *planner) begin() error {
 		return err
 	}
 	for _, pod := range p.in.Pods {
-		if matches(pod) {
-			if m := p.member(pod); m != nil {
-				p.members = append(p.members, m)
-			}
+		if !matches(pod) || !slices.Contains(Sets(pod), p.in.Set.Name) {
+			continue
 		}
+		if m := p.member(pod); m != nil {
+			p.members = append(p.members, m)
+			continue
+		}
+		p.result.Lacking++
 	}
 	slices.SortFunc(p.members, byName)
 	return nil

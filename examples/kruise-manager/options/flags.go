@@ -37,6 +37,7 @@ func newParser() *parser {
 	p.flags.StringVar(&p.gates, "feature-gates", "", "list of Gate=true or Gate=false; AllAlpha and AllBeta are known")
 	p.flags.StringVar(&p.controllers, "controllers", "*", "controllers to run: * is all, x is one, -x leaves one out; one of "+known())
 	p.flags.BoolVar(&o.ExcludePreparingDelete, "cloneset-scaling-exclude-preparing-delete", false, "do not count pods that a hook holds before their deletion")
+	p.flags.BoolVar(&o.RefreshNotUpdate, "sidecarset-refresh-not-update", false, "count ready pods of SidecarSets of type NotUpdate whenever pods change, not only when pods are created")
 	p.inert = o.Logs.Flags(p.flags)
 	p.flags.DurationVar(&o.NodeImageCreationDelay, "nodeimage-creation-delay", 30*time.Second, "how long a node has been ready before it gets its NodeImage")
 	p.flags.Func("default-ttlseconds-for-always-nodeimage", "how long tags of pull jobs with an end stay on nodes, beyond what the job says: 0 to 2678400 seconds (default 300)", p.pullTTL)

@@ -38,6 +38,8 @@ type Options struct {
 	Gates gates.Gates
 	// ExcludePreparingDelete is about CloneSets.
 	ExcludePreparingDelete bool
+	// RefreshNotUpdate is about SidecarSets.
+	RefreshNotUpdate bool
 	// NodeImageCreationDelay is how long a node has been ready before it gets its NodeImage.
 	NodeImageCreationDelay time.Duration
 	// PullSecretNamespace and PullKeepSeconds are about pull jobs; empty and nil for the defaults.

@@ -94,7 +94,7 @@ func nodeImages(o options.Options) nodeimage.Options {
 
 // sidecarSets are the options for the reconciler of SidecarSets, whose history is in the namespace of the manager.
 func sidecarSets(o options.Options) sidecarset.Options {
-	return sidecarset.Options{Namespace: o.Webhook.Namespace}
+	return sidecarset.Options{Namespace: o.Webhook.Namespace, RefreshNotUpdate: o.RefreshNotUpdate, Registerer: metrics.Registry}
 }
 
 // pullJobs are the options for the reconciler of ImagePullJobs.

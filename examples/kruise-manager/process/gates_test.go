@@ -1,6 +1,7 @@
 package process
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -42,6 +43,20 @@ func TestAdmissionWithoutNodes(t *testing.T) {
 				t.Errorf("%v have no effect", idle)
 			}
 		})
+	}
+}
+
+// TestSidecarSets: what flags set reaches the reconciler.
+func TestSidecarSets(t *testing.T) {
+	for args, want := range map[string]bool{"": false, "--sidecarset-refresh-not-update": true} {
+		o, err := options.Parse(strings.Fields(args), func(string) string { return "" })
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Webhook.Namespace = "ns"
+		if got := sidecarSets(o); got.RefreshNotUpdate != want || got.Namespace != "ns" || got.Registerer == nil {
+			t.Errorf("%q: %+v", args, got)
+		}
 	}
 }
 
