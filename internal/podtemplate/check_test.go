@@ -211,6 +211,17 @@ func TestUnavailable(t *testing.T) {
 		podtemplate.TimedOut:             apierrors.NewServerTimeout(templates, "create", 1),
 		podtemplate.Failed:               errors.New("boom"),
 	}
+	// Of a policy's denial the reason is Invalid unless the policy chooses another, and it has causes, as an invalid field has.
+	policy := apierrors.NewInvalid(schema.GroupKind{Kind: "PodTemplate"}, "x", field.ErrorList{field.Forbidden(nil, "failed expression: false")})
+	policy.ErrStatus.Message = `podtemplates "x" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: failed expression: false`
+	webhook := &apierrors.StatusError{ErrStatus: metav1.Status{Code: 422, Reason: metav1.StatusReasonInvalid, Message: `admission webhook "w" denied the request: no`}}
+	for _, cause := range []error{policy, webhook} {
+		verdict, err := podtemplate.Check(t.Context(), server(func(context.Context, *unstructured.Unstructured) error { return cause }), podtemplate.Template{Namespace: "ns", Path: field.NewPath("template")})
+		var got *podtemplate.UnavailableError
+		if !errors.As(err, &got) || got.Reason != podtemplate.Refused || len(verdict.Faults) > 0 {
+			t.Errorf("a rule for podtemplates is no fault of a template: %v, %v", verdict.Faults, err)
+		}
+	}
 	for want, cause := range cases {
 		_, err := podtemplate.Check(t.Context(), server(func(context.Context, *unstructured.Unstructured) error { return cause }), podtemplate.Template{Namespace: "ns"})
 		var got *podtemplate.UnavailableError

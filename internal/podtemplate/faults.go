@@ -18,6 +18,8 @@ func faultsIn(err error, t Template, m mocks) field.ErrorList {
 	}
 	status := api.Status()
 	switch {
+	case isDenial(err):
+		return nil
 	case apierrors.IsInvalid(err):
 		if status.Details == nil || len(status.Details.Causes) == 0 {
 			return field.ErrorList{fault(field.ErrorTypeInvalid, t.Path.String(), status.Message)}
@@ -32,6 +34,13 @@ func faultsIn(err error, t Template, m mocks) field.ErrorList {
 		return field.ErrorList{fault(field.ErrorTypeTypeInvalid, t.Path.String(), status.Message)}
 	}
 	return nil
+}
+
+// isDenial reports whether a policy or a webhook of the cluster denied the request, with whatever reason, and not the validation of the
+// API server.
+func isDenial(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "ValidatingAdmissionPolicy '") || strings.Contains(text, "admission webhook ") && strings.Contains(text, "denied the request")
 }
 
 // unknownIn returns the paths of the unknown fields that an error is about, if it is.

@@ -1,6 +1,7 @@
 package sidecarset_test
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -32,8 +33,8 @@ func spec(t testing.TB, patch string) string {
 
 // plainServer is an API server that knows three defaults of containers, and nothing else.
 type plainServer struct {
-	// fail is the error of all calls.
-	fail error
+	// fail is the error of all calls, and refuse that of dry runs.
+	fail, refuse error
 	// others are the sets that are listed, and gone those that are listed though they are not there any more.
 	others, gone []string
 	// unknown are the fields that it knows nothing of, by their paths in a PodTemplate.
@@ -57,7 +58,7 @@ func (s *plainServer) client() client.WithWatch {
 					fill(c)
 				}
 			}
-			return s.fail
+			return cmp.Or(s.refuse, s.fail)
 		},
 		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
 			s.calls++

@@ -132,6 +132,57 @@ func TestDefaultsOfStored(t *testing.T) {
 	}
 }
 
+// TestRefusedDryRuns tests clusters whose rules refuse PodTemplates: sets are admitted with what the webhooks find by themselves, and
+// with a warning.
+func TestRefusedDryRuns(t *testing.T) {
+	templates := schema.GroupResource{Resource: "podtemplates"}
+	forbidden := func(why string) error { return apierrors.NewForbidden(templates, "", errors.New(why)) }
+	cases := map[string]struct {
+		why, set string
+		refuse   error
+		want     []string
+		code     int32
+		warned   bool
+	}{
+		"a policy":             {"the set may be good", `{}`, forbidden("ValidatingAdmissionPolicy 'no-templates' denied request"), nil, 200, true},
+		"a quota":              {"the set may be good", `{}`, forbidden("exceeded quota: q"), nil, 200, true},
+		"a webhook":            {"the set may be good", `{}`, apierrors.NewBadRequest("admission webhook does not support dry run"), nil, 200, true},
+		"a fault of the set":   {"the webhook finds it without a dry run", `{"customVersion":"a b"}`, forbidden("exceeded quota: q"), []string{"spec.customVersion: FieldValueInvalid"}, 422, true},
+		"a missing permission": {"the installation is broken", `{}`, forbidden(`User "x" cannot create resource "podtemplates"`), nil, 500, false},
+		"an outage":            {"a later request succeeds", `{}`, errors.New("connection reset"), nil, 500, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWebhooks(t, &plainServer{refuse: c.refuse}, sidecarset.Options{})
+			request := newRequest("v1beta1", object(t, "v1beta1", c.set), "")
+			answer := w.Validate(t.Context(), request)
+			if diff := cmp.Diff(c.want, plaintest.Causes(answer)); diff != "" || answer.Result.Code != c.code {
+				t.Errorf("%s: %v (-want +got):\n%s", c.why, answer.Result, diff)
+			}
+			const warning = "spec.containers: are neither defaulted nor validated: "
+			if warned := slices.ContainsFunc(answer.Warnings, func(text string) bool { return strings.HasPrefix(text, warning) }); warned != c.warned {
+				t.Errorf("%s: warnings %q", c.why, answer.Warnings)
+			}
+			if mutated := w.Mutate(t.Context(), request); mutated.Allowed != c.warned {
+				t.Errorf("%s: defaults: %v", c.why, mutated.Result)
+			} else if c.warned && !strings.Contains(string(applied(t, object(t, "v1beta1", c.set), mutated)), "kruise.io/sidecarset-hash") {
+				t.Errorf("%s: the set has no hash", c.why)
+			}
+		})
+	}
+}
+
+// TestSparedNamespaces: nobody would notice that such a set does nothing.
+func TestSparedNamespaces(t *testing.T) {
+	set := object(t, "v1beta1", `{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"managers"}}}`)
+	for namespace, want := range map[string]int{"managers": 1, "others": 0} {
+		answer := newWebhooks(t, &plainServer{}, sidecarset.Options{Namespace: namespace}).Validate(t.Context(), newRequest("v1beta1", set, ""))
+		if !answer.Allowed || len(answer.Warnings) != want {
+			t.Errorf("the manager is in %s: %v, warnings %q", namespace, answer.Result, answer.Warnings)
+		}
+	}
+}
+
 // applied is what the API server makes of an object.
 func applied(t testing.TB, sent string, answer admission.Response) []byte {
 	t.Helper()

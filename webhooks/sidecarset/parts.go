@@ -2,6 +2,7 @@ package sidecarset
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -94,6 +95,13 @@ func standIn(c content) string {
 	return name
 }
 
+// isRefused reports whether a rule of the cluster refuses PodTemplates, whatever is in them. A set does not wait for another rule: its
+// containers then have no defaults but those of the set, and what is invalid in them shows in their pods.
+func isRefused(err error) bool {
+	var unavailable *podtemplate.UnavailableError
+	return errors.As(err, &unavailable) && unavailable.Reason == podtemplate.Refused
+}
+
 // fillParts gives containers and volumes the defaults of the API server, when one of them is new or has changed. The patch is
 // what it does to the content. Parts that are wrong get none: it is for the validation to say so.
 //
@@ -104,6 +112,9 @@ func (w *Webhooks) fillParts(ctx context.Context, c, stored content) ([]write.Op
 		return nil, nil
 	}
 	verdict, err := w.judgeParts(ctx, c, false)
+	if isRefused(err) {
+		return nil, nil // Validate warns
+	}
 	if err != nil || len(verdict.Faults) > 0 {
 		return nil, err
 	}

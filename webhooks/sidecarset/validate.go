@@ -57,6 +57,12 @@ func (w *Webhooks) Validate(ctx context.Context, req admission.Request) admissio
 	answer.Warnings = append(answer.Warnings, review.Unknown(found.unknown)...)
 	answer.Warnings = append(answer.Warnings, warningsOfVersion(version, r.now.content)...)
 	answer.Warnings = append(answer.Warnings, validation.SidecarSetWarnings(r.now.set)...)
+	if text := validation.SidecarSetSpared(r.now.set, scope.Sent(w.options.Namespace)); text != "" {
+		answer.Warnings = append(answer.Warnings, text)
+	}
+	if found.refused != nil {
+		answer.Warnings = append(answer.Warnings, "spec.containers: are neither defaulted nor validated: "+found.refused.Error())
+	}
 	if len(found.faults) == 0 && !ptr.Deref(req.DryRun, false) {
 		answer.Warnings = append(answer.Warnings, w.cover(ctx, r)...)
 	}
@@ -107,6 +113,8 @@ type findings struct {
 	borne field.ErrorList
 	// unknown are the paths of unknown fields.
 	unknown []string
+	// refused is why the API server did not judge containers and volumes, though the set may be admitted.
+	refused error
 }
 
 // judge finds what is wrong with the set by itself, with the change, and with what is around it. An error says that not all
@@ -122,6 +130,9 @@ func (w *Webhooks) judge(ctx context.Context, r change) (found findings, err err
 		found.faults = append(found.faults, validation.SidecarSetUpdate(set, before)...)
 	}
 	parts, err := w.partVerdict(ctx, r)
+	if isRefused(err) {
+		found.refused, err = err, nil
+	}
 	if err != nil {
 		return found, err
 	}
@@ -149,7 +160,7 @@ func (w *Webhooks) partVerdict(ctx context.Context, r change) (podtemplate.Verdi
 	}
 	verdict, err := w.judgeParts(ctx, r.now.content, true)
 	if err != nil {
-		return podtemplate.Verdict{}, fmt.Errorf("judge containers and volumes: %w", err)
+		return podtemplate.Verdict{}, fmt.Errorf("validate containers and volumes: %w", err)
 	}
 	return verdict, nil
 }
