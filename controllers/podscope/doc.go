@@ -1,5 +1,6 @@
 // Package podscope keeps the entries of the pod webhook in a MutatingWebhookConfiguration of their own, so that API servers send the pods
-// that a step of the webhook concerns, and no others. It computes the entries from the sources of internal/scope.
+// that a step of the webhook concerns, and no others. It plans the entries from the sources of internal/scope, and brings the live ones in
+// line with them as internal/scope/entries decides.
 //
 //	r, err := podscope.New(mgr.GetClient(), podscope.Options{})
 //	if err != nil {
@@ -7,19 +8,20 @@
 //	}
 //	return r.SetupWithManager(ctx, mgr, controller.Options{})
 //
-// The configuration is part of the deployment, without entries. The reconciler does not create it.
-//
 // Laws:
-//   - An entry is written when its content has changed since the last write, which an annotation records, and when it is missing; not when
-//     another writer has changed it. What others add to selectors, and their policies and timeouts, stay, and a change of the sets updates
-//     only our match conditions.
-//   - Entries with other names are not changed.
-//   - What another writer removes is written again after pauses that double up to minutes, with an event. A change of the sets is written
-//     at once all the same.
+//   - The leader alone writes, one configuration at a time, and tests the resource version that was read. Changes within moments are
+//     written together.
+//   - What is ours in an entry is repaired, with an event and a metric, where another writer changes it: the rules, the client
+//     configuration, our match conditions, our requirements on namespaces. What others add, their policies and their timeouts stay, as do
+//     entries with other names.
+//   - A configuration that is reset or deleted is written or created within a second. Pauses grow to a minute only while another writer
+//     changes the entries again within half a minute.
 //   - A new entry has the CA of the same service in the main configuration. Until there is one, nothing is written.
-//   - A write tests the resource version that was read. Changes within moments are written together.
-//   - A provisional entry (internal/scope/provisional) stays until the computed entries have had that state of the set for a second, or
-//     for a minute where the set is not stored. Removing it costs at most one more write.
+//   - Provisional entries (internal/scope/provisional) have a configuration of their own, and end seconds after they were written.
+//   - A kind that is installed after the start is followed within seconds.
+//
+// Everything is read from caches. A configuration that does not exist is created, for which the manager needs a right that cannot be
+// restricted by name; without it, create the configurations of config/webhook/pods.yaml.
 //
 // When not to use it: without the webhook of webhooks/pod, because API servers would get no answer.
 package podscope

@@ -14,12 +14,15 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -54,12 +57,20 @@ func TestPodScope(t *testing.T) {
 	}
 	c := cluster.Start(t, cluster.Options{Private: true, Scheme: scheme, CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_sidecarsets.yaml"}})
 	limited := limit(t, c)
+	kinds := runtime.NewScheme()
+	if err := apiextensionsv1.AddToScheme(kinds); err != nil {
+		t.Fatal(err)
+	}
+	crds, err := client.New(c.Config, client.Options{Scheme: kinds})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, test := range map[string]func(*bench){
 		"Latency": testLatency, "Adversary": testAdversary, "Enforcer": testEnforcer, "Authority": testAuthority, "Off": testOff, "Malformed": testMalformed,
-		"Missing": testMissing, "Lost": testLost,
+		"Missing": testMissing, "Lost": testLost, "Replicas": testReplicas, "LateKind": testLateKind,
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := &bench{T: t, Cluster: c, scheme: scheme, limited: limited, hook: scopetest.New(t), events: record.NewFakeRecorder(1000)}
+			b := &bench{T: t, Cluster: c, scheme: scheme, limited: limited, crds: crds, hook: scopetest.New(t), events: record.NewFakeRecorder(1000)}
 			t.Cleanup(b.clear)
 			test(b)
 		})
@@ -97,11 +108,14 @@ type bench struct {
 
 	scheme  *runtime.Scheme
 	limited *rest.Config
+	crds    client.Client
 	hook    *scopetest.Webhook
 	events  *record.FakeRecorder
 
 	mu     sync.Mutex
 	writes int
+	// by are the writes by replica.
+	by map[int]int
 }
 
 // clear leaves nothing to the next test.
@@ -114,13 +128,27 @@ func (b *bench) clear() {
 	}
 }
 
-// start runs a reconciler until the test ends. It writes through a client that counts, and has no more rights than the manager.
-func (b *bench) start(o podscope.Options) {
+// start runs a reconciler until the test ends.
+func (b *bench) start(o podscope.Options) { b.replica(0, o, ctrl.Options{}) }
+
+// replica runs one of several reconcilers until it is stopped, or until the test ends. It writes through a client that counts, and has no
+// more rights than the manager.
+func (b *bench) replica(number int, o podscope.Options, of ctrl.Options) (mgr ctrl.Manager, stop func()) {
 	b.Helper()
 	o.Recorder = b.events
-	mgr, err := ctrl.NewManager(b.limited, ctrl.Options{Scheme: b.scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0"})
+	of.Scheme, of.Metrics, of.HealthProbeBindAddress = b.scheme, server.Options{BindAddress: "0"}, "0"
+	mgr, err := ctrl.NewManager(b.limited, of)
 	if err != nil {
 		b.Fatal(err)
+	}
+	count := func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.by == nil {
+			b.by = map[int]int{}
+		}
+		b.writes++
+		b.by[number]++
 	}
 	live, err := client.NewWithWatch(b.limited, client.Options{Scheme: b.scheme})
 	if err != nil {
@@ -128,10 +156,12 @@ func (b *bench) start(o podscope.Options) {
 	}
 	r, err := podscope.New(interceptor.NewClient(live, interceptor.Funcs{
 		Patch: func(ctx context.Context, w client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
-			b.mu.Lock()
-			b.writes++
-			b.mu.Unlock()
+			count()
 			return w.Patch(ctx, o, p, options...)
+		},
+		Create: func(ctx context.Context, w client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			count()
+			return w.Create(ctx, o, options...)
 		},
 	}), o)
 	if err != nil {
@@ -143,12 +173,35 @@ func (b *bench) start(o podscope.Options) {
 	ctx, cancel := context.WithCancel(b.Context())
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
-	b.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			b.Error(err)
 		}
 	})
+	b.Cleanup(stop)
+	return mgr, stop
+}
+
+// writer returns the replica that has written so far; -1 if there are several or none.
+func (b *bench) writer() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.by) != 1 {
+		return -1
+	}
+	for number := range b.by {
+		return number
+	}
+	return -1
+}
+
+// leading are the options of a replica.
+func (b *bench) leading(namespace string) ctrl.Options {
+	return ctrl.Options{
+		LeaderElection: true, LeaderElectionID: "podscope", LeaderElectionNamespace: namespace, LeaderElectionConfig: b.Config,
+		LeaderElectionReleaseOnCancel: true, LeaseDuration: ptr.To(15 * time.Second), RenewDeadline: ptr.To(10 * time.Second), RetryPeriod: ptr.To(200 * time.Millisecond),
+	}
 }
 
 func (b *bench) written() int {
@@ -211,5 +264,38 @@ func (b *bench) dryRun(namespace, app string) {
 	}
 	if err := b.Client.Create(b.Context(), pod, client.DryRunAll); err != nil {
 		b.Fatal(err)
+	}
+}
+
+// uninstall removes the kind of sets, and returns it.
+func (b *bench) uninstall() *apiextensionsv1.CustomResourceDefinition {
+	b.Helper()
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := b.crds.Get(b.Context(), client.ObjectKey{Name: "sidecarsets.apps.kruise.io"}, crd); err != nil {
+		b.Fatal(err)
+	}
+	if err := b.crds.Delete(b.Context(), crd); err != nil {
+		b.Fatal(err)
+	}
+	b.until("sets are served", func() bool {
+		return apierrors.IsNotFound(b.crds.Get(b.Context(), client.ObjectKeyFromObject(crd), crd.DeepCopy())) && b.Client.List(b.Context(), &v1beta1.SidecarSetList{}) != nil
+	})
+	b.Cleanup(func() { b.install(crd) })
+	return crd
+}
+
+// install installs the kind, unless it is installed.
+func (b *bench) install(crd *apiextensionsv1.CustomResourceDefinition) {
+	b.Helper()
+	crd = crd.DeepCopy()
+	crd.ResourceVersion, crd.UID, crd.Status = "", "", apiextensionsv1.CustomResourceDefinitionStatus{}
+	ctx := context.WithoutCancel(b.Context())
+	if err := b.crds.Create(ctx, crd); err != nil && !apierrors.IsAlreadyExists(err) {
+		b.Fatal(err)
+	}
+	if err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		return b.Client.List(ctx, &v1beta1.SidecarSetList{}) == nil, nil
+	}); err != nil {
+		b.Fatal("sets are not served")
 	}
 }

@@ -4,22 +4,48 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/kruisekit/kruisekit/internal/scope"
-	"github.com/kruisekit/kruisekit/note"
+	"github.com/kruisekit/kruisekit/internal/scope/entries"
 )
 
-// want returns the scope of the steps, and the SidecarSets that it was computed from.
+// observe reads what a pass is decided upon, all of it from caches.
+func (r *Reconciler) observe(ctx context.Context) (o entries.Observation, err error) {
+	o.Now = r.options.Now()
+	for name, into := range map[string]**admissionregistrationv1.MutatingWebhookConfiguration{
+		r.options.Configuration: &o.Pods, r.options.Provisional: &o.Provisional, r.options.MainConfiguration: &o.Main,
+	} {
+		if *into, err = r.configuration(ctx, name); err != nil {
+			return o, err
+		}
+	}
+	o.Want, o.Sets, err = r.want(ctx)
+	return o, err
+}
+
+// configuration reads one from its cache; nil if it does not exist.
+func (r *Reconciler) configuration(ctx context.Context, name string) (*admissionregistrationv1.MutatingWebhookConfiguration, error) {
+	c := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	err := r.configurations[name].Get(ctx, types.NamespacedName{Name: name}, c, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read configuration %s: %w", name, err)
+	}
+	return c, nil
+}
+
+// want returns the scope of the steps, and the SidecarSets that it was planned from.
 func (r *Reconciler) want(ctx context.Context) (scope.Scope, []*unstructured.Unstructured, error) {
 	if r.options.Off {
 		return scope.Scope{}, nil, nil
@@ -40,9 +66,9 @@ func (r *Reconciler) want(ctx context.Context) (scope.Scope, []*unstructured.Uns
 	return s, sets, err
 }
 
-// list returns all objects of a kind; none for an empty kind, or for one that is not installed.
+// list returns all objects of a kind; none for an empty kind, or for one that is not followed yet.
 func (r *Reconciler) list(ctx context.Context, kind schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
-	if !slices.Contains(r.kinds, kind) {
+	if !r.followed[kind] {
 		return nil, nil
 	}
 	list := &unstructured.UnstructuredList{}
@@ -55,37 +81,6 @@ func (r *Reconciler) list(ctx context.Context, kind schema.GroupVersionKind) ([]
 		all[i] = &list.Items[i]
 	}
 	return all, nil
-}
-
-// edited reports entries whose policy was changed by another writer, as in an outage. The edit stays; the note explains why pods are
-// created without sidecars, or fail.
-func edited(have *admissionregistrationv1.MutatingWebhookConfiguration, want []entry) []note.Note {
-	var notes []note.Note
-	for i := range want {
-		at := slices.IndexFunc(have.Webhooks, func(h entry) bool { return h.Name == want[i].Name })
-		if at < 0 || ptr.Equal(have.Webhooks[at].FailurePolicy, want[i].FailurePolicy) {
-			continue
-		}
-		notes = append(notes, note.Note{Code: notePolicy, Object: want[i].Name, Text: fmt.Sprintf(
-			"somebody has made its failurePolicy %s, which was %s; that stays until the entry is deleted, and comes back as it was",
-			ptr.Deref(have.Webhooks[at].FailurePolicy, ""), ptr.Deref(want[i].FailurePolicy, ""))})
-	}
-	return notes
-}
-
-// notePolicy is the code of a note about an entry that another writer has changed.
-const notePolicy = "PolicyEdited"
-
-// authority returns the CA of the service, from the main configuration or from an older entry of ours.
-func (r *Reconciler) authority(ctx context.Context, have *admissionregistrationv1.MutatingWebhookConfiguration) ([]byte, error) {
-	if len(r.options.CABundle) > 0 {
-		return r.options.CABundle, nil
-	}
-	other := &admissionregistrationv1.MutatingWebhookConfiguration{}
-	if err := r.options.Live.Get(ctx, types.NamespacedName{Name: r.options.MainConfiguration}, other); client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("read the main configuration: %w", err)
-	}
-	return scope.Authority(r.options.client(), other, have), nil
 }
 
 // specEvents are all events but those of a status, which changes with every pod.

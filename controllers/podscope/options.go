@@ -6,14 +6,16 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/client-go/tools/record"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kruisekit/kruisekit/internal/scope"
 )
 
-// The names of the reference, and of the configuration, which the reference lacks.
+// The names of the reference, and of the two configurations of pods, which the reference lacks.
 const (
 	DefaultConfiguration     = scope.DefaultConfiguration
+	ProvisionalConfiguration = scope.ProvisionalConfiguration
 	DefaultMainConfiguration = scope.DefaultMainConfiguration
 	DefaultNamespace         = scope.DefaultNamespace
 	DefaultService           = scope.DefaultService
@@ -24,6 +26,9 @@ type Options struct {
 	// Configuration is the name of the MutatingWebhookConfiguration that is kept. Default DefaultConfiguration,
 	// kruise-pods-webhook-configuration.
 	Configuration string
+	// Provisional is the name of the MutatingWebhookConfiguration of provisional entries. Default ProvisionalConfiguration,
+	// kruise-pods-provisional-webhook-configuration.
+	Provisional string
 	// MainConfiguration is the one that the CA is taken from. Default DefaultMainConfiguration,
 	// kruise-mutating-webhook-configuration.
 	MainConfiguration string
@@ -39,22 +44,24 @@ type Options struct {
 	// Off removes all entries.
 	Off bool
 
-	// Live reads the main configuration, past the cache. SetupWithManager sets the manager's API reader where it is nil.
-	Live client.Reader
 	// Recorder records events. SetupWithManager sets the manager's where it is nil.
 	Recorder record.EventRecorder
+	// Registerer registers the metrics; nil keeps none.
+	Registerer prometheus.Registerer
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
-	// MostPause is the longest pause before an entry that another writer has removed is written again. Default 5 minutes.
+	// MostPause is the longest pause before entries that another writer keeps changing are written again. Default 1 minute.
 	MostPause time.Duration
+	// LookFor is the time between two looks for a kind that is not installed. Default 10 seconds.
+	LookFor time.Duration
 }
 
 func (o Options) withDefaults() Options {
 	o.Configuration = cmp.Or(o.Configuration, DefaultConfiguration)
+	o.Provisional = cmp.Or(o.Provisional, ProvisionalConfiguration)
 	o.MainConfiguration = cmp.Or(o.MainConfiguration, DefaultMainConfiguration)
 	o.Namespace = cmp.Or(o.Namespace, DefaultNamespace)
 	o.Service = cmp.Or(o.Service, DefaultService)
-	o.MostPause = cmp.Or(o.MostPause, 5*time.Minute)
 	if o.Now == nil {
 		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
 	}

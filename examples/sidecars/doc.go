@@ -7,14 +7,14 @@
 //
 // What must be there:
 //
-//   - The CRD: config/crd/v1beta1 alone needs no conversion webhook. It must be installed before the manager starts, which else
-//     goes without SidecarSets until its next start.
+//   - The CRD: config/crd/v1beta1 alone needs no conversion webhook. It must be installed before the manager starts: the reconciler of
+//     SidecarSets does not start later.
 //   - One namespace, the manager's own, in the Options of all four, where each defaults to kruise-system. Revisions of sets are
 //     kept there by one part and looked up by two others, and its pods are never sent to the webhook: the manager must be able
 //     to start without itself. The namespace must exist.
 //   - The configuration object that podscope fills: a MutatingWebhookConfiguration without entries, called
-//     kruise-pods-webhook-configuration (podscope.Options.Configuration). Where it is missing, no pod is sent and the log says so.
-//     config/webhook/pods.yaml is it.
+//     kruise-pods-webhook-configuration (podscope.Options.Configuration), and one for provisional entries. config/webhook/pods.yaml has
+//     both. Where one is missing, podscope creates it, if it may.
 //   - The main MutatingWebhookConfiguration, called kruise-mutating-webhook-configuration
 //     (podscope.Options.MainConfiguration), with an entry that names the same service in the same namespace, and has a CA: entries
 //     of pods get theirs from it, and none is written before. That of SidecarSets will do: it and its validating counterpart are

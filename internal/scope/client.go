@@ -7,9 +7,10 @@ import (
 	"github.com/kruisekit/kruisekit/api/pub"
 )
 
-// The names of the reference, and of the configuration of pods, which the reference lacks.
+// The names of the reference, and of the two configurations of pods, which the reference lacks.
 const (
 	DefaultConfiguration     = "kruise-pods-webhook-configuration"
+	ProvisionalConfiguration = "kruise-pods-provisional-webhook-configuration"
 	DefaultMainConfiguration = "kruise-mutating-webhook-configuration"
 	DefaultNamespace         = pub.DefaultNamespace
 	DefaultService           = "kruise-webhook-service"

@@ -22,6 +22,8 @@ const (
 	ProvisionalSuffix = "-new"
 
 	provisionalPrefix, provisionalOpenPrefix, nameEnd = "mpod-new-", "mpod-open-new-", ".kb.io"
+	// provisionalSeconds are few: nothing confirms that the set will be stored, and each pod waits for each such entry.
+	provisionalSeconds = 2
 	// provisionalBytes of a hash in the name: two sets with the same hash would overwrite each other's entry.
 	provisionalBytes = 8
 )
@@ -87,8 +89,7 @@ func EntryMark(entry *admissionregistrationv1.MutatingWebhook) (Mark, bool) {
 	return Mark{}, false
 }
 
-// Provisional returns the entry for one set alone, to be written before the set is stored; nil if the set selects no pod. It ignores
-// the contributions of the input. The entry selects by selectors what computed entries select by conditions: there may be many such
+// Provisional returns the entry for one set alone, to be written before the set is stored; nil if the set selects no pod. It ignores the contributions of the input. The entry is ignored where no replica answers, because nothing shows that the set will be stored. The entry selects by selectors what computed entries select by conditions: there may be many such
 // entries for a moment, and API servers would compile each condition and convert each pod for it.
 func Provisional(in Input, set *appsv1beta1.SidecarSet) (*admissionregistrationv1.MutatingWebhook, error) {
 	if err := in.check(); err != nil {
@@ -99,6 +100,7 @@ func Provisional(in Input, set *appsv1beta1.SidecarSet) (*admissionregistrationv
 		c := append(g.closed, g.open...)[0]
 		in.Client = onward(in.Client, ProvisionalSuffix)
 		e := frame(in, mark.Open)
+		e.FailurePolicy, e.TimeoutSeconds = ptr.To(admissionregistrationv1.Ignore), ptr.To[int32](provisionalSeconds)
 		e.ClientConfig = onward(e.ClientConfig, mark.Segments())
 		e.Name = provisionalName(mark)
 		e.ObjectSelector.MatchExpressions = expressions(c.labels)
@@ -129,12 +131,15 @@ func provisionalName(m Mark) string {
 	return prefix + hex.EncodeToString(sum[:provisionalBytes]) + nameEnd
 }
 
-// Authority returns the CA that configurations have for the service of a client, the first that is found.
+// Authority returns the CA that configurations have for the service of a client, the first that is found. A configuration may be nil.
 func Authority(c admissionregistrationv1.WebhookClientConfig, in ...*admissionregistrationv1.MutatingWebhookConfiguration) []byte {
 	if c.Service == nil {
 		return c.CABundle
 	}
 	for _, configuration := range in {
+		if configuration == nil {
+			continue
+		}
 		for i := range configuration.Webhooks {
 			have := &configuration.Webhooks[i].ClientConfig
 			if have.Service != nil && have.Service.Namespace == c.Service.Namespace && have.Service.Name == c.Service.Name && len(have.CABundle) > 0 {

@@ -25,15 +25,15 @@ func admitted(set *appsv1beta1.SidecarSet) *appsv1beta1.SidecarSet {
 	return set
 }
 
-// The entry is as the computed one of the set alone, whatever else there is, but for how it says which pods it is about, and
-// under a name and a path of its own.
+// The entry is as the planned one of the set alone, whatever else there is, but for how it selects the pods, under a name and a path of its
+// own, and ignored where no replica answers: nothing shows that the set will be stored.
 func TestProvisional(t *testing.T) {
 	cases := map[string]struct {
 		why  string
 		set  *appsv1beta1.SidecarSet
 		path string
 	}{
-		"closed": {"its pods wait for an answer", newSet(t, "a.b", someApp), "/mutate-pod-new/a.b/uid-a.b/3"},
+		"closed": {"the path reports that its pods must not go without", newSet(t, "a.b", someApp), "/mutate-pod-new/a.b/uid-a.b/3"},
 		"open":   {"its pods may go without", open(newSet(t, "a", someApp)), "/mutate-pod-new-open/a/uid-a/3"},
 		"labels": {"of namespaces", newSet(t, "a", someApp+"\nnamespaceSelector: {matchLabels: {env: prod}}"), "/mutate-pod-new/a/uid-a/3"},
 		"paused": {"it selects nothing now", newSet(t, "a", someApp+"\ninjectionStrategy: {paused: true}"), ""},
@@ -65,6 +65,7 @@ func TestProvisional(t *testing.T) {
 				t.Errorf("%s is taken for a provisional one", want.Name)
 			}
 			want.Name, want.ClientConfig = got.Name, got.ClientConfig
+			want.FailurePolicy, want.TimeoutSeconds = ptr.To(admissionregistrationv1.Ignore), ptr.To[int32](2)
 			want.MatchConditions, want.ObjectSelector, want.NamespaceSelector = nil, got.ObjectSelector, got.NamespaceSelector
 			if diff := cmp.Diff(want, *got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -192,20 +193,26 @@ func (g *podGround) lead(t *testing.T) {
 		return r.SetupWithManager(t.Context(), mgr, controller.Options{})
 	})
 	reviewtest.Until(t, "the leader writes nothing", func(context.Context) error {
-		if len(g.read(t).Webhooks) == 0 {
+		if len(g.named(t, scope.DefaultConfiguration).Webhooks) == 0 {
 			return errors.New("not yet")
 		}
 		return nil
 	})
 }
 
-func (g *podGround) read(t *testing.T) *admissionregistrationv1.MutatingWebhookConfiguration {
+func (g *podGround) named(t *testing.T, name string) *admissionregistrationv1.MutatingWebhookConfiguration {
 	t.Helper()
 	c := &admissionregistrationv1.MutatingWebhookConfiguration{}
-	if err := g.Client.Get(t.Context(), client.ObjectKey{Name: scope.DefaultConfiguration}, c); err != nil {
+	if err := g.Client.Get(t.Context(), client.ObjectKey{Name: name}, c); err != nil {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// provisional returns the names of the provisional entries.
+func (g *podGround) provisional(t *testing.T) []string {
+	t.Helper()
+	return provisional(g.named(t, scope.ProvisionalConfiguration))
 }
 
 // provisional returns the names of the provisional entries.
@@ -274,14 +281,14 @@ func testNoLeader(t *testing.T, g *podGround) {
 	if w := g.warned(); len(w) > 0 {
 		t.Errorf("warnings %q", w)
 	}
-	if n := len(provisional(g.read(t))); n != 5 {
+	if n := len(g.provisional(t)); n != 5 {
 		t.Errorf("%d entries for 5 sets", n)
 	}
 }
 
 // A set that is only tried leaves no trace, and neither does one that is refused, or that selects nothing.
 func testDryRun(t *testing.T, g *podGround) {
-	before := g.read(t).ResourceVersion
+	before := g.named(t, scope.ProvisionalConfiguration).ResourceVersion
 	if err := g.Client.Create(t.Context(), newSidecarSet("dry", "dry"), client.DryRunAll); err != nil {
 		t.Fatal(err)
 	}
@@ -293,45 +300,55 @@ func testDryRun(t *testing.T, g *podGround) {
 	paused := newSidecarSet("paused", "paused")
 	paused.Spec.InjectionStrategy.Paused = true
 	g.create(t, paused)
-	if after := g.read(t).ResourceVersion; after != before {
-		t.Errorf("the configuration was written: %q", provisional(g.read(t)))
+	if after := g.named(t, scope.ProvisionalConfiguration).ResourceVersion; after != before {
+		t.Errorf("the configuration was written: %q", g.provisional(t))
 	}
 }
 
-// What cannot be written keeps no set out, and whoever creates it is told.
+// A set that cannot be covered is stored all the same, with a warning. A configuration that was deleted is created.
 func testUnwritable(t *testing.T, g *podGround) {
-	if err := g.Client.Delete(t.Context(), g.read(t)); err != nil {
+	g.warned()
+	large := newSidecarSet("large", "large")
+	apps := metav1.LabelSelectorRequirement{Key: "app", Operator: metav1.LabelSelectorOpIn}
+	apps.Values = strings.Fields(strings.Trim(fmt.Sprint(rand.Perm(8000)), "[]"))
+	large.Spec.Selector.MatchLabels, large.Spec.Selector.MatchExpressions = nil, []metav1.LabelSelectorRequirement{apps}
+	g.create(t, large)
+	if w := g.warned(); len(w) != 1 || !strings.Contains(w[0], "may go without these sidecars") || !strings.Contains(w[0], "32768 bytes") {
+		t.Errorf("warnings %q", w)
+	}
+	if err := g.Client.Delete(t.Context(), g.named(t, scope.ProvisionalConfiguration)); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { g.blank(t) })
-	g.warned()
-	g.create(t, newSidecarSet("nowhere", "nowhere"))
-	if w := g.warned(); len(w) != 1 || !strings.Contains(w[0], "may go without these sidecars") || !strings.Contains(w[0], scope.DefaultConfiguration) {
+	g.create(t, newSidecarSet("first", "first"))
+	g.injected(t, g.Namespace(t), "first", "first")
+	if w := g.warned(); len(w) > 0 {
 		t.Errorf("warnings %q", w)
 	}
 }
 
-// blank puts the configuration of pods back to what is deployed.
+// blank puts the configurations of pods back to what is deployed.
 func (g *podGround) blank(t *testing.T) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
-	c := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: scope.DefaultConfiguration}}
-	if err := client.IgnoreNotFound(g.Client.Delete(ctx, c)); err != nil {
-		t.Error(err)
-	}
-	if err := g.Client.Create(ctx, c.DeepCopy()); err != nil {
-		t.Error(err)
+	for _, name := range []string{scope.DefaultConfiguration, scope.ProvisionalConfiguration} {
+		c := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if err := client.IgnoreNotFound(g.Client.Delete(ctx, c)); err != nil {
+			t.Error(err)
+		}
+		if err := g.Client.Create(ctx, c.DeepCopy()); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
-// states are the writes of the configuration of pods, from now on.
-func (g *podGround) states(t *testing.T) func() []*admissionregistrationv1.MutatingWebhookConfiguration {
+// states are the writes of a configuration, from now on.
+func (g *podGround) states(t *testing.T, name string) func() []*admissionregistrationv1.MutatingWebhookConfiguration {
 	t.Helper()
 	watching, err := client.NewWithWatch(g.Config, client.Options{Scheme: g.options.Scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := g.read(t)
+	now := g.named(t, name)
 	events, err := watching.Watch(t.Context(), &admissionregistrationv1.MutatingWebhookConfigurationList{}, &client.ListOptions{
 		Raw: &metav1.ListOptions{ResourceVersion: now.ResourceVersion, FieldSelector: "metadata.name=" + now.Name},
 	})
@@ -350,7 +367,7 @@ func (g *podGround) states(t *testing.T) func() []*admissionregistrationv1.Mutat
 		}
 	}()
 	return func() []*admissionregistrationv1.MutatingWebhookConfiguration {
-		last := g.read(t).ResourceVersion
+		last := g.named(t, name).ResourceVersion
 		reviewtest.Until(t, "the last write is not seen", func(context.Context) error {
 			mu.Lock()
 			defer mu.Unlock()
@@ -368,7 +385,7 @@ func (g *podGround) states(t *testing.T) func() []*admissionregistrationv1.Mutat
 func (g *podGround) swept(t *testing.T) {
 	t.Helper()
 	reviewtest.Until(t, "entries that were written ahead are left", func(context.Context) error {
-		if left := provisional(g.read(t)); len(left) > 0 {
+		if left := g.provisional(t); len(left) > 0 {
 			return fmt.Errorf("%q", left)
 		}
 		return nil
@@ -378,7 +395,7 @@ func (g *podGround) swept(t *testing.T) {
 func testLeader(t *testing.T, g *podGround) {
 	g.lead(t)
 	namespace := g.Namespace(t)
-	states := g.states(t)
+	planned, early := g.states(t, scope.DefaultConfiguration), g.states(t, scope.ProvisionalConfiguration)
 	const tries = 20
 	var took []time.Duration
 	for i := range tries {
@@ -394,8 +411,8 @@ func testLeader(t *testing.T, g *podGround) {
 		name := fmt.Sprintf("led-%d", i)
 		g.injected(t, namespace, name, name)
 	}
-	byWebhook, byLeader := 0, 0
-	for i, all := 1, states(); i < len(all); i++ {
+	byWebhook, byLeader := 0, len(planned())-1
+	for i, all := 1, early(); i < len(all); i++ {
 		if len(provisional(all[i])) > len(provisional(all[i-1])) {
 			byWebhook++
 			continue
@@ -431,12 +448,12 @@ func testUpdate(t *testing.T, g *podGround) {
 		g.injected(t, namespace, app, "moving")
 	}
 	g.swept(t)
-	before := g.read(t).ResourceVersion
+	before, early := g.named(t, scope.DefaultConfiguration).ResourceVersion, g.named(t, scope.ProvisionalConfiguration).ResourceVersion
 	set.Spec.Containers[0].Image = "sidecar:2"
 	if err := g.Client.Update(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
-	if g.read(t).ResourceVersion != before {
+	if g.named(t, scope.DefaultConfiguration).ResourceVersion != before || g.named(t, scope.ProvisionalConfiguration).ResourceVersion != early {
 		t.Error("a new image is written into the entries")
 	}
 }

@@ -26,7 +26,7 @@
 //   - A pod that was admitted once is not changed again, whichever entry of the configuration sends it.
 //   - Nothing is read live for a pod: sets come from an index whose cost grows with those that match, namespaces and revisions from
 //     caches. The exceptions are a namespace or a revision so new that the cache lacks it, the latter once a second where it does not
-//     exist, and the set of a provisional entry (internal/scope/provisional).
+//     exist, and the set of a provisional entry (internal/scope/provisional), until a moment after it was not stored.
 //   - Random choices are a function of the request, and of what the pod got at an earlier call: the same request gives the same pod.
 //   - A rejection names the step, the set and the field: 422 for a set or a pod that is invalid, 503 or 504 with a pause where a lookup
 //     failed. Never a bare 500.

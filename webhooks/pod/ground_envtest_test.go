@@ -214,7 +214,7 @@ func (g *ground) have(t *testing.T, in concerned, sets ...*appsv1beta1.SidecarSe
 			t.Fatal(err)
 		}
 	}
-	computed, err := scope.Compute(scope.Input{
+	computed, err := scope.Plan(scope.Input{
 		Namespace: pod.DefaultNamespace, Contributions: in.contributions(t, append(sets, probe)),
 		Client: admissionregistrationv1.WebhookClientConfig{
 			URL:      ptr.To(fmt.Sprintf("https://%s:%d%s", g.install.LocalServingHost, g.install.LocalServingPort, pod.Path)),

@@ -1,11 +1,11 @@
 package pod
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/kruisekit/kruisekit/internal/collectors"
 )
 
 // meters measure the steps.
@@ -29,10 +29,10 @@ func newMeters(registerer prometheus.Registerer, steps []Step) (*meters, error) 
 		Help: "Steps over new pods by how they ended: skipped, changed, lacking a set that may be missing, refused.",
 	}, []string{"step", "outcome"})
 	var err error
-	if seconds, err = registered(registerer, seconds); err != nil {
+	if seconds, err = collectors.Register(registerer, seconds); err != nil {
 		return nil, err
 	}
-	if ended, err = registered(registerer, ended); err != nil {
+	if ended, err = collectors.Register(registerer, ended); err != nil {
 		return nil, err
 	}
 	m := &meters{}
@@ -45,21 +45,6 @@ func newMeters(registerer prometheus.Registerer, steps []Step) (*meters, error) 
 		m.ended = append(m.ended, all)
 	}
 	return m, nil
-}
-
-// registered returns the collector that another webhook of the process has registered already, if there is one.
-func registered[C prometheus.Collector](registerer prometheus.Registerer, c C) (C, error) {
-	err := registerer.Register(c)
-	var already prometheus.AlreadyRegisteredError
-	if errors.As(err, &already) {
-		if have, same := already.ExistingCollector.(C); same {
-			return have, nil
-		}
-	}
-	if err != nil {
-		return c, fmt.Errorf("register metrics: %w", err)
-	}
-	return c, nil
 }
 
 func (m *meters) record(step int, took time.Duration, o outcome) {

@@ -17,9 +17,10 @@ const (
 	Path = scope.Path
 	// OpenPath receives pods that may be. A failure is a warning there.
 	OpenPath = Path + "-open"
-	// ProvisionalPath receives pods of a set that is so new that the cache may lack it. The rest of the path names the set.
+	// ProvisionalPath receives pods of a set that is so new that the cache may lack it. The rest of the path names the set. A failure is a
+	// warning there, until the set has an entry at Path.
 	ProvisionalPath = Path + scope.ProvisionalSuffix + "/"
-	// ProvisionalOpenPath is the same for pods that may be created without an answer.
+	// ProvisionalOpenPath is the same for a set that pods may lack also where the set is invalid.
 	ProvisionalOpenPath = Path + scope.ProvisionalSuffix + "-open/"
 
 	// DefaultNamespace is that of the reference.

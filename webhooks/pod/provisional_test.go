@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/scope"
@@ -34,7 +35,7 @@ func TestProvisional(t *testing.T) {
 		"cached later":    {"nothing is read", closed(set("log:1", 1)), set("log:2", 2), nil, nil, []string{"main=m", "log=log:2"}, 0},
 		"cached earlier":  {"it is read", closed(set("log:2", 2)), set("log:1", 1), set("log:2", 2), nil, []string{"main=m", "log=log:2"}, 1},
 		"never came":      {"somebody refused it", closed(set("log:1", 1)), nil, nil, nil, []string{"main=m"}, 1},
-		"no answer":       {"the pod must not go without", closed(set("log:1", 1)), nil, nil, errors.New("down"), nil, 1},
+		"no answer":       {"the entry is ignored until the set can be read", closed(set("log:1", 1)), nil, nil, errors.New("down"), []string{"main=m"}, 1},
 		"no answer, open": {"the pod may go without", strings.Replace(closed(set("log:1", 1)), "-new", "-new-open", 1), nil, nil, errors.New("down"), []string{"main=m"}, 1},
 		"sent otherwise":  {"only the entry says that there is a new one", pod.Path, nil, set("log:1", 1), nil, []string{"main=m"}, 0},
 	}
@@ -65,6 +66,72 @@ func TestProvisional(t *testing.T) {
 			}
 			same(t, c.why, c.want, describe(t, patched(t, req, answer)))
 		})
+	}
+}
+
+// A set that is not stored is read for a moment, because it may be stored just now, and not again.
+func TestProvisionalAbsent(t *testing.T) {
+	set := newSet(t, "a", logs)
+	set.UID, set.Generation = "uid-a", 1
+	live, clock := &shelf{}, now()
+	w, err := over(pod.SidecarLookups{Sets: indexOf(), Namespaces: &shelf{}, Revisions: &shelf{}, Live: live}, pod.Options{Now: func() time.Time { return clock }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := strings.TrimSuffix(pod.ProvisionalPath, "/") + scope.MarkOf(set).Segments()
+	create := func() []string {
+		req := request(t, "u", plain)
+		return describe(t, patched(t, req, serveAt(t, w, path, req)))
+	}
+	for _, step := range []struct {
+		why   string
+		at    time.Duration
+		pods  int
+		reads int
+		store bool
+		want  []string
+	}{
+		{"each pod may be the first after the set", 0, 3, 3, false, []string{"main=m"}},
+		{"the absence is final then", 3 * time.Second, 100, 4, false, []string{"main=m"}},
+		{"a set of the mark will not come any more", time.Minute, 100, 4, true, []string{"main=m"}},
+	} {
+		clock = now().Add(step.at)
+		if step.store {
+			live.sets = append(live.sets, set)
+		}
+		for range step.pods {
+			same(t, step.why, step.want, create())
+		}
+		if live.reads != step.reads {
+			t.Errorf("%s: %d reads, want %d", step.why, live.reads, step.reads)
+		}
+	}
+	again := set.DeepCopy()
+	again.UID = "another"
+	live.sets = []*appsv1beta1.SidecarSet{again}
+	path = strings.TrimSuffix(pod.ProvisionalPath, "/") + scope.MarkOf(again).Segments()
+	same(t, "a set of the name that is created later is another one", []string{"main=m", "log=log:1"}, create())
+}
+
+// A forged mark of a set that is stored costs as little.
+func TestProvisionalForged(t *testing.T) {
+	set := newSet(t, "a", logs)
+	set.UID, set.Generation = "uid-a", 1
+	forged := set.DeepCopy()
+	forged.Generation = 1000
+	live, clock := &shelf{sets: []*appsv1beta1.SidecarSet{set}}, now()
+	w, err := over(pod.SidecarLookups{Sets: indexOf(set), Namespaces: &shelf{}, Revisions: &shelf{}, Live: live}, pod.Options{Now: func() time.Time { return clock }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := strings.TrimSuffix(pod.ProvisionalPath, "/") + scope.MarkOf(forged).Segments()
+	for i := range 100 {
+		clock = now().Add(time.Duration(i) * 3 * time.Second)
+		req := request(t, "u", plain)
+		same(t, "the set as it is stored", []string{"main=m", "log=log:1"}, describe(t, patched(t, req, serveAt(t, w, path, req))))
+	}
+	if live.reads > 2 {
+		t.Errorf("%d reads", live.reads)
 	}
 }
 

@@ -37,6 +37,7 @@ type sidecars struct {
 	options  SidecarOptions
 	restored restorations
 	absent   absences
+	marks    marks
 }
 
 // Sidecars returns the step that injects SidecarSets.
@@ -109,14 +110,21 @@ func (s *sidecars) injectAll(ctx context.Context, r *round) (*corev1.Pod, error)
 func (s *sidecars) candidates(ctx context.Context, r *round) ([]*sidecar.Set, error) {
 	found := s.lookups.Sets.Candidates(r.Namespace, r.Pod.Labels)
 	mark, is := scope.ReadMark(r.Path)
-	if !is || s.lookups.Sets.has(mark) {
+	if !is || s.lookups.Sets.has(mark) || s.marks.over(mark, r.Now) {
 		return found, nil
 	}
 	set, err := s.lookups.newSet(ctx, mark.Set)
+	if err == nil && (set == nil || !mark.In(set.Object())) {
+		s.marks.missed(mark, r.Now)
+	}
 	var broken *sidecar.FieldError
+	var unread *LookupError
 	switch {
 	case mark.Open && errors.As(err, &broken):
 		r.leaveOut(mark.Set, err)
+	case errors.As(err, &unread): // the entry is ignored until the set can be read
+		r.leaveOut(mark.Set, err)
+		return found, nil
 	case err != nil || set == nil:
 		return found, err
 	}

@@ -45,7 +45,7 @@ func (w *Webhook) SetupWithManager(mgr ctrl.Manager) error {
 	if server == nil {
 		return errors.New("the manager has no webhook server")
 	}
-	for path, open := range map[string]bool{Path: false, OpenPath: true, ProvisionalPath: false, ProvisionalOpenPath: true} {
+	for path, open := range map[string]bool{Path: false, OpenPath: true, ProvisionalPath: true, ProvisionalOpenPath: true} {
 		server.Register(path, w.Handler(open))
 	}
 	if err := mgr.AddReadyzCheck(readyCheck, w.Ready); err != nil {
@@ -67,7 +67,7 @@ func (w *Webhook) Ready(r *http.Request) error {
 	return nil
 }
 
-// Handler returns what is served at Path and ProvisionalPath, or at OpenPath and ProvisionalOpenPath.
+// Handler returns what is served at Path, or at the other paths, where a lookup that fails rejects no pod.
 func (w *Webhook) Handler(open bool) http.Handler { return &handler{w, open} }
 
 // caller is how the API server sent a request.

@@ -107,6 +107,7 @@ func podScope(o options.Options) podscope.Options {
 	return podscope.Options{
 		Namespace: o.Webhook.Namespace, Service: o.Webhook.Service,
 		ReadinessGateForAll: o.Gates.On(gates.KruisePodReadinessGate), Off: !o.Gates.On(gates.PodWebhook),
+		Registerer: metrics.Registry,
 	}
 }
 

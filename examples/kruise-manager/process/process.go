@@ -35,6 +35,7 @@ const (
 	mutatingConfiguration   = "kruise-mutating-webhook-configuration"
 	validatingConfiguration = "kruise-validating-webhook-configuration"
 	podsConfiguration       = "kruise-pods-webhook-configuration"
+	newSetsConfiguration    = "kruise-pods-provisional-webhook-configuration"
 )
 
 // New makes a manager that is ready to start, with the same context.
@@ -140,7 +141,10 @@ func managerOptions(o options.Options) (ctrl.Options, error) {
 
 // targets are all that names the service of the webhooks.
 func targets() []certificates.Target {
-	all := []certificates.Target{certificates.Mutating(mutatingConfiguration), certificates.Validating(validatingConfiguration), certificates.Mutating(podsConfiguration)}
+	all := []certificates.Target{
+		certificates.Mutating(mutatingConfiguration), certificates.Validating(validatingConfiguration),
+		certificates.Mutating(podsConfiguration), certificates.Mutating(newSetsConfiguration),
+	}
 	for _, crd := range webhooks.Conversions() {
 		all = append(all, certificates.Conversion(crd))
 	}

@@ -17,9 +17,12 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/process"
@@ -131,15 +134,29 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// The manager says which pods are sent to it, with its CA, and takes that back where it serves none.
+// The overlay for a takeover keeps pods from being created bare until the manager leads. The manager narrows the entry to the pods that
+// something concerns, with its CA, and removes it where it serves none.
 func TestPods(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Private: true})
-	if _, err := c.Kubectl(t.Context(), "create", "namespace", "kruise-system"); err != nil {
+	for _, namespace := range []string{"kruise-system", "kruise-daemon-config"} {
+		if _, err := c.Kubectl(t.Context(), "create", "namespace", namespace); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts", "-k", "../../../config/takeover"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Kubectl(t.Context(), "apply", "-k", "../../../config/webhook"); err != nil {
-		t.Fatal(err)
+	create := func(ctx context.Context) error {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "p-"}}
+		pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "main"}}
+		return c.Client.Create(ctx, pod, client.DryRunAll)
 	}
+	eventually(t, func(ctx context.Context) error {
+		if err := create(ctx); err == nil || !strings.Contains(err.Error(), "mpod.kb.io") {
+			return fmt.Errorf("a pod before the manager leads: %w", err)
+		}
+		return nil
+	})
 	read := func(ctx context.Context, name string) (webhooks []admissionregistrationv1.MutatingWebhook) {
 		var found admissionregistrationv1.MutatingWebhookConfiguration
 		if err := c.Client.Get(ctx, types.NamespacedName{Name: name}, &found); err != nil {
@@ -157,7 +174,10 @@ func TestPods(t *testing.T) {
 		if got := all[0].ClientConfig; all[0].Name != "mpod.kb.io" || got.Service.Name != main.Service.Name || !bytes.Equal(got.CABundle, main.CABundle) {
 			return fmt.Errorf("%s is served by %+v", all[0].Name, got)
 		}
-		return first.ask("/readyz")
+		if len(all) != 1 || len(all[0].MatchConditions) != 1 {
+			return fmt.Errorf("the entry sends all pods: %+v", all)
+		}
+		return errors.Join(first.ask("/readyz"), create(ctx))
 	})
 	if err := first.stop(); err != nil {
 		t.Errorf("it ended with %v", err)

@@ -7,10 +7,17 @@
 //		warn(err)
 //	}
 //
+// The entries have a configuration of their own, so that API servers compile no other condition again. They are ignored where no replica
+// answers, at most 8 at a time, and the leader removes them: see package entries.
+//
 // Laws:
 //   - At most one write for a set, which adds its entry, or replaces that of an earlier state of the same set. No other entry changes.
-//   - Cover returns within Options.Timeout. After an error nothing has changed, and the set is covered once the leader has reconciled it.
-//   - The number of provisional entries is bounded. The leader removes them: see controllers/podscope.
+//   - Cover returns within Options.Timeout. A set for which there is no room waits for as long; the sets before it do not. After an error
+//     the set is covered once the leader has reconciled it.
+//   - A review that no API server has sent can add entries of the same kind, and no others: they reject no pod, and end after seconds.
+//
+// What remains open: no API server acknowledges an entry, so that Cover waits for Options.Pause after the write. A pod goes without a new set
+// where its API server takes longer, where no replica answers in time, and where more than 8 sets wait for longer than Options.Timeout.
 package provisional
 
 import (
@@ -24,7 +31,6 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -39,7 +45,11 @@ const (
 	DefaultPause = 100 * time.Millisecond
 
 	// most entries at a time.
-	most = 64
+	most = 8
+	// mostBytes of an entry.
+	mostBytes = 32 << 10
+	// look is the pause between two looks for room.
+	look = 100 * time.Millisecond
 	// tries of a write that conflicts.
 	tries = 6
 )
@@ -47,12 +57,13 @@ const (
 // API is the methods of client.Client that a Writer calls. It must read past any cache.
 type API interface {
 	Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error
+	Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error
 	Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error
 }
 
 // Options of a Writer. The zero value is for a deployment under the names of the reference.
 type Options struct {
-	// Configuration is written, and MainConfiguration has the CA.
+	// Configuration is written, and created where it is missing. MainConfiguration has the CA.
 	Configuration, MainConfiguration string
 	// Reach is how API servers reach the webhook of pods. Pods of its namespace are never sent.
 	Reach scope.Reach
@@ -82,7 +93,7 @@ func New(api API, o Options) (*Writer, error) {
 	if api == nil {
 		return nil, errors.New("provisional: a client is required")
 	}
-	o.Configuration = cmp.Or(o.Configuration, scope.DefaultConfiguration)
+	o.Configuration = cmp.Or(o.Configuration, scope.ProvisionalConfiguration)
 	o.MainConfiguration = cmp.Or(o.MainConfiguration, scope.DefaultMainConfiguration)
 	o.Reach.Namespace = cmp.Or(o.Reach.Namespace, scope.DefaultNamespace)
 	o.Reach.Service = cmp.Or(o.Reach.Service, scope.DefaultService)
@@ -102,15 +113,13 @@ func (w *Writer) Cover(ctx context.Context, set *appsv1beta1.SidecarSet) error {
 	if err != nil || entry == nil {
 		return err
 	}
+	if entry.Size() > mostBytes {
+		return fmt.Errorf("its selectors have more than %d bytes", mostBytes)
+	}
 	if err := w.enter(ctx, &request{entry, make(chan struct{})}); err != nil {
 		return err
 	}
-	learn := time.NewTimer(w.options.Pause)
-	defer learn.Stop()
-	select {
-	case <-learn.C:
-	case <-ctx.Done():
-	}
+	pause(ctx, w.options.Pause)
 	return nil
 }
 
@@ -120,37 +129,49 @@ func (w *Writer) enter(ctx context.Context, r *request) error {
 	w.mu.Lock()
 	w.waiting = append(w.waiting, r)
 	w.mu.Unlock()
+	defer w.leave(r)
 	select {
 	case <-r.done:
 		return nil
 	case <-ctx.Done():
-		w.leave(r)
 		return ctx.Err()
 	case w.turn <- struct{}{}:
 	}
 	defer func() { <-w.turn }()
-	w.mu.Lock()
-	batch := slices.Clone(w.waiting)
-	w.mu.Unlock()
-	if !slices.Contains(batch, r) {
-		return nil // written just now
-	}
-	entries := latest(batch)
-	var err error
-	for range tries {
-		if err = w.write(ctx, entries); !again(err) {
-			break
+	for {
+		w.mu.Lock()
+		batch := slices.Clone(w.waiting)
+		w.mu.Unlock()
+		if !slices.Contains(batch, r) {
+			return nil // written just now
+		}
+		written, err := w.write(ctx, batch)
+		if err != nil {
+			return err
+		}
+		w.leave(written...)
+		for _, one := range written {
+			close(one.done)
+		}
+		if slices.Contains(written, r) {
+			return nil
+		}
+		if !pause(ctx, look) {
+			return fmt.Errorf("%d sets wait already for a leader to cover them", most)
 		}
 	}
-	if err != nil {
-		w.leave(r)
-		return err
+}
+
+// pause reports whether the context goes on.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
-	w.leave(batch...)
-	for _, one := range batch {
-		close(one.done)
-	}
-	return nil
 }
 
 func (w *Writer) leave(gone ...*request) {
@@ -159,45 +180,63 @@ func (w *Writer) leave(gone ...*request) {
 	w.waiting = slices.DeleteFunc(w.waiting, func(r *request) bool { return slices.Contains(gone, r) })
 }
 
-// latest returns the entries of a batch, one for each set.
-func latest(batch []*request) []*admissionregistrationv1.MutatingWebhook {
-	var all []*admissionregistrationv1.MutatingWebhook
-	for _, r := range batch {
-		all = slices.DeleteFunc(all, func(e *admissionregistrationv1.MutatingWebhook) bool { return e.Name == r.entry.Name })
-		all = append(all, r.entry)
+// write writes what there is room for of a batch, and returns that.
+func (w *Writer) write(ctx context.Context, batch []*request) (written []*request, err error) {
+	for range tries {
+		if written, err = w.try(ctx, batch); !again(err) {
+			break
+		}
 	}
-	return all
+	return written, err
 }
 
-// write tries once.
-func (w *Writer) write(ctx context.Context, entries []*admissionregistrationv1.MutatingWebhook) error {
-	have := &admissionregistrationv1.MutatingWebhookConfiguration{}
-	if err := w.api.Get(ctx, client.ObjectKey{Name: w.options.Configuration}, have); err != nil {
-		return fmt.Errorf("read configuration: %w", err)
+// try makes one write.
+func (w *Writer) try(ctx context.Context, batch []*request) ([]*request, error) {
+	have := &configuration{}
+	err := w.api.Get(ctx, client.ObjectKey{Name: w.options.Configuration}, have)
+	if apierrors.IsNotFound(err) {
+		have, err = &configuration{}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	chosen := fitting(have, batch)
+	if len(chosen) == 0 {
+		return nil, nil
 	}
 	ca, err := w.authority(ctx, have)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	patch, err := plan(have, entries, ca)
+	next := plan(w.options.Configuration, have, chosen, ca)
+	if next.Verb == write.Create {
+		err = w.api.Create(ctx, next.Object.(client.Object)) //nolint:forcetypeassert // plan makes it
+	} else {
+		err = w.patch(ctx, next)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write configuration: %w", err)
+	}
+	return chosen, nil
+}
+
+func (w *Writer) patch(ctx context.Context, next *write.Write) error {
+	data, err := next.Data()
 	if err != nil {
 		return err
 	}
-	target := &admissionregistrationv1.MutatingWebhookConfiguration{}
-	target.Name = have.Name
-	if err := w.api.Patch(ctx, target, client.RawPatch(types.JSONPatchType, patch)); err != nil {
-		return fmt.Errorf("write configuration: %w", err)
-	}
-	return nil
+	target := &configuration{}
+	target.Name = next.Object.GetName()
+	return w.api.Patch(ctx, target, client.RawPatch(next.Type, data))
 }
 
 // authority returns the CA for a service, from the entries of the configuration, or from the main configuration.
-func (w *Writer) authority(ctx context.Context, have *admissionregistrationv1.MutatingWebhookConfiguration) ([]byte, error) {
+func (w *Writer) authority(ctx context.Context, have *configuration) ([]byte, error) {
 	to := w.options.Reach.Client()
 	if ca := scope.Authority(to, have); len(ca) > 0 || to.Service == nil {
 		return ca, nil
 	}
-	other := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	other := &configuration{}
 	if err := w.api.Get(ctx, client.ObjectKey{Name: w.options.MainConfiguration}, other); err != nil {
 		return nil, fmt.Errorf("read the main configuration: %w", err)
 	}
@@ -208,39 +247,5 @@ func (w *Writer) authority(ctx context.Context, have *admissionregistrationv1.Mu
 	return ca, nil
 }
 
-// plan returns the patch that adds entries. Added entries depend on no others, so that replicas do not conflict: API servers apply such
-// a patch again to what another replica has written.
-func plan(have *admissionregistrationv1.MutatingWebhookConfiguration, entries []*admissionregistrationv1.MutatingWebhook, ca []byte) ([]byte, error) {
-	at := map[string]int{}
-	there := 0
-	for i := range have.Webhooks {
-		at[have.Webhooks[i].Name] = i
-		if scope.IsProvisional(have.Webhooks[i].Name) {
-			there++
-		}
-	}
-	var replaced, added []write.Op
-	for _, e := range entries {
-		e = e.DeepCopy()
-		e.ClientConfig.CABundle = ca
-		if i, found := at[e.Name]; found {
-			replaced = append(replaced, write.Replace(fmt.Sprintf("/webhooks/%d", i), e))
-			continue
-		}
-		added = append(added, write.Add("/webhooks/-", e))
-	}
-	if len(added) > 0 && there+len(added) > most {
-		return nil, fmt.Errorf("%d sets wait already for a leader to cover them", there)
-	}
-	patch := slices.Concat(replaced, added)
-	if len(have.Webhooks) == 0 {
-		patch = append([]write.Op{write.Add("/webhooks", []string{})}, patch...)
-	}
-	if len(replaced) > 0 || len(have.Webhooks) == 0 {
-		patch = append([]write.Op{write.Test("/metadata/resourceVersion", have.ResourceVersion)}, patch...)
-	}
-	return write.Encode(patch)
-}
-
-// again reports whether the configuration has changed since it was read: a test failed, or an entry of the name exists.
-func again(err error) bool { return apierrors.IsConflict(err) || apierrors.IsInvalid(err) }
+// again reports whether the configuration has changed since it was read: a test failed, or it was created or deleted.
+func again(err error) bool { return write.IsOutdated(err) || apierrors.IsAlreadyExists(err) }

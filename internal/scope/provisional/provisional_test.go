@@ -56,9 +56,12 @@ func many(n int) []admissionregistrationv1.MutatingWebhook {
 
 // shelf has configurations, and applies patches as API servers do.
 type shelf struct {
+	mu  sync.Mutex
 	all map[string]*configuration
 	// fails are the patches that fail first, and patches all of them.
 	fails, patches int
+	// gets are the reads.
+	gets int
 	// silent gives no answer.
 	silent bool
 	// held, if not nil, is told of each patch, and asked for leave.
@@ -70,11 +73,23 @@ func (s *shelf) Get(ctx context.Context, key client.ObjectKey, into client.Objec
 		<-ctx.Done()
 		return ctx.Err()
 	}
+	s.gets++
 	have, ok := s.all[key.Name]
 	if !ok {
 		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 	}
 	have.DeepCopyInto(into.(*configuration))
+	return nil
+}
+
+func (s *shelf) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
+	s.patches++
+	if s.all[o.GetName()] != nil {
+		return apierrors.NewAlreadyExists(schema.GroupResource{}, o.GetName())
+	}
+	created := o.(*configuration).DeepCopy()
+	created.ResourceVersion = "1"
+	s.all[o.GetName()] = created
 	return nil
 }
 
@@ -115,7 +130,7 @@ func (s *shelf) Patch(_ context.Context, o client.Object, patch client.Patch, _ 
 // told is what there is of entries: their names, or of those written ahead the paths and CAs.
 func (s *shelf) told() []string {
 	var all []string
-	for _, w := range s.all[scope.DefaultConfiguration].Webhooks {
+	for _, w := range s.all[scope.ProvisionalConfiguration].Webhooks {
 		text := w.Name
 		if scope.IsProvisional(w.Name) {
 			text = *w.ClientConfig.Service.Path + " " + string(w.ClientConfig.CABundle)
@@ -126,6 +141,12 @@ func (s *shelf) told() []string {
 }
 
 func TestCover(t *testing.T) {
+	large := newSet("a", 1)
+	apps := metav1.LabelSelectorRequirement{Key: "app", Operator: metav1.LabelSelectorOpIn}
+	for i := range 5000 {
+		apps.Values = append(apps.Values, fmt.Sprintf("app-%d", i))
+	}
+	large.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{apps}}
 	cases := map[string]struct {
 		why   string
 		have  []*configuration
@@ -134,14 +155,16 @@ func TestCover(t *testing.T) {
 		want  []string
 		err   string
 	}{
-		"the first":    {"the CA is that of the main configuration", []*configuration{named(scope.DefaultConfiguration), named(scope.DefaultMainConfiguration, served("m.kb.io", "main"))}, []*appsv1beta1.SidecarSet{newSet("a", 1)}, 0, []string{"/mutate-pod-new/a/uid-a/1 main"}, ""},
-		"among others": {"what is there stays, and has the CA", []*configuration{named(scope.DefaultConfiguration, theirs(), served("mpod.kb.io", "ca"))}, []*appsv1beta1.SidecarSet{newSet("a", 1), newSet("b", 1)}, 0, []string{"theirs.example.com", "mpod.kb.io", "/mutate-pod-new/a/uid-a/1 ca", "/mutate-pod-new/b/uid-b/1 ca"}, ""},
-		"a later one":  {"one entry for a set", []*configuration{named(scope.DefaultConfiguration, served("mpod.kb.io", "ca"))}, []*appsv1beta1.SidecarSet{newSet("a", 1), newSet("a", 2)}, 0, []string{"mpod.kb.io", "/mutate-pod-new/a/uid-a/2 ca"}, ""},
-		"a conflict":   {"somebody else was first", []*configuration{named(scope.DefaultConfiguration, served("mpod.kb.io", "ca"))}, []*appsv1beta1.SidecarSet{newSet("a", 1)}, 3, []string{"mpod.kb.io", "/mutate-pod-new/a/uid-a/1 ca"}, ""},
-		"conflicts":    {"it does not go on for ever", []*configuration{named(scope.DefaultConfiguration, served("mpod.kb.io", "ca"))}, []*appsv1beta1.SidecarSet{newSet("a", 1)}, 1000, []string{"mpod.kb.io"}, "cannot be fulfilled"},
-		"no CA":        {"API servers would trust nobody", []*configuration{named(scope.DefaultConfiguration), named(scope.DefaultMainConfiguration, served("m.kb.io", ""))}, []*appsv1beta1.SidecarSet{newSet("a", 1)}, 0, nil, "no CA"},
-		"no UID":       {"nobody could tell its states apart", []*configuration{named(scope.DefaultConfiguration)}, []*appsv1beta1.SidecarSet{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}, 0, nil, "no UID"},
-		"too many":     {"nobody leads, and API servers look at each entry for each pod", []*configuration{named(scope.DefaultConfiguration, many(64)...)}, []*appsv1beta1.SidecarSet{newSet("a", 1)}, 0, nil, "wait already for a leader"},
+		"the first":    {"the CA is that of the main configuration", []*configuration{named(scope.ProvisionalConfiguration), named(scope.DefaultMainConfiguration, served("m.kb.io", "main"))}, []*appsv1beta1.SidecarSet{newSet("a", 1)}, 0, []string{"/mutate-pod-new/a/uid-a/1 main"}, ""},
+		"among others": {"what is there stays, and has the CA", []*configuration{named(scope.ProvisionalConfiguration, theirs(), served("mpod.kb.io", "ca"))}, []*appsv1beta1.SidecarSet{newSet("a", 1), newSet("b", 1)}, 0, []string{"theirs.example.com", "mpod.kb.io", "/mutate-pod-new/a/uid-a/1 ca", "/mutate-pod-new/b/uid-b/1 ca"}, ""},
+		"a later one":  {"one entry for a set", []*configuration{named(scope.ProvisionalConfiguration, served("mpod.kb.io", "ca"))}, []*appsv1beta1.SidecarSet{newSet("a", 1), newSet("a", 2)}, 0, []string{"mpod.kb.io", "/mutate-pod-new/a/uid-a/2 ca"}, ""},
+		"a conflict":   {"somebody else was first", []*configuration{named(scope.ProvisionalConfiguration, served("mpod.kb.io", "ca"))}, []*appsv1beta1.SidecarSet{newSet("a", 1)}, 3, []string{"mpod.kb.io", "/mutate-pod-new/a/uid-a/1 ca"}, ""},
+		"conflicts":    {"it does not go on for ever", []*configuration{named(scope.ProvisionalConfiguration, served("mpod.kb.io", "ca"))}, []*appsv1beta1.SidecarSet{newSet("a", 1)}, 1000, []string{"mpod.kb.io"}, "cannot be fulfilled"},
+		"no CA":        {"API servers would trust nobody", []*configuration{named(scope.ProvisionalConfiguration), named(scope.DefaultMainConfiguration, served("m.kb.io", ""))}, []*appsv1beta1.SidecarSet{newSet("a", 1)}, 0, nil, "no CA"},
+		"far too long": {"API servers keep each entry in memory", []*configuration{named(scope.ProvisionalConfiguration, served("mpod.kb.io", "ca"))}, []*appsv1beta1.SidecarSet{large}, 0, nil, "more than 32768 bytes"},
+		"no UID":       {"nobody could tell its states apart", []*configuration{named(scope.ProvisionalConfiguration)}, []*appsv1beta1.SidecarSet{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}, 0, nil, "no UID"},
+		"no room":      {"without a leader API servers evaluate each entry for each pod", []*configuration{named(scope.ProvisionalConfiguration, many(8)...)}, []*appsv1beta1.SidecarSet{newSet("a", 1)}, 0, nil, "wait already for a leader"},
+		"no object":    {"it is created", []*configuration{named(scope.DefaultMainConfiguration, served("m.kb.io", "main"))}, []*appsv1beta1.SidecarSet{newSet("a", 1)}, 0, []string{"/mutate-pod-new/a/uid-a/1 main"}, ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -149,7 +172,7 @@ func TestCover(t *testing.T) {
 			for _, have := range c.have {
 				api.all[have.Name] = have
 			}
-			w, err := provisional.New(api, provisional.Options{Pause: time.Nanosecond})
+			w, err := provisional.New(api, provisional.Options{Pause: time.Nanosecond, Timeout: 250 * time.Millisecond})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -160,8 +183,8 @@ func TestCover(t *testing.T) {
 			if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 				t.Fatalf("%s: %v", c.why, err)
 			}
-			if api.patches > 10 {
-				t.Errorf("%d patches", api.patches)
+			if api.patches > 10 || api.gets > 3*max(1, len(c.sets))+10 {
+				t.Errorf("%d reads and %d writes", api.gets, api.patches)
 			}
 			if c.want == nil {
 				if api.patches > 0 {
@@ -190,12 +213,14 @@ func TestTimeout(t *testing.T) {
 
 // Sets that come while one is written are written together.
 func TestTogether(t *testing.T) {
-	api := &shelf{all: map[string]*configuration{scope.DefaultConfiguration: named(scope.DefaultConfiguration, served("mpod.kb.io", "ca"))}, held: make(chan chan struct{})}
+	api := &shelf{all: map[string]*configuration{
+		scope.ProvisionalConfiguration: named(scope.ProvisionalConfiguration), scope.DefaultMainConfiguration: named(scope.DefaultMainConfiguration, served("m.kb.io", "ca")),
+	}, held: make(chan chan struct{})}
 	w, err := provisional.New(api, provisional.Options{Pause: time.Nanosecond, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
-	const many = 30
+	const many = 8
 	var all, asking sync.WaitGroup
 	cover := func(i int) {
 		asking.Add(1)
@@ -220,7 +245,7 @@ func TestTogether(t *testing.T) {
 	for leave := range api.held {
 		close(leave)
 	}
-	if n := len(api.told()); n != many+1 {
+	if n := len(api.told()); n != many {
 		t.Errorf("%d entries", n)
 	}
 	if api.patches > many {
@@ -231,7 +256,7 @@ func TestTogether(t *testing.T) {
 
 // Who cannot write for a reason of his own spoils it for no other.
 func TestApart(t *testing.T) {
-	api := &shelf{all: map[string]*configuration{scope.DefaultConfiguration: named(scope.DefaultConfiguration, served("mpod.kb.io", "ca"))}, held: make(chan chan struct{})}
+	api := &shelf{all: map[string]*configuration{scope.ProvisionalConfiguration: named(scope.ProvisionalConfiguration, served("mpod.kb.io", "ca"))}, held: make(chan chan struct{})}
 	w, err := provisional.New(api, provisional.Options{Pause: time.Nanosecond, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
@@ -256,4 +281,55 @@ func TestApart(t *testing.T) {
 	if diff := cmp.Diff([]string{"mpod.kb.io", "/mutate-pod-new/b/uid-b/1 ca"}, api.told()); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// A set for which there is no room waits until a leader has made some, and the sets before it do not wait with it.
+func TestRoom(t *testing.T) {
+	api := &shelf{all: map[string]*configuration{scope.ProvisionalConfiguration: named(scope.ProvisionalConfiguration, many(7)...)}}
+	looked := make(chan struct{}, 100)
+	w, err := provisional.New(&noticed{shelf: api, looked: looked}, provisional.Options{Pause: time.Nanosecond, Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Cover(t.Context(), newSet("a", 1)); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() { done <- w.Cover(t.Context(), newSet("b", 1)) }()
+	for range 3 { // of the first set, and twice without room
+		<-looked
+	}
+	api.mu.Lock()
+	if len(api.told()) != 8 {
+		t.Errorf("entries %q", api.told())
+	}
+	c := api.all[scope.ProvisionalConfiguration]
+	c.Webhooks, c.ResourceVersion = c.Webhooks[7:], "swept"
+	api.mu.Unlock()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"/mutate-pod-new/a/uid-a/1 ca", "/mutate-pod-new/b/uid-b/1 ca"}, api.told()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// noticed reports each read.
+type noticed struct {
+	*shelf
+
+	looked chan struct{}
+}
+
+func (n *noticed) Get(ctx context.Context, key client.ObjectKey, into client.Object, o ...client.GetOption) error {
+	n.looked <- struct{}{}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.shelf.Get(ctx, key, into, o...)
+}
+
+func (n *noticed) Patch(ctx context.Context, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.shelf.Patch(ctx, o, patch, options...)
 }
