@@ -163,23 +163,29 @@ func (s *server) send(w *workload.Write) (*corev1.Pod, error) {
 
 func patched(t testing.TB, pod *corev1.Pod, data []byte) *corev1.Pod {
 	t.Helper()
-	patch, err := jsonpatch.DecodePatch(data)
+	fresh, err := apply(pod, data)
 	if err != nil {
 		t.Fatalf("%v in %s", err, data)
+	}
+	return fresh
+}
+
+// apply returns a pod after a JSON patch.
+func apply(pod *corev1.Pod, data []byte) (*corev1.Pod, error) {
+	patch, err := jsonpatch.DecodePatch(data)
+	if err != nil {
+		return nil, err
 	}
 	before, err := json.Marshal(pod)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	after, err := patch.Apply(before)
 	if err != nil {
-		t.Fatalf("%v in %s", err, data)
+		return nil, err
 	}
 	fresh := &corev1.Pod{}
-	if err := json.Unmarshal(after, fresh); err != nil {
-		t.Fatal(err)
-	}
-	return fresh
+	return fresh, json.Unmarshal(after, fresh)
 }
 
 // restart has the node run what the specs say.
