@@ -81,3 +81,21 @@ func ExampleToCondition() {
 	// Stalled true ImagePullFailed
 	// web-1: container app cannot pull image web:2
 }
+
+// A note about the whole workload names no object.
+func TestText(t *testing.T) {
+	for _, c := range []struct {
+		note         note.Note
+		line, phrase string
+	}{
+		{note.Note{Code: "Paused", Text: "updates are paused"}, "Paused: updates are paused", "updates are paused"},
+		{note.Note{Code: "Crash", Object: "web-0", Text: "crashes"}, "Crash web-0: crashes", "web-0: crashes"},
+	} {
+		if got := c.note.String(); got != c.line {
+			t.Errorf("line: %q, want %q", got, c.line)
+		}
+		if got := c.note.Message(); got != c.phrase {
+			t.Errorf("message: %q, want %q", got, c.phrase)
+		}
+	}
+}

@@ -1,9 +1,11 @@
 package revision_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -242,5 +244,37 @@ func TestOwn(t *testing.T) {
 				t.Errorf("want %s, got %s", c.want, got)
 			}
 		})
+	}
+}
+
+// A revision that cannot be read is an error with its cause, and matches no template.
+func TestUnreadable(t *testing.T) {
+	for name, data := range map[string]string{"no JSON": "{", "no template": `{"spec":{}}`, "another type": `{"spec":{"template":7}}`} {
+		_, err := revision.DecodeRoles([]byte(data))
+		if _, single := revision.Decode([]byte(data)); err == nil || single == nil {
+			t.Errorf("%s: decoded", name)
+		}
+		var unread *revision.DataError
+		if errors.As(err, &unread) && (unread.Unwrap() == nil || !strings.Contains(err.Error(), "read revision data: ")) {
+			t.Errorf("%s: %v", name, err)
+		}
+		have := []*appsv1.ControllerRevision{stored("web-a", 1, []byte(data))}
+		if r := revision.Resolve(revision.Input{Owner: "web", Data: image("i:1"), Have: have}); r.Verdict != revision.Create || r.Number != 2 {
+			t.Errorf("%s: %s of number %d", name, r.Verdict, r.Number)
+		}
+		if r := revision.Resolve(revision.Input{Owner: "web", Data: []byte(data), Have: []*appsv1.ControllerRevision{stored("web-a", 1, image("i:1"))}}); r.Verdict != revision.Create {
+			t.Errorf("%s is wanted: %s", name, r.Verdict)
+		}
+	}
+	if err := (&revision.DataError{Name: "web-1", Err: errors.New("why")}); err.Error() != "read revision web-1: why" {
+		t.Errorf("%v", err)
+	}
+}
+
+// The name of a revision is a valid name, however long that of its owner is.
+func TestLongName(t *testing.T) {
+	name := revision.Name(strings.Repeat("a", 253), "5b6c7d8f9b")
+	if len(name) > 253 || !strings.HasSuffix(name, "-5b6c7d8f9b") || revision.Short(name) != "5b6c7d8f9b" {
+		t.Errorf("%d letters: %s", len(name), name)
 	}
 }

@@ -48,6 +48,13 @@ func TestSame(t *testing.T) {
 		"host port elsewhere": {"outside of it, it is not", `{spec: {containers: [{name: c, ports: [{containerPort: 80}]}]}}`, `{spec: {containers: [{name: c, ports: [{containerPort: 80, hostPort: 80}]}]}}`, false},
 		"quantities":          {"1 and 1000m are one value", `{spec: {containers: [{name: c, resources: {requests: {cpu: 1}}}]}}`, `{spec: {containers: [{name: c, resources: {requests: {cpu: 1000m}}}]}}`, true},
 		"another container":   {"a container more is a change", `{spec: {containers: [{name: c}]}}`, `{spec: {containers: [{name: c}, {name: d}]}}`, false},
+		"reordered":           {"another order of containers is a change, whatever is a default", `{spec: {containers: [{name: c, image: "i:1"}, {name: d, image: "i:1"}]}}`, `{spec: {containers: [{name: d, image: "i:1", imagePullPolicy: Always}, {name: c, image: "i:1", imagePullPolicy: Always}]}}`, false},
+		"projected fields": {
+			"fields that are projected into files have a version",
+			`{spec: {volumes: [{name: a, projected: {sources: [{downwardAPI: {items: [{path: p, fieldRef: {fieldPath: metadata.name}}]}}]}}]}}`,
+			`{spec: {volumes: [{name: a, projected: {defaultMode: 420, sources: [{downwardAPI: {items: [{path: p, fieldRef: {apiVersion: v1, fieldPath: metadata.name}}]}}]}}]}}`,
+			true,
+		},
 		"storage of old kinds": {
 			"volume kinds of long ago have defaults too",
 			`{spec: {volumes: [{name: a, iscsi: {targetPortal: t, iqn: i, lun: 0}}, {name: b, rbd: {monitors: [m], image: i}}, {name: c, scaleIO: {gateway: g, system: s}}, {name: d, azureDisk: {diskName: d, diskURI: u}}]}}`,

@@ -106,3 +106,42 @@ func ExampleIsOutdated() {
 	}
 	// Output: observe, and plan again
 }
+
+// The body of a write is what its source makes, at the time when it is asked for.
+func TestData(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-1"}}
+	cases := map[string]struct {
+		why  string
+		w    *write.Write
+		want string
+		fail bool
+	}{
+		"creation": {"a creation has no body beside its object", &write.Write{Verb: write.Create, Object: pod}, "", false},
+		"bytes":    {"a body that is made already is sent as it is", &write.Write{Verb: write.Patch, Object: pod, Body: write.Bytes(`{"a":1}`)}, `{"a":1}`, false},
+		"replaced": {
+			"operations are encoded in their order", write.JSON(pod, write.Main, write.Replace("/revision", 2), write.Remove("/a")),
+			`[{"op":"replace","path":"/revision","value":2},{"op":"remove","path":"/a"}]`, false,
+		},
+		"no value":      {"an absent value is written as null", write.JSON(pod, write.Main, write.Replace("/a", nil)), `[{"op":"replace","path":"/a","value":null}]`, false},
+		"not encodable": {"a value that JSON cannot hold is an error", write.JSON(pod, write.Main, write.Add("/a", func() {})), "", true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			data, err := c.w.Data()
+			if string(data) != c.want || (err != nil) != c.fail {
+				t.Errorf("%s: got %s, %v", c.why, data, err)
+			}
+		})
+	}
+}
+
+// client-go takes subresources as a variadic argument, and an empty one would be part of the path.
+func TestSubresources(t *testing.T) {
+	pod := &corev1.Pod{}
+	if got := write.JSON(pod, write.Main).Subresources(); len(got) != 0 {
+		t.Errorf("the object itself: %q", got)
+	}
+	if got := write.JSON(pod, write.Resize).Subresources(); len(got) != 1 || got[0] != "resize" {
+		t.Errorf("a resize: %q", got)
+	}
+}
