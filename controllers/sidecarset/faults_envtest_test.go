@@ -4,14 +4,12 @@ package sidecarset_test
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -123,33 +121,6 @@ func TestRestart(t *testing.T) {
 			b.marked(corev1.ConditionTrue, "AllSidecarsetUpgradable")
 		})
 	}
-}
-
-// TestRefused: a pod whose update is refused keeps no other from its own.
-func TestRefused(t *testing.T) {
-	var refuse atomic.Bool
-	var ahead atomic.Int64 // how far the clock is ahead, in seconds
-	t.Parallel()
-	b := newBench(t)
-	refuse.Store(true)
-	b.reconcile(sidecarset.Options{Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load()) * time.Second) }},
-		func(c client.WithWatch) client.Client {
-			return podbench.Writes(c, func(name string, write func() error) error {
-				if name == "patch/pod-0" && refuse.Load() {
-					return apierrors.NewForbidden(corev1.Resource("pods"), "pod-0", errors.New("a webhook says no"))
-				}
-				return write()
-			})
-		})
-	set := b.create("mesh")
-	b.fleet(3, set)
-	b.counted(set, 3, 3, 3, 3)
-	b.change(set, image("mesh:2"))
-	b.counted(set, 3, 2, 3, 2)
-	refuse.Store(false)
-	ahead.Store(3600)
-	b.change(set, image("mesh:3"))
-	b.counted(set, 3, 3, 3, 3)
 }
 
 // TestLate: what another one has written since the pod was looked at is not undone, and costs no more than another look.
@@ -269,19 +240,4 @@ func TestRecreated(t *testing.T) {
 	b.counted(set, 0, 0, 0, 0)
 	b.Still()
 	b.runs("mesh=app:1")
-}
-
-// TestMayUpdate: what may not be updated is asked for again.
-func TestMayUpdate(t *testing.T) {
-	var allowed atomic.Bool
-	b := start(t, sidecarset.Options{MayUpdate: func(pod *corev1.Pod) (bool, string) {
-		return allowed.Load() || pod.Name != "pod-0", "a budget says no"
-	}})
-	set := b.create("mesh")
-	b.fleet(2, set)
-	b.counted(set, 2, 2, 2, 2)
-	b.change(set, image("mesh:2"))
-	b.counted(set, 2, 1, 2, 1)
-	allowed.Store(true)
-	b.counted(set, 2, 2, 2, 2)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/kruisekit/kruisekit/sidecar/rollout"
 )
 
-// memory is what is known of sets beside what the API server stores. It may be lost at any time.
+// memory is the state of sets that the API server does not store. It may be lost at any time.
 type memory struct {
 	newWrites func() *ledger.Ledger[*corev1.Pod]
 
@@ -20,11 +20,11 @@ type memory struct {
 	sets map[string]*state
 }
 
-// state is what is known of one set, of which there is one pass at a time.
+// state is that of one set, which has one pass at a time.
 type state struct {
 	// pods are the writes of pods. Their owner is the namespace.
 	pods *ledger.Ledger[*corev1.Pod]
-	// held are the pods whose update was refused, and until when they let others go first.
+	// held are the pods whose update was refused, and the time until which other pods take their turn.
 	held map[types.UID]time.Time
 	// stall measures how long updates wait.
 	stall rollout.Stall
@@ -35,7 +35,7 @@ type state struct {
 	took atomic.Int64
 }
 
-// of is the state of a set.
+// of returns the state of a set.
 func (m *memory) of(name string) *state {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -58,12 +58,12 @@ const (
 	pauses        = 5
 	shortestPause = 50 * time.Millisecond
 	longestPause  = time.Second
-	// newcomers is the pause for new pods. They come by hundreds, have what their set wants, and are only counted.
+	// newcomers is the pause for new pods. They are created by hundreds, need no update, and are only counted.
 	newcomers = 500 * time.Millisecond
 )
 
-// pause is how long to wait for more changes of pods before a set is reconciled again. In a small set it is not noticed. In a
-// set of thousands, whose pods change all the time while they are updated, it keeps passes to a small part of the time.
+// pause returns how long to wait for more changes of pods before a set is reconciled again. In a set of thousands, whose pods change all
+// the time while they are updated, the pause keeps passes to a small part of the time.
 func (m *memory) pause(name string) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -20,20 +20,20 @@ import (
 	"github.com/kruisekit/kruisekit/sidecar/rollout"
 )
 
-// snapshot is all that one pass looks at. Objects in it may be the cache's and are only read.
+// snapshot is the input of one pass. Its objects may belong to the cache and are only read.
 type snapshot struct {
 	// set as it is stored.
 	set *set
-	// malformed says why nothing can be done with the spec.
+	// malformed is the error of a set that cannot be decoded.
 	malformed error
 	now       time.Time
-	// pods that name the set, by namespace.
+	// pods that record the set, by namespace.
 	pods map[string][]*corev1.Pod
-	// namespaces are their labels, where the set asks for them.
+	// namespaces are their labels, if the set selects by them.
 	namespaces map[string]map[string]string
 	// history are the revisions of the set, oldest first.
 	history []*appsv1.ControllerRevision
-	// recheckAfter is when to read the revisions again where the cache lacks one; zero where it does not.
+	// recheckAfter is when to read the revisions again because the cache lacks one; zero for never.
 	recheckAfter time.Duration
 }
 
@@ -44,7 +44,7 @@ func (s *snapshot) key() types.NamespacedName { return types.NamespacedName{Name
 
 // observe returns the snapshot; nil for a set that is gone.
 func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot, error) {
-	// As the last write of the status left it: else a status that goes back to what the cache still shows would not be written.
+	// As the last write of the status left it: else a status that returns to the one in the cache would not be written.
 	latest, err := r.sets.Latest(ctx, r.api.Cached, types.NamespacedName{Name: name})
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
 	return nil
 }
 
-// podsOf returns the pods that name a set, as the cache has them.
+// podsOf returns the pods that record a set, from the cache.
 func (r *Reconciler) podsOf(ctx context.Context, name string) ([]*corev1.Pod, error) {
 	var list corev1.PodList
 	if err := r.api.Client.List(ctx, &list, client.MatchingFields{podField: name}, client.UnsafeDisableDeepCopy); err != nil {
@@ -108,7 +108,7 @@ func (r *Reconciler) podsOf(ctx context.Context, name string) ([]*corev1.Pod, er
 	return stored.Pointers(list.Items), nil
 }
 
-// observeNamespaces reads the labels of namespaces where the set asks for more of them than their names.
+// observeNamespaces reads the labels of namespaces, if the set selects by more than their names.
 func (r *Reconciler) observeNamespaces(ctx context.Context, s *snapshot) error {
 	if !rollout.NeedsNamespaces(s.set.Spec.NamespaceSelector) {
 		return nil
@@ -119,7 +119,7 @@ func (r *Reconciler) observeNamespaces(ctx context.Context, s *snapshot) error {
 		if err != nil {
 			return err
 		}
-		if namespace != nil { // else its pods are about to go, too
+		if namespace != nil { // else its pods are about to be deleted
 			s.namespaces[name] = namespace.Labels
 		}
 	}
@@ -145,7 +145,7 @@ func (r *Reconciler) observeRevisions(ctx context.Context, s *snapshot) error {
 	return nil
 }
 
-// isGone reports whether a set does not exist, and not only in a cache that may show some of the sets. When in doubt it does.
+// isGone reports whether a set does not exist, also past a cache that may hold only some sets. When in doubt the set exists.
 func (r *Reconciler) isGone(ctx context.Context, name string) bool {
 	for _, reader := range []client.Reader{r.api.Cached, r.api.Live} {
 		if err := reader.Get(ctx, types.NamespacedName{Name: name}, stored.Untyped(gvk())); !apierrors.IsNotFound(err) {

@@ -13,7 +13,7 @@ import (
 	sidecarhistory "github.com/kruisekit/kruisekit/sidecar/history"
 )
 
-// wanted is the newest revision: the set as it is now.
+// wanted returns the newest revision: the set as it is now.
 func (s *snapshot) wanted(namespace string) (history.Wanted, error) {
 	data, err := sidecarhistory.Encode(s.set)
 	if err != nil {
@@ -53,7 +53,7 @@ func (p *pass) revise(ctx context.Context) error {
 	return err
 }
 
-// trim deletes revisions that are beyond the limit.
+// trim deletes the revisions beyond the limit.
 func (p *pass) trim(ctx context.Context) error {
 	return p.revisions.Delete(ctx, p.key(), sidecarhistory.Surplus(p.set, p.history, p.resolution.Name, p.plan.Result().Revisions))
 }

@@ -13,46 +13,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset"
 	"github.com/kruisekit/kruisekit/sidecar"
 )
-
-func version(v string) func(*v1beta1.SidecarSet) {
-	return func(s *v1beta1.SidecarSet) { s.Spec.CustomVersion = v }
-}
-
-// kept waits for the revisions of a set to have some numbers.
-func (b *bench) kept(set *v1beta1.SidecarSet, want ...int64) {
-	b.Helper()
-	b.Until(func() error {
-		var got []int64
-		for _, rev := range b.revisions(set) {
-			got = append(got, rev.Revision)
-		}
-		if !slices.Equal(got, want) {
-			return fmt.Errorf("want revisions %v, got %v", want, got)
-		}
-		return nil
-	})
-}
-
-// latest waits for the status to tell of the spec, and gives the revision of it.
-func (b *bench) latest(set *v1beta1.SidecarSet) string {
-	b.Helper()
-	b.Until(func() error {
-		if b.get(set); set.Status.ObservedGeneration != set.Generation {
-			return fmt.Errorf("generation %d is not seen", set.Generation)
-		}
-		return nil
-	})
-	return set.Status.LatestRevision
-}
 
 // TestHistory: the newest revisions stay, as many as the limit allows. A spec that was there before is the newest one again,
 // under its old name.
@@ -84,52 +51,6 @@ func TestHistory(t *testing.T) {
 	}
 	b.change(set, func(s *v1beta1.SidecarSet) { s.Spec.RevisionHistoryLimit = ptr.To(int32(0)) })
 	b.kept(set, 16)
-}
-
-// TestHistoryInUse: what a pod has, and what injection is pinned to, stays.
-func TestHistoryInUse(t *testing.T) {
-	b := start(t, sidecarset.Options{})
-	set := b.create("mesh", notUpdate, func(s *v1beta1.SidecarSet) { s.Spec.RevisionHistoryLimit = ptr.To(int32(1)) })
-	b.latest(set)
-	b.pod("pod-0", []*v1beta1.SidecarSet{set}, func(p *corev1.Pod) { p.Annotations = map[string]string{unready: ""} })
-	b.counted(set, 1, 1, 0, 0)
-	b.change(set, image("mesh:2"), version("pinned"))
-	b.latest(set)
-	b.change(set, image("mesh:3"), version(""), func(s *v1beta1.SidecarSet) {
-		s.Spec.InjectionStrategy.Revision = &v1beta1.SidecarSetInjectRevision{CustomVersion: ptr.To("pinned")}
-	})
-	b.latest(set)
-	b.kept(set, 1, 2, 3)
-	b.change(set, image("mesh:4"))
-	b.latest(set)
-	b.kept(set, 1, 2, 4)
-}
-
-// TestPinned: a pod that was made as the set once was is updated to what the set is, not to what is pinned.
-func TestPinned(t *testing.T) {
-	b := start(t, sidecarset.Options{})
-	set := b.create("mesh", version("0"))
-	b.latest(set)
-	for i := 1; i <= 5; i++ {
-		b.change(set, image(fmt.Sprint("mesh:", i+1)), version(fmt.Sprint(i)))
-		b.latest(set)
-	}
-	b.change(set, paused(true), func(s *v1beta1.SidecarSet) {
-		s.Spec.InjectionStrategy.Revision = &v1beta1.SidecarSetInjectRevision{CustomVersion: ptr.To("3")}
-	})
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "pod-0"}}
-	resolved, err := sidecar.Resolve(parsed(t, set)[0], pod, b.revisions(set), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	former := resolved.Object().DeepCopy()
-	former.ResourceVersion = ""
-	b.pod("pod-0", []*v1beta1.SidecarSet{former})
-	b.runs("mesh=mesh:4")
-	b.counted(set, 1, 0, 1, 0)
-	b.change(set, paused(false))
-	b.counted(set, 1, 1, 1, 1)
-	b.runs("mesh=mesh:6")
 }
 
 // TestCanary: sets that update nothing do not look at their pods any more, unless that is asked for.
@@ -176,13 +97,6 @@ func TestCanary(t *testing.T) {
 			b.counted(base, 0, 0, 0, 0)
 			b.runs("canary=canary:1", "canary=canary:1")
 		})
-	}
-}
-
-func (b *bench) patch(o client.Object, patch string) {
-	b.Helper()
-	if err := b.Client.Patch(b.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
-		b.Fatal(err)
 	}
 }
 

@@ -11,63 +11,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset"
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
-
-func maxUnavailable(v string) func(*v1beta1.SidecarSet) {
-	return func(s *v1beta1.SidecarSet) { s.Spec.UpdateStrategy.MaxUnavailable = ptr.To(intstr.Parse(v)) }
-}
-
-func partition(v string) func(*v1beta1.SidecarSet) {
-	return func(s *v1beta1.SidecarSet) { s.Spec.UpdateStrategy.Partition = ptr.To(intstr.Parse(v)) }
-}
-
-func paused(is bool) func(*v1beta1.SidecarSet) {
-	return func(s *v1beta1.SidecarSet) { s.Spec.UpdateStrategy.Paused = is }
-}
-
-func environment(value string) func(*v1beta1.SidecarSet) {
-	return func(s *v1beta1.SidecarSet) { s.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "E", Value: value}} }
-}
-
-// uids of pods by name.
-func uids(pods []corev1.Pod) map[string]types.UID {
-	all := map[string]types.UID{}
-	for i := range pods {
-		all[pods[i].Name] = pods[i].UID
-	}
-	return all
-}
-
-// marked waits for the condition of all pods.
-func (b *bench) marked(status corev1.ConditionStatus, reason string) {
-	b.Helper()
-	b.Until(func() error {
-		pods := b.pods()
-		for i := range pods {
-			c := lifecycle.ConditionOf(&pods[i], pub.SidecarSetUpgradable)
-			if c == nil || c.Status != status || c.Reason != reason {
-				return fmt.Errorf("%s: %+v", pods[i].Name, c)
-			}
-		}
-		return nil
-	})
-}
-
-func (b *bench) runs(want ...string) {
-	b.Helper()
-	slices.Sort(want)
-	if diff := cmp.Diff(want, images(b.pods())); diff != "" {
-		b.Errorf("images (-want +got):\n%s", diff)
-	}
-}
 
 // TestUpdate: a new image, in the pods that there are, at no more writes than it needs.
 func TestUpdate(t *testing.T) {
@@ -173,25 +122,6 @@ func TestNotUpgradable(t *testing.T) {
 	if n := b.events("NotUpgradablePods"); n != 1 {
 		t.Errorf("the same is told %d times", n)
 	}
-}
-
-// TestTwoSets: as long as one set cannot update a pod the condition says so, whatever another set does to that pod.
-func TestTwoSets(t *testing.T) {
-	b := start(t, sidecarset.Options{})
-	mesh, logs := b.create("mesh", maxUnavailable("100%")), b.create("logs", maxUnavailable("100%"))
-	b.fleet(2, mesh, logs)
-	b.counted(mesh, 2, 2, 2, 2)
-	b.counted(logs, 2, 2, 2, 2)
-	b.change(mesh, environment("1"))
-	b.change(logs, image("logs:2"))
-	b.counted(logs, 2, 2, 2, 2)
-	b.counted(mesh, 2, 0, 2, 0)
-	b.Still()
-	b.marked(corev1.ConditionFalse, pub.SidecarSetUpgradableReasonImmutableField)
-	b.change(mesh, func(s *v1beta1.SidecarSet) { s.Spec.Containers[0].Env = nil }, image("mesh:2"))
-	b.counted(mesh, 2, 2, 2, 2)
-	b.marked(corev1.ConditionTrue, pub.SidecarSetUpgradableReasonAll)
-	b.runs("logs=logs:2", "logs=logs:2", "mesh=mesh:2", "mesh=mesh:2")
 }
 
 // TestManySets: sets that write the same pods at the same time do not undo what the others wrote.

@@ -33,7 +33,7 @@ func setsOf(o client.Object) []string {
 	return rollout.Sets(pod)
 }
 
-// setEvents are all but the updates that tell nothing new, such as those of the status.
+// setEvents selects the events of sets except updates that change no plan, such as those of the status.
 func setEvents() predicate.Predicate {
 	hashes := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
@@ -45,7 +45,7 @@ func setEvents() predicate.Predicate {
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// podEvents wake the sets that a pod names.
+// podEvents enqueues the sets that a pod records.
 func (r *Reconciler) podEvents() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
@@ -68,7 +68,7 @@ func (r *Reconciler) podEvents() handler.EventHandler {
 	}
 }
 
-// wake is for what happens to a pod after its creation, at which sets that update nothing do not look.
+// wake enqueues sets after a change of a pod. Sets that update no running pods ignore it.
 func (r *Reconciler) wake(ctx context.Context, q queue, pod *corev1.Pod, names []string) {
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
@@ -78,8 +78,7 @@ func (r *Reconciler) wake(ctx context.Context, q queue, pod *corev1.Pod, names [
 	}
 }
 
-// looksAt says whether a set follows its pods: when it updates them, or has a hot upgrade to bring to its end. When in doubt
-// it does.
+// looksAt reports whether changes of a pod concern a set: the set updates pods, or has an unfinished hot upgrade. When in doubt they do.
 func (r *Reconciler) looksAt(ctx context.Context, name string, pod *corev1.Pod) bool {
 	raw := stored.Untyped(gvk())
 	if err := r.api.Cached.Get(ctx, types.NamespacedName{Name: name}, raw, client.UnsafeDisableDeepCopy); err != nil {
@@ -99,7 +98,7 @@ func request(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 }
 
-// namespaceEvents wake the sets that select namespaces when the labels of one change.
+// namespaceEvents enqueues the sets that select namespaces when the labels of a namespace change.
 func (r *Reconciler) namespaceEvents() (handler.EventHandler, predicate.Predicate) {
 	relabelled := predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
