@@ -2,7 +2,6 @@ package cloneset
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/internal/claims"
@@ -28,7 +26,7 @@ type identity struct {
 	options  Options
 	snapshot *snapshot
 	plan     *plan
-	claims   []*corev1.PersistentVolumeClaim
+	claims   claims.Pool
 }
 
 // build returns, for each creation, the missing claims and the pod.
@@ -55,7 +53,7 @@ func (b *identity) build(creations []workload.Creation) ([][]write.Object, error
 		}
 		var objects []write.Object
 		for k := range s.set.Spec.VolumeClaimTemplates {
-			if claim := s.newClaim(&s.set.Spec.VolumeClaimTemplates[k], id); !hasClaim(b.claims, claim.Name, id) {
+			if claim := s.newClaim(&s.set.Spec.VolumeClaimTemplates[k], id); !b.claims.Has(claim.Name, id) {
 				objects = append(objects, claim)
 			}
 		}
@@ -67,109 +65,39 @@ func (b *identity) build(creations []workload.Creation) ([][]write.Object, error
 // linger is how long after its grace period a terminating pod keeps its claims from being used by a new one.
 const linger = 30 * time.Second
 
-// ids are names for new pods: those of claims that no pod has any more first, then those that an attempt has failed with,
-// then fresh ones. Pods wait for ids whose claims are about to be free, because their pod is terminating, or whose claim
-// names are taken. They keep no other pod from being created.
+// retryTaken is when to look again at a claim name that is taken: not every owner's claim is watched.
+const retryTaken = 30 * time.Second
+
+// noteClaimNameTaken is the code of a note about a pod whose claim name another claim has.
+const noteClaimNameTaken = "ClaimNameTaken"
+
+// ids chooses the ids of new pods, and notes what other pods wait for.
 func (b *identity) ids(n int) []string {
 	s := b.snapshot
-	taken, leaving := sets.New[string](), sets.New[string]()
+	used, leaving := map[string]bool{}, map[string]bool{}
 	for _, pod := range s.AllPods() {
 		id := pod.Labels[pub.CloneSetInstanceIDKey]
-		taken.Insert(id, strings.TrimPrefix(pod.Name, s.set.Name+"-"))
+		used[id], used[strings.TrimPrefix(pod.Name, s.set.Name+"-")] = true, true
 		if s.deletesFinished(pod) {
-			leaving.Insert(id)
+			leaving[id] = true
 		}
 		if pod.DeletionTimestamp == nil {
 			continue
 		}
 		if rest := pod.DeletionTimestamp.Add(linger).Sub(s.now); rest > 0 {
-			leaving.Insert(id)
+			leaving[id] = true
 			b.plan.after.In(rest)
 		}
 	}
-	var ids []string
-	waiting, names := sets.New[string](), sets.New[string]()
-	for _, claim := range b.claims {
-		switch id := claim.Labels[pub.CloneSetInstanceIDKey]; {
-		case id == "":
-		case leaving.Has(id):
-			waiting.Insert(id)
-		case !taken.Has(id) && s.taken[id] != "":
-			waiting.Insert(id)
-			names.Insert(id)
-		case !taken.Has(id) && len(ids) < n:
-			taken.Insert(id)
-			ids = append(ids, id)
-		}
-	}
-	missing := int(b.plan.pass.Result().Difference.CreateMissing)
-	fresh := slices.DeleteFunc(slices.Clone(s.known.pending), func(id string) bool { return s.taken[id] != "" })
-	for len(ids) < min(n, missing-len(waiting)) {
-		if len(fresh) == 0 {
-			fresh = append(fresh, b.options.NewID())
-		}
-		id := fresh[0]
-		fresh = fresh[1:]
-		if !taken.Has(id) {
-			taken.Insert(id)
-			ids = append(ids, id)
-		}
-	}
-	slices.Sort(ids)
-	if len(ids) < missing {
-		b.plan.waitFor(s, sets.List(names))
+	ids, blocked := b.claims.Choose(claims.Demand{
+		Now: n, Missing: int(b.plan.pass.Result().Difference.CreateMissing),
+		Used: used, Leaving: leaving, Taken: s.taken, Pending: s.known.pending, New: b.options.NewID,
+	})
+	for _, id := range blocked {
+		b.plan.waits = append(b.plan.waits, note.Note{Level: note.Waiting, Code: noteClaimNameTaken, Object: s.set.Name + "-" + id, Text: s.taken[id]})
+		b.plan.after.In(retryTaken)
 	}
 	return ids
-}
-
-// retryTaken is when to look again at a claim name that is taken: not every owner's claim is watched.
-const retryTaken = 30 * time.Second
-
-// waitFor notes that pods wait for claim names that are taken.
-func (p *plan) waitFor(s *snapshot, ids []string) {
-	for _, id := range ids {
-		p.waits = append(p.waits, note.Note{Level: note.Waiting, Code: noteClaimNameTaken, Object: s.set.Name + "-" + id, Text: s.taken[id]})
-		p.after.In(retryTaken)
-	}
-}
-
-// noteClaimNameTaken is the code of a note about a pod whose claim name another claim has.
-const noteClaimNameTaken = "ClaimNameTaken"
-
-// idle returns the ids that the next new pods get, and that claims may exist for.
-func (s *snapshot) idle() []string {
-	ids := slices.Clone(s.known.pending)
-	if !s.set.Spec.ScaleStrategy.EnablePVCReuse || len(s.Claims) == 0 {
-		return ids
-	}
-	used := make(map[string]bool, len(s.Active))
-	for _, pod := range s.AllPods() {
-		used[pod.Labels[pub.CloneSetInstanceIDKey]] = true
-	}
-	for _, claim := range s.Claims {
-		if id := claim.Labels[pub.CloneSetInstanceIDKey]; id != "" && !used[id] {
-			ids = append(ids, id)
-		}
-	}
-	slices.Sort(ids)
-	return slices.Compact(ids)
-}
-
-// hasClaim reports whether a claim, of claims in the order of their names, serves an id.
-func hasClaim(sorted []*corev1.PersistentVolumeClaim, name, id string) bool {
-	i, found := slices.BinarySearchFunc(sorted, name, func(c *corev1.PersistentVolumeClaim, name string) int { return strings.Compare(c.Name, name) })
-	return found && sorted[i].Labels[pub.CloneSetInstanceIDKey] == id
-}
-
-// whyTaken returns why a claim does not serve an id of the set.
-func whyTaken(set *v1beta1.CloneSet, claim *corev1.PersistentVolumeClaim, id string) string {
-	switch {
-	case !owned.Controls(set, claim):
-		return "is not controlled by the CloneSet"
-	case claim.DeletionTimestamp == nil && claim.Labels[pub.CloneSetInstanceIDKey] != id:
-		return "has another instance id"
-	}
-	return "is terminating"
 }
 
 // deletesFinished reports whether the pass deletes a pod because it has finished, and no hook holds it.
@@ -219,19 +147,14 @@ func (s *snapshot) controllerRef() metav1.OwnerReference {
 	return *metav1.NewControllerRef(s.set, gvk())
 }
 
-// claimsOf are the claims that are deleted with a pod.
+// claimsOf returns the claims that are deleted with a pod.
 func (b *identity) claimsOf(pod *corev1.Pod) []write.Object {
-	id := pod.Labels[pub.CloneSetInstanceIDKey]
-	if id == "" {
-		return nil // else every claim without the label would be taken for this pod's
-	}
-	var all []write.Object
-	for _, claim := range b.claims {
-		if claim.Labels[pub.CloneSetInstanceIDKey] == id {
-			all = append(all, claim)
-		}
-	}
-	return all
+	return b.claims.Of(pod.Labels[pub.CloneSetInstanceIDKey])
+}
+
+// pool returns claims of the set as a pool.
+func (s *snapshot) pool(of []*corev1.PersistentVolumeClaim) claims.Pool {
+	return claims.Pool{Workload: s.set, Label: pub.CloneSetInstanceIDKey, Templates: s.set.Spec.VolumeClaimTemplates, Claims: of}
 }
 
 // ownershipWrites release pods that the selector no longer matches. Where claims are not reused, they also hand claims over

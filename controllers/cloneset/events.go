@@ -33,17 +33,6 @@ const (
 	reasonInvalidSpec = "InvalidSpec"
 )
 
-// eventKind is the type and the reason of an event.
-type eventKind struct{ eventType, reason string }
-
-func normal(reason string) eventKind  { return eventKind{corev1.EventTypeNormal, reason} }
-func warning(reason string) eventKind { return eventKind{corev1.EventTypeWarning, reason} }
-
-// emit emits an event of the set. It comes after the write that it is about.
-func (r *Reconciler) emit(s *snapshot, e eventKind, text string, args ...any) {
-	r.api.Event(s.set, e.eventType, e.reason, fmt.Sprintf(text, args...))
-}
-
 // emitWrite emits the event of a write, if it has one.
 func (r *Reconciler) emitWrite(s *snapshot, w *workload.Write, answer write.Object, err error) {
 	switch {
@@ -63,38 +52,38 @@ func (r *Reconciler) emitCreate(s *snapshot, w *workload.Write, err error) {
 		return // the claim of an earlier attempt
 	}
 	if err != nil {
-		r.emit(s, warning(reasonFailedCreate), "failed to create pod: %v, pod: %s", fmt.Errorf("%s: %w", w, err), w.Pod.Name)
+		r.api.Warningf(s.set, reasonFailedCreate, "failed to create pod: %v, pod: %s", fmt.Errorf("%s: %w", w, err), w.Pod.Name)
 	} else if w.Object == w.Pod {
-		r.emit(s, normal(reasonCreated), "succeed to create pod %s", w.Pod.Name)
+		r.api.Normalf(s.set, reasonCreated, "succeed to create pod %s", w.Pod.Name)
 	}
 }
 
 func (r *Reconciler) emitPullJob(s *snapshot, job *v1beta1.ImagePullJob, err error) {
 	if err != nil {
-		r.emit(s, normal(reasonFailedPullJob), "failed to create ImagePullJob %s: %v", job.Name, err)
+		r.api.Normalf(s.set, reasonFailedPullJob, "failed to create ImagePullJob %s: %v", job.Name, err)
 		return
 	}
-	r.emit(s, normal(reasonCreatedPullJob), "created ImagePullJob %s for image %s", job.Name, job.Spec.Image)
+	r.api.Normalf(s.set, reasonCreatedPullJob, "created ImagePullJob %s for image %s", job.Name, job.Spec.Image)
 }
 
 func (r *Reconciler) emitDelete(s *snapshot, w *workload.Write, err error) {
 	_, isPod := w.Object.(*corev1.Pod)
 	switch failed := err != nil && !apierrors.IsNotFound(err); {
 	case isPod && failed:
-		r.emit(s, warning(reasonFailedDelete), "failed to delete pod %s: %v", w.Object.GetName(), err)
+		r.api.Warningf(s.set, reasonFailedDelete, "failed to delete pod %s: %v", w.Object.GetName(), err)
 	case isPod:
-		r.emit(s, normal(reasonDeleted), "succeed to delete pod %s", w.Object.GetName())
+		r.api.Normalf(s.set, reasonDeleted, "succeed to delete pod %s", w.Object.GetName())
 	case failed:
-		r.emit(s, warning(reasonFailedDelete), "failed to clean up pvc %s: %v", w.Object.GetName(), err)
+		r.api.Warningf(s.set, reasonFailedDelete, "failed to clean up pvc %s: %v", w.Object.GetName(), err)
 	}
 }
 
 func (r *Reconciler) emitChange(s *snapshot, w *workload.Write, answer write.Object) {
 	switch {
 	case w.Action == workload.ActionUpdate && revision.Match(answer.GetLabels()[pub.PodRevisionLabelKey], w.Revision):
-		r.emit(s, normal(reasonUpdatedInPlace), "successfully update pod %s in-place(revision %s)", answer.GetName(), w.Revision)
+		r.api.Normalf(s.set, reasonUpdatedInPlace, "successfully update pod %s in-place(revision %s)", answer.GetName(), w.Revision)
 	case w.Action == workload.ActionMark:
-		r.emit(s, normal(reasonRecreated), "successfully patch pod %s specified-delete for update(revision %s)", answer.GetName(), w.Revision)
+		r.api.Normalf(s.set, reasonRecreated, "successfully patch pod %s specified-delete for update(revision %s)", answer.GetName(), w.Revision)
 	}
 }
 
@@ -103,18 +92,18 @@ func (r *Reconciler) emitRejected(s *snapshot, w *workload.Write, err error) {
 	_, isPod := w.Object.(*corev1.Pod)
 	switch {
 	case !isPod:
-		r.emit(s, warning(reasonFailedUpdate), "failed to update pvc %s: %v", name, err)
+		r.api.Warningf(s.set, reasonFailedUpdate, "failed to update pvc %s: %v", name, err)
 	case w.Action == workload.ActionUpdate || w.Action == workload.ActionUnready:
-		r.emit(s, warning(reasonFailedInPlace), "failed to update pod %s in-place: %v", name, err)
+		r.api.Warningf(s.set, reasonFailedInPlace, "failed to update pod %s in-place: %v", name, err)
 	case w.Action == workload.ActionMark:
-		r.emit(s, warning(reasonFailedRecreated), "failed to patch pod specified-delete %s for update(revision %s): %v", name, w.Revision, err)
+		r.api.Warningf(s.set, reasonFailedRecreated, "failed to patch pod specified-delete %s for update(revision %s): %v", name, w.Revision, err)
 	}
 }
 
 // emitNotInPlace emits once that a pod cannot be updated: as long as the condition does not have the text.
 func (r *Reconciler) emitNotInPlace(s *snapshot, f workload.Failure) {
 	if !hasText(s, failedUpdate, f.Err) {
-		r.emit(s, warning(reasonFailedInPlace), "failed to update pod %s in-place: %v", f.Object, errors.Unwrap(f.Err))
+		r.api.Warningf(s.set, reasonFailedInPlace, "failed to update pod %s in-place: %v", f.Object, errors.Unwrap(f.Err))
 	}
 }
 
@@ -125,7 +114,7 @@ func (r *Reconciler) emitLimit(s *snapshot, p *plan) {
 	if d.CreateMissing <= d.Create || same {
 		return
 	}
-	r.emit(s, warning(reasonScaleUpLimited), "scaleUp is limited because of scaleStrategy.maxUnavailable: %d pods are to be created, %d may be now", d.CreateMissing, d.Create)
+	r.api.Warningf(s.set, reasonScaleUpLimited, "scaleUp is limited because of scaleStrategy.maxUnavailable: %d pods are to be created, %d may be now", d.CreateMissing, d.Create)
 }
 
 // emitWaits emits what a pod that is to be created waits for, once for as long as that is the same.
@@ -136,7 +125,7 @@ func (r *Reconciler) emitWaits(s *snapshot, p *plan) {
 	}
 	none := text == "" && p.pass.Result().Difference.CreateMissing > 0 // pods are missing, and none is to be created now
 	if !none && r.emitted.Changed(s.key(), text) {
-		r.emit(s, warning(reasonFailedCreate), "%s", text)
+		r.api.Warningf(s.set, reasonFailedCreate, "%s", text)
 	}
 }
 
@@ -144,7 +133,7 @@ func (r *Reconciler) emitWaits(s *snapshot, p *plan) {
 func (r *Reconciler) emitInvalid(s *snapshot, scaling, updating error) {
 	for t, err := range map[string]error{failedScale: scaling, failedUpdate: updating} {
 		if err != nil && !hasText(s, t, err) {
-			r.emit(s, warning(reasonInvalidSpec), "%v", err)
+			r.api.Warningf(s.set, reasonInvalidSpec, "%v", err)
 		}
 	}
 }

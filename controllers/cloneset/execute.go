@@ -16,6 +16,7 @@ import (
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/execution"
 	"github.com/kruisekit/kruisekit/internal/history"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/workload"
@@ -45,21 +46,7 @@ func (r *Reconciler) execute(ctx context.Context, s *snapshot, p *plan) {
 	})
 	r.emitWaits(s, p)
 	p.after.In(p.pass.RequeueAfter())
-	var scaling, updating []workload.Failure
-	for _, f := range p.pass.Failures() {
-		if f.NotInPlace {
-			f.Err = fmt.Errorf("pod %s can only be updated in place: %w", f.Object, f.Err)
-			if len(updating) < workload.MaxErrors { // else the condition lacks the text, and the event would come each time
-				r.emitNotInPlace(s, f)
-			}
-		}
-		if f.Scaling {
-			scaling = append(scaling, f)
-		} else {
-			updating = append(updating, f)
-		}
-	}
-	p.scaleErr, p.updateErr = workload.Err(scaling), workload.Err(updating)
+	p.scaleErr, p.updateErr = execution.Errors(p.pass, func(f workload.Failure) { r.emitNotInPlace(s, f) })
 	outdated, err := execution.Outdated(p.pass, s.known.outdated)
 	if err != nil {
 		p.updateErr = errors.Join(p.updateErr, err)
@@ -93,7 +80,7 @@ func (r *Reconciler) revise(ctx context.Context, s *snapshot, p *plan) error {
 	if err == nil {
 		return nil
 	}
-	r.emit(s, warning(reasonFailedCreate), "failed to keep the revision: %v", err)
+	r.api.Warningf(s.set, reasonFailedCreate, "failed to keep the revision: %v", err)
 	status := s.set.Status.DeepCopy()
 	var taken *history.TakenError
 	if errors.As(err, &taken) { // the next pass resolves another name
@@ -120,7 +107,7 @@ func (r *Reconciler) trim(ctx context.Context, s *snapshot, p *plan) error {
 		return nil
 	}
 	const path = "/spec/scaleStrategy/podsToDelete"
-	w := write.JSON(s.untyped(), write.Main, write.Test(path, named), write.Replace(path, kept))
+	w := write.JSON(stored.Kind{GVK: gvk()}.Named(s.key()), write.Main, write.Test(path, named), write.Replace(path, kept))
 	if _, err := runtimeclient.Send(ctx, r.api.Client, w); err != nil && !write.IsOutdated(err) {
 		return fmt.Errorf("trim spec.scaleStrategy.podsToDelete: %w", err)
 	}

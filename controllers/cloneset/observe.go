@@ -3,9 +3,9 @@ package cloneset
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/claims"
 	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/dependents"
 	"github.com/kruisekit/kruisekit/internal/stored"
@@ -67,7 +66,7 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	}
 	s.set.Default()
 	if s.invalid, s.reported = invalid(set); s.invalid != nil {
-		return s, nil
+		return s, nil //nolint:nilerr // the pass refuses the set
 	}
 	if s.selector, err = metav1.LabelSelectorAsSelector(s.set.Spec.Selector); err != nil {
 		return nil, fmt.Errorf("spec.selector: %w", err)
@@ -86,28 +85,12 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 			return nil, err
 		}
 	}
-	return s, r.observeTaken(ctx, s)
-}
-
-// observeTaken finds the claim names of ids without a pod that another claim has, which the index by owner does not show.
-func (r *Reconciler) observeTaken(ctx context.Context, s *snapshot) error {
-	s.taken = map[string]string{}
-	for _, id := range s.idle() {
-		for i := range s.set.Spec.VolumeClaimTemplates {
-			name := claims.Name(s.set.Spec.VolumeClaimTemplates[i].Name, s.set.Name, id)
-			if hasClaim(s.Claims, name, id) || s.taken[id] != "" {
-				continue
-			}
-			claim, err := stored.Find[corev1.PersistentVolumeClaim](ctx, r.api.Client, types.NamespacedName{Namespace: s.set.Namespace, Name: name})
-			if err != nil {
-				return err
-			}
-			if claim != nil {
-				s.taken[id] = fmt.Sprintf("claim %s %s", name, whyTaken(s.set, claim, id))
-			}
-		}
+	ids := s.known.pending
+	if set.Spec.ScaleStrategy.EnablePVCReuse {
+		ids = slices.Concat(ids, s.pool(s.Claims).Idle(s.AllPods()))
 	}
-	return nil
+	s.taken, err = s.pool(s.Claims).Taken(ctx, r.api.Client, ids)
+	return s, err
 }
 
 // forget drops what is known of a set that is gone.

@@ -96,7 +96,7 @@ func (p *plan) runs(s *snapshot) bool { return p.invalid == nil && s.set.Deletio
 func (o Options) input(s *snapshot, p *plan) workload.Input {
 	spec := &s.set.Spec
 	first, kept := s.ownershipWrites()
-	b := &identity{options: o, snapshot: s, plan: p, claims: kept}
+	b := &identity{options: o, snapshot: s, plan: p, claims: s.pool(kept)}
 	in := workload.Input{
 		Scale: scale.Input{
 			Now: s.now, Limits: p.limits, MinReadySeconds: spec.MinReadySeconds, Hooks: spec.Lifecycle,

@@ -21,7 +21,6 @@ import (
 	"github.com/kruisekit/kruisekit/internal/once"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/podwatch"
-	"github.com/kruisekit/kruisekit/internal/predownload"
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
@@ -59,16 +58,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
 	bound := r.api.Bind(mgr, controllerName, o)
-	if r.dependents.PullJobs {
-		installed, err := binding.Installed(mgr.GetRESTMapper(), predownload.Kind())
-		if err != nil {
-			return err
-		}
-		if r.dependents.PullJobs = installed; !installed {
-			mgr.GetLogger().Info("Disabled the pre-download of images, ImagePullJobs are not installed", "controller", controllerName)
-		}
-	}
-	if err := r.dependents.Index(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := r.dependents.Setup(ctx, mgr, controllerName); err != nil {
 		return err
 	}
 	changes := podwatch.Changes(podwatch.Options{SkipQuiet: r.options.SkipQuiet, Policy: r.options.policy(), Now: r.api.Now})

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -37,17 +35,12 @@ func (r *Reconciler) report(ctx context.Context, s *snapshot, p *plan) error {
 func (r *Reconciler) writeStatus(ctx context.Context, s *snapshot, status *v1beta1.CloneSetStatus) (changed bool, err error) {
 	fresh := s.set.DeepCopy()
 	fresh.Status = *status
-	patch, err := statuspatch.Merge(s.set, fresh, map[string]any{
+	w := statuspatch.Writer{Client: r.api.Client, Kind: stored.Kind{GVK: gvk()}}
+	answer, err := w.Write(ctx, s.set, fresh, map[string]any{
 		"replicas": status.Replicas, "readyReplicas": status.ReadyReplicas, "availableReplicas": status.AvailableReplicas,
 		"updatedReplicas": status.UpdatedReplicas, "updatedReadyReplicas": status.UpdatedReadyReplicas,
-	}, statuspatch.Unguarded)
-	if err != nil || patch == nil {
-		return false, err
-	}
-	if err := r.api.Client.Status().Patch(ctx, s.untyped(), patch); client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("write status: %w", err)
-	}
-	return true, nil
+	})
+	return answer != nil, err
 }
 
 // reject reports a spec that cannot be used at all. Such a set is left as it is until it changes.
@@ -69,14 +62,6 @@ func (r *Reconciler) giveUp(ctx context.Context, s *snapshot, status *v1beta1.Cl
 		r.emitInvalid(s, s.invalid, nil)
 	}
 	return err
-}
-
-// untyped is the set to be patched: the answer is not decoded, which may be what no CloneSet can be.
-func (s *snapshot) untyped() *unstructured.Unstructured {
-	object := stored.Untyped(gvk())
-	object.SetNamespace(s.set.Namespace)
-	object.SetName(s.set.Name)
-	return object
 }
 
 // status is the status of the pods as the last answers left them.

@@ -28,7 +28,7 @@ func TestClaimNameTaken(t *testing.T) {
 			`{"finalizers":["kubernetes.io/pvc-protection"],"deletionTimestamp":"now"}`, `{"finalizers":null}`, "is terminating", "web-ac",
 		},
 		"of another owner": {
-			"the claim may hold the data of another workload", `{"ownerReferences":null}`, `{"delete":"now"}`, "is not controlled by the CloneSet", "web-ac",
+			"the claim may hold the data of another workload", `{"ownerReferences":null}`, `{"delete":"now"}`, "is not controlled by web", "web-ac",
 		},
 		"of another instance": {
 			"the claim belongs to another pod of the set",

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -89,6 +90,16 @@ func (b *Binding) Event(object runtime.Object, eventType, reason, message string
 	if b.recorder != nil {
 		b.recorder.Event(object, eventType, reason, message)
 	}
+}
+
+// Normalf emits an event of the type Normal.
+func (b *Binding) Normalf(object runtime.Object, reason, format string, args ...any) {
+	b.Event(object, corev1.EventTypeNormal, reason, fmt.Sprintf(format, args...))
+}
+
+// Warningf emits an event of the type Warning.
+func (b *Binding) Warningf(object runtime.Object, reason, format string, args ...any) {
+	b.Event(object, corev1.EventTypeWarning, reason, fmt.Sprintf(format, args...))
 }
 
 // liveReader reads from what is bound when it is asked.

@@ -101,7 +101,11 @@ func TestBind(t *testing.T) {
 	if err := before.List(ctx, &corev1.PodList{}); err == nil || errors.Is(err, errClient) {
 		t.Errorf("a reader taken before does not follow: %v", err)
 	}
-	given.Event(&corev1.Pod{}, "Normal", "Reason", "2 pods")
+	given.Warningf(&corev1.Pod{}, "Refused", "%d pods", 1)
+	if got := <-events.Events; got != "Warning Refused 1 pods" {
+		t.Errorf("event %q", got)
+	}
+	given.Normalf(&corev1.Pod{}, "Reason", "%d pods", 2)
 	if got := <-events.Events; got != "Normal Reason 2 pods" {
 		t.Errorf("got %q", got)
 	}

@@ -1,11 +1,3 @@
-// Package claims makes the volume claims of pods from the claim templates of a workload, in the names, labels and hash that the
-// reference gives them.
-//
-//	claim := claims.New(&set.Spec.VolumeClaimTemplates[i], claims.Identity{Workload: set.Name, Pod: id, ...})
-//	claims.Mount(&pod.Spec, set.Spec.VolumeClaimTemplates, set.Name, id)
-//	hash, err := claims.Hash(set.Spec.VolumeClaimTemplates)
-//
-// A claim name is <template>-<workload>-<pod>, where pod is an instance id of a CloneSet or an ordinal of a StatefulSet.
 package claims
 
 import (

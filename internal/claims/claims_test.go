@@ -1,12 +1,20 @@
 package claims_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/internal/claims"
 )
@@ -64,5 +72,137 @@ func TestMount(t *testing.T) {
 	want := []corev1.Volume{{Name: "tmp"}, {Name: "data", VolumeSource: claim("data-web-0")}, {Name: "logs", VolumeSource: claim("logs-web-0")}}
 	if diff := cmp.Diff(want, pod.Volumes); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+const label = "id"
+
+// claimOf returns a claim of the workload web.
+func claimOf(name, id string, change func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: name, Labels: map[string]string{label: id}, OwnerReferences: []metav1.OwnerReference{{UID: "web", Controller: ptr.To(true)}},
+	}}
+	if change != nil {
+		change(claim)
+	}
+	return claim
+}
+
+func pool(of ...*corev1.PersistentVolumeClaim) claims.Pool {
+	return claims.Pool{
+		Workload: &metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web"}, Label: label,
+		Templates: []corev1.PersistentVolumeClaim{template("data"), template("logs")}, Claims: of,
+	}
+}
+
+func TestPool(t *testing.T) {
+	p := pool(claimOf("data-web-a", "a", nil), claimOf("data-web-b", "b", nil), claimOf("data-web-c", "", nil), claimOf("logs-web-a", "a", nil), claimOf("logs-web-b", "x", nil))
+	if !p.Has("logs-web-a", "a") || p.Has("logs-web-b", "b") || p.Has("logs-web-c", "c") {
+		t.Error("a claim serves the id that is in its name and in its label")
+	}
+	if got := p.Of("a"); len(got) != 2 {
+		t.Errorf("claims of a: %v", got)
+	}
+	if got := p.Of(""); len(got) != 0 {
+		t.Errorf("a pod without an id has claims: %v", got)
+	}
+	pods := []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{label: "a"}}}, {}}
+	if diff := cmp.Diff([]string{"b", "x"}, p.Idle(pods)); diff != "" {
+		t.Errorf("idle ids (-want +got):\n%s", diff)
+	}
+	if got := pool().Idle(pods); got != nil {
+		t.Errorf("no claims, and idle ids %v", got)
+	}
+}
+
+// stock is a cache of claims.
+type stock struct {
+	client.Reader
+
+	claims map[string]*corev1.PersistentVolumeClaim
+	reads  []string
+	failed error
+}
+
+func (s *stock) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	s.reads = append(s.reads, key.Name)
+	claim := s.claims[key.Name]
+	if claim == nil {
+		if s.failed != nil {
+			return s.failed
+		}
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "persistentvolumeclaims"}, key.Name)
+	}
+	claim.DeepCopyInto(into.(*corev1.PersistentVolumeClaim))
+	return nil
+}
+
+func TestTaken(t *testing.T) {
+	now := metav1.NewTime(time.Unix(1, 0))
+	cases := map[string]struct {
+		why   string
+		claim *corev1.PersistentVolumeClaim
+		want  map[string]string
+	}{
+		"free":           {"the name can be used", nil, map[string]string{}},
+		"terminating":    {"the claim is deleted when no pod uses it", claimOf("logs-web-a", "a", func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &now }), map[string]string{"a": "claim logs-web-a is terminating"}},
+		"deleted":        {"the cache does not show the deletion yet", claimOf("logs-web-a", "a", nil), map[string]string{"a": "claim logs-web-a is terminating"}},
+		"foreign":        {"another workload has its data there", claimOf("logs-web-a", "a", func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = nil }), map[string]string{"a": "claim logs-web-a is not controlled by web"}},
+		"other instance": {"another pod has its data there", claimOf("logs-web-a", "b", nil), map[string]string{"a": "claim logs-web-a has another instance id"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := &stock{claims: map[string]*corev1.PersistentVolumeClaim{"logs-web-a": c.claim}}
+			got, err := pool(claimOf("data-web-a", "a", nil)).Taken(t.Context(), s, []string{"a"})
+			if diff := cmp.Diff(c.want, got); diff != "" || err != nil {
+				t.Errorf("%s: %v (-want +got):\n%s", c.why, err, diff)
+			}
+			if diff := cmp.Diff([]string{"logs-web-a"}, s.reads); diff != "" {
+				t.Errorf("reads (-want +got):\n%s", diff)
+			}
+		})
+	}
+	s := &stock{failed: errors.New("no cache")}
+	if _, err := pool().Taken(t.Context(), s, []string{"a"}); !errors.Is(err, s.failed) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestChoose(t *testing.T) {
+	is := func(ids ...string) map[string]bool {
+		all := map[string]bool{}
+		for _, id := range ids {
+			all[id] = true
+		}
+		return all
+	}
+	ab := pool(claimOf("data-web-a", "a", nil), claimOf("data-web-b", "b", nil), claimOf("data-web-c", "", nil), claimOf("logs-web-a", "a", nil))
+	cases := map[string]struct {
+		why          string
+		pool         claims.Pool
+		demand       claims.Demand
+		ids, blocked []string
+	}{
+		"fresh":                 {"there are no claims", pool(), claims.Demand{Now: 2, Missing: 2}, []string{"n1", "n2"}, nil},
+		"claims first":          {"the new pods find the data of the old ones", ab, claims.Demand{Now: 3, Missing: 3}, []string{"a", "b", "n1"}, nil},
+		"no more than wanted":   {"one claim is left", ab, claims.Demand{Now: 1, Missing: 1}, []string{"a"}, nil},
+		"used":                  {"a pod has the claim, or the name", ab, claims.Demand{Now: 2, Missing: 2, Used: is("a", "n1")}, []string{"b", "n2"}, nil},
+		"pending":               {"an attempt has created claims for the id", ab, claims.Demand{Now: 3, Missing: 3, Pending: []string{"a", "p"}}, []string{"a", "b", "p"}, nil},
+		"leaving":               {"the pod waits for its claims", ab, claims.Demand{Now: 2, Missing: 2, Used: is("a"), Leaving: is("a")}, []string{"b"}, nil},
+		"leaving, others first": {"a pod that waits keeps no other one", ab, claims.Demand{Now: 1, Missing: 3, Used: is("a", "b"), Leaving: is("a", "b")}, []string{"n1"}, nil},
+		"taken":                 {"the pod waits for the name", ab, claims.Demand{Now: 2, Missing: 2, Taken: map[string]string{"a": "x"}}, []string{"b"}, []string{"a"}},
+		"taken, others first":   {"a pod that waits keeps no other one", ab, claims.Demand{Now: 1, Missing: 3, Taken: map[string]string{"a": "x"}}, []string{"b"}, []string{"a"}},
+		"taken, and not needed": {"no pod waits", ab, claims.Demand{Now: 1, Missing: 1, Taken: map[string]string{"b": "x"}}, []string{"a"}, nil},
+		"taken and pending":     {"no claim of the id is left to wait for", pool(), claims.Demand{Now: 1, Missing: 1, Pending: []string{"p"}, Taken: map[string]string{"p": "x"}}, []string{"n1"}, nil},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			n := 0
+			c.demand.New = func() string { n++; return fmt.Sprint("n", n) }
+			ids, blocked := c.pool.Choose(c.demand)
+			if diff := cmp.Diff([][]string{c.ids, c.blocked}, [][]string{ids, blocked}); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.why, diff)
+			}
+		})
 	}
 }

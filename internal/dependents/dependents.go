@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -50,8 +51,22 @@ func New(api *binding.Binding, o Options) *Dependents {
 	}
 }
 
-// Index lets Observe find dependents by their owner. It must come before the manager starts.
-func (d *Dependents) Index(ctx context.Context, indexer client.FieldIndexer) error {
+// Setup lets Observe find dependents by their owner. Pull jobs are left out where they are not installed. It must come before the
+// manager starts.
+func (d *Dependents) Setup(ctx context.Context, mgr ctrl.Manager, controllerName string) error {
+	if d.PullJobs {
+		installed, err := binding.Installed(mgr.GetRESTMapper(), predownload.Kind())
+		if err != nil {
+			return err
+		}
+		if d.PullJobs = installed; !installed {
+			mgr.GetLogger().Info("Disabled the pre-download of images, ImagePullJobs are not installed", "controller", controllerName)
+		}
+	}
+	return d.index(ctx, mgr.GetFieldIndexer())
+}
+
+func (d *Dependents) index(ctx context.Context, indexer client.FieldIndexer) error {
 	kinds := []client.Object{&corev1.Pod{}, &appsv1.ControllerRevision{}}
 	if d.Claims {
 		kinds = append(kinds, &corev1.PersistentVolumeClaim{})

@@ -2,7 +2,7 @@
 //
 //	r.dependents = dependents.New(api, dependents.Options{Claims: true, PullJobs: true})
 //	...
-//	err = r.dependents.Index(ctx, mgr.GetFieldIndexer())               // in SetupWithManager
+//	err = r.dependents.Setup(ctx, mgr, controllerName)                 // in SetupWithManager
 //	observed, err := r.dependents.Observe(ctx, set, selector)          // in observe.go
 //	...
 //	answer, err := runtimeclient.Send(ctx, c, &w.Write)                // in execute.go

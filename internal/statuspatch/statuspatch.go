@@ -69,7 +69,7 @@ func Always(was, is client.Object, required map[string]any, guard Guard) (client
 	return client.RawPatch(types.MergePatchType, data), nil
 }
 
-// Writer writes statuses of a kind.
+// Writer writes statuses of a kind. Its answers are recorded where the kind has a ledger.
 type Writer struct {
 	Client client.Client
 	Kind   stored.Kind
@@ -90,6 +90,8 @@ func (w Writer) Write(ctx context.Context, was, is client.Object, required map[s
 	case err != nil:
 		return nil, fmt.Errorf("write status: %w", err)
 	}
-	w.Kind.Writes.Patched(name, answer)
+	if w.Kind.Writes != nil {
+		w.Kind.Writes.Patched(name, answer)
+	}
 	return answer, nil
 }
