@@ -17,6 +17,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/imagepull"
+	"github.com/kruisekit/kruisekit/test/podbench"
 )
 
 // Two images make two jobs, and the list ends with them. That takes one write for each job, one for the label, and one for each
@@ -42,14 +43,14 @@ func TestImagesBecomeJobs(t *testing.T) {
 			t.Errorf("metadata of the job: %+v", job.ObjectMeta)
 		}
 	}
-	b.until(func() error {
+	b.Until(func() error {
 		if b.refresh(list); list.Labels[pub.PodRevisionLabelKey] != hash {
 			return fmt.Errorf("labels %v", list.Labels)
 		}
 		return nil
 	})
-	b.still()
-	if asked := b.requests.take(); len(asked) != 4 || len(about(asked, "POST imagepulljobs 201")) != 2 || len(about(asked, "/status 200")) != 1 {
+	b.Still()
+	if asked := b.Asked(); len(asked) != 4 || len(podbench.About(asked, "POST imagepulljobs 201")) != 2 || len(podbench.About(asked, "/status 200")) != 1 {
 		t.Errorf("the beginning took %q", asked)
 	}
 	b.does(jobs["nginx:1"], 3, 1, 1, 0)
@@ -58,11 +59,11 @@ func TestImagesBecomeJobs(t *testing.T) {
 	b.counts(list, 0, 1, 1, 2, false)
 	b.does(jobs["redis:1"], 3, 0, 3, 0)
 	b.counts(list, 0, 2, 2, 2, true)
-	b.still()
-	if asked := b.requests.take(); len(asked) != 3 || len(about(asked, "PATCH imagelistpulljobs/ahead/status 200")) != 3 {
+	b.Still()
+	if asked := b.Asked(); len(asked) != 3 || len(podbench.About(asked, "PATCH imagelistpulljobs/ahead/status 200")) != 3 {
 		t.Errorf("the way to the end took %q", asked)
 	}
-	b.until(func() error {
+	b.Until(func() error {
 		if told := b.events(list, "Successful create ImagePullJob"); !slices.Equal(told, []string{"Normal created ImagePullJobs: 2 1"}) {
 			return fmt.Errorf("told %q", told)
 		}
@@ -89,19 +90,19 @@ func TestFailedImages(t *testing.T) {
 	if !slices.Equal(failed, []string{"c:1", "b:1"}) {
 		t.Errorf("failed %q", failed)
 	}
-	b.still()
-	b.requests.take()
+	b.Still()
+	b.Asked()
 	for range 3 { // the same news in other words
 		b.change(list, func(l *v1beta1.ImageListPullJob) { l.Annotations = map[string]string{"now": b.now().String()} })
 		job := jobs["b:1"]
 		b.refresh(job)
 		job.Status.Message += "."
-		if err := b.client.Status().Update(t.Context(), job); err != nil {
+		if err := b.Client.Status().Update(t.Context(), job); err != nil {
 			t.Fatal(err)
 		}
 	}
-	b.still()
-	if asked := b.requests.take(); len(asked) > 0 {
+	b.Still()
+	if asked := b.Asked(); len(asked) > 0 {
 		t.Errorf("asked %q", asked)
 	}
 }
@@ -113,17 +114,17 @@ func TestListChanges(t *testing.T) {
 	first := b.hasJobs(list, "nginx:1", "redis:1")
 	b.does(first["nginx:1"], 1, 0, 1, 0)
 	b.counts(list, 0, 1, 1, 2, false)
-	b.still()
-	b.requests.take()
+	b.Still()
+	b.Asked()
 	b.change(list, func(l *v1beta1.ImageListPullJob) { l.Spec.Images = []string{"nginx:1", "mysql:1"} })
 	second := b.hasJobs(list, "nginx:1", "mysql:1")
 	b.counts(list, 0, 1, 1, 2, false)
-	b.still()
-	if asked := b.requests.take(); second["nginx:1"].UID != first["nginx:1"].UID || len(about(asked, "POST")) != 1 || len(about(asked, "DELETE")) != 1 {
+	b.Still()
+	if asked := b.Asked(); second["nginx:1"].UID != first["nginx:1"].UID || len(podbench.About(asked, "POST")) != 1 || len(podbench.About(asked, "DELETE")) != 1 {
 		t.Errorf("one image for another took %q", asked)
 	}
 	b.change(list, func(l *v1beta1.ImageListPullJob) { l.Spec.Parallelism = ptr.To(intstr.FromInt32(7)) })
-	b.until(func() error {
+	b.Until(func() error {
 		jobs, err := b.jobs(list)
 		if err != nil || len(jobs) != 2 || jobs["nginx:1"].UID == first["nginx:1"].UID || jobs["mysql:1"].UID == second["mysql:1"].UID {
 			return fmt.Errorf("jobs %v: %w", jobs, err)
@@ -131,11 +132,11 @@ func TestListChanges(t *testing.T) {
 		return nil
 	})
 	b.counts(list, 0, 0, 0, 2, false)
-	b.still()
-	if asked := b.requests.take(); len(about(asked, "POST")) != 2 || len(about(asked, "DELETE")) != 2 {
+	b.Still()
+	if asked := b.Asked(); len(podbench.About(asked, "POST")) != 2 || len(podbench.About(asked, "DELETE")) != 2 {
 		t.Errorf("another template took %q", asked)
 	}
-	b.until(func() error {
+	b.Until(func() error {
 		if told := b.events(list, "Successful delete ImagePullJob"); len(told) != 2 {
 			return fmt.Errorf("told %q", told)
 		}
@@ -143,7 +144,7 @@ func TestListChanges(t *testing.T) {
 	})
 	// And back again, before and after: the names are those of the first jobs, which are gone.
 	b.change(list, func(l *v1beta1.ImageListPullJob) { l.Spec.Parallelism = nil })
-	b.until(func() error {
+	b.Until(func() error {
 		jobs, err := b.jobs(list)
 		if err != nil || len(jobs) != 2 || jobs["nginx:1"].Spec.Parallelism != nil || jobs["nginx:1"].UID == first["nginx:1"].UID {
 			return fmt.Errorf("jobs %v: %w", jobs, err)
@@ -158,17 +159,17 @@ func TestJobsOfOldReleases(t *testing.T) {
 	list := b.create("ahead", []string{"nginx:1", "redis:1"})
 	old := func(image string, timeout int32) *v1beta1.ImagePullJob {
 		job := &v1beta1.ImagePullJob{}
-		job.Namespace, job.GenerateName = b.namespace, "ahead-"
+		job.Namespace, job.GenerateName = b.Namespace, "ahead-"
 		job.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(list, v1beta1.GroupVersion.WithKind("ImageListPullJob"))}
 		job.Spec.Image, job.Spec.PullPolicy = image, &v1beta1.PullPolicy{TimeoutSeconds: &timeout}
-		if err := b.client.Create(t.Context(), job); err != nil {
+		if err := b.Client.Create(t.Context(), job); err != nil {
 			t.Fatal(err)
 		}
 		return job
 	}
 	same, other := old("nginx:1", 600), old("redis:1", 5)
 	b.start(plain)
-	b.until(func() error {
+	b.Until(func() error {
 		jobs, err := b.jobs(list)
 		if err != nil || len(jobs) != 2 || jobs["redis:1"].UID == other.UID || jobs["nginx:1"].UID != same.UID {
 			return fmt.Errorf("jobs %v: %w", jobs, err)
@@ -189,18 +190,18 @@ func TestTimeToLive(t *testing.T) {
 		b.counts(l, 0, 1, 1, 1, true)
 	}
 	b.change(list, func(l *v1beta1.ImageListPullJob) { l.Spec.Images = []string{"redis:1"} })
-	b.still()
+	b.Still()
 	b.hasJobs(list, "nginx:1")
 	b.counts(list, 0, 1, 1, 1, true)
-	b.requests.take()
+	b.Asked()
 	b.ahead.Store(int64(2 * time.Hour))
 	for _, l := range []*v1beta1.ImageListPullJob{list, stays} {
 		b.change(l, func(l *v1beta1.ImageListPullJob) { l.Annotations = map[string]string{"now": "later"} })
 	}
 	b.gone(list)
-	b.still()
+	b.Still()
 	b.refresh(stays)
-	if asked := b.requests.take(); len(asked) != 1 || len(about(asked, "DELETE imagelistpulljobs/ahead 200")) != 1 {
+	if asked := b.Asked(); len(asked) != 1 || len(podbench.About(asked, "DELETE imagelistpulljobs/ahead 200")) != 1 {
 		t.Errorf("asked %q", asked)
 	}
 	// By itself, where nobody touches it.
@@ -220,14 +221,14 @@ func TestNever(t *testing.T) {
 	b.counts(list, 0, 2, 1, 2, false)
 	leaving := b.create("leaving", []string{"nginx:1"}, func(l *v1beta1.ImageListPullJob) { l.Finalizers = []string{"test.kruisekit.dev/hold"} })
 	job := b.hasJobs(leaving, "nginx:1")["nginx:1"]
-	if err := b.client.Delete(t.Context(), leaving); err != nil {
+	if err := b.Client.Delete(t.Context(), leaving); err != nil {
 		t.Fatal(err)
 	}
-	b.still()
-	if err := b.client.Delete(t.Context(), job); err != nil {
+	b.Still()
+	if err := b.Client.Delete(t.Context(), job); err != nil {
 		t.Fatal(err)
 	}
-	b.still()
+	b.Still()
 	b.hasJobs(leaving)
 	b.change(leaving, func(l *v1beta1.ImageListPullJob) { l.Finalizers = nil })
 }
@@ -238,25 +239,25 @@ func TestDeletedJob(t *testing.T) {
 	list := b.create("ahead", []string{"nginx:1"})
 	job := b.hasJobs(list, "nginx:1")["nginx:1"]
 	job.Finalizers = []string{v1beta1.ImagePullJobFinalizerKey}
-	if err := b.client.Update(t.Context(), job); err != nil {
+	if err := b.Client.Update(t.Context(), job); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.client.Delete(t.Context(), job); err != nil {
+	if err := b.Client.Delete(t.Context(), job); err != nil {
 		t.Fatal(err)
 	}
-	b.still()
-	b.requests.take()
+	b.Still()
+	b.Asked()
 	b.change(list, func(l *v1beta1.ImageListPullJob) { l.Annotations = map[string]string{"touched": ""} })
-	b.still()
-	if asked := b.requests.take(); len(asked) > 0 {
+	b.Still()
+	if asked := b.Asked(); len(asked) > 0 {
 		t.Errorf("while it waits it asks %q", asked)
 	}
 	b.refresh(job)
 	job.Finalizers = nil
-	if err := b.client.Update(t.Context(), job); err != nil {
+	if err := b.Client.Update(t.Context(), job); err != nil {
 		t.Fatal(err)
 	}
-	b.until(func() error {
+	b.Until(func() error {
 		jobs, err := b.jobs(list)
 		if err != nil || jobs["nginx:1"] == nil || jobs["nginx:1"].UID == job.UID {
 			return fmt.Errorf("jobs %v: %w", jobs, err)

@@ -22,9 +22,10 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/imagelistpulljob"
+	"github.com/kruisekit/kruisekit/test/podbench"
 )
 
-func plain(c client.WithWatch) client.Client { return c }
+func plain(c client.WithWatch) client.WithWatch { return c }
 
 // A list that admission would reject makes no job, with one event. Once it is valid, it is a list like others.
 func TestInvalidLists(t *testing.T) {
@@ -37,7 +38,7 @@ func TestInvalidLists(t *testing.T) {
 		"deadline":  {func(l *v1beta1.ImageListPullJob) { l.Spec.CompletionPolicy.ActiveDeadlineSeconds = ptr.To[int64](599) }, "must not be less than pullPolicy.timeoutSeconds"},
 	} {
 		list := b.create(name, []string{"nginx:1"}, c.change)
-		b.until(func() error {
+		b.Until(func() error {
 			if told := b.events(list, "InvalidSpec"); len(told) != 1 || !strings.Contains(told[0], c.told) {
 				return fmt.Errorf("%s: told %q, want %q", name, told, c.told)
 			}
@@ -45,11 +46,11 @@ func TestInvalidLists(t *testing.T) {
 		})
 		b.change(list, func(l *v1beta1.ImageListPullJob) { l.Annotations = map[string]string{"touched": ""} })
 	}
-	b.still()
-	if asked := b.requests.take(); len(asked) > 0 {
+	b.Still()
+	if asked := b.Asked(); len(asked) > 0 {
 		t.Errorf("asked %q", asked)
 	}
-	list := &v1beta1.ImageListPullJob{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "deadline"}}
+	list := &v1beta1.ImageListPullJob{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "deadline"}}
 	b.change(list, func(l *v1beta1.ImageListPullJob) { l.Spec.CompletionPolicy.ActiveDeadlineSeconds = ptr.To[int64](600) })
 	b.hasJobs(list, "nginx:1")
 	if told := b.events(list, "InvalidSpec"); len(told) != 1 || !strings.HasSuffix(told[0], " 1") {
@@ -64,7 +65,7 @@ func TestImpossibleImage(t *testing.T) {
 	jobs := b.hasJobs(list, "nginx:1")
 	b.does(jobs["nginx:1"], 1, 0, 1, 0)
 	b.counts(list, 0, 1, 1, 2, false)
-	b.until(func() error {
+	b.Until(func() error {
 		if told := b.events(list, "InvalidSpec"); len(told) != 1 || !strings.Contains(told[0], "spec.images[0]") || !strings.HasSuffix(told[0], " 1") {
 			return fmt.Errorf("told %q", told)
 		}
@@ -77,7 +78,7 @@ func TestMalformed(t *testing.T) {
 	b := start(t)
 	untyped := func(kind, name, spec string) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{}
-		text := fmt.Sprintf(`{"apiVersion":"apps.kruise.io/v1beta1","kind":%q,"metadata":{"namespace":%q,"name":%q},"spec":%s}`, kind, b.namespace, name, spec)
+		text := fmt.Sprintf(`{"apiVersion":"apps.kruise.io/v1beta1","kind":%q,"metadata":{"namespace":%q,"name":%q},"spec":%s}`, kind, b.Namespace, name, spec)
 		if err := o.UnmarshalJSON([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
@@ -86,11 +87,11 @@ func TestMalformed(t *testing.T) {
 	list := untyped("ImageListPullJob", "odd", `{"images":["nginx:1"],"completionPolicy":{},"parallelism":99999999999}`)
 	job := untyped("ImagePullJob", "odd", `{"image":"nginx:1","completionPolicy":{},"parallelism":99999999999}`)
 	for _, o := range []*unstructured.Unstructured{list, job} {
-		if err := b.client.Create(t.Context(), o); err != nil {
+		if err := b.Client.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}
-	b.until(func() error {
+	b.Until(func() error {
 		told := b.events(&v1beta1.ImageListPullJob{ObjectMeta: metav1.ObjectMeta{UID: list.GetUID()}}, "InvalidSpec")
 		if len(told) != 1 || !strings.Contains(told[0], "parallelism") && !strings.Contains(told[0], "99999999999") {
 			return fmt.Errorf("told %q", told)
@@ -99,9 +100,9 @@ func TestMalformed(t *testing.T) {
 	})
 	good := b.create("good", []string{"nginx:1"})
 	mine := &metav1.PartialObjectMetadata{}
-	b.until(func() error {
+	b.Until(func() error {
 		all := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "apps.kruise.io/v1beta1", Kind: "ImagePullJobList"}}
-		if err := b.client.List(t.Context(), all, client.InNamespace(b.namespace)); err != nil {
+		if err := b.Client.List(t.Context(), all, client.InNamespace(b.Namespace)); err != nil {
 			return err
 		}
 		for i := range all.Items {
@@ -115,12 +116,12 @@ func TestMalformed(t *testing.T) {
 	// Neither does one of its own, which is replaced.
 	raw := untyped("ImagePullJob", mine.Name, "{}")
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"parallelism":99999999999}}`))
-	if err := b.client.Patch(t.Context(), raw, patch); err != nil {
+	if err := b.Client.Patch(t.Context(), raw, patch); err != nil {
 		t.Fatal(err)
 	}
-	b.until(func() error {
+	b.Until(func() error {
 		fresh := untyped("ImagePullJob", mine.Name, "{}")
-		if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(mine), fresh); err != nil {
+		if err := b.Client.Get(t.Context(), client.ObjectKeyFromObject(mine), fresh); err != nil {
 			return err
 		}
 		if fresh.GetUID() == mine.UID {
@@ -134,7 +135,7 @@ func TestMalformed(t *testing.T) {
 func TestRefusedJobs(t *testing.T) {
 	b := newBench(t)
 	refusing := make(chan struct{})
-	b.start(func(c client.WithWatch) client.Client {
+	b.start(func(c client.WithWatch) client.WithWatch {
 		return interceptor.NewClient(c, interceptor.Funcs{
 			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 				select {
@@ -148,7 +149,7 @@ func TestRefusedJobs(t *testing.T) {
 	})
 	list := b.create("ahead", []string{"nginx:1", "redis:1"})
 	b.counts(list, 0, 0, 0, 2, false)
-	b.until(func() error {
+	b.Until(func() error {
 		if told := b.events(list, "FailedCreate"); len(told) == 0 || !strings.Contains(told[0], "exceeded quota") {
 			return fmt.Errorf("told %q", told)
 		}
@@ -156,8 +157,8 @@ func TestRefusedJobs(t *testing.T) {
 	})
 	close(refusing)
 	b.hasJobs(list, "nginx:1", "redis:1")
-	b.still()
-	if asked := about(b.requests.take(), "/status 200"); len(asked) != 1 {
+	b.Still()
+	if asked := podbench.About(b.Asked(), "/status 200"); len(asked) != 1 {
 		t.Errorf("the status took %q", asked)
 	}
 }
@@ -166,7 +167,7 @@ func TestRefusedJobs(t *testing.T) {
 func TestMadeBefore(t *testing.T) {
 	b := newBench(t)
 	list := b.create("ahead", []string{"nginx:1", "redis:1"})
-	blind := func(c client.WithWatch) client.Client {
+	blind := func(c client.WithWatch) client.WithWatch {
 		return interceptor.NewClient(c, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return nil }})
 	}
 	b.reconcile(b.direct(blind), list, 1)
@@ -179,7 +180,7 @@ func TestMadeBefore(t *testing.T) {
 		}
 	}
 	// One that goes before the cache has shown it is made again, by a pass that nobody has to ask for.
-	if err := b.client.Delete(t.Context(), first["nginx:1"]); err != nil {
+	if err := b.Client.Delete(t.Context(), first["nginx:1"]); err != nil {
 		t.Fatal(err)
 	}
 	after := b.reconcile(r, list, 1)
@@ -197,11 +198,11 @@ func TestOwnWrites(t *testing.T) {
 	list := b.create("ahead", []string{"nginx:1"})
 	old := &unstructured.Unstructured{}
 	old.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("ImageListPullJob"))
-	if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(list), old); err != nil {
+	if err := b.Client.Get(t.Context(), client.ObjectKeyFromObject(list), old); err != nil {
 		t.Fatal(err)
 	}
 	writes := map[string]int{}
-	r := b.direct(func(c client.WithWatch) client.Client {
+	r := b.direct(func(c client.WithWatch) client.WithWatch {
 		return interceptor.NewClient(c, interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 				if raw, ok := o.(*unstructured.Unstructured); ok && raw.GetKind() == old.GetKind() {
@@ -231,13 +232,13 @@ func TestOwnWrites(t *testing.T) {
 }
 
 // direct is a reconciler that is called by the test, and has no cache.
-func (b *bench) direct(wrap func(client.WithWatch) client.Client) *imagelistpulljob.Reconciler {
+func (b *bench) direct(wrap func(client.WithWatch) client.WithWatch) *imagelistpulljob.Reconciler {
 	b.Helper()
-	c, err := client.NewWithWatch(b.config, client.Options{Scheme: b.scheme})
+	c, err := client.NewWithWatch(b.Config, client.Options{Scheme: b.Scheme})
 	if err != nil {
 		b.Fatal(err)
 	}
-	r, err := imagelistpulljob.New(wrap(c), imagelistpulljob.Options{Live: b.client, Now: b.now})
+	r, err := imagelistpulljob.New(wrap(c), imagelistpulljob.Options{Live: b.Client, Now: b.now})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -27,10 +28,8 @@ import (
 	"github.com/kruisekit/kruisekit/test/cluster"
 )
 
-const (
-	// patience is how long Until waits: the machine may be busy.
-	patience = 2 * time.Minute
-)
+// patience is how long Until waits: the machine may be busy.
+const patience = 2 * time.Minute
 
 // Bench is a namespace for one test.
 type Bench struct {
@@ -42,11 +41,16 @@ type Bench struct {
 	Namespace string
 	// Cache of these managers. A test adds to it what keeps them to its own objects among those without a namespace.
 	Cache cache.Options
+	// Config and Scheme are those of these managers. A test that limits the rights of a manager changes the config before Run.
+	Config *rest.Config
+	Scheme *runtime.Scheme
+	// Mapper has the kinds that are installed for these managers; nil for those of the API server.
+	Mapper meta.RESTMapper
+	// Patience is how long Until waits. A test of many objects raises it.
+	Patience time.Duration
 
-	config *rest.Config
-	scheme *runtime.Scheme
-	mu     sync.Mutex
-	asked  []string
+	mu    sync.Mutex
+	asked []string
 	// sent and answered count the requests of the managers of Run, events included.
 	sent, answered int
 	// watched are the resources that informers have asked for.
@@ -62,20 +66,35 @@ type observed struct {
 	cache  *observedCache
 }
 
-// New makes a namespace on an API server with these files of CRDs. The test runs beside others.
+// New makes a namespace on an API server with these files of CRDs, and with the kinds of Kubernetes and of v1beta1 where the options
+// have no scheme. The test runs beside others.
 func New(t *testing.T, o cluster.Options) *Bench {
 	t.Helper()
-	o.Scheme = runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1beta1.AddToScheme} {
-		if err := add(o.Scheme); err != nil {
+	if o.Scheme == nil {
+		o.Scheme = Scheme(t)
+	}
+	return On(t, cluster.Start(t, o), o.Scheme)
+}
+
+// Scheme has the kinds of Kubernetes and of v1beta1, and those that are added.
+func Scheme(t *testing.T, add ...func(*runtime.Scheme) error) *runtime.Scheme {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, f := range append([]func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1beta1.AddToScheme}, add...) {
+		if err := f(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c := cluster.Start(t, o)
+	return scheme
+}
+
+// On makes a namespace on an API server that runs already: one that several tests share, because the kinds have no namespace.
+func On(t *testing.T, c *cluster.Cluster, scheme *runtime.Scheme) *Bench {
+	t.Helper()
 	namespace := c.Namespace(t)
 	return &Bench{
 		T: t, Client: c.Client, Namespace: namespace, Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}},
-		config: c.Config, scheme: o.Scheme, watched: map[string]bool{},
+		Config: c.Config, Scheme: scheme, Patience: patience, watched: map[string]bool{},
 	}
 }
 
@@ -83,13 +102,13 @@ func New(t *testing.T, o cluster.Options) *Bench {
 // reads from the manager's cache; what goes through it and through the manager is recorded.
 func (b *Bench) Run(add func(ctrl.Manager, client.WithWatch) error) (stop func()) {
 	b.Helper()
-	counted := rest.CopyConfig(b.config)
+	counted := rest.CopyConfig(b.Config)
 	counted.QPS = -1
 	counted.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) { return b.record(next, r) })
 	})
 	return b.run(counted, func(mgr ctrl.Manager) error {
-		cached, err := client.NewWithWatch(counted, client.Options{Scheme: b.scheme, Cache: &client.CacheOptions{Reader: mgr.GetCache()}})
+		cached, err := client.NewWithWatch(counted, client.Options{Scheme: b.Scheme, Cache: &client.CacheOptions{Reader: mgr.GetCache()}})
 		if err != nil {
 			return err
 		}
@@ -100,14 +119,19 @@ func (b *Bench) Run(add func(ctrl.Manager, client.WithWatch) error) (stop func()
 // Beside is Run for what is there for the sake of the test, as something that runs pods: nothing is recorded.
 func (b *Bench) Beside(add func(ctrl.Manager) error) (stop func()) {
 	b.Helper()
-	return b.run(b.config, add)
+	return b.run(b.Config, add)
 }
 
 func (b *Bench) run(config *rest.Config, add func(ctrl.Manager) error) (stop func()) {
 	b.Helper()
 	o := &observed{}
+	var mapper func(*rest.Config, *http.Client) (meta.RESTMapper, error)
+	if b.Mapper != nil {
+		mapper = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return b.Mapper, nil }
+	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: b.scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
+		MapperProvider: mapper,
+		Scheme:         b.Scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Cache: b.Cache, NewCache: o.newCache,
 	})
 	if err != nil {
@@ -192,6 +216,13 @@ func (b *Bench) Asked() []string {
 	return all
 }
 
+// About are the requests that contain all of some words.
+func About(requests []string, words ...string) []string {
+	return slices.DeleteFunc(slices.Clone(requests), func(request string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(request, w) })
+	})
+}
+
 // Watched are the resources of which a manager has had an informer.
 func (b *Bench) Watched() []string {
 	b.mu.Lock()
@@ -245,7 +276,7 @@ func (b *Bench) left() (counts []int, err error) {
 func (b *Bench) Until(check func() error) {
 	b.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(b.Context(), 30*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(b.Context(), 30*time.Millisecond, b.Patience, true, func(context.Context) (bool, error) {
 		last = check()
 		return last == nil, nil
 	})
