@@ -19,6 +19,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/nodeimage"
+	"github.com/kruisekit/kruisekit/test/podbench"
 )
 
 // answers are what happens to pulls of which a node does not tell.
@@ -42,8 +43,8 @@ func silentNode(b *bench) {
 	b.looked("1", func() { change(b, image, b.tag("1", job), b.tag("2")) })
 	b.clock.advance(59 * time.Minute)
 	b.looked("1", func() { b.touch(node) })
-	b.still()
-	b.requests.take()
+	b.Still()
+	b.Asked()
 	b.clock.advance(time.Minute)
 	b.touch(node)
 	image = b.eventually("1", func(n *v1beta1.NodeImage) error {
@@ -57,7 +58,7 @@ func silentNode(b *bench) {
 		b.Errorf("status %+v", got)
 	}
 	want := "image nginx:%s is not pulled on node " + b.name("1") + ": node has not responded for a long time"
-	b.until(func() error {
+	b.Until(func() error {
 		wanted := []string{
 			"ImagePullJob a: " + fmt.Sprintf(want, "1"), "NodeImage 1: " + fmt.Sprintf(want, "1"), "NodeImage 1: " + fmt.Sprintf(want, "2"),
 		}
@@ -66,8 +67,8 @@ func silentNode(b *bench) {
 		}
 		return nil
 	})
-	b.still()
-	if asked := about(b.requests.take(), "/status 200"); len(asked) != 1 {
+	b.Still()
+	if asked := podbench.About(b.Asked(), "/status 200"); len(asked) != 1 {
 		b.Errorf("the status took %q", asked)
 	}
 }
@@ -146,7 +147,7 @@ func writtenBySomebody(b *bench) {
 	written := image.DeepCopy()
 	b.clock.advance(24 * time.Hour)
 	b.looked("1", func() { change(b, image, func(n *v1beta1.NodeImage) { n.Labels["touched"] = "" }) })
-	b.still()
+	b.Still()
 	refresh(b, image)
 	if diff := cmp.Diff(written.Status, image.Status); diff != "" {
 		b.Errorf("status (-written +now):\n%s", diff)
@@ -154,9 +155,9 @@ func writtenBySomebody(b *bench) {
 }
 
 // before runs something once before the first write that is of a kind.
-func before(do func(), status bool) func(client.WithWatch) client.Client {
+func before(do func(), status bool) func(client.WithWatch) client.WithWatch {
 	once := sync.OnceFunc(do)
-	return func(c client.WithWatch) client.Client {
+	return func(c client.WithWatch) client.WithWatch {
 		return interceptor.NewClient(c, interceptor.Funcs{
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 				if data, _ := p.Data(o); !status && strings.Contains(string(data), "images") {
@@ -196,7 +197,7 @@ func answerInTime(b *bench) {
 	<-said
 	b.looked("1", func() {})
 	b.looked("1", func() { b.touch(node) })
-	b.still()
+	b.Still()
 	refresh(b, image)
 	if diff := cmp.Diff(answered, image.Status); diff != "" {
 		b.Errorf("status (-answered +now):\n%s", diff)
@@ -221,6 +222,6 @@ func tagInTime(b *bench) {
 	b.remove(gone)
 	<-asked
 	b.eventually("1", lists("nginx:2"))
-	b.still()
+	b.Still()
 	b.eventually("1", lists("nginx:2"))
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/nodeimage"
 	"github.com/kruisekit/kruisekit/imagepull"
+	"github.com/kruisekit/kruisekit/test/podbench"
 )
 
 // tests of the package, each with a label of its own.
@@ -44,15 +45,15 @@ func oneWriteEach(b *bench) {
 	b.start(nodeimage.Options{})
 	nodes := []*corev1.Node{b.node("1"), b.node("2"), b.node("3")}
 	for _, n := range nodes {
-		b.eventually(strings.TrimPrefix(n.Name, b.namespace+"-"), func(i *v1beta1.NodeImage) error {
+		b.eventually(strings.TrimPrefix(n.Name, b.Namespace+"-"), func(i *v1beta1.NodeImage) error {
 			if i.Labels["zone"] != "a" {
 				return fmt.Errorf("labels %v", i.Labels)
 			}
 			return nil
 		})
 	}
-	b.still()
-	if asked := b.requests.take(); len(asked) != 3 || len(about(asked, "POST v1beta1/nodeimages 201")) != 3 {
+	b.Still()
+	if asked := b.Asked(); len(asked) != 3 || len(podbench.About(asked, "POST nodeimages 201")) != 3 {
 		b.Errorf("three nodes took %q", asked)
 	}
 	change(b, nodes[0], func(n *corev1.Node) {
@@ -72,15 +73,15 @@ func oneWriteEach(b *bench) {
 		}
 		return nil
 	})
-	b.still()
-	if asked := b.requests.take(); len(asked) != 2 || len(about(asked, "PATCH", " 200")) != 2 {
+	b.Still()
+	if asked := b.Asked(); len(asked) != 2 || len(podbench.About(asked, "PATCH", " 200")) != 2 {
 		b.Errorf("two changes of labels took %q", asked)
 	}
 	b.remove(nodes[1])
 	b.gone("2")
-	b.still()
-	asked := b.requests.take()
-	if len(asked) != 2 || len(about(asked, "GET v1/nodes/")) != 1 || len(about(asked, "DELETE v1beta1/nodeimages/", " 200")) != 1 {
+	b.Still()
+	asked := b.Asked()
+	if len(asked) != 2 || len(podbench.About(asked, "GET nodes/")) != 1 || len(podbench.About(asked, "DELETE nodeimages/", " 200")) != 1 {
 		b.Errorf("the deletion took %q", asked)
 	}
 }
@@ -95,7 +96,7 @@ func creationDelay(b *bench) {
 		}
 		return nil
 	}
-	b.until(waits)
+	b.Until(waits)
 	b.clock.advance(2 * time.Hour)
 	b.looked("1", func() {
 		changeStatus(b, node, func(n *corev1.Node) {
@@ -103,8 +104,8 @@ func creationDelay(b *bench) {
 			n.Status.Conditions[0].LastTransitionTime = metav1.NewTime(b.clock.now())
 		})
 	})
-	b.until(waits)
-	if err := b.client.Get(b.Context(), client.ObjectKeyFromObject(node), &v1beta1.NodeImage{}); client.IgnoreNotFound(err) != nil || err == nil {
+	b.Until(waits)
+	if err := b.Client.Get(b.Context(), client.ObjectKeyFromObject(node), &v1beta1.NodeImage{}); client.IgnoreNotFound(err) != nil || err == nil {
 		b.Fatalf("a node that is ready since now has a NodeImage, or %v", err)
 	}
 	b.clock.advance(time.Hour)
@@ -118,8 +119,8 @@ func virtualKubelet(b *bench) {
 	b.node("1")
 	b.eventually("1", exists)
 	b.looked("virtual", func() { b.touch(virtual) })
-	b.still()
-	if made := about(b.requests.take(), "POST v1beta1/nodeimages"); len(made) != 1 {
+	b.Still()
+	if made := podbench.About(b.Asked(), "POST nodeimages"); len(made) != 1 {
 		b.Errorf("made %q", made)
 	}
 }
@@ -131,8 +132,8 @@ func fake(b *bench) {
 	image := b.image("1", func(n *v1beta1.NodeImage) { n.Labels[v1beta1.NodeImageFakeKey] = "" }, b.tag("1", job), b.tag("2"))
 	b.remove(job)
 	b.eventually("1", lists("nginx:2"))
-	b.still()
-	if deleted := about(b.requests.take(), "DELETE"); len(deleted) > 0 {
+	b.Still()
+	if deleted := podbench.About(b.Asked(), "DELETE"); len(deleted) > 0 {
 		b.Errorf("asked %q", deleted)
 	}
 	change(b, image, func(n *v1beta1.NodeImage) { delete(n.Labels, v1beta1.NodeImageFakeKey) })
@@ -152,7 +153,7 @@ func heartbeats(b *bench) {
 			n.Status.ImageStatuses = map[string]v1beta1.ImageStatus{"nginx": {Tags: []v1beta1.ImageTagStatus{pulling}}}
 		})
 	})
-	b.still()
+	b.Still()
 	before := b.passes.of(node.Name)
 	for i := range int32(5) {
 		changeStatus(b, node, func(n *corev1.Node) {
@@ -169,7 +170,7 @@ func heartbeats(b *bench) {
 		}
 		return nil
 	})
-	b.still()
+	b.Still()
 	if n := b.passes.of(node.Name) - before; n > 2 {
 		b.Errorf("%d passes, want the one of the labels and the one of their echo", n)
 	}
@@ -195,7 +196,7 @@ func comeBack(b *bench) {
 	held := b.eventually("2", exists)
 	change(b, held, func(n *v1beta1.NodeImage) { n.Finalizers = []string{"test.kruisekit.dev/hold"} })
 	b.remove(node)
-	b.until(func() error {
+	b.Until(func() error {
 		if refresh(b, held); held.DeletionTimestamp == nil {
 			return errors.New("is not deleted")
 		}

@@ -3,93 +3,29 @@
 package nodeimage_test
 
 import (
-	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"hash/fnv"
 	"maps"
-	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/nodeimage"
 	"github.com/kruisekit/kruisekit/imagepull"
+	"github.com/kruisekit/kruisekit/test/podbench"
 )
 
 var (
-	runs = flag.Int("runs", 20, "how many nodes are led through faults")
+	runs = flag.Int("runs", 20, "how many nodes are reconciled with faults")
 	seed = flag.Int64("seed", 0, "repeats the faults of an earlier run; 0 for new ones")
 )
 
-// flaky makes some of the first writes of each object fail: before they are applied, after it, or late. Which ones, depends on
-// the seed and the number of the write alone.
-type flaky struct {
-	mu     sync.Mutex
-	writes map[string]int
-	made   map[string]int
-	seed   int64
-}
-
-var errFault = errors.New("the connection broke")
-
-func (f *flaky) fault(name string) string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.writes[name]++
-	h := fnv.New32a()
-	fmt.Fprint(h, f.seed, name, f.writes[name])
-	what := []string{"before", "after", "late"}
-	kind := h.Sum32() % 6
-	if kind >= uint32(len(what)) || f.writes[name] > 4 {
-		return ""
-	}
-	f.made[what[kind]]++
-	return what[kind]
-}
-
-func (f *flaky) do(name string, write func() error) error {
-	switch f.fault(name) {
-	case "before":
-		return errFault
-	case "after":
-		return errors.Join(write(), errFault)
-	case "late":
-		time.Sleep(20 * time.Millisecond) //nolint:forbidigo // a slow API server
-	}
-	return write()
-}
-
-func (f *flaky) client(c client.WithWatch) client.Client {
-	return interceptor.NewClient(c, interceptor.Funcs{
-		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			return f.do("create/"+o.GetName(), func() error { return c.Create(ctx, o, opts...) })
-		},
-		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
-			return f.do("delete/"+o.GetName(), func() error { return c.Delete(ctx, o, opts...) })
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			return f.do("patch/"+o.GetName(), func() error { return c.Patch(ctx, o, p, opts...) })
-		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-			return f.do(sub+"/"+o.GetName(), func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
-		},
-	})
-}
-
-// Whatever write is lost, before it is applied or after: nodes have their NodeImages, tags leave with their jobs and no others
-// do, daemons are heard, and silent nodes fail.
+// Whichever writes fail, before or after the API server applied them, each node has one NodeImage, tags are removed with their jobs
+// alone, and the answers of daemons count.
 func faults(b *bench) {
-	f := &flaky{writes: map[string]int{}, made: map[string]int{}, seed: *seed}
-	if f.seed == 0 {
-		f.seed = time.Now().UnixNano()
-	}
-	b.Logf("repeat with -seed %d", f.seed)
-	b.startWith(nodeimage.Options{}, f.client)
+	f := b.Faults(*seed)
+	b.startWith(nodeimage.Options{}, func(c client.WithWatch) client.WithWatch { return podbench.Writes(c, f.Do) })
 	b.daemons(func(ref imagepull.Reference) bool { return ref.Tag == "2" })
 	stays, goes := b.job("stays"), b.job("goes")
 	nodes := map[string]*corev1.Node{}
@@ -114,11 +50,8 @@ func faults(b *bench) {
 			return lists("nginx:1 nginx:2")(n)
 		})
 	}
-	b.still()
-	if made := about(b.requests.take(), "POST v1beta1/nodeimages 201"); len(made) != *runs {
+	b.Still()
+	if made := podbench.About(b.Asked(), "POST nodeimages 201"); len(made) != *runs {
 		b.Errorf("%d were made, want %d", len(made), *runs)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	b.Logf("faults: %v", f.made)
 }

@@ -36,7 +36,7 @@ func hardships() map[string]func(*bench) {
 }
 
 // blind does not find some kinds.
-func blind(c client.WithWatch, kinds map[string]bool) client.Client {
+func blind(c client.WithWatch, kinds map[string]bool) client.WithWatch {
 	return interceptor.NewClient(c, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			gvk, err := c.GroupVersionKindFor(o)
@@ -58,19 +58,19 @@ func (b *bench) direct(o nodeimage.Options, kinds ...string) *nodeimage.Reconcil
 	for _, k := range kinds {
 		some[k] = true
 	}
-	return b.directWith(o, func(c client.WithWatch) client.Client { return blind(c, some) })
+	return b.directWith(o, func(c client.WithWatch) client.WithWatch { return blind(c, some) })
 }
 
 // directWith gives it a client of another kind.
-func (b *bench) directWith(o nodeimage.Options, wrap func(client.WithWatch) client.Client) *nodeimage.Reconciler {
+func (b *bench) directWith(o nodeimage.Options, wrap func(client.WithWatch) client.WithWatch) *nodeimage.Reconciler {
 	b.Helper()
 	b.setDefaults(&o)
-	c, err := client.NewWithWatch(b.config, client.Options{Scheme: b.scheme})
+	c, err := client.NewWithWatch(b.Config, client.Options{Scheme: b.Scheme})
 	if err != nil {
 		b.Fatal(err)
 	}
 	if o.Live == nil {
-		o.Live = b.client
+		o.Live = b.Client
 	}
 	r, err := nodeimage.New(wrap(c), o)
 	if err != nil {
@@ -131,7 +131,7 @@ func noPullJobs(b *bench) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
 	mapper.Add(v1beta1.GroupVersion.WithKind("NodeImage"), meta.RESTScopeRoot)
-	b.mapper = mapper
+	b.Mapper = mapper
 	b.start(nodeimage.Options{})
 	node := b.node("1")
 	image := b.eventually("1", exists)
@@ -143,7 +143,7 @@ func noPullJobs(b *bench) {
 		}
 		return lists("nginx:1")(n)
 	})
-	b.still()
+	b.Still()
 	if n := b.passes.of(node.Name); n > 8 { // as many as there are events, at most
 		b.Errorf("%d passes: something is tried over and over", n)
 	}
@@ -155,11 +155,11 @@ func ownWrites(b *bench) {
 	image := b.image("1", b.tag("1"))
 	old := &unstructured.Unstructured{}
 	old.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("NodeImage"))
-	if err := b.client.Get(b.Context(), client.ObjectKeyFromObject(image), old); err != nil {
+	if err := b.Client.Get(b.Context(), client.ObjectKeyFromObject(image), old); err != nil {
 		b.Fatal(err)
 	}
 	writes := 0
-	r := b.directWith(nodeimage.Options{}, func(c client.WithWatch) client.Client {
+	r := b.directWith(nodeimage.Options{}, func(c client.WithWatch) client.WithWatch {
 		return interceptor.NewClient(c, interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 				if raw, ok := o.(*unstructured.Unstructured); ok && raw.GetKind() == old.GetKind() {

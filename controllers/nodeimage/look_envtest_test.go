@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -25,9 +23,9 @@ import (
 func (b *bench) eventually(short string, check func(*v1beta1.NodeImage) error) *v1beta1.NodeImage {
 	b.Helper()
 	image := &v1beta1.NodeImage{}
-	b.until(func() error {
+	b.Until(func() error {
 		*image = v1beta1.NodeImage{}
-		if err := b.client.Get(b.Context(), client.ObjectKey{Name: b.name(short)}, image); err != nil {
+		if err := b.Client.Get(b.Context(), client.ObjectKey{Name: b.name(short)}, image); err != nil {
 			return err
 		}
 		return check(image)
@@ -50,25 +48,13 @@ func lists(want string) func(*v1beta1.NodeImage) error {
 // gone waits until there is no NodeImage.
 func (b *bench) gone(short string) {
 	b.Helper()
-	b.until(func() error {
+	b.Until(func() error {
 		var image v1beta1.NodeImage
-		if err := b.client.Get(b.Context(), client.ObjectKey{Name: b.name(short)}, &image); client.IgnoreNotFound(err) != nil || err == nil {
+		if err := b.Client.Get(b.Context(), client.ObjectKey{Name: b.name(short)}, &image); client.IgnoreNotFound(err) != nil || err == nil {
 			return errors.Join(errors.New("there is a NodeImage"), err)
 		}
 		return nil
 	})
-}
-
-func (b *bench) until(check func() error) {
-	b.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(b.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		last = check()
-		return last == nil, nil
-	})
-	if err != nil {
-		b.Fatalf("%v; last: %v\nrequests:\n%s", err, last, strings.Join(b.requests.take(), "\n"))
-	}
 }
 
 // looked waits for another pass of a node after something was done.
@@ -76,7 +62,7 @@ func (b *bench) looked(short string, do func()) {
 	b.Helper()
 	before := b.passes.of(b.name(short))
 	do()
-	b.until(func() error {
+	b.Until(func() error {
 		if b.passes.of(b.name(short)) == before {
 			return errors.New("nobody has looked")
 		}
@@ -94,29 +80,17 @@ func (b *bench) touch(node *corev1.Node) {
 func (b *bench) events(reason string) []string {
 	b.Helper()
 	var list corev1.EventList
-	if err := b.client.List(b.Context(), &list); err != nil {
+	if err := b.Client.List(b.Context(), &list); err != nil {
 		b.Fatal(err)
 	}
 	var some []string
 	for _, e := range list.Items {
-		if e.Reason == reason && (e.InvolvedObject.Namespace == b.namespace || strings.HasPrefix(e.InvolvedObject.Name, b.namespace)) {
-			some = append(some, e.InvolvedObject.Kind+" "+strings.TrimPrefix(e.InvolvedObject.Name, b.namespace+"-")+": "+e.Message)
+		if e.Reason == reason && (e.InvolvedObject.Namespace == b.Namespace || strings.HasPrefix(e.InvolvedObject.Name, b.Namespace)) {
+			some = append(some, e.InvolvedObject.Kind+" "+strings.TrimPrefix(e.InvolvedObject.Name, b.Namespace+"-")+": "+e.Message)
 		}
 	}
 	slices.Sort(some)
 	return some
-}
-
-// still waits until the reconciler asks for nothing any more.
-func (b *bench) still() {
-	b.Helper()
-	for quiet := 0; quiet < 5; quiet++ {
-		before := b.requests.count()
-		time.Sleep(100 * time.Millisecond) //nolint:forbidigo // that nothing happens is the thing to see
-		if b.requests.count() != before {
-			quiet = 0
-		}
-	}
 }
 
 // clock is the time of a reconciler, which the test puts forward.
@@ -157,56 +131,4 @@ func (p *passes) last(node string) string {
 		return ""
 	}
 	return p.notes[node][0].Code
-}
-
-// requests records what the reconciler asks of the API server, but for watches, first lists and events.
-type requests struct {
-	mu  sync.Mutex
-	all []string
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-func (r *requests) through(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		response, err := next.RoundTrip(request)
-		path, isGet := request.URL.Path, request.Method == http.MethodGet
-		if isGet && (request.URL.Query().Has("watch") || request.URL.Query().Has("limit") || request.URL.Query().Has("labelSelector")) ||
-			strings.Contains(path, "/events") || !strings.Contains(path, "nodes") && !strings.Contains(path, "nodeimages") &&
-			!strings.Contains(path, "jobs/") && !strings.Contains(path, "secrets") {
-			return response, err
-		}
-		code := 0
-		if response != nil {
-			code = response.StatusCode
-		}
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.all = append(r.all, fmt.Sprintf("%s %s %d", request.Method, path[strings.LastIndex(path, "v1"):], code))
-		return response, err
-	})
-}
-
-// take gives the requests since the last time.
-func (r *requests) take() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	all := r.all
-	r.all = nil
-	return all
-}
-
-func (r *requests) count() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.all)
-}
-
-// about are the requests that hold all of some words.
-func about(all []string, words ...string) []string {
-	return slices.DeleteFunc(slices.Clone(all), func(request string) bool {
-		return slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(request, word) })
-	})
 }

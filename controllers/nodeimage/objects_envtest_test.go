@@ -21,8 +21,8 @@ import (
 // daemons answer for all nodes of the test: with an image, or, where fails says so, a message.
 func (b *bench) daemons(fails func(imagepull.Reference) bool) {
 	b.Helper()
-	b.run(b.config, func(mgr ctrl.Manager) error {
-		return ctrl.NewControllerManagedBy(mgr).Named("daemon-" + b.namespace).For(&v1beta1.NodeImage{}).Complete(&daemon{mgr.GetClient(), fails})
+	b.Beside(func(mgr ctrl.Manager) error {
+		return ctrl.NewControllerManagedBy(mgr).Named("daemon-" + b.Namespace).For(&v1beta1.NodeImage{}).Complete(&daemon{mgr.GetClient(), fails})
 	})
 }
 
@@ -56,22 +56,22 @@ func (d *daemon) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, client.IgnoreNotFound(d.client.Status().Update(ctx, &image))
 }
 
-func (b *bench) name(short string) string { return b.namespace + "-" + short }
+func (b *bench) name(short string) string { return b.Namespace + "-" + short }
 
 // node makes a node that is ready, unless change says something else.
 func (b *bench) node(short string, change ...func(*corev1.Node)) *corev1.Node {
 	b.Helper()
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: b.name(short), Labels: map[string]string{benchKey: b.namespace, "zone": "a"}}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: b.name(short), Labels: map[string]string{benchKey: b.Namespace, "zone": "a"}}}
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(b.clock.now())}}
 	for _, c := range change {
 		c(node)
 	}
 	status := node.Status
-	if err := b.client.Create(b.Context(), node); err != nil {
+	if err := b.Client.Create(b.Context(), node); err != nil {
 		b.Fatal(err)
 	}
 	node.Status = status
-	if err := b.client.Status().Update(b.Context(), node); err != nil {
+	if err := b.Client.Status().Update(b.Context(), node); err != nil {
 		b.Fatal(err)
 	}
 	return node
@@ -80,11 +80,11 @@ func (b *bench) node(short string, change ...func(*corev1.Node)) *corev1.Node {
 // image makes a NodeImage of the test.
 func (b *bench) image(short string, change ...func(*v1beta1.NodeImage)) *v1beta1.NodeImage {
 	b.Helper()
-	image := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: b.name(short), Labels: map[string]string{benchKey: b.namespace, "zone": "a"}}}
+	image := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: b.name(short), Labels: map[string]string{benchKey: b.Namespace, "zone": "a"}}}
 	for _, c := range change {
 		c(image)
 	}
-	if err := b.client.Create(b.Context(), image); err != nil {
+	if err := b.Client.Create(b.Context(), image); err != nil {
 		b.Fatal(err)
 	}
 	return image
@@ -93,9 +93,9 @@ func (b *bench) image(short string, change ...func(*v1beta1.NodeImage)) *v1beta1
 // job makes a pull job.
 func (b *bench) job(name string) *v1beta1.ImagePullJob {
 	b.Helper()
-	job := &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name}}
+	job := &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: name}}
 	job.Spec.Image = "nginx:1"
-	if err := b.client.Create(b.Context(), job); err != nil {
+	if err := b.Client.Create(b.Context(), job); err != nil {
 		b.Fatal(err)
 	}
 	return job
@@ -127,7 +127,7 @@ func change[T client.Object](b *bench, object T, how ...func(T)) {
 	for _, h := range how {
 		h(object)
 	}
-	if err := b.client.Patch(b.Context(), object, client.MergeFrom(before)); err != nil {
+	if err := b.Client.Patch(b.Context(), object, client.MergeFrom(before)); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -137,14 +137,14 @@ func changeStatus[T client.Object](b *bench, object T, how func(T)) {
 	b.Helper()
 	before := refresh(b, object)
 	how(object)
-	if err := b.client.Status().Patch(b.Context(), object, client.MergeFrom(before)); err != nil {
+	if err := b.Client.Status().Patch(b.Context(), object, client.MergeFrom(before)); err != nil {
 		b.Fatal(err)
 	}
 }
 
 func refresh[T client.Object](b *bench, object T) client.Object {
 	b.Helper()
-	if err := b.client.Get(b.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+	if err := b.Client.Get(b.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 		b.Fatal(err)
 	}
 	before, ok := object.DeepCopyObject().(client.Object)
@@ -157,7 +157,7 @@ func refresh[T client.Object](b *bench, object T) client.Object {
 func (b *bench) remove(objects ...client.Object) {
 	b.Helper()
 	for _, o := range objects {
-		if err := b.client.Delete(b.Context(), o); err != nil {
+		if err := b.Client.Delete(b.Context(), o); err != nil {
 			b.Fatal(err)
 		}
 	}

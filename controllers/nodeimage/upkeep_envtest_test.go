@@ -17,6 +17,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/nodeimage"
 	"github.com/kruisekit/kruisekit/imagepull"
+	"github.com/kruisekit/kruisekit/test/podbench"
 )
 
 // upkeep is how tags, owners and secrets leave.
@@ -42,19 +43,19 @@ func owners(b *bench) {
 	b.image("1", b.tag("1", a, gone), b.tag("2", gone), b.tag("3"), b.tag("4", impostor), b.tag("5"), b.tag("6"), func(n *v1beta1.NodeImage) {
 		tags := n.Spec.Images["nginx"].Tags
 		tags[4].CreatedAt = nil
-		tags[5].OwnerReferences = []corev1.ObjectReference{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: b.namespace, Name: "gone", UID: "x"}}
+		tags[5].OwnerReferences = []corev1.ObjectReference{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: b.Namespace, Name: "gone", UID: "x"}}
 	})
 	b.start(nodeimage.Options{})
 	image := b.eventually("1", lists("nginx:1 nginx:3 nginx:6"))
 	if o := image.Spec.Images["nginx"].Tags[0].OwnerReferences; len(o) != 1 || o[0].UID != a.UID {
 		b.Errorf("owners of nginx:1 are %v", o)
 	}
-	b.still()
-	b.requests.take()
+	b.Still()
+	b.Asked()
 	b.remove(a)
 	b.eventually("1", lists("nginx:3 nginx:6"))
-	b.still()
-	if asked := b.requests.take(); len(asked) != 1 || len(about(asked, "PATCH v1beta1/nodeimages/")) != 1 {
+	b.Still()
+	if asked := b.Asked(); len(asked) != 1 || len(podbench.About(asked, "PATCH nodeimages/")) != 1 {
 		b.Errorf("a job that was seen to go took %q", asked)
 	}
 }
@@ -73,22 +74,22 @@ func onlyWhoIsMeant(b *bench) {
 		}
 		b.looked(short, func() { change(b, image, b.tag("1", owner)) })
 	}
-	b.still()
+	b.Still()
 	before := map[int]int{}
 	for i := range 6 {
 		before[i] = b.passes.of(b.name(fmt.Sprint(i)))
 	}
-	b.requests.take()
+	b.Asked()
 	b.remove(a)
 	b.eventually("0", lists(""))
 	b.eventually("1", lists(""))
-	b.still()
+	b.Still()
 	for i := 2; i < 6; i++ {
 		if n := b.passes.of(b.name(fmt.Sprint(i))); n != before[i] {
 			b.Errorf("node %d, which the job told nothing, was looked at %d times", i, n-before[i])
 		}
 	}
-	if asked := b.requests.take(); len(asked) != 2 || len(about(asked, "PATCH")) != 2 {
+	if asked := b.Asked(); len(asked) != 2 || len(podbench.About(asked, "PATCH")) != 2 {
 		b.Errorf("two tags took %q", asked)
 	}
 }
@@ -103,18 +104,18 @@ func goneWhileAway(b *bench) {
 		image := b.eventually(short, exists)
 		b.looked(short, func() { change(b, image, b.tag("1", job), b.tag("2")) })
 	}
-	b.still()
+	b.Still()
 	stop()
 	b.remove(job)
-	b.requests.take()
+	b.Asked()
 	b.start(nodeimage.Options{})
 	for i := range 4 {
 		b.eventually(fmt.Sprint(i), lists("nginx:2"))
 	}
-	b.still()
-	asked := b.requests.take()
+	b.Still()
+	asked := b.Asked()
 	// Two workers may ask at the same moment.
-	if reads := about(asked, "GET", "imagepulljobs/a 404"); len(reads) < 1 || len(reads) > 2 || len(asked) != len(reads)+4 {
+	if reads := podbench.About(asked, "GET", "imagepulljobs/a 404"); len(reads) < 1 || len(reads) > 2 || len(asked) != len(reads)+4 {
 		b.Errorf("asked %q", asked)
 	}
 }
@@ -157,23 +158,23 @@ func timeToLive(b *bench) {
 
 // Secrets that daemons may read and that do not exist are no longer named, unless their mode says to keep them.
 func secrets(b *bench) {
-	b.start(nodeimage.Options{SecretNamespace: b.namespace})
-	here := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "here"}}
-	if err := b.client.Create(b.Context(), here); err != nil {
+	b.start(nodeimage.Options{SecretNamespace: b.Namespace})
+	here := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "here"}}
+	if err := b.Client.Create(b.Context(), here); err != nil {
 		b.Fatal(err)
 	}
 	b.node("1")
 	image := b.eventually("1", exists)
-	b.still()
-	b.requests.take()
+	b.Still()
+	b.Asked()
 	change(b, image, b.tag("1"), func(n *v1beta1.NodeImage) {
 		nginx := n.Spec.Images["nginx"]
 		nginx.PullSecrets = []v1beta1.ReferenceObject{
-			{Namespace: b.namespace, Name: "gone"},
-			{Namespace: b.namespace, Name: "gone", Mode: v1beta1.ReferenceObjectModeBatch},
-			{Namespace: b.namespace, Name: "here"},
+			{Namespace: b.Namespace, Name: "gone"},
+			{Namespace: b.Namespace, Name: "gone", Mode: v1beta1.ReferenceObjectModeBatch},
+			{Namespace: b.Namespace, Name: "here"},
 			{Namespace: "elsewhere", Name: "unknown"},
-			{Namespace: b.namespace},
+			{Namespace: b.Namespace},
 			{Name: "nowhere"},
 		}
 		n.Spec.Images["nginx"] = nginx
@@ -181,23 +182,23 @@ func secrets(b *bench) {
 	b.eventually("1", func(n *v1beta1.NodeImage) error {
 		var all []string
 		for _, s := range n.Spec.Images["nginx"].PullSecrets {
-			all = append(all, strings.TrimPrefix(s.Namespace, b.namespace)+"/"+s.Name+string(s.Mode))
+			all = append(all, strings.TrimPrefix(s.Namespace, b.Namespace)+"/"+s.Name+string(s.Mode))
 		}
 		if got := strings.Join(all, " "); got != "/gonebatch /here elsewhere/unknown /nowhere" {
 			return errors.New(got)
 		}
 		return nil
 	})
-	b.still()
-	asked := b.requests.take()
-	if len(about(asked, "secrets/gone 404")) != 1 || len(about(asked, "secrets/here 200")) != 1 || len(about(asked, "PATCH")) != 1 || len(asked) != 3 {
+	b.Still()
+	asked := b.Asked()
+	if len(podbench.About(asked, "secrets/gone 404")) != 1 || len(podbench.About(asked, "secrets/here 200")) != 1 || len(podbench.About(asked, "PATCH")) != 1 || len(asked) != 3 {
 		b.Errorf("asked %q", asked)
 	}
 	for tag := range 3 {
 		b.looked("1", func() { change(b, image, b.tag(fmt.Sprint(tag+2))) })
 	}
-	b.still()
-	if asked := b.requests.take(); len(asked) > 0 {
+	b.Still()
+	if asked := b.Asked(); len(asked) > 0 {
 		b.Errorf("asked again: %q", asked)
 	}
 }
@@ -209,22 +210,22 @@ func malformed(b *bench) {
 	raw.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("NodeImage"))
 	raw.SetName(odd.Name)
 	patch := `{"spec":{"images":{"nginx":{"tags":[{"tag":"1","createdAt":"2026-01-01t00:00:00z"}]}}}}`
-	if err := b.client.Patch(b.Context(), raw, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
+	if err := b.Client.Patch(b.Context(), raw, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
 		b.Fatal(err)
 	}
 	node := b.node("odd")
 	b.start(nodeimage.Options{})
 	b.node("even")
 	b.eventually("even", exists)
-	b.until(func() error {
+	b.Until(func() error {
 		if told := b.events("InvalidSpec"); len(told) == 0 || !strings.Contains(told[0], "createdAt") && !strings.Contains(told[0], "2026-01-01t") {
 			return fmt.Errorf("told %q", told)
 		}
 		return nil
 	})
 	change(b, node, func(n *corev1.Node) { n.Labels["zone"] = "b" })
-	b.until(func() error {
-		if err := b.client.Get(b.Context(), client.ObjectKeyFromObject(odd), raw); err != nil {
+	b.Until(func() error {
+		if err := b.Client.Get(b.Context(), client.ObjectKeyFromObject(odd), raw); err != nil {
 			return err
 		}
 		if text := fmt.Sprint(raw.Object["spec"]); raw.GetLabels()["zone"] != "b" || !strings.Contains(text, "2026-01-01t") {
@@ -233,8 +234,8 @@ func malformed(b *bench) {
 		return nil
 	})
 	b.remove(node)
-	b.until(func() error {
-		if err := b.client.Get(b.Context(), client.ObjectKeyFromObject(odd), raw); client.IgnoreNotFound(err) != nil || err == nil {
+	b.Until(func() error {
+		if err := b.Client.Get(b.Context(), client.ObjectKeyFromObject(odd), raw); client.IgnoreNotFound(err) != nil || err == nil {
 			return errors.Join(errors.New("it is there"), err)
 		}
 		return nil
@@ -249,6 +250,6 @@ func noNames(b *bench) {
 	nobody := func(namespace, name string) *v1beta1.ImagePullJob {
 		return &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	}
-	change(b, image, b.tag("1", nobody("", "a")), b.tag("2", nobody(b.namespace, "")), b.tag("3", nobody("a/b", "..")), b.tag("4", nobody(b.namespace, "No Name")), b.tag("5"))
+	change(b, image, b.tag("1", nobody("", "a")), b.tag("2", nobody(b.Namespace, "")), b.tag("3", nobody("a/b", "..")), b.tag("4", nobody(b.Namespace, "No Name")), b.tag("5"))
 	b.eventually("1", lists("nginx:5"))
 }
