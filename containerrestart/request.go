@@ -55,19 +55,27 @@ func withCondition(all []metav1.Condition, c metav1.Condition) []metav1.Conditio
 func Queue(pod types.UID, requests []*appsv1beta1.ContainerRecreateRequest) []*appsv1beta1.ContainerRecreateRequest {
 	var queue []*request
 	for _, r := range requests {
-		if podOf(r) == pod && r.DeletionTimestamp == nil && !ended(r) {
+		if waits(r, pod) {
 			queue = append(queue, r)
 		}
 	}
-	slices.SortStableFunc(queue, func(a, b *request) int {
-		return cmp.Or(
-			cmp.Compare(weight(a), weight(b)),
-			a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
-			cmp.Compare(a.Namespace, b.Namespace),
-			cmp.Compare(a.Name, b.Name),
-		)
-	})
+	slices.SortStableFunc(queue, order)
 	return queue
+}
+
+// order is that in which requests run.
+func order(a, b *request) int {
+	return cmp.Or(
+		cmp.Compare(weight(a), weight(b)),
+		a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+		cmp.Compare(a.Namespace, b.Namespace),
+		cmp.Compare(a.Name, b.Name),
+	)
+}
+
+// waits reports whether a request is in the queue of a pod.
+func waits(r *request, pod types.UID) bool {
+	return podOf(r) == pod && r.DeletionTimestamp == nil && !ended(r)
 }
 
 // weight is small for a request that has come far.
@@ -86,17 +94,17 @@ func podOf(r *request) types.UID {
 	return types.UID(r.Labels[appsv1beta1.ContainerRecreateRequestPodUIDKey])
 }
 
-// before is the request that another one has to wait for; nil for none.
+// before returns the request that another one has to wait for; nil for none. It looks at each of the others once.
 func before(r *request, others []*request) *request {
-	// The one at hand stands for itself: in the list it may be older, or missing.
-	all := []*request{r}
+	var first *request
 	for _, o := range others {
-		if o.Name != r.Name || o.Namespace != r.Namespace {
-			all = append(all, o)
+		// The one at hand stands for itself: in the list it may be older, or missing.
+		if (o.Name != r.Name || o.Namespace != r.Namespace) && waits(o, podOf(r)) && (first == nil || order(o, first) < 0) {
+			first = o
 		}
 	}
-	if first := Queue(podOf(r), all); len(first) > 0 && first[0] != r {
-		return first[0]
+	if first == nil || waits(r, podOf(r)) && order(r, first) < 0 {
+		return nil
 	}
-	return nil
+	return first
 }

@@ -29,6 +29,16 @@ func MayComeToUse(s *corev1.Secret, t v1beta1.ImageTagSpec) bool {
 	return slices.ContainsFunc(jobsOf(t), func(job corev1.ObjectReference) bool { return job.Namespace == homeOf(s) })
 }
 
+// Namespaces returns the namespaces of the pull jobs that own a tag, sorted, each once.
+func Namespaces(t v1beta1.ImageTagSpec) []string {
+	var all []string
+	for _, job := range jobsOf(t) {
+		all = append(all, job.Namespace)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // jobsOf returns the pull jobs that own a tag.
 func jobsOf(t v1beta1.ImageTagSpec) []corev1.ObjectReference {
 	return slices.DeleteFunc(slices.Clone(t.OwnerReferences), func(o corev1.ObjectReference) bool { return !isJob(o) })

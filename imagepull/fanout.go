@@ -26,6 +26,8 @@ const (
 	defaultKeepSeconds = 300
 	// neverSeconds is for how long a tag of a job without end stays. Then it is pulled anew.
 	neverSeconds = 86400
+	// certain is how long a node is known to have what it has pulled. Then the kubelet may have collected it.
+	certain = 5 * time.Minute
 	// neverDeadlineSeconds is how long such a pull may take at least.
 	neverDeadlineSeconds = 1800
 )
@@ -48,7 +50,8 @@ type Request struct {
 //
 // A tag that others asked for is joined: owners, secrets and limits are added to theirs, the larger limits count. It is
 // pulled once more (its version is raised) only where what they get is not enough for this job: their pull failed, or it
-// ended and this job always pulls, or it has not ended and is content with an image that is there, and this job is not.
+// ended and this job always pulls, or it has not ended and is content with an image that is there, and this job is not. A success of more
+// than five minutes ago is asked for again, which is no pull where the node still has the image.
 // A sandboxConfig replaces the last one; none leaves it.
 func (r Request) Tell(node *v1beta1.NodeImage) (*v1beta1.NodeImage, error) {
 	ref, err := r.reference()
@@ -119,7 +122,7 @@ func (r Request) join(t *v1beta1.ImageTagSpec, status *v1beta1.ImageTagStatus) {
 	var again bool
 	switch phase {
 	case v1beta1.ImagePhaseSucceeded:
-		again = !content
+		again = !content || status.CompletionTime == nil || r.Now.Sub(status.CompletionTime.Time) >= certain
 	case v1beta1.ImagePhaseFailed:
 		again = true
 	default:

@@ -54,7 +54,11 @@ func TestTellNew(t *testing.T) {
 	}
 }
 
-// Joining pulls once more only where what the others get is not enough.
+func endedAgo(d time.Duration) func(*v1beta1.NodeImage) {
+	return func(n *v1beta1.NodeImage) { n.Status.ImageStatuses["nginx"].Tags[0].CompletionTime = ago(d) }
+}
+
+// A job that joins a tag has the node begin anew only where what the others get is not enough, or no longer certain.
 func TestTellJoins(t *testing.T) {
 	wantsAlways := edit("nginx", func(s *v1beta1.ImageTagSpec) { s.ImagePullPolicy = v1beta1.PullAlways })
 	wantsNothing := edit("nginx", func(s *v1beta1.ImageTagSpec) { s.ImagePullPolicy = "" })
@@ -72,6 +76,9 @@ func TestTellJoins(t *testing.T) {
 		"under way, more than is asked for":  {list(wantsAlways), nil, 3, v1beta1.PullAlways},
 		"under way, less than is asked for":  {list(did("nginx:1", 3, pulling)), list(always), 4, v1beta1.PullAlways},
 		"it has the image":                   {list(did("nginx:1", 3, succeeded)), nil, 3, v1beta1.PullIfNotPresent},
+		"it had the image four minutes ago":  {list(did("nginx:1", 3, succeeded), endedAgo(4*time.Minute)), nil, 3, v1beta1.PullIfNotPresent},
+		"it may have lost the image since":   {list(did("nginx:1", 3, succeeded), endedAgo(5*time.Minute)), nil, 4, v1beta1.PullIfNotPresent},
+		"nobody knows when it had the image": {list(did("nginx:1", 3, succeeded), func(n *v1beta1.NodeImage) { n.Status.ImageStatuses["nginx"].Tags[0].CompletionTime = nil }), nil, 4, v1beta1.PullIfNotPresent},
 		"it has it, but may be outdated":     {list(did("nginx:1", 3, succeeded)), list(always), 4, v1beta1.PullAlways},
 		"it failed":                          {list(wantsAlways, did("nginx:1", 3, failed)), nil, 4, v1beta1.PullIfNotPresent},
 		"it failed, and told of later times": {list(did("nginx:1", 3, failed), func(n *v1beta1.NodeImage) { n.Spec.Images["nginx"].Tags[0].Version = 2 }), list(always), 4, v1beta1.PullAlways},
@@ -170,8 +177,8 @@ func TestTellLimits(t *testing.T) {
 // What ended a while ago stays as long as if it had been pulled now.
 func TestTellStays(t *testing.T) {
 	n := nodeImage("n1", lists("nginx:1", 0, "a"), did("nginx:1", 0, succeeded))
-	n.Status.ImageStatuses["nginx"].Tags[0].CompletionTime = ago(1000 * time.Second)
-	if got := tell(t, request(pullJob("b", "nginx:1", ttl(20))), n).Spec.Images["nginx"].Tags[0].PullPolicy.TTLSecondsAfterFinished; *got != 1320 {
+	n.Status.ImageStatuses["nginx"].Tags[0].CompletionTime = ago(200 * time.Second)
+	if got := tell(t, request(pullJob("b", "nginx:1", ttl(820))), n).Spec.Images["nginx"].Tags[0].PullPolicy.TTLSecondsAfterFinished; *got != 1320 {
 		t.Errorf("%d seconds", *got)
 	}
 }

@@ -48,6 +48,7 @@ func over(r *request) bool {
 func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*snapshot, error) {
 	latest, err := r.requests.Latest(ctx, r.api.Cached, name)
 	if err != nil || latest.Object == nil {
+		r.decoded.Forget(name)
 		return nil, err
 	}
 	s := &snapshot{now: r.api.Now()}
@@ -99,7 +100,8 @@ func (r *Reconciler) podOf(ctx context.Context, of *request) (*corev1.Pod, error
 	return stored.Find[corev1.Pod](ctx, r.api.Live, name)
 }
 
-// ofPod are the requests of a pod that are not over. They are the cache's.
+// ofPod returns the requests of a pod that are not over. They are shared, and only read. Each is decoded once, since all requests of a
+// pod look at all others.
 func (r *Reconciler) ofPod(ctx context.Context, namespace, uid string) ([]*request, error) {
 	raws, err := stored.List(ctx, r.api.Cached, gvk(), client.InNamespace(namespace), client.MatchingFields{byPod: uid})
 	if err != nil {
@@ -107,9 +109,11 @@ func (r *Reconciler) ofPod(ctx context.Context, namespace, uid string) ([]*reque
 	}
 	all := make([]*request, 0, len(raws))
 	for _, raw := range raws {
-		one, _, err := decode(raw)
-		if err != nil {
-			return nil, fmt.Errorf("request %s: %w", raw.GetName(), err)
+		one := r.decoded.Decode(raw)
+		if one == nil { // it is malformed in part
+			if one, _, err = decode(raw); err != nil {
+				return nil, fmt.Errorf("request %s: %w", raw.GetName(), err)
+			}
 		}
 		all = append(all, one)
 	}

@@ -27,6 +27,7 @@ type Reconciler struct {
 	api *binding.Binding
 	// requests is their kind, as untyped objects, and the own writes of them.
 	requests stored.Kind
+	decoded  stored.Memo[request, *request]
 }
 
 // New returns a Reconciler. The client may read from a cache.
@@ -53,7 +54,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	return r.api.Bind(mgr, controllerName, o).
 		For(stored.Untyped(gvk())).
 		Watches(stored.Untyped(gvk()), handler.EnqueueRequestsFromMapFunc(r.besides), builder.WithPredicates(ends())).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.about), builder.WithPredicates(podEvents())).
+		Watches(&corev1.Pod{}, r.aboutPod(), builder.WithPredicates(podEvents())).
 		Complete(r)
 }
 

@@ -6,13 +6,17 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/containerrestart"
 )
 
 // byPod is the index of the requests that are not over by the UID of their pod. Pods change often, and most have none.
@@ -40,16 +44,41 @@ func requestOf(o client.Object) *request {
 	return r
 }
 
-// about are the requests of a pod.
-func (r *Reconciler) about(ctx context.Context, pod client.Object) []reconcile.Request {
-	return r.enqueue(ctx, pod.GetNamespace(), string(pod.GetUID()))
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// aboutPod wakes the request of a pod that runs, and all requests of a pod that is gone, or about to be: those that wait look at nothing
+// else of the pod.
+func (r *Reconciler) aboutPod() handler.EventHandler {
+	wake := func(ctx context.Context, pod client.Object, q queue, all bool) {
+		names := r.enqueue(ctx, pod.GetNamespace(), string(pod.GetUID()))
+		if !all {
+			names = names[:min(len(names), 1)]
+		}
+		for _, name := range names {
+			q.Add(name)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+			wake(ctx, e.Object, q, e.Object.GetDeletionTimestamp() != nil)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			if e.ObjectOld.GetUID() != e.ObjectNew.GetUID() {
+				wake(ctx, e.ObjectOld, q, true)
+			}
+			wake(ctx, e.ObjectNew, q, e.ObjectNew.GetDeletionTimestamp() != nil)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { wake(ctx, e.Object, q, true) },
+	}
 }
 
-// besides are the other requests of a request's pod.
+// besides returns the request of the same pod that runs next.
 func (r *Reconciler) besides(ctx context.Context, o client.Object) []reconcile.Request {
-	return r.enqueue(ctx, o.GetNamespace(), o.GetLabels()[v1beta1.ContainerRecreateRequestPodUIDKey])
+	names := r.enqueue(ctx, o.GetNamespace(), o.GetLabels()[v1beta1.ContainerRecreateRequestPodUIDKey])
+	return names[:min(len(names), 1)]
 }
 
+// enqueue returns the requests of a pod, in the order in which they run.
 func (r *Reconciler) enqueue(ctx context.Context, namespace, uid string) []reconcile.Request {
 	all, err := r.ofPod(ctx, namespace, uid)
 	if err != nil {
@@ -57,7 +86,7 @@ func (r *Reconciler) enqueue(ctx context.Context, namespace, uid string) []recon
 		return nil
 	}
 	names := make([]reconcile.Request, 0, len(all))
-	for _, one := range all {
+	for _, one := range containerrestart.Queue(types.UID(uid), all) {
 		names = append(names, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(one)})
 	}
 	return names

@@ -17,8 +17,8 @@ import (
 const (
 	// readWithin is how long a container may take to tell its environment.
 	readWithin = 3 * time.Second
-	// mostEnvironment is how much of it is read.
-	mostEnvironment = 4 << 20
+	// mostEnvironment is how much of it is read. Linux gives a process no more, by default.
+	mostEnvironment = 2 << 20
 )
 
 // read reads the environments of containers into memory, unless that failed a moment ago.

@@ -3,10 +3,12 @@ package containerrestart
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -25,6 +27,8 @@ type act struct {
 	*Reconciler
 	*snapshot
 
+	// first is the place of the request of a pod that runs.
+	first map[types.UID]int
 	// after is when to look again; 0 for when something happens.
 	after time.Duration
 }
@@ -36,13 +40,33 @@ func (a *act) wake(after time.Duration) {
 	}
 }
 
+// queued returns for each pod the place of the request that runs. All others wait for it, however many they are.
+func (s *snapshot) queued() map[types.UID]int {
+	first := map[types.UID]int{}
+	for i, r := range s.requests {
+		if _, known := first[podUID(r)]; known {
+			continue
+		}
+		if queue := containerrestart.Queue(podUID(r), s.requests); len(queue) > 0 {
+			first[podUID(r)] = slices.Index(s.requests, queue[0])
+		} else {
+			first[podUID(r)] = i
+		}
+	}
+	return first
+}
+
 // serve does all that can be done now about one request.
 func (a *act) serve(ctx context.Context, i int) error {
 	if a.podless(a.snapshot, a.requests[i]) {
 		a.giveUp(a.requests[i], true)
 		return nil
 	}
-	work, err := a.work(ctx, a.requests[i])
+	if first := a.first[podUID(a.requests[i])]; first != i && over(a.requests[first]) && !over(a.requests[i]) {
+		a.wake(soon) // it has ended in this pass, and its event brings the next
+		return nil
+	}
+	work, err := a.work(ctx, i)
 	if err != nil {
 		return err
 	}
@@ -75,10 +99,12 @@ func (a *act) serve(ctx context.Context, i int) error {
 }
 
 // work is what there is to know about a request. Runtimes are asked only about one that is the first of its pod.
-func (a *act) work(ctx context.Context, r *request) (containerrestart.Work, error) {
-	work := containerrestart.Work{Request: r, Others: a.requests, Pod: a.pod, Together: a.options.Together, Now: a.now}
-	queue := containerrestart.Queue(podUID(r), a.requests)
-	if len(queue) == 0 || queue[0].UID != r.UID {
+func (a *act) work(ctx context.Context, i int) (containerrestart.Work, error) {
+	r, first := a.requests[i], a.first[podUID(a.requests[i])]
+	work := containerrestart.Work{
+		Request: r, Others: a.requests[first : first+1], Pod: a.pod, Together: a.options.Together, Now: a.now,
+	}
+	if first != i || over(r) {
 		return work, nil
 	}
 	name, why := containerrestart.RuntimeOf(r, a.known())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -74,22 +75,55 @@ func (r *Reconciler) ofPod(ctx context.Context, name types.NamespacedName) ([]*r
 		return nil, err
 	}
 	known := r.crew.Known()
+	fresh := map[types.UID]*request{}
 	var all []*request
 	for _, raw := range written {
 		if raw.GetLabels()[v1beta1.ContainerRecreateRequestNodeNameKey] != r.node {
 			continue
 		}
-		one, malformed, err := stored.Decode[request](raw)
-		if err != nil || malformed != nil {
+		one := r.decoded.decode(name, raw)
+		if one == nil {
 			// It is for the manager to end it. It must not keep others from running.
 			log.FromContext(ctx).Info("Request is left out: it is not what its kind is", "request", raw.GetName())
 			continue
 		}
 		if one.Labels[v1beta1.ContainerRecreateRequestActiveKey] == "true" || attempted(known, one.UID) {
 			all = append(all, one)
+			fresh[one.UID] = one
 		}
 	}
+	r.decoded.put(name, fresh)
 	return all, nil
+}
+
+// decoded are the requests of each pod as they were decoded in its last pass: a pod may have many, of which few have changed.
+type decoded struct {
+	mu    sync.Mutex
+	known map[types.NamespacedName]map[types.UID]*request
+}
+
+// decode returns a request, which is shared and only read; nil where it is malformed.
+func (d *decoded) decode(pod types.NamespacedName, raw *unstructured.Unstructured) *request {
+	d.mu.Lock()
+	known := d.known[pod][raw.GetUID()]
+	d.mu.Unlock()
+	if known != nil && known.ResourceVersion == raw.GetResourceVersion() {
+		return known
+	}
+	return stored.Whole[request](raw)
+}
+
+func (d *decoded) put(pod types.NamespacedName, all map[types.UID]*request) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(all) == 0 {
+		delete(d.known, pod)
+		return
+	}
+	if d.known == nil {
+		d.known = map[types.NamespacedName]map[types.UID]*request{}
+	}
+	d.known[pod] = all
 }
 
 func attempted(known map[attempt]stopping.Outcome, uid types.UID) bool {

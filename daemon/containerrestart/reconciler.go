@@ -52,6 +52,7 @@ type Reconciler struct {
 	options  Options
 
 	writes  *ledger.Ledger[*unstructured.Unstructured]
+	decoded decoded
 	crew    *stopping.Crew[attempt]
 	waiting *waiting.List
 }
@@ -190,7 +191,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Res
 		return ctrl.Result{}, err
 	}
 	r.keep(s)
-	a := &act{Reconciler: r, snapshot: s}
+	a := &act{Reconciler: r, snapshot: s, first: s.queued()}
 	var failures []error
 	for i := range s.requests {
 		failures = append(failures, a.serve(ctx, i))

@@ -187,6 +187,30 @@ func TestLargeLists(t *testing.T) {
 	}
 }
 
+// A command of a pod may write as much as it likes: what is kept is cut, and an answer that is much longer is never read.
+func TestLargeOutputs(t *testing.T) {
+	size := 0
+	r, _ := start(t, &fake{exec: func(context.Context, *criv1.ExecSyncRequest) (*criv1.ExecSyncResponse, error) {
+		return &criv1.ExecSyncResponse{Stdout: make([]byte, size)}, nil
+	}}, cri.Options{})
+	for why, test := range map[string]struct {
+		most, size int
+		fails      bool
+	}{
+		"what fits is cut":                          {0, 1 << 20, false},
+		"much more is an error":                     {0, 2 << 20, true},
+		"a caller who wants more may get more":      {2 << 20, 2 << 20, false},
+		"and not more than that":                    {2 << 20, 4 << 20, true},
+		"no one gets more than a message may carry": {64 << 20, 17 << 20, true},
+	} {
+		size = test.size
+		got, err := r.Exec(t.Context(), "c1", cri.Command{Args: []string{"x"}, MaxOutput: test.most})
+		if (err != nil) != test.fails || errors.Is(err, cri.ErrUnavailable) {
+			t.Errorf("%s: %d bytes, %v", why, len(got.Stdout), err)
+		}
+	}
+}
+
 func TestCallsAtTheSameTime(t *testing.T) {
 	f := &fake{
 		containers: []*criv1.ContainerStatus{container("c1", "p", "a", 1)},

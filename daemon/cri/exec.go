@@ -12,6 +12,9 @@ import (
 // DefaultMaxOutput is how much of each output of a command is kept where nothing else is said.
 const DefaultMaxOutput = 10 << 10
 
+// spareOutput is how much longer than what is kept an answer may be, in bytes.
+const spareOutput = 1 << 20
+
 // Command is one to run in a container.
 type Command struct {
 	// Args are the program and its arguments. No shell is involved.
@@ -19,8 +22,8 @@ type Command struct {
 	// Timeout after which the runtime kills it, rounded up to seconds. Zero is no limit but that of the context,
 	// whose end may leave the command running.
 	Timeout time.Duration
-	// MaxOutput bounds how many bytes of each output are kept, DefaultMaxOutput by default. Beyond 16 MiB in all, the
-	// runtime's answer is lost, and Exec fails.
+	// MaxOutput bounds how many bytes of each output are kept, DefaultMaxOutput by default. An answer of the runtime that is more
+	// than 1 MiB longer is never read, so that commands of pods cannot exhaust the memory: Exec fails, though the command ran.
 	MaxOutput int
 }
 
@@ -44,15 +47,16 @@ func (r *Runtime) Exec(ctx context.Context, id string, c Command) (Output, error
 		verb: "run a command in container", object: id, command: true,
 		more: time.Duration(seconds) * time.Second, endless: seconds == 0,
 	}
-	got, err := call(ctx, r, running, func(ctx context.Context, o ...grpc.CallOption) (*criv1.ExecSyncResponse, error) {
-		return r.runtime.ExecSync(ctx, &criv1.ExecSyncRequest{ContainerId: id, Cmd: c.Args, Timeout: seconds}, o...)
-	})
-	if err != nil {
-		return Output{}, err
-	}
 	most := c.MaxOutput
 	if most == 0 {
 		most = DefaultMaxOutput
+	}
+	limit := grpc.MaxCallRecvMsgSize(min(most+spareOutput, maxMessage))
+	got, err := call(ctx, r, running, func(ctx context.Context, o ...grpc.CallOption) (*criv1.ExecSyncResponse, error) {
+		return r.runtime.ExecSync(ctx, &criv1.ExecSyncRequest{ContainerId: id, Cmd: c.Args, Timeout: seconds}, append(o, limit)...)
+	})
+	if err != nil {
+		return Output{}, err
 	}
 	stdout, stderr := got.GetStdout(), got.GetStderr()
 	return Output{

@@ -162,30 +162,77 @@ func TestRegistriesAreFair(t *testing.T) {
 func TestTurns(t *testing.T) {
 	for why, test := range map[string]struct {
 		limits Options
-		ready  string // registries, in the order of their places
-		busy   map[string]int
-		want   int
+		// ready are registries, each with the namespaces of its jobs, in the order of their places.
+		ready string
+		busy  string
+		want  int
 	}{
-		"nobody waits":               {Options{}, "", nil, -1},
-		"who came first":             {Options{}, "a b", nil, 0},
-		"the least busy":             {Options{}, "a b", map[string]int{"a": 1}, 1},
-		"all places are taken":       {Options{}, "a", map[string]int{"b": 3, "c": 2}, -1},
-		"one registry has its share": {Options{}, "a", map[string]int{"a": 4}, -1},
-		"another has not":            {Options{}, "a b a", map[string]int{"a": 4}, 1},
-		"two places are for anybody": {Options{MaxPulls: 2}, "a", map[string]int{"a": 1}, 0},
-		"one place":                  {Options{MaxPulls: 1}, "a", map[string]int{"a": 1}, -1},
-		"no limit":                   {Options{MaxPulls: -1}, "a", map[string]int{"a": 1000}, 0},
-		"a share as told":            {Options{MaxPerRegistry: 1}, "a", map[string]int{"a": 1}, -1},
-		"a share above the limit":    {Options{MaxPulls: 2, MaxPerRegistry: 9}, "a", map[string]int{"a": 2}, -1},
+		"nobody waits":               {Options{}, "", "", -1},
+		"who came first":             {Options{}, "a b", "", 0},
+		"the least busy":             {Options{}, "a b", "a", 1},
+		"all places are taken":       {Options{}, "a", "b b b c c", -1},
+		"one registry has its share": {Options{}, "a", "a a a a", -1},
+		"another has not":            {Options{}, "a b a", "a a a a", 1},
+		"two places are for anybody": {Options{MaxPulls: 2}, "a", "a", 0},
+		"one place":                  {Options{MaxPulls: 1}, "a", "a", -1},
+		"no limit":                   {Options{MaxPulls: -1}, "a", strings.Repeat("a ", 1000), 0},
+		"a share as told":            {Options{MaxPerRegistry: 1}, "a", "a", -1},
+		"a share above the limit":    {Options{MaxPulls: 2, MaxPerRegistry: 9}, "a", "a a", -1},
+
+		"a namespace with many registries leaves a place":  {Options{}, "e:evil", "a:evil b:evil c:evil d:evil", -1},
+		"which another one gets":                           {Options{}, "e:evil f:shop", "a:evil b:evil c:evil d:evil", 1},
+		"the least busy namespace goes first":              {Options{}, "a:evil b:shop", "c:evil", 1},
+		"before the least busy registry":                   {Options{}, "a:evil b:shop", "c:evil b", 1},
+		"two places are for any namespace":                 {Options{MaxPulls: 2}, "b:evil", "a:evil", 0},
+		"a share of a namespace as told":                   {Options{MaxPerNamespace: 1}, "b:evil", "a:evil", -1},
+		"a pull for several counts for the least busy one": {Options{MaxPerNamespace: 1}, "b:evil,shop", "a:evil", 0},
+		"a pull that no job asked for counts for none":     {Options{MaxPerNamespace: 1}, "b", "a", 0},
 	} {
-		var ready []*job
-		for i, registry := range strings.Fields(test.ready) {
-			ready = append(ready, &job{registry: registry, place: int64(i)})
+		jobs := func(text string) (all []*job) {
+			for i, one := range strings.Fields(text) {
+				registry, namespaces, _ := strings.Cut(one, ":")
+				j := &job{registry: registry, place: int64(i)}
+				for namespace := range strings.SplitSeq(namespaces, ",") {
+					if namespace != "" {
+						ownedByMore(namespace + "/job")(&j.Tag)
+					}
+				}
+				all = append(all, j)
+			}
+			return all
 		}
-		if got := newTurns(test.limits.withDefaults()).next(ready, test.busy); got != test.want {
+		busy := newLoad()
+		for _, j := range jobs(test.busy) {
+			busy.add(j.registry, busy.payer(j))
+		}
+		if got := newTurns(test.limits.withDefaults()).next(jobs(test.ready), busy); got != test.want {
 			t.Errorf("%s: %d, want %d", why, got, test.want)
 		}
 	}
+}
+
+// One namespace with many slow registries and long timeouts leaves a place to another.
+func TestNamespacesAreFair(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.options.MaxPulls = 3
+		w.images.pull = func(ctx context.Context, c call) (string, error) {
+			if strings.HasPrefix(c.reference, "slow") {
+				return takes(1000*time.Hour)(ctx, c)
+			}
+			return takes(time.Second)(ctx, c)
+		}
+		w.begin()
+		var all []func(*v1beta1.NodeImage)
+		for i := range 20 {
+			all = append(all, asks(fmt.Sprintf("slow-%d.io/app:1", i), 0, within(1<<30), ownedBy("evil/job")))
+		}
+		w.spec(all...)
+		w.spec(asks("nginx:1", 0, ownedBy("shop/job")))
+		w.wait(2 * time.Second)
+		if s := w.tag("nginx:1"); s.Phase != v1beta1.ImagePhaseSucceeded {
+			t.Errorf("%+v", s)
+		}
+	})
 }
 
 // A call that does not end when it is cancelled keeps its place: the limit is that of the runtime.

@@ -173,11 +173,17 @@ func ownedBy(jobs ...string) func(*v1beta1.ImageTagSpec) {
 	return func(t *v1beta1.ImageTagSpec) {
 		t.OwnerReferences = nil
 		for _, job := range jobs {
-			namespace, name, _ := strings.Cut(job, "/")
-			t.OwnerReferences = append(t.OwnerReferences, corev1.ObjectReference{
-				APIVersion: v1beta1.GroupVersion.String(), Kind: "ImagePullJob", Namespace: namespace, Name: name,
-			})
+			ownedByMore(job)(t)
 		}
+	}
+}
+
+func ownedByMore(job string) func(*v1beta1.ImageTagSpec) {
+	return func(t *v1beta1.ImageTagSpec) {
+		namespace, name, _ := strings.Cut(job, "/")
+		t.OwnerReferences = append(t.OwnerReferences, corev1.ObjectReference{
+			APIVersion: v1beta1.GroupVersion.String(), Kind: "ImagePullJob", Namespace: namespace, Name: name,
+		})
 	}
 }
 

@@ -11,8 +11,8 @@
 // # What holds
 //
 //   - At most MaxPulls attempts run at the same time, those that were cancelled and have not returned included. Of those that
-//     wait, the one goes first whose registry has the fewest under way. One registry alone does not take all places, if
-//     there are three or more. Pulls that pause between attempts take none.
+//     wait, one goes first whose namespace has the fewest under way, and then one whose registry has. Neither a namespace nor a
+//     registry alone takes all places, if there are three or more. Pulls that pause between attempts take none.
 //   - The status is the memory. What is settled there, at the version of its tag, is not pulled again, also not
 //     by a process that has just started. What a process that ends has not settled is begun anew by the next one; it writes
 //     what has ended as its last act.

@@ -43,6 +43,7 @@ type attempt struct {
 	timeout    time.Duration
 	generation uint64
 	registry   string
+	namespace  string
 	cancel     context.CancelFunc
 }
 

@@ -57,6 +57,9 @@ type Options struct {
 	// MaxPerRegistry is how many of them may be of one registry, so that one which is slow does not hold up the rest.
 	// Zero is one less than MaxPulls, and at least two; no more than MaxPulls count.
 	MaxPerRegistry int
+	// MaxPerNamespace is how many of them may be for jobs of one namespace, in the same way. A pull that several namespaces have asked
+	// for counts for the one with the fewest.
+	MaxPerNamespace int
 	// SecretTTL is how long a secret is remembered. It is read anew after a registry has refused what it says. Zero is
 	// five minutes, below zero is not at all.
 	SecretTTL time.Duration

@@ -150,17 +150,17 @@ func (r *Reconciler) advance(ctx context.Context, now time.Time) time.Duration {
 			ready = append(ready, j)
 		}
 	}
-	busy := map[string]int{}
+	busy := newLoad()
 	for a := range r.busy {
-		busy[a.registry]++
+		busy.add(a.registry, a.namespace)
 	}
 	for {
 		i := r.turns.next(ready, busy)
 		if i < 0 {
 			return after
 		}
-		if r.begin(ctx, ready[i], link) {
-			busy[ready[i].registry]++
+		if namespace := busy.payer(ready[i]); r.begin(ctx, ready[i], link, namespace) {
+			busy.add(ready[i].registry, namespace)
 		}
 		ready = slices.Delete(ready, i, i+1)
 	}
@@ -171,15 +171,16 @@ func (r *Reconciler) inOrder() []*job {
 	return slices.SortedFunc(maps.Values(r.jobs), func(a, b *job) int { return cmp.Compare(a.place, b.place) })
 }
 
-// begin makes an attempt, which ends by itself, with its job or with the manager, but not with the pass.
-func (r *Reconciler) begin(ctx context.Context, j *job, link cri.Connection) bool {
+// begin makes an attempt that counts for a namespace. It ends by itself, with its job or with the manager, but not with the pass.
+func (r *Reconciler) begin(ctx context.Context, j *job, link cri.Connection, namespace string) bool {
 	var turn imagepull.Turn
 	if j.Pull, turn = j.Next(r.options.Now()); turn.Do != imagepull.DoTry {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), turn.Timeout)
 	a := &attempt{
-		pull: j.Pull, ifAbsent: turn.IfAbsent, timeout: turn.Timeout, generation: link.Generation, registry: j.registry, cancel: cancel,
+		pull: j.Pull, ifAbsent: turn.IfAbsent, timeout: turn.Timeout, generation: link.Generation,
+		registry: j.registry, namespace: namespace, cancel: cancel,
 	}
 	j.running, r.busy[a] = a, struct{}{}
 	r.attempts.Go(func() {

@@ -1,48 +1,86 @@
 package imagepull
 
 import (
+	"cmp"
 	"math"
 	"strings"
 
 	"github.com/kruisekit/kruisekit/imagepull"
 )
 
-// turns say who of those that wait may begin.
+// turns says which of the pulls that wait may begin.
 type turns struct {
-	all, perRegistry int
+	all, perRegistry, perNamespace int
 }
 
 func newTurns(o Options) turns {
-	t := turns{all: o.MaxPulls, perRegistry: o.MaxPerRegistry}
+	t := turns{all: o.MaxPulls, perRegistry: o.MaxPerRegistry, perNamespace: o.MaxPerNamespace}
 	if t.all < 0 {
 		t.all = math.MaxInt
 	}
+	share := max(t.all-1, 2)
 	if t.perRegistry <= 0 {
-		t.perRegistry = max(t.all-1, 2)
+		t.perRegistry = share
+	}
+	if t.perNamespace <= 0 {
+		t.perNamespace = share
 	}
 	return t
 }
 
-// next is the place in ready of the one that may begin, or -1. It is one whose registry is the least busy, of those the
-// one that has waited longest, so that a registry with many images does not go before one with few.
-func (t turns) next(ready []*job, busy map[string]int) int {
-	running, best := 0, -1
-	for _, n := range busy {
-		running += n
+// load counts the attempts under way.
+type load struct {
+	all                    int
+	registries, namespaces map[string]int
+}
+
+func newLoad() load { return load{registries: map[string]int{}, namespaces: map[string]int{}} }
+
+func (l *load) add(registry, namespace string) {
+	l.all++
+	l.registries[registry]++
+	if namespace != "" {
+		l.namespaces[namespace]++
 	}
-	if running >= t.all {
-		return -1
+}
+
+// payer returns the namespace that an attempt for a tag counts for: of those that asked for it, the one with the fewest under way. It
+// is empty for a tag that no job asked for, which counts for none.
+func (l *load) payer(j *job) string {
+	best := ""
+	for _, namespace := range imagepull.Namespaces(j.Tag) {
+		if best == "" || l.namespaces[namespace] < l.namespaces[best] {
+			best = namespace
+		}
+	}
+	return best
+}
+
+// next returns the place in ready of the pull that may begin, or -1. It is one whose namespace is the least busy, of those one whose
+// registry is, and of those the one that has waited longest: neither a namespace nor a registry with many images goes before one with
+// few.
+func (t turns) next(ready []*job, l load) int {
+	best := -1
+	if l.all >= t.all {
+		return best
 	}
 	for i, j := range ready {
-		n := busy[j.registry]
-		if n >= t.perRegistry {
+		if l.registries[j.registry] >= t.perRegistry || l.namespaces[l.payer(j)] >= t.perNamespace {
 			continue
 		}
-		if best < 0 || n < busy[ready[best].registry] || n == busy[ready[best].registry] && j.place < ready[best].place {
+		if best < 0 || l.compare(j, ready[best]) < 0 {
 			best = i
 		}
 	}
 	return best
+}
+
+func (l *load) compare(a, b *job) int {
+	return cmp.Or(
+		cmp.Compare(l.namespaces[l.payer(a)], l.namespaces[l.payer(b)]),
+		cmp.Compare(l.registries[a.registry], l.registries[b.registry]),
+		cmp.Compare(a.place, b.place),
+	)
 }
 
 // registryOf an image: host and port.
