@@ -2,6 +2,7 @@ package write
 
 import (
 	"errors"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -11,6 +12,7 @@ const (
 	statusBadRequest      = 400
 	statusUnauthorized    = 401
 	statusRequestTimeout  = 408
+	statusTooLarge        = 413
 	statusUnprocessable   = 422 // an object or a patch that the API server rejects
 	statusTooManyRequests = 429
 	statusInternal        = 500
@@ -23,6 +25,9 @@ func IsRefused(err error) bool {
 	if !errors.As(err, &answer) {
 		return false
 	}
+	if isTooLarge(answer) {
+		return true
+	}
 	switch code := answer.Status().Code; code {
 	case statusUnauthorized, statusRequestTimeout, statusTooManyRequests:
 		return false
@@ -31,10 +36,18 @@ func IsRefused(err error) bool {
 	}
 }
 
+// isTooLarge reports whether an object would be too large for the store of the API server, which answers that with the status 500.
+func isTooLarge(answer apierrors.APIStatus) bool {
+	s := answer.Status()
+	return s.Code == statusTooLarge || s.Code == statusInternal &&
+		(strings.Contains(s.Message, "etcdserver: request is too large") || strings.Contains(s.Message, "trying to send message larger than max"))
+}
+
 // IsFinal reports whether the API server refuses the same write again until a user changes an object: the write is invalid or
-// forbidden, or the API server cannot read it.
+// forbidden, the API server cannot read it, or the object would be too large.
 func IsFinal(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
+	var answer apierrors.APIStatus
+	return errors.As(err, &answer) && isTooLarge(answer) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
 }
 
 // IsOutdated reports whether an error says that the object is no longer what the write was decided upon: it is gone, its

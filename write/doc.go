@@ -17,7 +17,7 @@
 //	class        errors                                  what follows
 //	IsOutdated   409, 404, a failed test of a patch      observe again, no failure
 //	IsRefused    4xx but for those below                 this write fails, writes to other objects continue
-//	IsFinal      400, 403, 422                           refused, and again until a user changes an object
+//	IsFinal      400, 403, 413, 422, too large for etcd  refused, and again until a user changes an object
 //	none         5xx, 401, 408, 429, no answer           the write may have been made, and others fail too
 //
 // An outdated write and a final one are refused, too.

@@ -102,6 +102,24 @@ func TestNodesThatCannot(t *testing.T) {
 	b.status(job, "5/0/3/0", "job is running, progress 60.0%, NodeImages without room for another image: 1, NodeImages that take no change: 1")
 }
 
+// A NodeImage that would be too large for the store of the API server keeps no node behind it from its turn.
+func TestNodeImageTooLarge(t *testing.T) {
+	b := start(t, imagepulljob.Options{})
+	b.haveOne(1, func(n *v1beta1.NodeImage) {
+		labels := map[string]string{}
+		for i := range 1560 {
+			labels[fmt.Sprint(i)] = strings.Repeat("x", 990)
+		}
+		n.Spec.Images = map[string]v1beta1.ImageSpec{"large": {Tags: []v1beta1.ImageTagSpec{}, SandboxConfig: &v1beta1.SandboxConfig{Labels: labels}}}
+	})
+	b.haveOne(2)
+	b.haveOne(3)
+	job := b.create("web", "nginx:1", func(j *v1beta1.ImagePullJob) {
+		j.Spec.SandboxConfig = &v1beta1.SandboxConfig{Labels: map[string]string{"more": strings.Repeat("x", 20000)}}
+	})
+	b.status(job, "3/0/2/0", "job is running, progress 66.7%, NodeImages that take no change: 1")
+}
+
 // The finalizer that the older version's admission adds to every job goes when the job ends.
 func TestFinalizerOfOthers(t *testing.T) {
 	b := start(t, imagepulljob.Options{})
