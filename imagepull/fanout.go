@@ -15,11 +15,9 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
-// MaxImages is how many images a NodeImage lists at most.
-const MaxImages = 256
-
-// ErrFull says that a NodeImage lists as many images as it may, so that another has to wait until one leaves.
-var ErrFull = errors.New("the NodeImage lists as many images as it may")
+// ErrFull is the error of a NodeImage that lists as many images, tags of an image or owners of a tag as it may: a job waits until one
+// leaves.
+var ErrFull = errors.New("the NodeImage lists as many images, tags or owners as it may")
 
 const (
 	// defaultKeepSeconds is for how long a tag outlives its pull and its job's interest, unless the caller knows better.
@@ -58,14 +56,14 @@ func (r Request) Tell(node *v1beta1.NodeImage) (*v1beta1.NodeImage, error) {
 	if err != nil {
 		return nil, err
 	}
-	image, listed := node.Spec.Images[ref.Name]
+	image := node.Spec.Images[ref.Name]
 	at := tagAt(image.Tags, ref.Tag)
 	told := at >= 0 && owns(image.Tags[at].OwnerReferences, r.Job)
 	missing := lacking(image.PullSecrets, r.Secrets)
 	if told && len(missing) == 0 {
 		return nil, nil
 	}
-	if !listed && len(node.Spec.Images) >= MaxImages {
+	if !told && !r.hasRoom(node, ref, at) {
 		return nil, fmt.Errorf("%s: image %s: %w", node.Name, ref.Name, ErrFull)
 	}
 	changed := node.DeepCopy()

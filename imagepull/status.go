@@ -118,10 +118,10 @@ func seconds(n int64) time.Duration {
 func (r Request) stand(ref Reference, nodes []*v1beta1.NodeImage) standing {
 	var s standing
 	for _, n := range nodes {
-		image, there := n.Spec.Images[ref.Name]
+		image := n.Spec.Images[ref.Name]
 		at := tagAt(image.Tags, ref.Tag)
 		if at < 0 || !owns(image.Tags[at].OwnerReferences, r.Job) {
-			if there || len(n.Spec.Images) < MaxImages {
+			if r.hasRoom(n, ref, at) {
 				s.ask = append(s.ask, n.Name)
 			} else {
 				s.full = append(s.full, n.Name)
@@ -190,7 +190,7 @@ func (r Request) fanOut(plan *JobPlan, s standing) {
 		plan.RequeueAfter = fullDelay
 	}
 	for _, name := range s.full {
-		plan.note(NoteFull, name, fmt.Sprintf("lists %d images, and has no room for %s", MaxImages, r.Job.Spec.Image))
+		plan.note(NoteFull, name, fmt.Sprintf("lists as many images, tags or owners as it may, and has no room for %s", r.Job.Spec.Image))
 	}
 	if limit == 0 {
 		plan.note(NotePaused, r.Job.Name, "parallelism is 0, no node is told to pull")
