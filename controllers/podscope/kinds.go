@@ -17,7 +17,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
-// lookFor is the default of Options.LookFor.
+// lookFor is the default of Options.LookFor. Every replica of the webhook looks more often.
 const lookFor = 10 * time.Second
 
 // kinds returns the kinds of the sources.
@@ -38,21 +38,26 @@ type follower struct {
 	manager    ctrl.Manager
 	controller controller.Controller
 	missing    []schema.GroupVersionKind
+	// found are the kinds that were installed at the last look.
+	found map[schema.GroupVersionKind]bool
 }
 
-// Start looks for the kinds until all of them are installed.
+// Start looks for the kinds until all of them are installed. A kind is followed at the second look that finds it, because a replica of the
+// webhook must not receive pods for objects of which it does not know the kind yet.
 func (f *follower) Start(ctx context.Context) error {
 	logger := log.FromContext(ctx).WithValues("controller", controllerName)
 	for len(f.missing) > 0 {
 		f.missing = slices.DeleteFunc(f.missing, func(kind schema.GroupVersionKind) bool {
 			is, err := binding.Installed(f.manager.GetRESTMapper(), kind)
-			if err == nil && is {
+			again := is && f.found[kind]
+			f.found[kind] = is
+			if again {
 				err = f.watch(kind)
 			}
 			if err != nil {
 				logger.Error(err, "Failed to follow a kind", "kind", kind.Kind)
 			}
-			return err == nil && is
+			return again && err == nil
 		})
 		if !pause(ctx, f.options.LookFor) {
 			return nil

@@ -52,7 +52,8 @@ type Options struct {
 	Now func() time.Time
 	// MostPause is the longest pause before entries that another writer keeps changing are written again. Default 1 minute.
 	MostPause time.Duration
-	// LookFor is the time between two looks for a kind that is not installed. Default 10 seconds.
+	// LookFor is the time between two looks for a kind that is not installed, which is followed at the second look that finds it. Default 10
+	// seconds, twice the time between two looks of the webhook.
 	LookFor time.Duration
 }
 

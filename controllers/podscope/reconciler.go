@@ -96,7 +96,7 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o con
 	if err != nil {
 		return fmt.Errorf("make controller: %w", err)
 	}
-	f := &follower{Reconciler: r, manager: mgr, controller: c}
+	f := &follower{Reconciler: r, manager: mgr, controller: c, found: map[schema.GroupVersionKind]bool{}}
 	for _, kind := range r.kinds() {
 		is, err := binding.Installed(mgr.GetRESTMapper(), kind)
 		switch {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
@@ -11,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/util/wait"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -18,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/scope"
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
@@ -29,9 +33,7 @@ func sidecarsFromManager(mgr ctrl.Manager, o Options) (Step, error) {
 	if err != nil {
 		return Step{}, err
 	}
-	f := &filler{
-		index: NewIndex(), cache: mgr.GetCache(), mapper: mgr.GetRESTMapper(), revisions: revisions, filled: make(chan struct{}),
-	}
+	f := newFiller(mgr.GetCache(), mgr.GetRESTMapper(), revisions)
 	if err := mgr.Add(replicated{revisions}); err != nil {
 		return Step{}, fmt.Errorf("add the cache of revisions: %w", err)
 	}
@@ -74,7 +76,24 @@ type filler struct {
 	cache     cache.Cache
 	mapper    meta.RESTMapper
 	revisions cache.Cache
-	filled    chan struct{}
+	// look waits until the next look for a kind that is not installed; false if the context ends before.
+	look func(ctx context.Context) bool
+
+	filled chan struct{}
+	fill   func()
+}
+
+// lookFor is the time between two looks for a kind that is not installed. The leader waits for longer before it has pods sent for its
+// objects: see Options.LookFor of controllers/podscope.
+const lookFor = 5 * time.Second
+
+func newFiller(c cache.Cache, mapper meta.RESTMapper, revisions cache.Cache) *filler {
+	f := &filler{index: NewIndex(), cache: c, mapper: mapper, revisions: revisions, filled: make(chan struct{})}
+	f.fill = sync.OnceFunc(func() { close(f.filled) })
+	f.look = func(ctx context.Context) bool {
+		return wait.PollUntilContextCancel(ctx, lookFor, false, func(context.Context) (bool, error) { return true, nil }) == nil
+	}
+	return f
 }
 
 // NeedLeaderElection returns false: all replicas answer.
@@ -86,14 +105,11 @@ func (f *filler) Start(ctx context.Context) error {
 	if !f.revisions.WaitForCacheSync(ctx) {
 		return nil
 	}
-	kind := scope.Kind()
-	if _, err := f.mapper.RESTMapping(kind.GroupKind(), kind.Version); meta.IsNoMatchError(err) {
-		log.FromContext(ctx).Info("Skipped SidecarSets, which are not installed")
-		close(f.filled)
+	if !f.installed(ctx) {
 		return nil
 	}
 	// Untyped, so that a set that cannot be decoded does not hide the others.
-	informer, err := f.cache.GetInformer(ctx, stored.Untyped(kind))
+	informer, err := f.cache.GetInformer(ctx, stored.Untyped(scope.Kind()))
 	if err != nil {
 		return fmt.Errorf("follow sidecarsets: %w", err)
 	}
@@ -118,10 +134,30 @@ func (f *filler) Start(ctx context.Context) error {
 		return fmt.Errorf("follow sidecarsets: %w", err)
 	}
 	if toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
-		close(f.filled)
+		f.fill()
 	}
 	<-ctx.Done()
 	return nil
+}
+
+// installed waits until SidecarSets are installed; false if the context ends before. Without them the index is complete as it is.
+func (f *filler) installed(ctx context.Context) bool {
+	logger := log.FromContext(ctx)
+	for waiting := false; ; waiting = true {
+		is, err := binding.Installed(f.mapper, scope.Kind())
+		switch {
+		case is:
+			return true
+		case err != nil:
+			logger.Error(err, "Failed to look up SidecarSets")
+		case !waiting:
+			logger.Info("Waiting for SidecarSets, which are not installed")
+			f.fill()
+		}
+		if !f.look(ctx) {
+			return false
+		}
+	}
 }
 
 func (f *filler) put(logger logr.Logger, raw *unstructured.Unstructured) {

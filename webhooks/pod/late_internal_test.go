@@ -1,0 +1,128 @@
+package pod
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/scope"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// started is a cache of which handlers are handed to the test.
+type started struct {
+	cache.Cache
+	cache.Informer
+	toolscache.ResourceEventHandlerRegistration
+
+	handlers chan toolscache.ResourceEventHandler
+}
+
+func (*started) WaitForCacheSync(context.Context) bool { return true }
+
+func (*started) HasSynced() bool { return true }
+
+func (*started) IsStopped() bool { return false }
+
+func (s *started) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
+	return s, nil
+}
+
+func (s *started) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	s.handlers <- h
+	return s, nil
+}
+
+// lateMapper answers the looks for a kind in their order, the last answer again and again.
+type lateMapper struct {
+	meta.RESTMapper
+
+	answers []error
+	looks   int
+}
+
+func (m *lateMapper) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping, error) {
+	err := m.answers[min(m.looks, len(m.answers)-1)]
+	m.looks++
+	return &meta.RESTMapping{}, err
+}
+
+// Sets are indexed also where their kind is installed after the start. Until then the index is complete without them, unless the API
+// server does not answer.
+func TestLateKind(t *testing.T) {
+	missing := &meta.NoKindMatchError{GroupKind: scope.Kind().GroupKind()}
+	for name, c := range map[string]struct {
+		why     string
+		answers []error
+		// ready reports that the index is complete before the kind is installed.
+		ready bool
+	}{
+		"late":      {"no set is stored before", []error{missing, missing, nil}, true},
+		"no answer": {"sets may be stored", []error{errors.New("down"), nil}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			looks, mapper := make(chan struct{}), &lateMapper{answers: c.answers}
+			from := &started{handlers: make(chan toolscache.ResourceEventHandler)}
+			f := newFiller(from, mapper, from)
+			f.look = func(ctx context.Context) bool {
+				select {
+				case <-looks:
+					return true
+				case <-ctx.Done():
+					return false
+				}
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- f.Start(ctx) }()
+
+			for range len(c.answers) - 1 {
+				if c.ready {
+					if err := f.wait(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				} else if err := f.wait(canceled(t)); err == nil {
+					t.Errorf("%s: the index is taken for complete", c.why)
+				}
+				looks <- struct{}{}
+			}
+			handler := <-from.handlers
+			if err := f.wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			set := &appsv1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "late"}}
+			set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}
+			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(set)
+			if err != nil {
+				t.Fatal(err)
+			}
+			handler.OnAdd(&unstructured.Unstructured{Object: content}, true)
+			if found := f.index.Candidates("default", map[string]string{"app": "a"}); len(found) != 1 {
+				t.Errorf("%s: the set is not indexed", c.why)
+			}
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+			if mapper.looks != len(c.answers) {
+				t.Errorf("%d looks, want %d", mapper.looks, len(c.answers))
+			}
+		})
+	}
+}
+
+func canceled(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
