@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +23,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/retries"
 	"github.com/kruisekit/kruisekit/internal/scope"
 	"github.com/kruisekit/kruisekit/internal/scope/entries"
 	"github.com/kruisekit/kruisekit/write"
@@ -80,10 +80,7 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o con
 		r.options.Recorder = mgr.GetEventRecorderFor(controllerName) //nolint:staticcheck // the newer API does not tell the source
 	}
 	r.objects = mgr.GetCache()
-	if o.SkipNameValidation == nil {
-		o.SkipNameValidation = ptr.To(true) // two managers in one process may both have pods
-	}
-	b := ctrl.NewControllerManagedBy(mgr).Named(controllerName).WithOptions(o)
+	b := ctrl.NewControllerManagedBy(mgr).Named(controllerName).WithOptions(retries.WithDefaults(o))
 	for _, name := range []string{r.options.Configuration, r.options.Provisional, r.options.MainConfiguration} {
 		one, err := only(mgr, name)
 		if err != nil {
