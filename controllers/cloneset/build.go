@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -189,4 +190,22 @@ func (s *snapshot) ownershipWrites() (writes []write.Write, kept []*corev1.Persi
 		}
 	}
 	return writes, kept
+}
+
+// revisionLabel is the value of the pods' label controller-revision-hash for a revision.
+func (o Options) revisionLabel(name string) string {
+	if o.ShortHash {
+		return revision.Short(name)
+	}
+	return name
+}
+
+// stored returns a revision by its name or hash; nil for none.
+func (s *snapshot) stored(name string) *appsv1.ControllerRevision {
+	for _, rev := range s.Revisions {
+		if revision.Match(rev.Name, name) {
+			return rev
+		}
+	}
+	return nil
 }

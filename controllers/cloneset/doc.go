@@ -8,9 +8,10 @@
 // It needs no webhook: a CloneSet without defaults behaves as a defaulted one. Two reconcilers in one process do not
 // share state.
 //
-// One pass observes everything into a snapshot, plans with package workload, sends the writes, and reports. The plan reads
-// nothing but the snapshot. A ledger returns the reconciler's own writes while the cache lags, so that no pod is created twice.
-// Before the first creation for a set the reconciler reads the pods past the cache once, which covers a restart.
+// One pass observes everything into a snapshot (observe.go), plans with package workload (plan.go, and build.go for new pods and
+// claims), sends the writes (execute.go), and reports (status.go, events.go). The plan reads nothing but the snapshot and the
+// options. A ledger returns the reconciler's own writes while the cache lags, so that no pod is created twice. Before the
+// first creation for a set the reconciler reads the pods past the cache once, which covers a restart.
 //
 // A write that fails is reported in a condition, FailedScale or FailedUpdate, and in an event. The reconciler retries after
 // growing pauses of at most a minute. Each failure concerns one pod; the others continue. A pod whose claim name is taken, by a

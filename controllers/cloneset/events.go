@@ -49,7 +49,7 @@ func (r *Reconciler) emitWrite(s *snapshot, w *workload.Write, answer write.Obje
 
 func (r *Reconciler) emitCreate(s *snapshot, w *workload.Write, err error) {
 	if apierrors.IsAlreadyExists(err) && w.Object != write.Object(w.Pod) {
-		return // the claim of an earlier attempt
+		return // the next pass observes the claim
 	}
 	if err != nil {
 		r.api.Warningf(s.set, reasonFailedCreate, "failed to create pod: %v, pod: %s", fmt.Errorf("%s: %w", w, err), w.Pod.Name)

@@ -17,7 +17,6 @@ import (
 	"github.com/kruisekit/kruisekit/internal/execution"
 	"github.com/kruisekit/kruisekit/internal/history"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/write"
@@ -66,9 +65,6 @@ func (r *Reconciler) execute(ctx context.Context, s *snapshot, p *plan) {
 		r.options.Explain(ctx, s.key(), p.notes())
 	}
 }
-
-// notes are why the plan is as it is, and what pods wait for.
-func (p *plan) notes() []note.Note { return append(p.pass.Notes(), p.waits...) }
 
 // revise makes the template of the set the newest revision.
 func (r *Reconciler) revise(ctx context.Context, s *snapshot, p *plan) error {

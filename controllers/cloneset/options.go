@@ -16,14 +16,14 @@ import (
 
 // Options of a Reconciler. The zero value behaves as the reference does with its default feature gates.
 type Options struct {
-	// Live reads past the cache: needed to tell whether a write whose answer was lost has happened. SetupWithManager
-	// takes the manager's API reader where it is nil.
+	// Live reads past the cache, to find out whether a write whose answer was lost has happened. SetupWithManager takes the
+	// manager's API reader where it is nil.
 	Live client.Reader
 	// Recorder takes events. SetupWithManager takes the manager's where it is nil.
 	Recorder Recorder
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
-	// NewID makes the part of a pod's name that tells it from its siblings; nil for five random characters.
+	// NewID returns the instance id of a new pod, with which its name ends; nil for five random characters.
 	NewID func() string
 
 	// ShortHash writes only the hash of a revision into the label controller-revision-hash.
@@ -36,8 +36,8 @@ type Options struct {
 	ExcludePreparingDelete bool
 	// RecreateOnClaimChange recreates pods when the volume claim templates of two revisions differ.
 	RecreateOnClaimChange bool
-	// NoDaemon says that no daemon runs on the nodes, so that environment variables fed from labels and annotations
-	// are left as they are when these change.
+	// NoDaemon means that no daemon runs on the nodes, so that environment variables from labels and annotations stay as they
+	// are when these change.
 	NoDaemon bool
 	// Resize changes cpu and memory in place.
 	Resize bool
@@ -45,19 +45,19 @@ type Options struct {
 	ResizeInSpec bool
 	// PreDownload has nodes pull the images of an in-place update ahead, with ImagePullJobs, where these are installed.
 	PreDownload bool
-	// SkipQuiet does not look at a set again when a pod of it changed in nothing that matters to the set, such as the status
-	// of one of its containers. It saves passes, not writes.
+	// SkipQuiet leaves out changes of pods in nothing that matters to their set, such as the status of one container. It saves
+	// passes, not writes.
 	SkipQuiet bool
 	// MayUpdate is asked before each update of a pod; nil allows all. A refusal comes with its reason, and is asked again
 	// after a second.
 	MayUpdate func(pod *corev1.Pod) (ok bool, why string)
-	// Explain is told at each pass, after its writes, why the plan is as it is and what pods wait for: for logs, traces and
-	// screens. The context is that of the pass. A rollout that stands still says the same again at its next pass, and one
-	// that has nothing to say gives no notes. It holds up the pass as long as it takes. Nil is told nothing.
+	// Explain is called in each pass, after its writes, with why the plan is as it is and what pods wait for: for logs, traces
+	// and screens. The context is that of the pass. A rollout that stands still has the same notes in its next pass. The pass
+	// waits for the return. Nil for no call.
 	Explain func(ctx context.Context, set types.NamespacedName, notes []note.Note)
 }
 
-// Recorder emits events. It is a part of record.EventRecorder.
+// Recorder emits events. A record.EventRecorder is one.
 type Recorder interface {
 	Event(object runtime.Object, eventType, reason, message string)
 }

@@ -38,6 +38,8 @@ type plan struct {
 	// invalid is why pods of the template cannot be managed.
 	invalid error
 
+	// What follows is known once the pass is executed.
+
 	scaleErr, updateErr error
 	after               requeue.Earliest
 	wait                conditions.Wait
@@ -86,11 +88,14 @@ func (o Options) plan(s *snapshot) (*plan, error) {
 	return p, err
 }
 
-// fixedPrefix tells a set without claim templates, whose hash is empty, from a revision that does not record them.
+// fixedPrefix makes the empty hash of a set without claim templates another one than that of a revision that does not record them.
 const fixedPrefix = "claims:"
 
 // runs reports whether the pass is executed. The pods of a set that is deleted are the garbage collector's.
 func (p *plan) runs(s *snapshot) bool { return p.invalid == nil && s.set.DeletionTimestamp == nil }
+
+// notes are why the plan is as it is, and what pods wait for.
+func (p *plan) notes() []note.Note { return append(p.pass.Notes(), p.waits...) }
 
 // input is the set as package workload looks at it.
 func (o Options) input(s *snapshot, p *plan) workload.Input {
@@ -190,22 +195,4 @@ func (o Options) limits(set *v1beta1.CloneSet, p *plan) scale.Limits {
 		l.MaxUnavailableScaling = ptr.To(amount(v, math.MaxInt32, scale.RoundUp))
 	}
 	return l
-}
-
-// revisionLabel is the value of the pods' label controller-revision-hash for a revision.
-func (o Options) revisionLabel(name string) string {
-	if o.ShortHash {
-		return revision.Short(name)
-	}
-	return name
-}
-
-// stored returns a revision by its name or hash; nil for none.
-func (s *snapshot) stored(name string) *appsv1.ControllerRevision {
-	for _, rev := range s.Revisions {
-		if revision.Match(rev.Name, name) {
-			return rev
-		}
-	}
-	return nil
 }

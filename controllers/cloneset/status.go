@@ -128,13 +128,13 @@ func (p *plan) progress(s *snapshot, status *v1beta1.CloneSetStatus, list *condi
 	case status.ExpectedUpdatedReplicas < replicas && status.ExpectedUpdatedReplicas <= status.UpdatedAvailableReplicas:
 		c.Reason, c.Message = reasonPartition, "CloneSet has been paused due to partition ready"
 	default:
-		p.hurry(s, status, list, &c)
+		p.checkDeadline(s, status, list, &c)
 	}
 	list.Set(c, s.now)
 }
 
-// hurry is for a rollout under way. Its clock starts when it starts, is resumed, or goes to another revision.
-func (p *plan) hurry(s *snapshot, status *v1beta1.CloneSetStatus, list *conditions.List, c *conditions.Condition) {
+// checkDeadline is for a rollout under way. Its clock starts when it starts, is resumed, or goes to another revision.
+func (p *plan) checkDeadline(s *snapshot, status *v1beta1.CloneSetStatus, list *conditions.List, c *conditions.Condition) {
 	c.Reason, c.Message = reasonUpdated, "CloneSet is progressing"
 	deadline, old := time.Duration(*s.set.Spec.ProgressDeadlineSeconds)*time.Second, list.Find(progressing)
 	underWay := old != nil && (old.Reason == reasonUpdated || old.Reason == reasonExceeded) && s.set.Status.UpdateRevision == status.UpdateRevision

@@ -67,16 +67,16 @@ func finish(in *workload.Input) {
 func TestErrors(t *testing.T) {
 	pass := plan(t, 10, func(in *workload.Input) { in.Scale.Limits.Replicas = 11 }) // nothing builds the pod that is missing
 	execution.Run(t.Context(), pass, now, func(context.Context, *workload.Write) (write.Object, error) { return nil, nil })
-	var told []string
-	scaling, updating := execution.Errors(pass, func(f workload.Failure) { told = append(told, f.Object) })
+	var called []string
+	scaling, updating := execution.Errors(pass, func(f workload.Failure) { called = append(called, f.Object) })
 	if scaling == nil || !strings.Contains(scaling.Error(), "create pods") {
 		t.Errorf("error about the number of pods: %v", scaling)
 	}
 	if updating == nil || !strings.Contains(updating.Error(), "pod web-00 can only be updated in place: ") || !strings.Contains(updating.Error(), "2 more") {
 		t.Errorf("error about updates: %v", updating)
 	}
-	if len(told) != workload.MaxErrors || slices.Contains(told, "web-09") {
-		t.Errorf("called for %v, want those that the error names", told)
+	if len(called) != workload.MaxErrors || slices.Contains(called, "web-09") {
+		t.Errorf("called for %v, want those that the error names", called)
 	}
 	if scaling, updating := execution.Errors(plan(t, 1, nil), nil); scaling != nil || updating != nil {
 		t.Errorf("a pass without failures: %v, %v", scaling, updating)
