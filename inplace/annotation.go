@@ -10,8 +10,8 @@ import (
 	"github.com/kruisekit/kruisekit/api/pub"
 )
 
-// AnnotationError says that an annotation of a pod cannot be read. Removing it, or recreating the pod, is for
-// somebody who knows why.
+// AnnotationError reports that an annotation of a pod cannot be read. A user must remove the annotation, or
+// recreate the pod.
 type AnnotationError struct {
 	// Key of the annotation.
 	Key string

@@ -25,7 +25,7 @@ func TestStateOf(t *testing.T) {
 		"old name":            {why: "an older release wrote it", annotations: map[string]string{pub.InPlaceUpdateStateKeyOld: `{"revision":"b"}`}, want: "b"},
 		"both":                {why: "the newer name holds", annotations: map[string]string{pub.InPlaceUpdateStateKey: `{"revision":"a"}`, pub.InPlaceUpdateStateKeyOld: `{"revision":"b"}`}, want: "a"},
 		"more fields":         {why: "a newer release may know more", annotations: map[string]string{pub.InPlaceUpdateStateKey: `{"revision":"a","new":{"x":[1]}}`}, want: "a"},
-		"blanks":              {why: "somebody edited it", annotations: map[string]string{pub.InPlaceUpdateStateKey: " {\n\t\"revision\" : \"a\" , \"updateImages\" : true }\r\n"}, want: "a"},
+		"blanks":              {why: "a user edited it", annotations: map[string]string{pub.InPlaceUpdateStateKey: " {\n\t\"revision\" : \"a\" , \"updateImages\" : true }\r\n"}, want: "a"},
 		"unreadable":          {why: "the error tells where", annotations: map[string]string{pub.InPlaceUpdateStateKey: `{"revision":1}`}, err: pub.InPlaceUpdateStateKey},
 		"unreadable old name": {why: "the error tells where", annotations: map[string]string{pub.InPlaceUpdateStateKeyOld: `no`}, err: pub.InPlaceUpdateStateKeyOld},
 	}

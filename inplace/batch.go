@@ -12,7 +12,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/pub"
 )
 
-// LaunchPriority is the launch priority that the key of a container's barrier tells; false when it has none.
+// LaunchPriority is the launch priority in the key of a container's barrier; false when it has none.
 func LaunchPriority(c *corev1.Container) (int, bool) {
 	for i := range c.Env {
 		e := &c.Env[i]

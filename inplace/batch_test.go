@@ -94,8 +94,8 @@ func TestBatches(t *testing.T) {
 		"odd key":    {why: "what is no number counts as 0", from: barrier(func(e *corev1.EnvVar) { e.ValueFrom.ConfigMapKeyRef.Key = "p_x" }), change: three, want: [][]string{{"c2"}, {"c1", "c4"}}},
 		"short key":  {why: "what is no number counts as 0", from: barrier(func(e *corev1.EnvVar) { e.ValueFrom.ConfigMapKeyRef.Key = "p" }), change: three, want: [][]string{{"c2"}, {"c1", "c4"}}},
 		"huge key":   {why: "what does not fit counts as 0", from: barrier(func(e *corev1.EnvVar) { e.ValueFrom.ConfigMapKeyRef.Key = "p_99999999999999999999" }), change: three, want: [][]string{{"c2"}, {"c1", "c4"}}},
-		"no key":     {why: "somebody took the name", from: barrier(func(e *corev1.EnvVar) { e.ValueFrom.ConfigMapKeyRef = nil }), change: three, want: [][]string{{"c2"}, {"c1", "c4"}}},
-		"no source":  {why: "somebody took the name", from: barrier(func(e *corev1.EnvVar) { e.ValueFrom = nil }), change: three, want: [][]string{{"c2"}, {"c1", "c4"}}},
+		"no key":     {why: "the name is taken", from: barrier(func(e *corev1.EnvVar) { e.ValueFrom.ConfigMapKeyRef = nil }), change: three, want: [][]string{{"c2"}, {"c1", "c4"}}},
+		"no source":  {why: "the name is taken", from: barrier(func(e *corev1.EnvVar) { e.ValueFrom = nil }), change: three, want: [][]string{{"c2"}, {"c1", "c4"}}},
 		"only label": {why: "no container is involved", from: four, change: []func(*corev1.PodTemplateSpec){label("a", "1")}, want: [][]string{{}}},
 	}
 	for name, tc := range cases {
@@ -144,7 +144,7 @@ func TestLabelComesWithItsBatch(t *testing.T) {
 		t.Errorf("want the label with the second batch, got %d", len(after))
 	}
 	if after[0].Labels["plain"] != "1" {
-		t.Error("want metadata that feeds nobody with the first batch")
+		t.Error("want metadata that feeds no container with the first batch")
 	}
 	want := `{"c2":{"labels":{"conf":"2"}}}`
 	if got := jsonOf(stateOf(t, after[0]).NextContainerRefMetadata); got != want {

@@ -58,7 +58,7 @@ type Action struct {
 	Write *write.Write
 	// After is the time after which to call Next again, with Wait.
 	After time.Duration
-	// Notes say why.
+	// Notes explain the plan.
 	Notes []note.Note
 }
 
@@ -71,7 +71,7 @@ var errNoUpdate = errors.New("an update needs both a change and a revision")
 // With a revision that the pod does not have, the update begins. An update that is still under way is overtaken: what it
 // has not done yet, and the new change does not undo, is done with the new one.
 //
-// Else Next continues the update that the pod's annotations record, whoever began it. Call it so for every pod, also for
+// Else Next continues the update that the pod's annotations record, also one that another controller began. Call it so for every pod, also for
 // one that was never updated: it also opens the readiness gate InPlaceUpdateReady of a new pod for the first time, and
 // without that write such a pod never becomes ready.
 func Next(u Update, p Policy, now time.Time) (Action, error) {
@@ -102,7 +102,7 @@ func (l look) start(u Update) (Action, error) {
 	return l.begin(&u, state, change), nil
 }
 
-// begin says what comes first of an update, now that all of the change is known.
+// begin returns what comes first of an update, now that all of the change is known.
 func (l look) begin(u *Update, state *pub.InPlaceUpdateState, c *Change) Action {
 	takesOut := l.rules.takesOut(l.pod, c) || u.TakeOut && lifecycle.HasGate(l.pod, pub.InPlaceUpdateReady)
 	if takesOut && l.inTraffic() {
@@ -140,8 +140,8 @@ type look struct {
 	now   time.Time
 }
 
-// inTraffic says whether the pod is not marked yet, or marked and still ready: it may have become ready after it was read
-// for the mark, which then did not say that it is not.
+// inTraffic reports whether the pod is not marked yet, or marked and still ready: it may have become ready after it was read
+// for the mark, which then did not set Ready to False.
 func (l look) inTraffic() bool {
 	return statusOfCondition(l.pod, pub.InPlaceUpdateReady) != corev1.ConditionFalse || lifecycle.Ready(l.pod, l.now) != nil
 }
@@ -247,7 +247,7 @@ func (r rules) label() string {
 	return pub.PodRevisionLabelKey
 }
 
-// takesOut says whether a change takes a pod out of traffic. Without the gate nothing could.
+// takesOut reports whether a change takes a pod out of traffic. Without the gate nothing could.
 func (r rules) takesOut(pod *corev1.Pod, c *Change) bool {
 	if c.Empty() || !lifecycle.HasGate(pod, pub.InPlaceUpdateReady) {
 		return false
@@ -258,7 +258,7 @@ func (r rules) takesOut(pod *corev1.Pod, c *Change) bool {
 	return r.restarts(pod, c)
 }
 
-// restarts says whether a change restarts a container that is not harmless.
+// restarts reports whether a change restarts a container that is not harmless.
 func (r rules) restarts(pod *corev1.Pod, c *Change) bool {
 	for name, image := range c.Images {
 		if has := containerOf(pod, name); has != nil && has.Image != image && !r.harmless(name) {

@@ -120,7 +120,7 @@ func TestBegin(t *testing.T) {
 				`"updateImages":true,"containerBatchesRecord":[{"timestamp":"2026-11-21T12:00:00Z","containers":["c1"]}]}`,
 		},
 		"overtaking a batch": {
-			why: "what a later batch was to bring, and nobody undoes, comes now; the state is of the new update", from: two, to: with(two, label("a", "1")),
+			why: "what a later batch was to bring, and the new change does not undo, comes now; the state is of the new update", from: two, to: with(two, label("a", "1")),
 			pod: func(p *corev1.Pod) {
 				metav1.SetMetaDataAnnotation(&p.ObjectMeta, pub.InPlaceUpdateStateKey, `{"revision":"web-1","updateTimestamp":"2026-11-21T11:00:00Z","lastContainerStatuses":{"c1":{"imageID":"id-of-app:1"}},`+
 					`"updateImages":true,"nextContainerImages":{"c2":"app:7"},"preCheckBeforeNext":{"containersRequiredReady":["c1"]},"containerBatchesRecord":[{"timestamp":"2026-11-21T11:00:00Z","containers":["c1"]}]}`)
@@ -214,13 +214,13 @@ func TestBeginDecides(t *testing.T) {
 		err    error
 	}{
 		"already there":    {why: "from there on Begin is Step", pod: func(p *corev1.Pod) { p.Labels[pub.PodRevisionLabelKey] = "web-2" }, want: inplace.Complete},
-		"going away":       {why: "nobody updates what is deleted", pod: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon()} }, want: inplace.Ignore},
+		"going away":       {why: "a pod that is deleted is not updated", pod: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon()} }, want: inplace.Ignore},
 		"ended":            {why: "no container starts in it any more", pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, want: inplace.Recreate},
 		"no change":        {why: "an error of Diff that was overlooked must not pass for an update", update: func(u *inplace.Update) { u.Change = nil }, err: bad},
 		"no revision":      {why: "a pod without revision would count as updated", update: func(u *inplace.Update) { u.Revision = "" }, err: bad},
-		"unreadable state": {why: "somebody has to look", pod: func(p *corev1.Pod) { p.Annotations = map[string]string{pub.InPlaceUpdateStateKey: "{"} }, err: bad},
-		"unreadable grace": {why: "somebody has to look", pod: func(p *corev1.Pod) { p.Annotations = map[string]string{pub.InPlaceUpdateGraceKey: "{"} }, err: bad},
-		"unreadable metadata": {why: "somebody has to look", pod: func(p *corev1.Pod) {
+		"unreadable state": {why: "a user must look", pod: func(p *corev1.Pod) { p.Annotations = map[string]string{pub.InPlaceUpdateStateKey: "{"} }, err: bad},
+		"unreadable grace": {why: "a user must look", pod: func(p *corev1.Pod) { p.Annotations = map[string]string{pub.InPlaceUpdateGraceKey: "{"} }, err: bad},
+		"unreadable metadata": {why: "a user must look", pod: func(p *corev1.Pod) {
 			p.Annotations = map[string]string{pub.InPlaceUpdateGraceKey: `{"metaDataPatch":"e30x"}`}
 		}, err: bad},
 	}
@@ -265,7 +265,7 @@ func TestBeginUnready(t *testing.T) {
 		"image":                               {why: "the container restarts", from: sized, change: image(0, "app:2"), want: true},
 		"image, as the reference":             {why: "the container restarts", from: sized, change: image(0, "app:2"), rules: reference, want: true},
 		"image, no gate":                      {why: "nothing could take the pod out", from: with(sized, noGate), change: image(0, "app:2"), rules: reference},
-		"image of a harmless one":             {why: "somebody said so", from: sized, change: image(1, "app:2"), rules: inplace.Policy{Harmless: []string{"c2"}}},
+		"image of a harmless one":             {why: "the policy names the container", from: sized, change: image(1, "app:2"), rules: inplace.Policy{Harmless: []string{"c2"}}},
 		"harmless, as the reference":          {why: "the reference knows no such containers", from: sized, change: image(1, "app:2"), rules: inplace.Policy{Harmless: []string{"c2"}, Unready: inplace.UnreadyAlways}, want: true},
 		"label":                               {why: "nothing restarts", from: sized, change: label("a", "1")},
 		"label, as the reference":             {why: "it takes pods out for every such change", from: sized, change: label("a", "1"), rules: reference, want: true},
@@ -281,8 +281,8 @@ func TestBeginUnready(t *testing.T) {
 		"cpu and image":                       {why: "the container restarts for its image", from: sized, change: func(p *corev1.PodTemplateSpec) { cpu(p); image(0, "app:2")(p) }, want: true},
 		"image that is there already":         {why: "nothing restarts for what it runs", from: sized, change: label("a", "1"), rules: inplace.Policy{}},
 		"nothing at all":                      {why: "nothing restarts", from: sized, change: func(*corev1.PodTemplateSpec) {}},
-		"nothing at all, as the reference":    {why: "nothing happens, so nobody need be warned", from: sized, change: func(*corev1.PodTemplateSpec) {}, rules: reference},
-		"cpu of a harmless one that restarts": {why: "somebody said so", from: restarts(0, "cpu"), change: cpu, rules: inplace.Policy{Harmless: []string{"c1"}}},
+		"nothing at all, as the reference":    {why: "nothing happens, so no traffic is lost", from: sized, change: func(*corev1.PodTemplateSpec) {}, rules: reference},
+		"cpu of a harmless one that restarts": {why: "the policy names the container", from: restarts(0, "cpu"), change: cpu, rules: inplace.Policy{Harmless: []string{"c1"}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

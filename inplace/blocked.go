@@ -14,16 +14,16 @@ type Block struct {
 	Why string
 }
 
-// BlockedError says that a change cannot be made in a running pod: the pod must be created anew.
+// BlockedError reports that a change cannot be made in a running pod: the pod must be recreated.
 type BlockedError struct {
 	// Blocks are all the reasons, by path.
 	Blocks []Block
 }
 
-// shown is how many reasons a message tells.
+// shown is how many reasons a message lists.
 const shown = 5
 
-// Error tells the first few reasons.
+// Error lists the first few reasons.
 func (e *BlockedError) Error() string {
 	var b strings.Builder
 	b.WriteString("cannot be changed in place: ")

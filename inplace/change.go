@@ -30,7 +30,7 @@ type Metadata struct {
 	AddFinalizers, RemoveFinalizers []string
 }
 
-// Empty says that nothing changes.
+// Empty reports whether nothing changes.
 func (c *Change) Empty() bool {
 	return len(c.Images) == 0 && len(c.Resources) == 0 && len(c.RefMetadata) == 0 && c.Metadata.empty() && len(c.Env) == 0
 }
@@ -79,7 +79,7 @@ func planned(pod *corev1.Pod, g *pub.InPlaceUpdateGrace) (*Change, error) {
 		Env: sorted(g.ContainerRefMetadata),
 	}
 	if g.UpdateEnvFromMetadata && len(c.Env) == 0 {
-		// Removed keys feed somebody, and are not told by container.
+		// Removed keys feed a container, and are not listed by container.
 		for i := range pod.Spec.Containers {
 			c.Env = append(c.Env, pod.Spec.Containers[i].Name)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/kruisekit/kruisekit/note"
 )
 
-// Completed says whether no in-place update of a pod is under way any more; else the note says what it waits for.
+// Completed reports whether no in-place update of a pod is under way any more; else the note explains what it waits for.
 // An annotation that cannot be read is never complete.
 func Completed(pod *corev1.Pod, p Policy) (bool, note.Note) {
 	if hasGrace(pod) {
@@ -34,7 +34,7 @@ func hasGrace(pod *corev1.Pod) bool {
 	return has || old
 }
 
-// waiting is what keeps an update from being complete; zero for nothing. It is written out only when somebody asks.
+// waiting is what keeps an update from being complete; zero for nothing. Its text is only made for a note.
 type waiting struct {
 	code, container, text string
 	// image that does not run yet, and why.
@@ -87,27 +87,27 @@ func incomplete(pod *corev1.Pod, s *pub.InPlaceUpdateState, r rules) waiting {
 	return first
 }
 
-// unfed says what keeps the containers from running with the environment that labels and annotations give.
+// unfed returns what keeps the containers from running with the environment that labels and annotations give.
 func unfed(pod *corev1.Pod) waiting {
-	told, ok, err := runtimeOf(pod)
+	recorded, ok, err := runtimeOf(pod)
 	switch {
 	case err != nil:
 		return waiting{code: NoteUnreadable, text: err.Error()}
 	case !ok:
 		return waiting{code: NoteDaemon, text: "no daemon on node " + pod.Spec.NodeName + " tells of the containers' environment"}
 	}
-	if name := told.unlike(pod, sameEnv(pod)); name != "" {
+	if name := recorded.unlike(pod, sameEnv(pod)); name != "" {
 		return waiting{code: NoteEnv, container: name, text: "runs with the environment from before"}
 	}
 	return waiting{}
 }
 
-// unstarted says what keeps a container from running its new image.
+// unstarted returns what keeps a container from running its new image.
 func unstarted(pod *corev1.Pod, s *pub.InPlaceUpdateState, name string, last pub.InPlaceUpdateContainerStatus) waiting {
 	now, c := statusOf(pod, name), containerOf(pod, name)
 	switch {
 	case c == nil:
-		return waiting{} // nobody waits for a container that the pod does not have
+		return waiting{} // a container that the pod does not have never starts
 	case now == nil:
 		return waiting{code: NoteImage, container: name, text: "has no status yet"}
 	case now.ImageID == "" && (last.ImageID != "" || now.State.Running == nil):
@@ -122,24 +122,24 @@ func unstarted(pod *corev1.Pod, s *pub.InPlaceUpdateState, name string, last pub
 		// A container that is known to be the old one stops also for another name of the image that it runs.
 		return waiting{}
 	}
-	if runsAsTold(pod, name, now, last) {
+	if runsAsRecorded(pod, name, now, last) {
 		return waiting{}
 	}
 	return waiting{code: NoteImage, container: name, image: c.Image, cause: now.State.Waiting}
 }
 
-// runsAsTold says whether a daemon tells that all containers run what their specs say. It is not asked about a container
+// runsAsRecorded reports whether, by the record of a daemon, all containers run their specs. It is not asked about a container
 // that is still the one from before.
-func runsAsTold(pod *corev1.Pod, name string, now *corev1.ContainerStatus, last pub.InPlaceUpdateContainerStatus) bool {
+func runsAsRecorded(pod *corev1.Pod, name string, now *corev1.ContainerStatus, last pub.InPlaceUpdateContainerStatus) bool {
 	if last.ContainerID != "" && last.ContainerID == now.ContainerID || find(pod.Spec.Containers, name) == nil {
 		return false
 	}
-	told, ok, err := runtimeOf(pod)
-	return err == nil && ok && told.unlike(pod, samePlain) == ""
+	recorded, ok, err := runtimeOf(pod)
+	return err == nil && ok && recorded.unlike(pod, samePlain) == ""
 }
 
-// restarted says whether the container is another one than before its image was written. Where only the image was
-// recorded, the time of its start tells.
+// restarted reports whether the container is another one than before its image was written. Where only the image was
+// recorded, the time of its start decides.
 func restarted(now *corev1.ContainerStatus, last pub.InPlaceUpdateContainerStatus, s *pub.InPlaceUpdateState, name string) bool {
 	if last.ContainerID != "" {
 		return now.ContainerID != "" && now.ContainerID != last.ContainerID || now.RestartCount > last.RestartCount
@@ -160,7 +160,7 @@ func written(s *pub.InPlaceUpdateState, name string) time.Time {
 	return at
 }
 
-// resizes says what keeps the resources of the update's containers from being what the spec says.
+// resizes returns what keeps the resources of the update's containers from being what the spec says.
 func resizes(pod *corev1.Pod, s *pub.InPlaceUpdateState) waiting {
 	for _, batch := range s.ContainerBatchesRecord {
 		for _, name := range batch.Containers {
@@ -172,7 +172,7 @@ func resizes(pod *corev1.Pod, s *pub.InPlaceUpdateState) waiting {
 	return waiting{}
 }
 
-// unresized says what keeps a container from having the resources in its spec.
+// unresized returns what keeps a container from having the resources in its spec.
 func unresized(pod *corev1.Pod, name string) waiting {
 	c, status := containerOf(pod, name), statusOf(pod, name)
 	switch {
@@ -197,7 +197,7 @@ func sameAmounts(want, have corev1.ResourceList) bool {
 	return true
 }
 
-// resizing tells why the node has not changed the resources yet, if it tells.
+// resizing returns why the node has not changed the resources yet, where the node reports that.
 func resizing(pod *corev1.Pod, container, text string) waiting {
 	for i := range pod.Status.Conditions {
 		c := &pod.Status.Conditions[i]

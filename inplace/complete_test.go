@@ -64,7 +64,7 @@ func TestCompletedImages(t *testing.T) {
 		"cannot be pulled":     {why: "the reason is the node's", pod: []func(*corev1.Pod){stateText(recordedByUs), same("app:1"), status(func(s *corev1.ContainerStatus) { s.State = pulling() })}, want: "InPlaceImage app:2 yet: ImagePullBackOff: no such image"},
 		"first pull":           {why: "the container has never run, and does not yet", pod: []func(*corev1.Pod){stateText(`{"lastContainerStatuses":{"c1":{"image":"app:1"}}}`), status(func(s *corev1.ContainerStatus) { s.ImageID, s.ContainerID, s.State = "", "", pulling() })}, want: "InPlaceImage app:2"},
 		"first pull is done":   {why: "the container runs", pod: []func(*corev1.Pod){stateText(`{"lastContainerStatuses":{"c1":{"image":"app:1"}}}`)}},
-		"container is unknown": {why: "nobody waits for what the pod does not have", pod: []func(*corev1.Pod){stateText(strings.ReplaceAll(oneImage, "c1", "c9"))}},
+		"container is unknown": {why: "a container that the pod does not have is not waited for", pod: []func(*corev1.Pod){stateText(strings.ReplaceAll(oneImage, "c1", "c9"))}},
 		"first of two":         {why: "one reason is enough, and always the same", pod: []func(*corev1.Pod){stateText(`{"lastContainerStatuses":{"c1":{"imageID":"id-of-app:1"},"c0":{"imageID":"x"}}}`), same("app:1"), func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, container("c0", "app:1")) }}, want: "InPlaceImage c0"},
 		"metadata only":        {why: "nothing is to be done by the node", pod: []func(*corev1.Pod){stateText(`{"revision":"web-2","updateTimestamp":"2026-11-21T11:59:50Z","lastContainerStatuses":null}`)}},
 		"more to come":         {why: "later batches are part of it", pod: []func(*corev1.Pod){stateText(`{"nextContainerImages":{"c1":"app:3"}}`)}, want: "InPlaceBatch"},
@@ -152,7 +152,7 @@ func TestCompletedByDaemon(t *testing.T) {
 		"variables":                    {why: "all containers have theirs", pod: []func(*corev1.Pod){stateText(env), daemon(t, nil)}},
 		"variables, from before":       {why: "the container is still the old one", pod: []func(*corev1.Pod){stateText(env), daemon(t, func(s *pub.RuntimeContainerMetaSet) { s.Containers[0].Hashes.ExtractedEnvFromMetadataHash++ })}, want: "InPlaceEnv c1 runs with the environment from before"},
 		"variables, unknown":           {why: "0 is what is not known yet", pod: []func(*corev1.Pod){stateText(env), daemon(t, func(s *pub.RuntimeContainerMetaSet) { s.Containers[1].Hashes.ExtractedEnvFromMetadataHash = 0 })}, want: "InPlaceEnv c2"},
-		"variables, no daemon":         {why: "nobody restarts the container", pod: []func(*corev1.Pod){stateText(env), func(p *corev1.Pod) { p.Spec.NodeName = "node-7" }}, want: "InPlaceNoDaemon node-7"},
+		"variables, no daemon":         {why: "no daemon restarts the container", pod: []func(*corev1.Pod){stateText(env), func(p *corev1.Pod) { p.Spec.NodeName = "node-7" }}, want: "InPlaceNoDaemon node-7"},
 		"variables, unreadable":        {why: "what cannot be read is never complete", pod: []func(*corev1.Pod){stateText(env), annotation(pub.RuntimeContainerMetaKey, "{")}, want: "InPlaceUnreadable " + pub.RuntimeContainerMetaKey},
 	}
 	for name, tc := range cases {
@@ -182,7 +182,7 @@ func TestCompletedResources(t *testing.T) {
 		"no resources in status": {why: "the kubelet has not said anything", pod: func(p *corev1.Pod) { c1(p).Resources = nil }, want: "InPlaceResize c1 has no resources in its status yet"},
 		"no status":              {why: "the kubelet has not said anything", pod: func(p *corev1.Pod) { p.Status.ContainerStatuses = nil }, want: "InPlaceResize c1"},
 		"another container":      {why: "it was not resized, and old nodes tell nothing of it", pod: func(p *corev1.Pod) { p.Status.ContainerStatuses[1].Resources = nil }},
-		"a container of nobody":  {why: "nobody waits for what the pod does not have", pod: func(p *corev1.Pod) { p.Spec.Containers[0].Name = "c9" }},
+		"an unknown container":   {why: "a container that the pod does not have is not waited for", pod: func(p *corev1.Pod) { p.Spec.Containers[0].Name = "c9" }},
 		"nothing asked for": {why: "there is nothing to compare", pod: func(p *corev1.Pod) {
 			p.Spec.Containers[0].Resources, c1(p).Resources = corev1.ResourceRequirements{}, nil
 		}},

@@ -11,8 +11,8 @@ import (
 	"github.com/kruisekit/kruisekit/revision"
 )
 
-// Diff says how pods made from one template become as if made from another. The error is a *BlockedError when they
-// cannot without being created anew. Containers are matched by name; their order, and fields that only got their
+// Diff returns how pods made from one template become as if made from another. The error is a *BlockedError when they
+// cannot without being recreated. Containers are matched by name; their order, and fields that only got their
 // default, are no difference.
 func Diff(from, to *corev1.PodTemplateSpec, p Policy) (*Change, error) {
 	from, to = revision.Comparable(orEmpty(from), orEmpty(to))
@@ -103,7 +103,7 @@ func writeAlike(from, to corev1.ResourceList) {
 	}
 }
 
-// equal compares by meaning. What is the same value by value has the same meaning, and is told much faster: it is the
+// equal compares by meaning. What is the same value by value has the same meaning, and is found much faster: it is the
 // usual case, for most of what two templates hold was written once.
 func equal[T any](a, b *T) bool {
 	return reflect.DeepEqual(a, b) || apiequality.Semantic.DeepEqual(a, b)

@@ -27,11 +27,11 @@ func TestDiff(t *testing.T) {
 		want     inplace.Change
 	}{
 		"nothing":        {why: "equal templates need nothing", from: one, to: one.DeepCopy()},
-		"no templates":   {why: "whoever has no template at all has nothing to change"},
+		"no templates":   {why: "without a template nothing changes"},
 		"image":          {why: "an image is what this is for", from: one, to: with(one, image(0, "app:2")), want: inplace.Change{Images: images("c1", "app:2")}},
 		"equal metadata": {why: "metadata around it is no change", from: with(one, label("a", "1"), annotate("b", "2")), to: with(one, image(0, "app:2"), label("a", "1"), annotate("b", "2")), want: inplace.Change{Images: images("c1", "app:2")}},
 		"image and label": {
-			why: "a label that feeds nobody is plain metadata", from: one, to: with(one, image(0, "app:2"), label("new", "1")),
+			why: "a label that feeds no container is plain metadata", from: one, to: with(one, image(0, "app:2"), label("new", "1")),
 			want: inplace.Change{Images: images("c1", "app:2"), Metadata: inplace.Metadata{Labels: values("new", "1")}},
 		},
 		"label that feeds": {
@@ -238,7 +238,7 @@ func TestDiffBlocks(t *testing.T) {
 			to:   whole(func(s *corev1.PodSpec) { s.InitContainers = []corev1.Container{container("init", "init:2")} }),
 		},
 		"native sidecar":      {why: "by default these are fixed", from: sidecar("proxy:1"), to: sidecar("proxy:2"), want: []string{"spec.initContainers[proxy].image"}},
-		"annotation that fed": {why: "where no daemon runs nobody restarts the container", from: feeds, to: with(feeds, annotate("conf", "1")), noDaemon: true, want: []string{"spec.containers[c1].env[CONF]"}},
+		"annotation that fed": {why: "where no daemon runs, no container restarts", from: feeds, to: with(feeds, annotate("conf", "1")), noDaemon: true, want: []string{"spec.containers[c1].env[CONF]"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

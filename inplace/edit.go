@@ -124,7 +124,7 @@ func (e *edit) store(p *patch, s *pub.InPlaceUpdateState) error {
 
 // encode writes everything.
 func (e *edit) encode(p *patch) error {
-	// Which revision a pod is of is not for a template to say.
+	// The revision of a pod is not a part of its template.
 	delete(e.labels, e.rules.label())
 	if e.update != nil {
 		for key, value := range e.update.Labels {

@@ -26,7 +26,7 @@ func fedBy(c *corev1.Container) []feed {
 	var feeds []feed
 	for i := range c.Env {
 		e := &c.Env[i]
-		// Sidecars are told the version of their set this way, and must not restart for it.
+		// Sidecars read the version of their set this way, and must not restart for it.
 		if e.Value != "" || e.ValueFrom == nil || e.ValueFrom.FieldRef == nil || e.Name == pub.SidecarSetVersionEnvName || e.Name == pub.SidecarSetVersionAltEnvName {
 			continue
 		}

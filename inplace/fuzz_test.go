@@ -83,7 +83,7 @@ func FuzzDiff(f *testing.F) {
 	})
 }
 
-// unique says whether nothing has the name of another thing, as in all templates that an API server takes.
+// unique reports whether nothing has the name of another thing, as in all templates that an API server takes.
 func unique(t *corev1.PodTemplateSpec) bool {
 	var names []string
 	for _, c := range slices.Concat(t.Spec.Containers, t.Spec.InitContainers) {

@@ -37,7 +37,7 @@ func ProcessEnvHash(c *corev1.Container, environment map[string]string) (uint64,
 	return envHash(c, func(f feed) string { return environment[f.env] })
 }
 
-// HasFedEnv says whether values of a container's environment come from labels and annotations.
+// HasFedEnv reports whether values of a container's environment come from labels and annotations.
 func HasFedEnv(c *corev1.Container) bool { return len(fedBy(c)) > 0 }
 
 func envHash(c *corev1.Container, value func(feed) string) (uint64, error) {
@@ -58,12 +58,12 @@ func hashOf(v any) (uint64, error) {
 	return uint64(n), err
 }
 
-// runtime is what the node daemon tells of a pod's containers.
+// runtime is what the node daemon reports of a pod's containers.
 type runtime struct {
 	metas []pub.RuntimeContainerMeta
 }
 
-// runtimeOf reads it; ok is false where no daemon told anything.
+// runtimeOf reads it; ok is false where no daemon has reported.
 func runtimeOf(pod *corev1.Pod) (r runtime, ok bool, err error) {
 	text, ok := pod.Annotations[pub.RuntimeContainerMetaKey]
 	if !ok {

@@ -2,7 +2,7 @@ package inplace
 
 import "strings"
 
-// SameImage says whether two references name the same image, however a container runtime writes them: nginx is
+// SameImage reports whether two references name the same image, however a container runtime writes them: nginx is
 // docker.io/library/nginx:latest. Where one has a digest the other needs the same; tags are no matter then.
 func SameImage(a, b string) bool {
 	if a == b {

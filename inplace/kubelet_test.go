@@ -94,7 +94,7 @@ func (k *kubelet) restart(i int, now time.Time) error {
 	return nil
 }
 
-// due says whether the node has something left to do with a container, and whether that stops it.
+// due reports whether the node has something left to do with a container, and whether that stops it.
 func (k *kubelet) due(i int) (work, stops bool) {
 	c, s := &k.pod.Spec.Containers[i], &k.pod.Status.ContainerStatuses[i]
 	if c.Image != k.runs[c.Name].image {
@@ -114,12 +114,12 @@ func (k *kubelet) due(i int) (work, stops bool) {
 	return work, stops
 }
 
-// fedLate says whether a container runs with the environment from before.
+// fedLate reports whether a container runs with the environment from before.
 func (k *kubelet) fedLate(i int) bool {
 	return !maps.Equal(k.runs[k.pod.Spec.Containers[i].Name].env, k.environment(i))
 }
 
-// sync does with one container what is due; stopped says whether it stopped it.
+// sync does with one container what is due; stopped reports whether it stopped it.
 func (k *kubelet) sync(i int, now time.Time) (stopped bool, err error) {
 	s := &k.pod.Status.ContainerStatuses[i]
 	work, stops := k.due(i)

@@ -136,7 +136,7 @@ func decodeMetadata(data []byte) (Metadata, error) {
 		case deleteFinalizers:
 			into = &m.RemoveFinalizers
 		default:
-			// The order of finalizers is nobody's concern, nor is any other field of a pod's metadata.
+			// The order of finalizers does not matter, nor does any other field of a pod's metadata.
 			continue
 		}
 		if err := json.Unmarshal(patch.Metadata[key], into); err != nil {

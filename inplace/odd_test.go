@@ -75,7 +75,7 @@ func TestOddPods(t *testing.T) {
 
 // names are containers of a pod, and one that it has not.
 func names(pod *corev1.Pod) []string {
-	all := []string{"nobody"}
+	all := []string{"no-container"}
 	for _, c := range pod.Spec.Containers {
 		all = append(all, c.Name)
 	}
@@ -140,7 +140,7 @@ func oddChange(r *rand.Rand, pod *corev1.Pod) *inplace.Change {
 	}
 	if r.IntN(3) == 0 {
 		c.RefMetadata = map[string]metav1.ObjectMeta{oneOf(r, names(pod)...): {Labels: map[string]string{"x": "y"}}}
-		c.Env = []string{"nobody"}
+		c.Env = []string{"no-container"}
 	}
 	if r.IntN(3) == 0 {
 		c.Metadata = inplace.Metadata{

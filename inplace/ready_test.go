@@ -85,7 +85,7 @@ func TestMakeReadyTestsWhatItSaw(t *testing.T) {
 		"first update":   {why: "it is under way", then: stateText(oneImage), refuse: true},
 		"revision only":  {why: "another update is about to come", state: oneImage, then: func(p *corev1.Pod) { p.Labels[pub.PodRevisionLabelKey] = "web-3" }, refuse: true},
 		"parked update":  {why: "it is about to come", state: oneImage, then: annotation(pub.InPlaceUpdateGraceKey, "{}"), refuse: true},
-		"ready already":  {why: "somebody else did it", state: oneImage, then: marked(corev1.ConditionTrue), refuse: true},
+		"ready already":  {why: "another writer did it", state: oneImage, then: marked(corev1.ConditionTrue), refuse: true},
 		"anything else":  {why: "it is no matter", state: oneImage, then: annotation("theirs", "x")},
 		"first of all":   {why: "it may be any annotation", then: annotation("theirs", "x"), refuse: true},
 	}
@@ -164,14 +164,14 @@ func TestResize(t *testing.T) {
 		c    map[string]corev1.ResourceRequirements
 		want string
 	}{
-		"both":          {why: "limits and requests", c: map[string]corev1.ResourceRequirements{"c1": {Limits: amounts("cpu", "4"), Requests: amounts("cpu", "3")}}, want: `[{"op":"add","path":"/spec/containers/0/resources/limits/cpu","value":"4"},{"op":"add","path":"/spec/containers/0/resources/requests/cpu","value":"3"}]`},
-		"only limits":   {why: "the rest stays", c: map[string]corev1.ResourceRequirements{"c1": {Limits: amounts("cpu", "4")}}, want: `[{"op":"add","path":"/spec/containers/0/resources/limits/cpu","value":"4"}]`},
-		"only requests": {why: "the rest stays", c: map[string]corev1.ResourceRequirements{"c1": {Requests: amounts("memory", "2Gi")}}, want: `[{"op":"add","path":"/spec/containers/0/resources/requests/memory","value":"2Gi"}]`},
-		"first amounts": {why: "there is no map to add to", c: map[string]corev1.ResourceRequirements{"c2": {Limits: amounts("cpu", "1", "memory", "1Gi")}}, want: `[{"op":"add","path":"/spec/containers/1/resources/limits","value":{"cpu":"1","memory":"1Gi"}}]`},
-		"one of two":    {why: "the other has it already", c: map[string]corev1.ResourceRequirements{"c1": {Requests: amounts("cpu", "1")}, "c3": {Requests: amounts("cpu", "2")}}, want: `[{"op":"add","path":"/spec/containers/2/resources/requests/cpu","value":"2"}]`},
-		"equal":         {why: "nothing is sent for nothing", c: map[string]corev1.ResourceRequirements{"c1": {Requests: amounts("cpu", "1000m")}}},
-		"of nobody":     {why: "the pod has no such container", c: map[string]corev1.ResourceRequirements{"c9": {Requests: amounts("cpu", "1")}}},
-		"others":        {why: "only cpu and memory can be resized", c: map[string]corev1.ResourceRequirements{"c1": {Limits: amounts("nvidia.com/gpu", "1")}}},
+		"both":                    {why: "limits and requests", c: map[string]corev1.ResourceRequirements{"c1": {Limits: amounts("cpu", "4"), Requests: amounts("cpu", "3")}}, want: `[{"op":"add","path":"/spec/containers/0/resources/limits/cpu","value":"4"},{"op":"add","path":"/spec/containers/0/resources/requests/cpu","value":"3"}]`},
+		"only limits":             {why: "the rest stays", c: map[string]corev1.ResourceRequirements{"c1": {Limits: amounts("cpu", "4")}}, want: `[{"op":"add","path":"/spec/containers/0/resources/limits/cpu","value":"4"}]`},
+		"only requests":           {why: "the rest stays", c: map[string]corev1.ResourceRequirements{"c1": {Requests: amounts("memory", "2Gi")}}, want: `[{"op":"add","path":"/spec/containers/0/resources/requests/memory","value":"2Gi"}]`},
+		"first amounts":           {why: "there is no map to add to", c: map[string]corev1.ResourceRequirements{"c2": {Limits: amounts("cpu", "1", "memory", "1Gi")}}, want: `[{"op":"add","path":"/spec/containers/1/resources/limits","value":{"cpu":"1","memory":"1Gi"}}]`},
+		"one of two":              {why: "the other has it already", c: map[string]corev1.ResourceRequirements{"c1": {Requests: amounts("cpu", "1")}, "c3": {Requests: amounts("cpu", "2")}}, want: `[{"op":"add","path":"/spec/containers/2/resources/requests/cpu","value":"2"}]`},
+		"equal":                   {why: "nothing is sent for nothing", c: map[string]corev1.ResourceRequirements{"c1": {Requests: amounts("cpu", "1000m")}}},
+		"of an unknown container": {why: "the pod has no such container", c: map[string]corev1.ResourceRequirements{"c9": {Requests: amounts("cpu", "1")}}},
+		"others":                  {why: "only cpu and memory can be resized", c: map[string]corev1.ResourceRequirements{"c1": {Limits: amounts("nvidia.com/gpu", "1")}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// recheck is how long a pod waits at most for its node before somebody looks again.
+// recheck is how long a pod waits at most for its node before the next look.
 const recheck = time.Minute
 
 // settle is how long a node has to answer a resize before its answer counts: until then it may be to an older one.
@@ -51,7 +51,7 @@ func (l look) step() (Action, error) {
 	return l.makeReady(), nil
 }
 
-// patience waits for the node, or gives the pod up where the policy say so.
+// patience waits for the node, or gives the pod up where the policy allows that.
 func (l look) patience(s *pub.InPlaceUpdateState, w waiting) Action {
 	pod, r, now := l.pod, l.rules, l.now
 	limit := time.Duration(-1)

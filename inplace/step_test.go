@@ -58,7 +58,7 @@ func TestStep(t *testing.T) {
 		"image not done":                   {why: "the node is not ready", of: t2, pod: []func(*corev1.Pod){stateText(oneImage), marked(corev1.ConditionFalse), still}, want: "Wait 1m0s InPlaceImage"},
 		"ready":                            {why: "there is nothing left", of: t1, want: "Complete"},
 		"ready with a reason":              {why: "a reason at a true condition is no matter", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { condition(p, pub.InPlaceUpdateReady).Reason = "Odd" }}, want: "Complete"},
-		"going away":                       {why: "nobody updates what is deleted", of: t2, pod: []func(*corev1.Pod){stateText(oneImage), still, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon()} }}, want: "Ignore"},
+		"going away":                       {why: "a pod that is deleted is not updated", of: t2, pod: []func(*corev1.Pod){stateText(oneImage), still, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon()} }}, want: "Ignore"},
 		"ended":                            {why: "nothing will change in it", of: t2, pod: []func(*corev1.Pod){stateText(oneImage), still, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }}, want: "Ignore"},
 		"resize not done":                  {why: "the node is not ready", of: sized, pod: []func(*corev1.Pod){stateText(resized), func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Resources.Requests = amounts("cpu", "1") }}, want: "Wait 1m0s InPlaceResize"},
 		"resize ignored":                   {why: "the rules say so", of: sized, pod: []func(*corev1.Pod){stateText(resized), func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Resources = nil }}, rules: inplace.Policy{IgnoreResources: true}, want: "Complete"},
@@ -71,11 +71,11 @@ func TestStep(t *testing.T) {
 		"deferred, an older node":          {why: "it says so elsewhere", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("", 1), func(p *corev1.Pod) { p.Status.Resize = corev1.PodResizeStatusDeferred }}, rules: old, want: "Wait 1m0s InPlaceResizeDeferred"},
 		"deferred, given up":               {why: "it has taken too long", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Deferred", 2)}, rules: inplace.Policy{RecreateDeferred: 5 * time.Second}, want: "Recreate InPlaceResizeDeferred"},
 		"deferred, not yet given up":       {why: "there is time left", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Deferred", 2)}, rules: inplace.Policy{RecreateDeferred: 30 * time.Second}, want: "Wait 20s InPlaceResizeDeferred"},
-		"deferred for long":                {why: "somebody looks each minute", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Deferred", 2)}, rules: inplace.Policy{RecreateDeferred: time.Hour}, want: "Wait 1m0s InPlaceResizeDeferred"},
-		"unreadable state":                 {why: "somebody has to look", of: t1, pod: []func(*corev1.Pod){stateText("[")}, want: "error apps.kruise.io/inplace-update-state"},
+		"deferred for long":                {why: "the next look is in a minute", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Deferred", 2)}, rules: inplace.Policy{RecreateDeferred: time.Hour}, want: "Wait 1m0s InPlaceResizeDeferred"},
+		"unreadable state":                 {why: "a user must look", of: t1, pod: []func(*corev1.Pod){stateText("[")}, want: "error apps.kruise.io/inplace-update-state"},
 		"empty grace":                      {why: "there is nothing in it, and without removing it the update would never be complete", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations = map[string]string{pub.InPlaceUpdateGraceKey: ""} }}, want: "Write "},
-		"grace without state":              {why: "nobody knows since when", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations = map[string]string{pub.InPlaceUpdateGraceKey: "{}"} }}, want: "error apps.kruise.io/inplace-update-state"},
-		"grace with unreadable metadata":   {why: "somebody has to look", of: t1, pod: []func(*corev1.Pod){stateText(oneImage), func(p *corev1.Pod) { p.Annotations[pub.InPlaceUpdateGraceKey] = `{"metaDataPatch":"MQ=="}` }}, want: "error apps.kruise.io/inplace-update-grace"},
+		"grace without state":              {why: "the begin is unknown", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations = map[string]string{pub.InPlaceUpdateGraceKey: "{}"} }}, want: "error apps.kruise.io/inplace-update-state"},
+		"grace with unreadable metadata":   {why: "a user must look", of: t1, pod: []func(*corev1.Pod){stateText(oneImage), func(p *corev1.Pod) { p.Annotations[pub.InPlaceUpdateGraceKey] = `{"metaDataPatch":"MQ=="}` }}, want: "error apps.kruise.io/inplace-update-grace"},
 		"unreadable grace of the old name": {why: "the error tells where", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations = map[string]string{pub.InPlaceUpdateGraceKeyOld: "1"} }}, want: "error inplace-update-grace"},
 	}
 	for name, tc := range cases {
@@ -145,11 +145,11 @@ func TestStepGrace(t *testing.T) {
 		"clock far behind": {why: "a state from the future says nothing of when it began", grace: grace(5, ""), image: "app:2", annotations: func(a map[string]string) {
 			a[pub.InPlaceUpdateStateKey] = `{"revision":"web-2","updateTimestamp":"2036-11-21T11:59:50Z"}`
 		}},
-		"old name":              {why: "an older release wrote it", key: pub.InPlaceUpdateGraceKeyOld, grace: grace(5, ""), image: "app:2"},
-		"metadata":              {why: "it waits as a patch", grace: grace(5, `,"metaDataPatch":"eyJtZXRhZGF0YSI6eyIkc2V0RWxlbWVudE9yZGVyL2ZpbmFsaXplcnMiOltdLCJsYWJlbHMiOnsiYXBwIjpudWxsLCJuZXciOiJ4In19fQ=="`), image: "app:2", parts: map[string]string{"new": "x"}},
-		"containers of nobody":  {why: "a container that the pod does not have is forgotten", grace: grace(5, `,"containerRefMetadata":{"c9":{"labels":{"x":"y"}}}`), image: "app:2"},
-		"environment by nobody": {why: "a removed key feeds whom nobody tells", grace: grace(5, `,"updateEnvFromMetadata":true`), image: "app:2"},
-		"what is stored anyway": {why: "planners that write templates as a whole leave them there", grace: grace(5, `,"oldTemplate":{},"newTemplate":{}`), image: "app:2"},
+		"old name":                     {why: "an older release wrote it", key: pub.InPlaceUpdateGraceKeyOld, grace: grace(5, ""), image: "app:2"},
+		"metadata":                     {why: "it waits as a patch", grace: grace(5, `,"metaDataPatch":"eyJtZXRhZGF0YSI6eyIkc2V0RWxlbWVudE9yZGVyL2ZpbmFsaXplcnMiOltdLCJsYWJlbHMiOnsiYXBwIjpudWxsLCJuZXciOiJ4In19fQ=="`), image: "app:2", parts: map[string]string{"new": "x"}},
+		"unknown containers":           {why: "a container that the pod does not have is forgotten", grace: grace(5, `,"containerRefMetadata":{"c9":{"labels":{"x":"y"}}}`), image: "app:2"},
+		"environment of a removed key": {why: "a removed key feeds an unknown container", grace: grace(5, `,"updateEnvFromMetadata":true`), image: "app:2"},
+		"what is stored anyway":        {why: "planners that write templates as a whole leave them there", grace: grace(5, `,"oldTemplate":{},"newTemplate":{}`), image: "app:2"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

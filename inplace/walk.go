@@ -98,7 +98,7 @@ func place(list []any, i int) any {
 	return nil
 }
 
-// byName gives the items of two lists by what tells them apart; false when that is nothing, or not unique.
+// byName gives the items of two lists by what identifies them; false when that is nothing, or not unique.
 func byName(from, to []any) (x, y map[string]any, ok bool) {
 	for _, key := range []string{"name", "mountPath", "devicePath", "containerPort", "topologyKey", "key", "conditionType", "ip", "resourceName"} {
 		x, y = keyed(from, key), keyed(to, key)

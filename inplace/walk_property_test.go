@@ -51,7 +51,7 @@ func (o *rollout) fail(format string, args ...any) {
 	}
 }
 
-// exact says whether promises about traffic can be kept: states of the reference do not tell the old container from
+// exact reports whether promises about traffic can be kept: states of the reference do not tell the old container from
 // the new.
 func (o *rollout) exact() bool { return !o.forgetful }
 
@@ -67,7 +67,7 @@ func newRollout(r *rand.Rand) (*rollout, error) {
 	}
 	gate, daemon := r.IntN(4) > 0, r.IntN(2) == 0
 	if !gate || !daemon {
-		o.options.Env = oneOf(r, inplace.EnvBlock, inplace.EnvIgnore) // nobody would restart the containers
+		o.options.Env = oneOf(r, inplace.EnvBlock, inplace.EnvIgnore) // no daemon would restart the containers
 	}
 	if r.IntN(4) == 0 {
 		o.rules.Harmless = []string{"c0"}
@@ -252,7 +252,7 @@ func forget(pod *corev1.Pod) string {
 	return jsonOf(s)
 }
 
-// version counts a write of somebody else.
+// version counts a write of another writer.
 func version(pod *corev1.Pod) {
 	n, _ := strconv.Atoi(pod.ResourceVersion)
 	pod.ResourceVersion = strconv.Itoa(n + 1)
@@ -366,7 +366,7 @@ func (o *rollout) ended() string {
 // harmless, and no pod is back in traffic before its node has done everything.
 //
 // One thing is left out: another revision never comes between the resize and the other writes of an update. Nothing in
-// the pod tells of the resize then, so whoever wants another revision has to compare the resources.
+// the pod reports the resize then, so a change to another revision compares the resources.
 func TestRollouts(t *testing.T) {
 	r := newRand(t)
 	decided, updates := 0, 0

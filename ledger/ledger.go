@@ -26,7 +26,7 @@ const (
 )
 
 // Ledger holds the writes of one kind of object, by the name of their owner: the name is all that is known of an owner that
-// is gone. Overlay may return objects that an earlier owner of the same name wrote; owner references tell them apart.
+// is gone. Overlay may return objects that an earlier owner of the same name wrote; owner references distinguish them.
 type Ledger[T client.Object] struct {
 	live client.Reader
 	now  func() time.Time

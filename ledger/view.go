@@ -18,7 +18,7 @@ type view[T client.Object] struct {
 	// entry is the one that the view was compared with, where then is not keep.
 	entry entry[T]
 	then  then
-	// unconfirmed means that only a live read tells the state of the object.
+	// unconfirmed means that only a live read shows the state of the object.
 	unconfirmed bool
 	// lacking means that the cache does not have an object of the name.
 	lacking bool

@@ -95,9 +95,9 @@ func TestSettle(t *testing.T) {
 		"updated, no hooks":              {"one without goes straight", lifecycle.Situation{Pod: podIn(updating), Completed: true}, normal},
 		"hooked again":                   {"all keys are back", lifecycle.Situation{Pod: podIn(updated, label, finalizer), Hooks: inPlace}, normal},
 		"half hooked":                    {"one is missing", lifecycle.Situation{Pod: podIn(updated, label), Hooks: inPlace}, ""},
-		"hook was removed":               {"nobody will put it back", lifecycle.Situation{Pod: podIn(updated), Hooks: preNormal}, normal},
+		"hook was removed":               {"no hook puts it back", lifecycle.Situation{Pod: podIn(updated), Hooks: preNormal}, normal},
 		"being deleted":                  {"nothing leads back", lifecycle.Situation{Pod: podIn(preparingDelete), AtTarget: true, Completed: true}, ""},
-		"unknown":                        {"somebody else's state", lifecycle.Situation{Pod: podIn("Dancing"), AtTarget: true, Completed: true}, ""},
+		"unknown":                        {"the state of another controller", lifecycle.Situation{Pod: podIn("Dancing"), AtTarget: true, Completed: true}, ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestBeforeUpdate(t *testing.T) {
 		"updated":             {"the hook runs once more", lifecycle.Situation{Pod: podIn(updated), Hooks: inPlace}, lifecycle.Wait, lifecycle.Move{To: preparingUpdate, Hold: pub.LifecyclePreUpdateHookKey, Rehook: hook(true)}},
 		"updated, hook gone":  {"it settles first", lifecycle.Situation{Pod: podIn(updated)}, lifecycle.Wait, lifecycle.Move{}},
 		"being deleted":       {"it goes anyway", lifecycle.Situation{Pod: podIn(preparingDelete)}, lifecycle.Stop, lifecycle.Move{}},
-		"in an unknown state": {"somebody else's", lifecycle.Situation{Pod: podIn("Dancing")}, lifecycle.Stop, lifecycle.Move{}},
+		"in an unknown state": {"the state of another controller", lifecycle.Situation{Pod: podIn("Dancing")}, lifecycle.Stop, lifecycle.Move{}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

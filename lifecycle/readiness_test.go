@@ -125,7 +125,7 @@ func TestForeignMessage(t *testing.T) {
 		t.Error("Release wrote over a message that it cannot read")
 	}
 	if lifecycle.IsHeld(p, "a", "k") {
-		t.Error("an unreadable message holds nobody's entry")
+		t.Error("an unreadable message holds no entry")
 	}
 }
 

@@ -251,7 +251,7 @@ func TestMoveNext(t *testing.T) {
 func TestMoveIsOutdated(t *testing.T) {
 	held := condition(pub.KruisePodReadyConditionType, corev1.ConditionFalse, `[{"userAgent":"Lifecycle","key":"preUpdateHook"}]`)
 	pod := podIn(updated, gate, held, finalizer, versioned)
-	anew := func(p *corev1.Pod) { p.UID = "u2" }
+	renewed := func(p *corev1.Pod) { p.UID = "u2" }
 	moved := func(p *corev1.Pod) { p.Labels[pub.LifecycleStateKey] = string(preparingDelete) }
 	message := func(p *corev1.Pod) { p.Status.Conditions[0].Message = `[{"userAgent":"x","key":"y"}]` }
 	shuffled := func(p *corev1.Pod) {
@@ -265,8 +265,8 @@ func TestMoveIsOutdated(t *testing.T) {
 		move    lifecycle.Move
 		changes map[string]func(*corev1.Pod)
 	}{
-		"readiness": {release, map[string]func(*corev1.Pod){"UID": anew, "state": moved, "message": message, "order": shuffled, "no state": unlabelled}},
-		"state":     {rehook, map[string]func(*corev1.Pod){"UID": anew, "state": moved, "finalizers": finalized, "no state": unlabelled}},
+		"readiness": {release, map[string]func(*corev1.Pod){"UID": renewed, "state": moved, "message": message, "order": shuffled, "no state": unlabelled}},
+		"state":     {rehook, map[string]func(*corev1.Pod){"UID": renewed, "state": moved, "finalizers": finalized, "no state": unlabelled}},
 	}
 	for name, c := range cases {
 		w, err := c.move.Next(pod, now)

@@ -183,7 +183,7 @@ func fillAzureDisk(d *corev1.AzureDiskVolumeSource) {
 	point(&d.ReadOnly, false)
 }
 
-// latest says whether an image is the latest of its name: it has that tag, or neither tag nor digest.
+// latest reports whether an image is the latest of its name: it has that tag, or neither tag nor digest.
 func latest(image string) bool {
 	if strings.Contains(image, "@") {
 		return false

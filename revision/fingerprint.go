@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// Fingerprint is the number by which kubelets and the reference tell whether a value has changed: a hash of the bytes
+// Fingerprint is the number by which kubelets and the reference recognise that a value has changed: a hash of the bytes
 // of its JSON, printed as a list of numbers.
 func Fingerprint(v any) (uint32, error) {
 	data, err := json.Marshal(v)

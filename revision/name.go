@@ -42,7 +42,7 @@ func Short(name string) string {
 	return name[strings.LastIndexByte(name, '-')+1:]
 }
 
-// Match says whether two values of the label controller-revision-hash mean one revision: some pods carry the
+// Match reports whether two values of the label controller-revision-hash mean one revision: some pods carry the
 // name of it, others only the hash.
 func Match(a, b string) bool {
 	return a == b || Short(a) == Short(b)

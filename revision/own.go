@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Ownership says what to do with an object that a workload may own.
+// Ownership is what to do with an object that a workload may own.
 type Ownership string
 
 const (
@@ -33,7 +33,7 @@ func ControlledBy[T any, P interface {
 	return controlled
 }
 
-// Own decides about an object; matches says whether the workload's selector matches it.
+// Own decides about an object; matches reports whether the workload's selector matches it.
 // It holds for pods, claims and revisions alike.
 func Own(owner, object metav1.Object, matches bool) Ownership {
 	controller := metav1.GetControllerOfNoCopy(object)

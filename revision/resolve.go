@@ -8,7 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// Verdict says what to write so that the wanted template is the newest revision.
+// Verdict is what to write so that the wanted template is the newest revision.
 type Verdict string
 
 const (
@@ -36,7 +36,7 @@ type Input struct {
 
 // Resolution is what Resolve found.
 type Resolution struct {
-	// Verdict says what to write.
+	// Verdict is what to write.
 	Verdict Verdict
 	// Name and Hash of the update revision.
 	Name, Hash string

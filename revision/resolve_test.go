@@ -171,7 +171,7 @@ func TestTrim(t *testing.T) {
 		"live are kept":  {"a revision in use does not count", []string{"w-d", "w-a"}, 0, []string{"w-b", "w-c"}},
 		"hash of a pod":  {"pods may carry the hash alone", []string{"w-d", "a"}, 0, []string{"w-b", "w-c"}},
 		"below zero":     {"a negative limit keeps the live ones", []string{"w-d", "w-c", "w-b"}, -3, []string{"w-a"}},
-		"nothing in use": {"even the newest goes when nobody needs it", nil, 0, []string{"w-a", "w-b", "w-c", "w-d"}},
+		"nothing in use": {"even the newest goes when it is not in use", nil, 0, []string{"w-a", "w-b", "w-c", "w-d"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -38,7 +38,7 @@ func TestSame(t *testing.T) {
 			true,
 		},
 		"pulled always":       {"the reference's webhook fills in Always", `{spec: {containers: [{name: c, image: "i:1"}]}}`, `{spec: {containers: [{name: c, image: "i:1", imagePullPolicy: Always}]}}`, true},
-		"pulled never":        {"Never is nobody's default", `{spec: {containers: [{name: c, image: "i:1"}]}}`, `{spec: {containers: [{name: c, image: "i:1", imagePullPolicy: Never}]}}`, false},
+		"pulled never":        {"Never is not a default", `{spec: {containers: [{name: c, image: "i:1"}]}}`, `{spec: {containers: [{name: c, image: "i:1", imagePullPolicy: Never}]}}`, false},
 		"pull policy changed": {"Always to IfNotPresent is what the user wrote", `{spec: {containers: [{name: c, image: "i:1", imagePullPolicy: Always}]}}`, `{spec: {containers: [{name: c, image: "i:1", imagePullPolicy: IfNotPresent}]}}`, false},
 		"latest is pulled":    {"an image without a tag behind a port is the latest", `{spec: {containers: [{name: c, image: "r:5000/i"}]}}`, `{spec: {containers: [{name: c, image: "r:5000/i", imagePullPolicy: IfNotPresent}]}}`, false},
 		"digest":              {"a digest is not the latest", `{spec: {containers: [{name: c, image: "i@sha256:1"}]}}`, `{spec: {containers: [{name: c, image: "i@sha256:1", imagePullPolicy: IfNotPresent}]}}`, true},

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Rounding says what becomes of a fraction of a pod.
+// Rounding is how a fraction of a pod is rounded.
 type Rounding bool
 
 const (
@@ -20,7 +20,7 @@ const (
 	RoundDown Rounding = true
 )
 
-// AmountError says that a text is neither a number nor a percentage.
+// AmountError reports that a text is neither a number nor a percentage.
 type AmountError struct {
 	// Text as it was given.
 	Text string

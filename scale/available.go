@@ -10,9 +10,9 @@ import (
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
 
-// Available says whether a pod counts as available: it runs, has been Ready for minReadySeconds, no in-place update
+// Available reports whether a pod counts as available: it runs, has been Ready for minReadySeconds, no in-place update
 // keeps it from being ready, and its lifecycle state is Normal or none. Where only time is missing, wait is how long.
-// A Ready condition that does not tell since when is given the full time.
+// A Ready condition without a transition time waits for the full time.
 func Available(pod *corev1.Pod, minReadySeconds int32, now time.Time) (ok bool, wait time.Duration) {
 	if pod == nil {
 		return false, 0
@@ -61,5 +61,5 @@ func remaining(since time.Time, minReadySeconds int32, now time.Time) time.Durat
 	if wait := least - elapsed; wait > 0 {
 		return wait
 	}
-	return math.MaxInt64 // the clock of whoever wrote the condition is centuries ahead
+	return math.MaxInt64 // the clock of the writer of the condition is centuries ahead
 }

@@ -22,7 +22,7 @@ type Budget struct {
 	UnderWay int32
 }
 
-// Take says whether one more candidate may go, and counts it if it may. One that is unavailable already makes
+// Take reports whether one more candidate may go, and counts it if it may. One that is unavailable already makes
 // nothing worse, so it costs nothing.
 func (b *Budget) Take(available bool) bool {
 	if b.Strict && b.UnderWay >= b.Max {

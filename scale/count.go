@@ -7,7 +7,7 @@ import (
 )
 
 // maxCreations is how many instances one plan creates at most. The next plan goes on; a typing error in a number of
-// replicas must not take the memory of whoever plans it.
+// replicas must not take the memory of the planner.
 const maxCreations = 1 << 16
 
 // planCount plans for instances of which one is as good as another.
@@ -35,7 +35,7 @@ func (p *planner) planCount() {
 	}
 }
 
-// isUpdated says on which side an instance is when it comes to the number of instances.
+// isUpdated reports on which side an instance is when it comes to the number of instances.
 func (p *planner) isUpdated(m *member) bool {
 	return m.Updated || p.in.PreparingUpdateIsUpdated && m.preparing
 }
@@ -140,7 +140,7 @@ func (p *planner) delete(m *member, code, why string) {
 	p.note(code, m.Name, why)
 }
 
-// finishDeletions deletes what a hook has let go. It is out of use already, so that no budget counts.
+// finishDeletions deletes instances that a hook has released. It is out of use already, so that no budget counts.
 func (p *planner) finishDeletions(members []*member) {
 	var released []*member
 	hooked := 0
@@ -185,7 +185,7 @@ func (p *planner) deleteDoomed(d Difference) {
 	}
 }
 
-// scaleIn deletes surplus instances, old ones before updated ones as the partition says.
+// scaleIn deletes surplus instances, old ones before updated ones by the partition.
 func (p *planner) scaleIn(d Difference) {
 	if d.Delete == 0 {
 		return
@@ -233,7 +233,7 @@ func (p *planner) deleteVictims(candidates, others []*member, n int32, b *Budget
 	return candidates[:len(ranked)-int(n)]
 }
 
-// marksNotReady says that a hook takes instances out of use, so that there is no simple way back.
+// marksNotReady reports whether a hook takes instances out of use, so that there is no simple way back.
 func (p *planner) marksNotReady() bool {
 	h := p.in.Hooks
 	return h.PreDelete != nil && h.PreDelete.MarkPodNotReady || h.InPlaceUpdate != nil && h.InPlaceUpdate.MarkPodNotReady

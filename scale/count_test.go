@@ -139,7 +139,7 @@ func TestComputeOnDelete(t *testing.T) {
 		}
 	}
 	testNumbers(t, numbers{
-		"a new revision":         {"nobody is updated", on(5, "5O"), "(OnDelete)"},
+		"a new revision":         {"no pod is updated", on(5, "5O"), "(OnDelete)"},
 		"two deleted":            {"they come back updated", on(5, "3O"), "create + +"},
 		"fewer":                  {"old ones go first", on(3, "3O 2N"), "delete 00O 01O"},
 		"fewer, some stay old":   {"old ones go first", on(6, "3O 5N"), "delete 00O 01O"},

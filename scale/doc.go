@@ -13,18 +13,18 @@
 //		return err
 //	}
 //	// Create result.Create, delete result.Delete, update result.Update, and look again after result.RequeueAfter.
-//	// result.Notes say why each one is deleted, and what the others wait for.
+//	// result.Notes explain why each one is deleted, and what the others wait for.
 //
 // # Instances that are alike
 //
 // One is as good as another; they go by their number, and by revision. In this order, and only the first that applies:
 // deletions that a hook holds are taken back where instances are missing; what is missing is created, at the old
-// revision up to the partition; what hooks have let go, what the user chose and what is too many is deleted; then
+// revision up to the partition; what hooks have released, what the user chose and what is too many is deleted; then
 // instances are updated, up to the partition, or back to it.
 //
 // Victims are those that are missed least: on no node, not running, not available, not ready, cheap by their
 // deletion cost, sharing a node or a topology domain with more others, ready for less time, restarted more often,
-// newer. The note of each says which of these decided. Updates go in the same order, but for availability, cost and
+// newer. The note of each names which of these decided. Updates go in the same order, but for availability, cost and
 // company, then by priority, scattered by label.
 //
 // # Groups
@@ -65,7 +65,7 @@
 //   - The order of the instances does not matter; ties go by name. The input is not changed.
 //   - Nothing is created beyond replicas and surge, or while more than may be are unavailable. Nothing is deleted or
 //     updated so that fewer are available than may be, or fewer old ones are left than the partition keeps. Where a
-//     bound is crossed already, no plan makes it worse. What is exempt: a deletion that a hook has let go, an
+//     bound is crossed already, no plan makes it worse. What is exempt: a deletion that a hook has released, an
 //     instance whose slot is not wanted.
 //   - A plan creates or deletes or updates. Updates wait until there is nothing to create or delete, unless that is
 //     limited to nothing.

@@ -11,20 +11,20 @@ import (
 
 // Instance is what is scaled as one: a pod, or several pods that live and die together, as a leader and its workers.
 type Instance struct {
-	// Name tells instances apart, and breaks ties. The name of the pod, where there is one.
+	// Name identifies the instance, and breaks ties. It is the name of the pod, where there is one.
 	Name string
 	// Pods that exist and are neither finished nor terminating. The first stands for all where a strategy looks at
 	// labels or nodes; else an instance is as good as its weakest pod.
 	Pods []*corev1.Pod
 	// Size is how many pods make the instance whole; 0 means 1. An instance that is not whole is not available.
 	Size int
-	// Updated says that it has the update revision.
+	// Updated means that it has the update revision.
 	Updated bool
-	// MarkedForDeletion says that the user chose it to be deleted.
+	// MarkedForDeletion means that the user chose it to be deleted.
 	MarkedForDeletion bool
 	// NotNow keeps the plan from updating the instance, because its last update was rejected. Others take its turn.
 	NotNow bool
-	// Terminating says that its deletion cannot be undone. It only holds its slot until it is gone and left out;
+	// Terminating means that its deletion cannot be undone. It only holds its slot until it is gone and left out;
 	// without slots it does not count.
 	Terminating bool
 }
@@ -43,7 +43,7 @@ type Input struct {
 	MinReadySeconds int32
 	// Hooks of the workload; nil when it has none.
 	Hooks *pub.Lifecycle
-	// Updates says whether instances are updated now.
+	// Updates is whether instances are updated now.
 	Updates Updates
 	// UpdateOnly plans updates only, for when scaling failed and updates are to go on.
 	UpdateOnly bool
@@ -69,7 +69,7 @@ type Input struct {
 	InOrder bool
 }
 
-// Updates says whether instances are updated.
+// Updates is whether instances are updated.
 type Updates string
 
 const (
@@ -92,13 +92,13 @@ type Result struct {
 	Delete []Instance
 	// Update are the instances to move to the other revision, unless a hook holds them: forward, or, with Backward, back.
 	Update []Instance
-	// Backward says that Update goes from the update revision to the current one.
+	// Backward means that Update goes from the update revision to the current one.
 	Backward bool
 	// Difference is what the plan was made from, of all there is to do; zero where Slots are given.
 	Difference Difference
 	// RequeueAfter is when the plan may change although nothing else does; 0 for never.
 	RequeueAfter time.Duration
-	// Notes say why.
+	// Notes explain the plan.
 	Notes []note.Note
 }
 
@@ -106,6 +106,6 @@ type Result struct {
 type Creation struct {
 	// Slot is its name, where slots are given.
 	Slot string
-	// Updated says that it gets the update revision, else the current one.
+	// Updated means that it gets the update revision, else the current one.
 	Updated bool
 }

@@ -70,7 +70,7 @@ func TestComputeGroups(t *testing.T) {
 	})
 }
 
-// silent says whether there is something to wait for that no note tells.
+// silent reports whether there is something to wait for that no note tells.
 func silent(input scale.Input, plan scale.Result) string {
 	planned := len(plan.Restore) + len(plan.Create) + len(plan.Delete) + len(plan.Update)
 	notes, kept := slices.Clone(plan.Notes), ""

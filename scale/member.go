@@ -10,11 +10,11 @@ import (
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
 
-// NameError says that a name does not tell one instance, or one slot, from another.
+// NameError reports that a name does not identify one instance, or one slot.
 type NameError struct {
 	// Name that is empty or given twice.
 	Name string
-	// Slot says that it is the name of a slot, else of an instance.
+	// Slot means that it is the name of a slot, else of an instance.
 	Slot bool
 }
 
@@ -30,7 +30,7 @@ func (e *NameError) Error() string {
 	return fmt.Sprintf("two %ss are named %q", what, e.Name)
 }
 
-// member is an instance with what its pods say about it.
+// member is an instance with what follows from its pods.
 type member struct {
 	*Instance
 
@@ -96,7 +96,7 @@ func (m *member) node() string {
 	return ""
 }
 
-// any says whether something is true of a pod.
+// any reports whether a predicate holds for a pod.
 func (m *member) any(is func(*corev1.Pod) bool) bool {
 	for _, pod := range m.Pods {
 		if pod != nil && is(pod) {
@@ -106,7 +106,7 @@ func (m *member) any(is func(*corev1.Pod) bool) bool {
 	return false
 }
 
-// hooked says whether a hook holds a pod.
+// hooked reports whether a hook holds a pod.
 func (m *member) hooked(hook *pub.LifecycleHook) bool {
 	return hook != nil && m.any(func(pod *corev1.Pod) bool { return lifecycle.HasAny(pod, hook) })
 }

@@ -14,7 +14,7 @@ const (
 	NoteReleased = "Released"
 	// NoteChosen is an instance to delete because the user chose it.
 	NoteChosen = "Chosen"
-	// NoteScaleIn is an instance to delete because there are too many, and the text says why this one.
+	// NoteScaleIn is an instance to delete because there are too many, and the text gives the reason.
 	NoteScaleIn = "ScaleIn"
 	// NoteNoSlot is an instance to delete because no slot has its name.
 	NoteNoSlot = "NoSlot"
@@ -24,26 +24,26 @@ const (
 
 // Codes of notes about all instances: what the rest waits for.
 const (
-	// NoteScaleUpLimited says that missing instances are not created yet.
+	// NoteScaleUpLimited means that missing instances are not created yet.
 	NoteScaleUpLimited = "ScaleUpLimited"
-	// NoteDeleteLimited says that instances are not deleted yet, because too many would be unavailable.
+	// NoteDeleteLimited means that instances are not deleted yet, because too many would be unavailable.
 	NoteDeleteLimited = "DeleteLimited"
-	// NoteWaitingForDeletion says that surplus instances stay until deletions that began before are done.
+	// NoteWaitingForDeletion means that surplus instances stay until deletions that began before are done.
 	NoteWaitingForDeletion = "WaitingForDeletion"
-	// NoteHooked says that instances wait for a hook to let them go.
+	// NoteHooked means that instances wait for a hook to release them.
 	NoteHooked = "Hooked"
-	// NoteUpdateLimited says that instances are not updated yet, because too many would be unavailable.
+	// NoteUpdateLimited means that instances are not updated yet, because too many would be unavailable.
 	NoteUpdateLimited = "UpdateLimited"
-	// NotePaused says that instances are not updated because updates are paused.
+	// NotePaused means that instances are not updated because updates are paused.
 	NotePaused = "Paused"
-	// NoteOnDelete says that instances are not updated because the user deletes them for that.
+	// NoteOnDelete means that instances are not updated because the user deletes them for that.
 	NoteOnDelete = "OnDelete"
-	// NotePartition says how many instances the partition keeps at the old revision. It is said also where nothing is left
-	// to do: whoever looks at a rollout that stands still wants to know why it does.
+	// NotePartition gives how many instances the partition keeps at the old revision. The note is also given where nothing is left
+	// to do: it explains a rollout that stands still.
 	NotePartition = "Partition"
-	// NoteNotAvailable says that there is nothing to do but wait until instances are available.
+	// NoteNotAvailable means that there is nothing to do but wait until instances are available.
 	NoteNotAvailable = "NotAvailable"
-	// NotePriorityIgnored says that a part of the priority strategy cannot be read.
+	// NotePriorityIgnored means that a part of the priority strategy cannot be read.
 	NotePriorityIgnored = "PriorityIgnored"
 )
 
@@ -80,7 +80,7 @@ func (p *planner) noteKept(among []*member) {
 	p.noteWaiting(NotePartition, min(old, int(p.in.Limits.Partition)), "at the old revision, as the partition says")
 }
 
-// spent tells where a budget stands.
+// spent describes how much of a budget is used.
 func spent(unavailable, most int32) string {
 	return fmt.Sprintf("(unavailable: %d, at most: %d)", unavailable, max(most, 0))
 }

@@ -131,7 +131,7 @@ func (o oracle) key(name string, i scale.Instance) int64 {
 	return weakest(i, func(p *corev1.Pod) int64 { return -p.CreationTimestamp.Unix() })
 }
 
-// before says whether a is to go before b, by the keys that have a name.
+// before reports whether a is to go before b, by the keys that have a name.
 func (o oracle) before(a, b scale.Instance, with string, rank func(scale.Instance) *big.Int) bool {
 	for name := range strings.FieldsSeq(with) {
 		switch {

@@ -12,10 +12,10 @@ import (
 	"github.com/kruisekit/kruisekit/api/pub"
 )
 
-// Prioritise orders items, stably, as a priority strategy says: pods with a larger sum of weights first, or by the
+// Prioritise orders items, stably, by a priority strategy: pods with a larger sum of weights first, or by the
 // number at the end of a label's value, larger first. With order terms the pods that have none of the labels come
 // first of all. A selector that cannot be read selects nothing; the strategy is otherwise followed, and the error
-// tells which term it was.
+// names the term.
 func Prioritise[T any](items []T, labelsOf func(T) map[string]string, s *pub.UpdatePriorityStrategy) error {
 	switch {
 	case s == nil:

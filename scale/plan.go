@@ -108,12 +108,12 @@ func byName(all []member) (map[string]*member, error) {
 	return names, nil
 }
 
-// idle says that nothing is planned that changes the number of instances.
+// idle reports whether nothing is planned that changes the number of instances.
 func (p *planner) idle() bool {
 	return len(p.plan.Restore) == 0 && len(p.plan.Create) == 0 && len(p.plan.Delete) == 0
 }
 
-// conclude tells when to look again, and what for.
+// conclude sets when to look again, and notes what for.
 func (p *planner) conclude() {
 	unavailable, terminating := 0, 0
 	for _, m := range p.members {

@@ -81,7 +81,7 @@ func (s *slotted) restoreSlots() {
 	}
 }
 
-// due says that the instance at a position may have to be updated by deletion.
+// due reports whether the instance at a position may have to be updated by deletion.
 func (s *slotted) due(i int) bool {
 	from := int(s.in.Limits.Partition)
 	if s.unordered() && from < len(s.wanted) {
@@ -195,7 +195,7 @@ func (s *slotted) deleteLast() {
 	}
 }
 
-// deleteDoomedSlots deletes what the user chose, as a part of updates, which say at which revision an instance comes
+// deleteDoomedSlots deletes what the user chose, as a part of updates, which determine at which revision an instance comes
 // back. One that does not fit into the budget does not stop those after it.
 func (s *slotted) deleteDoomedSlots() {
 	b, waiting, stopped := s.budget(), 0, s.in.Updates == UpdatesPaused || s.in.Updates == UpdatesOnDelete
@@ -268,7 +268,7 @@ func (s *slotted) dueSlots() []*member {
 	return due[:min(max(len(s.wanted)-keep-done, 0), len(due))]
 }
 
-// updatedInTime says that the instance of a slot is updated, or will be when it comes back.
+// updatedInTime reports whether the instance of a slot is updated, or will be when it comes back.
 func updatedInTime(m *member) bool {
 	return m == nil || m.Terminating || m.preparingDelete || m.Updated
 }

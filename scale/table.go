@@ -12,7 +12,7 @@ type table struct {
 	rows, spare []row
 }
 
-// row says which standing is there, and has the number that it is being sorted by at hand.
+// row names a standing, with the number by which it is sorted.
 type row struct {
 	number uint64
 	of     int

@@ -33,7 +33,7 @@ func (p *planner) updateCount() {
 	p.plan.Backward = backward && len(p.plan.Update) > 0
 }
 
-// standstill says that updates do not run, and notes how many wait for that.
+// standstill reports whether updates do not run, and notes how many wait for that.
 func (p *planner) standstill(waiting int) bool {
 	switch p.in.Updates {
 	case UpdatesPaused:

@@ -60,7 +60,7 @@ func TestUpdateLimit(t *testing.T) {
 				t.Errorf("%s: want %q, got %q", c.why, c.want, got)
 			}
 			if len(plan.Update) < strings.Count(c.instances, "O") && codes(plan) == "" {
-				t.Error("nobody tells why the others wait")
+				t.Error("no note explains why the others wait")
 			}
 		})
 	}

@@ -61,7 +61,7 @@ func (p *planner) rank(t *table, nodes []string) {
 			countDown(t, domains, func(s *standing, left int64) { s.spread += left * weight })
 		}
 	}
-	spread(true) // all of a domain are on one node, so that the node tells nothing
+	spread(true) // all of a domain are on one node, so that the node decides nothing
 	if len(p.in.SpreadKeys) > 0 {
 		t.sort()
 		spread(false)
@@ -103,8 +103,8 @@ func (p *planner) domains(nodes []string, key string) (of []int, n int) {
 	return of, len(domains.names)
 }
 
-// countDown tells, for each instance in a place, how many of that place are left from it on, itself included.
-func countDown(t *table, places []int, tell func(s *standing, left int64)) {
+// countDown computes, for each instance in a place, how many of that place are left from it on, itself included.
+func countDown(t *table, places []int, set func(s *standing, left int64)) {
 	left := make([]int64, len(places))
 	for s := range t.sorted() {
 		if s.place != nowhere && places[s.place] != nowhere {
@@ -114,7 +114,7 @@ func countDown(t *table, places []int, tell func(s *standing, left int64)) {
 	for s := range t.sorted() {
 		if s.place != nowhere && places[s.place] != nowhere {
 			place := places[s.place]
-			tell(s, left[place])
+			set(s, left[place])
 			left[place]--
 		}
 	}
@@ -140,7 +140,7 @@ func logarithm(n uint64) int64 {
 	return result
 }
 
-// victimText says why an instance goes before one that stays, by the key that decided.
+// victimText explains why an instance goes before one that stays, by the key that decided.
 func victimText(key int) string {
 	switch key {
 	case keyAssigned:

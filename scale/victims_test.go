@@ -34,18 +34,18 @@ func TestVictims(t *testing.T) {
 		"negative cost":  {[]change{annotated(corev1.PodDeletionCost, "-1")}, nil, "cost"},
 		"malformed cost": {[]change{annotated(corev1.PodDeletionCost, "+5")}, []change{annotated(corev1.PodDeletionCost, "1")}, "cost"},
 		"ready for less": {[]change{readySince(30 * time.Minute)}, nil, "became ready later"},
-		"since nobody knows when": {
+		"since an unknown time": {
 			[]change{func(p *corev1.Pod) { p.Status.Conditions[0].LastTransitionTime.Reset() }}, []change{readySince(30 * time.Minute)}, "became ready later",
 		},
-		"restarts":                  {[]change{restarted(3)}, []change{restarted(1)}, "restarted"},
-		"newer":                     {[]change{created(time.Hour)}, nil, "newer"},
-		"created nobody knows when": {[]change{func(p *corev1.Pod) { p.CreationTimestamp.Reset() }}, []change{created(time.Minute)}, "newer"},
-		"name":                      {nil, nil, "name"},
+		"restarts":                {[]change{restarted(3)}, []change{restarted(1)}, "restarted"},
+		"newer":                   {[]change{created(time.Hour)}, nil, "newer"},
+		"created an unknown time": {[]change{func(p *corev1.Pod) { p.CreationTimestamp.Reset() }}, []change{created(time.Minute)}, "newer"},
+		"name":                    {nil, nil, "name"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			input := scale.Input{MinReadySeconds: 10, Instances: []scale.Instance{updated("b-stays", c.stays...), updated("a-goes", c.goes...)}}
-			if name == "since nobody knows when" {
+			if name == "since an unknown time" {
 				input.MinReadySeconds = 0
 			}
 			plan := deletedAtOnce(t, input, 1)

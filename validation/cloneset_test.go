@@ -53,10 +53,10 @@ func TestCloneSet(t *testing.T) {
 		"scaling by less than none": {"there is no such number", `{"scaleStrategy":{"maxUnavailable":-1}}`, []string{"spec.scaleStrategy.maxUnavailable: Invalid value"}},
 		"scaling is stopped":        {"a user may want that", `{"scaleStrategy":{"maxUnavailable":0}}`, nil},
 
-		"unknown type":      {"nobody knows what it means", `{"updateStrategy":{"type":"ReCreate"}}`, []string{"spec.updateStrategy.type: Unsupported value"}},
+		"unknown type":      {"the value is unknown", `{"updateStrategy":{"type":"ReCreate"}}`, []string{"spec.updateStrategy.type: Unsupported value"}},
 		"OnDelete alone":    {"it needs no budget", `{"updateStrategy":{"type":"OnDelete"}}`, nil},
 		"OnDelete and part": {"what is left out has its default", `{"updateStrategy":{"type":"OnDelete","rollingUpdate":{"paused":true}}}`, nil},
-		"unknown policy":    {"nobody knows what it means", rolling(`{"podUpdatePolicy":"Gently"}`), []string{at + "podUpdatePolicy: Unsupported value"}},
+		"unknown policy":    {"the value is unknown", rolling(`{"podUpdatePolicy":"Gently"}`), []string{at + "podUpdatePolicy: Unsupported value"}},
 
 		"partition above replicas": {"it keeps all", rolling(`{"partition":7}`), nil},
 		"partition is negative":    {"there is no such number", rolling(`{"partition":-1}`), []string{at + "partition: Invalid value"}},
@@ -104,7 +104,7 @@ func TestCloneSet(t *testing.T) {
 
 		"parallelism":             {"a number", rolling(`{"inPlaceUpdateStrategy":{"imagePreDownloadParallelism":10}}`), nil},
 		"parallelism in quotes":   {"a number, as annotations have it", rolling(`{"inPlaceUpdateStrategy":{"imagePreDownloadParallelism":"10"}}`), nil},
-		"parallelism in percent":  {"nobody knows of how many nodes", rolling(`{"inPlaceUpdateStrategy":{"imagePreDownloadParallelism":"50%"}}`), []string{at + "inPlaceUpdateStrategy.imagePreDownloadParallelism: Invalid value"}},
+		"parallelism in percent":  {"the number of nodes is unknown", rolling(`{"inPlaceUpdateStrategy":{"imagePreDownloadParallelism":"50%"}}`), []string{at + "inPlaceUpdateStrategy.imagePreDownloadParallelism: Invalid value"}},
 		"parallelism is negative": {"there is no such number", rolling(`{"inPlaceUpdateStrategy":{"imagePreDownloadParallelism":-1}}`), []string{at + "inPlaceUpdateStrategy.imagePreDownloadParallelism: Invalid value"}},
 		"negative waits": {
 			"there are no such numbers", rolling(`{"inPlaceUpdateStrategy":{"imagePreDownloadTimeoutSeconds":-1,"imagePreDownloadMinUpdatedReadyPods":-1}}`),

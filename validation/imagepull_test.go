@@ -20,7 +20,7 @@ func TestPullTemplate(t *testing.T) {
 	}{
 		"plain":             {"it is good", `"parallelism":1` + always + `}`, nil},
 		"names":             {"each once", `"selector":{"names":["n2","n4"]}` + always + `}`, nil},
-		"duplicate name":    {"somebody meant another one", `"selector":{"names":["n2","n4","n2"]}` + always + `}`, []string{"spec.selector.names[2]: Duplicate value"}},
+		"duplicate name":    {"the user meant another one", `"selector":{"names":["n2","n4","n2"]}` + always + `}`, []string{"spec.selector.names[2]: Duplicate value"}},
 		"labels":            {"of nodes", `"selector":{"matchLabels":{"a":"b"},"matchExpressions":[{"key":"c","operator":"DoesNotExist"}]}` + always + `}`, nil},
 		"names and labels":  {"which of the two?", `"selector":{"names":["n2"],"matchLabels":{"a":"b"}}` + always + `}`, []string{"spec.selector.names: Forbidden"}},
 		"names and terms":   {"which of the two?", `"selector":{"names":["n2"],"matchExpressions":[{"key":"c","operator":"Exists"}]}` + always + `}`, []string{"spec.selector.names: Forbidden"}},
@@ -34,7 +34,7 @@ func TestPullTemplate(t *testing.T) {
 		"secrets":          {"as many as may be", `"pullSecrets":["s"` + strings.Repeat(`,"s"`, 31) + `]` + always + `}`, nil},
 		"too many secrets": {"each is copied", `"pullSecrets":["s"` + strings.Repeat(`,"s"`, 32) + `]` + always + `}`, []string{"spec.pullSecrets: Too many"}},
 
-		"paused":             {"nobody pulls", `"parallelism":0` + always + `}`, nil},
+		"paused":             {"no node pulls", `"parallelism":0` + always + `}`, nil},
 		"number as text":     {"it is a number all the same", `"parallelism":"4"` + always + `}`, nil},
 		"negative text":      {"no number of nodes is below zero", `"parallelism":"-1"` + always + `}`, []string{"spec.parallelism: Invalid value"}},
 		"negative":           {"no number of nodes is below zero", `"parallelism":-1` + always + `}`, []string{"spec.parallelism: Invalid value"}},
@@ -42,7 +42,7 @@ func TestPullTemplate(t *testing.T) {
 		"percentage":         {"of which number?", `"parallelism":"50%"` + always + `}`, []string{"spec.parallelism: Invalid value"}},
 		"too large a number": {"it is none of 32 bits", `"parallelism":"4294967297"` + always + `}`, []string{"spec.parallelism: Invalid value"}},
 
-		"unknown end":           {"nobody knows what it means", `"completionPolicy":{"type":"Sometimes"}`, []string{"spec.completionPolicy.type: Unsupported value"}},
+		"unknown end":           {"the value is unknown", `"completionPolicy":{"type":"Sometimes"}`, []string{"spec.completionPolicy.type: Unsupported value"}},
 		"no end":                {"the default is not filled in here", `"completionPolicy":{}`, []string{"spec.completionPolicy.type: Unsupported value"}},
 		"never":                 {"it serves nodes that come later", `"completionPolicy":{"type":"Never"}`, nil},
 		"never with a deadline": {"it has no end", `"completionPolicy":{"type":"Never","activeDeadlineSeconds":1000}`, []string{"spec.completionPolicy.activeDeadlineSeconds: Forbidden"}},
@@ -148,8 +148,8 @@ func TestNodeImage(t *testing.T) {
 		"same in another": {"these are two images", `"a":{"tags":[{"tag":"1",` + good + `}]},"b":{"tags":[{"tag":"1",` + good + `}]}`, nil},
 		"no createdAt":    {"deadlines begin there", `"nginx":{"tags":[{"tag":"1","pullPolicy":{"ttlSecondsAfterFinished":0}}]}`, []string{"spec.images[nginx].tags[1].createdAt: Required value"}},
 		"version":         {"it only grows", `"nginx":{"tags":[{"tag":"1","version":-1,` + good + `}]}`, []string{"spec.images[nginx].tags[1].version: Invalid value"}},
-		"no pull policy":  {"nobody knows when to drop it", `"nginx":{"tags":[{"tag":"1","createdAt":"2024-05-06T07:08:09Z"}]}`, []string{"spec.images[nginx].tags[1].pullPolicy: Required value"}},
-		"no ttl":          {"nobody knows when to drop it", `"nginx":{"tags":[{"tag":"1","createdAt":"2024-05-06T07:08:09Z","pullPolicy":{}}]}`, []string{"spec.images[nginx].tags[1].pullPolicy.ttlSecondsAfterFinished: Required value"}},
+		"no pull policy":  {"the end is unknown", `"nginx":{"tags":[{"tag":"1","createdAt":"2024-05-06T07:08:09Z"}]}`, []string{"spec.images[nginx].tags[1].pullPolicy: Required value"}},
+		"no ttl":          {"the end is unknown", `"nginx":{"tags":[{"tag":"1","createdAt":"2024-05-06T07:08:09Z","pullPolicy":{}}]}`, []string{"spec.images[nginx].tags[1].pullPolicy.ttlSecondsAfterFinished: Required value"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -45,7 +45,7 @@ func TestSidecarSet(t *testing.T) {
 		want       []string
 	}{
 		"good":           {"nothing is wrong", `{}`, nil},
-		"no selector":    {"nobody would get it", `{"selector":null}`, []string{"spec.selector" + required}},
+		"no selector":    {"no pod would get it", `{"selector":null}`, []string{"spec.selector" + required}},
 		"empty selector": {"everybody would get it", `{"selector":{"matchLabels":null}}`, []string{"spec.selector" + invalid}},
 		"odd operator":   {"no pod can be judged by it", `{"selector":{"matchExpressions":[{"key":"a","operator":"Odd"}]}}`, []string{"spec.selector.matchExpressions[0].operator" + invalid}},
 		"odd value":      {"no pod can have it", `{"selector":{"matchLabels":{"a":"?"}}}`, []string{"spec.selector.matchLabels" + invalid}},
@@ -62,7 +62,7 @@ func TestSidecarSet(t *testing.T) {
 		"partition, selector":   {"they exclude each other", rolling(`"partition":1,"selector":{"matchLabels":{"a":"b"}}`), []string{"spec.updateStrategy" + invalid}},
 		"0%, selector":          {"so it has always been", rolling(`"partition":"0%","selector":{"matchLabels":{"a":"b"}}`), []string{"spec.updateStrategy" + invalid}},
 		"0, selector":           {"that is the default", rolling(`"partition":0,"selector":{"matchLabels":{"a":"b"}}`), nil},
-		"empty update selector": {"nobody would be updated", rolling(`"selector":{}`), []string{"spec.updateStrategy.selector" + invalid}},
+		"empty update selector": {"no pod would be updated", rolling(`"selector":{}`), []string{"spec.updateStrategy.selector" + invalid}},
 		"negative":              {"no number of pods", rolling(`"partition":-1,"maxUnavailable":-1`), []string{"spec.updateStrategy.partition" + invalid, "spec.updateStrategy.maxUnavailable" + invalid}},
 		"odd percentages":       {"whole ones only", rolling(`"partition":"33.3%","maxUnavailable":"5"`), []string{"spec.updateStrategy.partition" + invalid, "spec.updateStrategy.maxUnavailable" + invalid}},
 		"a huge percentage":     {"it is no number", rolling(`"maxUnavailable":"99999999999999999999%"`), []string{"spec.updateStrategy.maxUnavailable" + invalid}},
@@ -77,12 +77,12 @@ func TestSidecarSet(t *testing.T) {
 		"a share of new pods, a fraction":    {"the webhook of pods resolves a fraction", pinned(`"NotUpdate","partition":"12.5%"`), nil},
 		"a share of new pods, a number":      {"it is no share, and holds nothing back", pinned(`"NotUpdate","partition":-1`), nil},
 		"new pods by an odd selector":        {"pods that it may select would be rejected", pinned(`"NotUpdate","selector":{"matchExpressions":[{"key":"a","operator":"Odd"}]}`), []string{"spec.updateStrategy.selector.matchExpressions[0].operator" + invalid}},
-		"not looked at":                      {"nobody is updated", `{"updateStrategy":{"type":"NotUpdate","partition":-1,"selector":{}}}`, nil},
+		"not looked at":                      {"no pod is updated", `{"updateStrategy":{"type":"NotUpdate","partition":-1,"selector":{}}}`, nil},
 		"a type of none":                     {"it is let in, with a warning", `{"updateStrategy":{"type":"Odd","partition":-1}}`, nil},
 
 		"odd place":          {"there are two", with(`"podInjectPolicy":"Odd"`), []string{"spec.containers[0].podInjectPolicy" + unsupported}},
 		"odd sharing":        {"on or off", with(`"shareVolumePolicy":{"type":"Odd"}`), []string{"spec.containers[0].shareVolumePolicy.type" + unsupported}},
-		"odd init":           {"nobody looks at it", `{"initContainers":[{"name":"i","podInjectPolicy":"Odd","shareVolumePolicy":{"type":"Odd"},"transferEnv":[{"sourceContainerNameFrom":{"fieldRef":{"fieldPath":"x"}}}]}]}`, nil},
+		"odd init":           {"the field is ignored", `{"initContainers":[{"name":"i","podInjectPolicy":"Odd","shareVolumePolicy":{"type":"Odd"},"transferEnv":[{"sourceContainerNameFrom":{"fieldRef":{"fieldPath":"x"}}}]}]}`, nil},
 		"by a label":         {"the name stands there", from(`metadata.labels['example.com/biz']`), nil},
 		"by an annotation":   {"of any case", from(`metadata.annotations['Example.com/biz']`), nil},
 		"by a name":          {"that is of the pod", from(`metadata.name`), []string{source + invalid}},

@@ -137,7 +137,7 @@ func TestSidecarSetConflicts(t *testing.T) {
 		"one that retains":        {"it gives way", write("Overwrite", "k"), strings.Replace(write("Retain", "k"), `"b"`, `"c"`, 1), nil},
 		"two that merge":          {"both come in", write("MergePatchJson", "k"), strings.Replace(write("MergePatchJson", "k"), `"b"`, `"c"`, 1), nil},
 		"no labels":               {"a pod without labels has both", `{"selector":{"matchLabels":null,"matchExpressions":[{"key":"a","operator":"DoesNotExist"}]}}`, `{"selector":{"matchLabels":null,"matchExpressions":[{"key":"b","operator":"NotIn","values":["x"]}]}}`, []string{"spec.containers[0].name: Invalid value"}},
-		"one that selects nobody": {"they never meet", `{}`, `{"selector":{"matchLabels":null}}`, nil},
+		"one that selects no pod": {"they never meet", `{}`, `{"selector":{"matchLabels":null}}`, nil},
 		"one that is broken":      {"it is told elsewhere", `{}`, `{"selector":{"matchExpressions":[{"key":"a","operator":"Odd"}]}}`, nil},
 		"broken namespaces":       {"it is told elsewhere", `{}`, `{"namespaceSelector":{"matchExpressions":[{"key":"a","operator":"Odd"}]}}`, nil},
 	}

@@ -93,7 +93,7 @@ func TestFailurePolicy(t *testing.T) {
 	}
 }
 
-// TestNearlyEveryPod: pods that somebody forgot to exclude are likely meant the least.
+// TestNearlyEveryPod: pods that a user forgot to exclude are rarely meant.
 func TestNearlyEveryPod(t *testing.T) {
 	const not, without = `{"key":"a","operator":"NotIn","values":["b"]}`, `{"key":"c","operator":"DoesNotExist"}`
 	selector := func(labels string, expressions ...string) string {

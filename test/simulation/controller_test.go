@@ -36,7 +36,7 @@ type turn struct {
 	limits          scale.Limits
 	policy          inplace.Policy
 
-	// plan, notes and after are for whoever calls.
+	// plan, notes and after are for the caller.
 	plan  scale.Result
 	notes []note.Note
 	after time.Duration
@@ -111,7 +111,7 @@ func (t *turn) answer(pass *workload.Pass, w *workload.Write) []*workload.Write 
 	return pass.Answer(t.now, w, pod, nil)
 }
 
-// resolve finds the revisions, and says whether it had to write one.
+// resolve finds the revisions, and reports whether it had to write one.
 func (t *turn) resolve(have []*appsv1.ControllerRevision) (wrote bool, err error) {
 	data, err := revision.Encode(&t.Spec.Template)
 	if err != nil {

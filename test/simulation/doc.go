@@ -3,7 +3,7 @@
 // driven by one seed and a clock that only counts. The controller in it is what an operator author would write
 // with inplace, lifecycle, revision and scale; read controller_test.go for that.
 //
-// Each story in testdata is the log of one rollout, with a comment that says what it shows. What must never happen is
+// Each story in testdata is the log of one rollout, with a comment on what it shows. What must never happen is
 // tried after every single write (rules_test.go), in the stories, with the controller dying at every write, and in
 // worlds drawn at random. A random world that fails is played again by its seed:
 //

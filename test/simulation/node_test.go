@@ -16,7 +16,7 @@ import (
 type nodes struct {
 	*world
 	runs map[types.UID]map[string]*run
-	// calm are the pods, as they are, with which a node has nothing to do until somebody changes them.
+	// calm are the pods, as they are, with which a node has nothing to do until they change.
 	calm map[types.UID]*corev1.Pod
 	// daemon tells what the containers run, and restarts those whose environment changed.
 	daemon bool

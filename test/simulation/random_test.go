@@ -67,7 +67,7 @@ func draw(t testing.TB, seed uint64) *world {
 	return w
 }
 
-// one says whether one of n chances was drawn.
+// one reports whether one of n chances was drawn.
 func (l *lot) one(of int) bool { return l.IntN(of) == 0 }
 
 func (l *lot) settings() settings {

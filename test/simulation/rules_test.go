@@ -53,7 +53,7 @@ func (r *rules) answered(err error) {
 	}
 }
 
-// failed says whether a turn may end like this.
+// failed reports whether a turn may end like this.
 func (r *rules) failed(err error) {
 	if r.settings.lag == 0 {
 		r.fail("a turn fails although what it saw was new: %v", err)
@@ -117,7 +117,7 @@ func (r *rules) count(w apiWrite) {
 	}
 }
 
-// changesContainers says whether a container has to start again for a write.
+// changesContainers reports whether a container has to start again for a write.
 func changesContainers(w apiWrite) bool {
 	for i := range w.after.Spec.Containers {
 		before, after := &w.before.Spec.Containers[i], &w.after.Spec.Containers[i]
@@ -150,7 +150,7 @@ func (r *rules) keepsAvailable(w apiWrite) {
 	}
 }
 
-// wasUp says whether an instance was available when the controller looked.
+// wasUp reports whether an instance was available when the controller looked.
 func (r *rules) wasUp(name string) bool {
 	n := 0
 	for _, pod := range r.seen.pods {

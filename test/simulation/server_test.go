@@ -20,8 +20,8 @@ import (
 	"github.com/kruisekit/kruisekit/api/pub"
 )
 
-// server holds the objects of one workload as the API server does. What it hands out is never changed after that, by
-// nobody: it keeps the bytes to prove it.
+// server holds the objects of one workload as the API server does. Objects that it returns are never changed after that;
+// it keeps the bytes to prove it.
 type server struct {
 	now       func() metav1.Time
 	version   int64
@@ -226,7 +226,7 @@ func (s *server) choose(name string, check func(error)) {
 	check(err)
 }
 
-// intact says which pod somebody changed that it was handed out to; nil for none.
+// intact returns the pod that a reader has changed; nil for none.
 func (s *server) intact() error {
 	for name, o := range s.pods {
 		raw, err := json.Marshal(o.pod)

@@ -103,7 +103,7 @@ func inPlaceStories() map[string]story {
 			then: []deed{wants("v2")},
 		},
 		"grace-period": {
-			shows: "Between leaving traffic and the change ten seconds pass, which makes one more write: the pod carries the change\nuntil then, and nobody has to remember it.",
+			shows: "Between leaving traffic and the change ten seconds pass, which makes one more write: the pod carries the change\nuntil then, and no process has to remember it.",
 			spec:  of(2, "1").with(func(s *spec) { s.GraceSeconds = 10 }), writes: 5,
 			then: []deed{wants("v2")},
 		},

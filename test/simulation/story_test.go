@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write the stories anew")
+var update = flag.Bool("update", false, "rewrite the stories")
 
 // story is one rollout.
 type story struct {

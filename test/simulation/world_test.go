@@ -49,7 +49,7 @@ type world struct {
 		told   string
 		writes int
 	}
-	// idle is for how many ticks nobody has written anything, since a version.
+	// idle is for how many ticks nothing was written, since a version.
 	idle    int
 	version int64
 }
@@ -176,7 +176,7 @@ func (w *world) control() {
 	}
 }
 
-// outlive starts the controller anew when it dies.
+// outlive restarts the controller when it dies.
 func (w *world) outlive(reconcile func() error) (err error) {
 	defer func() {
 		switch r := recover().(type) {
