@@ -5,23 +5,74 @@
 // its pods, its API, and the words of its status. A pass is a value. Plan computes it from an observation, without I/O; the
 // caller sends its writes, and asks the pass what follows from each answer.
 //
-//	pass, err := workload.Plan(workload.Input{
-//		Scale:     scale.Input{Now: now, Limits: scale.Limits{Replicas: 3, MaxUnavailable: 1}},
-//		Instances: workload.Pods(pods),
-//		Update:    workload.Revision{Name: "web-2", Data: newData}, // from revision.Encode
-//		Current:   workload.Revision{Name: "web-1", Data: oldData},
-//		Strategy:  workload.InPlaceIfPossible,
-//		Build:     newPods,
-//	})
-//	...
+// This is a whole reconcile of an operator whose resource s has replicas, a pod template, and the name of the current revision in
+// its status. It observes, plans, acts and reports, and needs nothing in the cluster. Package driver/clientgo runs it as its
+// Example.
+//
+//	func (s *site) reconcile(ctx context.Context, client kubernetes.Interface) error {
+//		pods, revisions := client.CoreV1().Pods(s.Namespace), client.AppsV1().ControllerRevisions(s.Namespace)
+//		selector := metav1.ListOptions{LabelSelector: "site=" + s.Name}
+//		listed, err := pods.List(ctx, selector)
+//		stored, failed := revisions.List(ctx, selector)
+//		data, invalid := revision.Encode(&s.Template)
+//		if err := errors.Join(err, failed, invalid); err != nil {
+//			return err
+//		}
+//		have := revision.ControlledBy(s, stored.Items)
+//		r := revision.Resolve(revision.Input{Owner: s.Name, Data: data, Have: have, Current: s.Current})
+//		newest, store := r.Write(s.meta(""))
+//		if store != nil { // before a pod refers to it
+//			if _, err := clientgo.Send(ctx, revisions, store); err != nil {
+//				return err
+//			}
+//		}
+//		in := workload.Input{
+//			Scale:     scale.Input{Now: time.Now(), Limits: scale.Limits{Replicas: s.Replicas, MaxUnavailable: 1}},
+//			Instances: workload.Pods(revision.ControlledBy(s, listed.Items)),
+//			Strategy:  workload.InPlaceIfPossible,
+//			Repeats:   s.repeats,
+//		}
+//		in.SetRevisions(r, newest, have)
+//		in.Build = func(creations []workload.Creation) (all [][]write.Object, _ error) {
+//			for _, c := range creations {
+//				template, err := in.Template(c)
+//				if err != nil {
+//					return nil, err
+//				}
+//				pod := &corev1.Pod{ObjectMeta: s.meta(s.Name + "-"), Spec: template.Spec}
+//				pod.Labels[pub.PodRevisionLabelKey] = c.Revision
+//				inplace.EnsureReadinessGate(&pod.Spec)
+//				all = append(all, []write.Object{pod})
+//			}
+//			return all, nil
+//		}
+//		pass, err := workload.Plan(in)
+//		if err != nil {
+//			return err
+//		}
+//		err = clientgo.Run(ctx, pods, pass)
+//		s.repeats = pass.Repeats()
+//		for _, w := range pass.Trim(have, 10) {
+//			_, failed := clientgo.Send(ctx, revisions, w)
+//			err = errors.Join(err, failed)
+//		}
+//		s.report(pass, err)
+//		return err
+//	}
+//
+// Limit the rollout with scale.Limits: a partition, a surge, how many pods may be unavailable. An operator that reads from a cache
+// records what Send returns in package ledger, and sends the writes of a stage at the same time:
+//
 //	for writes := pass.Next(); len(writes) > 0; writes = pass.Next() {
 //		for len(writes) > 0 {
 //			w := writes[0]
-//			pod, err := send(ctx, w) // see package driver/clientgo, or driver/runtimeclient
+//			pod, err := clientgo.Send(ctx, pods, &w.Write) // or runtimeclient.Send
 //			writes = append(writes[1:], pass.Answer(time.Now(), w, pod, err)...)
 //		}
 //	}
-//	report(pass.Counts(), pass.Notes(), pass.Failures(), pass.RequeueAfter())
+//
+// Report Pass.Counts, Pass.Notes, Pass.Failures and, as the current revision, Pass.Promote. Reconcile again when a pod changes,
+// and after Pass.RequeueAfter: also where an error is returned, whose back-off may be longer than what another pod waits for.
 //
 // # Order
 //
@@ -40,7 +91,12 @@
 // An instance is a pod, or a group of pods with a template per role. Instances are interchangeable, or have slots as those of
 // a StatefulSet: see scale.Input. The pods of a group change together. All leave traffic, the leader changes first, the
 // others follow once it is done, and all come back together. A change that is not possible in place recreates the group as
-// a whole.
+// a whole. A pod of a group that is no member is deleted: the size of groups was lowered.
+//
+//	in.Members = []workload.Member{{Name: "leader", Role: "leader"}, {Name: "w1", Role: "worker"}}
+//	in.Instances = workload.Groups(pods, "example.com/group", "example.com/member") // labels of pods
+//
+// The revisions of groups come from revision.EncodeRoles. See examples/groups for a whole operator of groups.
 //
 // Laws, beside those of package scale:
 //   - Everything that must be remembered is in the pods. A pass that is sent in part, or twice, by a process that died, does no
@@ -49,6 +105,8 @@
 //     instance twice.
 //   - Each failure stops only its own instance. Where an update is refused, another instance takes its turn.
 //   - A write that was decided upon an older pod is no failure: the pass asks to be made again.
+//   - With Input.Repeats, a write that another writer reverts is made again at most once a minute.
+//   - The grace period of a pod begins when the pod has left traffic, however long the writes before it took.
 //   - The order of the instances does not matter, and neither they nor their pods are changed.
 //
 // When not to use it: for pods that are not replaced when they end, as those of a job.

@@ -52,7 +52,7 @@ type Input struct {
 
 // Instance is what is scaled as one: a pod, or the pods of a group.
 type Instance struct {
-	// Name tells instances apart. The name of the pod, where there is one.
+	// Name identifies the instance. It is the name of the pod, where there is one.
 	Name string
 	// Pods that exist, also those that are terminating or have finished.
 	Pods []Pod
@@ -71,7 +71,7 @@ type Pod struct {
 
 // Member is one pod of a group.
 type Member struct {
-	// Name tells the members of a group apart.
+	// Name identifies the member in its group.
 	Name string
 	// Role is the name of its template in the revisions.
 	Role string

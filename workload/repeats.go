@@ -21,9 +21,6 @@ const (
 // nothing but the pauses is lost with it.
 type Repeats struct{ made map[repeatKey]repeat }
 
-// Len is the number of writes that are remembered.
-func (r Repeats) Len() int { return len(r.made) }
-
 // repeatKey identifies a write whatever its time.
 type repeatKey struct {
 	pod    types.UID
@@ -96,15 +93,16 @@ func (r *repeats) made(w *Write, now time.Time) {
 
 // Repeats returns the recent writes, for Input.Repeats of the next pass.
 func (p *Pass) Repeats() Repeats {
-	if len(p.repeats.own) == 0 && len(p.repeats.known.made) == 0 {
-		return Repeats{}
-	}
-	all := make(map[repeatKey]repeat, len(p.repeats.own))
+	var all map[repeatKey]repeat
 	for _, some := range []map[repeatKey]repeat{p.repeats.known.made, p.repeats.own} {
 		for key, r := range some {
-			if r.isRecent(p.now) {
-				all[key] = r
+			if !r.isRecent(p.now) {
+				continue
 			}
+			if all == nil {
+				all = make(map[repeatKey]repeat, len(some))
+			}
+			all[key] = r
 		}
 	}
 	return Repeats{all}

@@ -8,13 +8,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	typed "k8s.io/client-go/kubernetes/typed/core/v1"
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// newPods is the client of a namespace whose pods get a name and a UID as an API server gives them.
-func newPods() typed.PodInterface {
+// newPods is the client of pods in a namespace.
+func newPods() typed.PodInterface { return newClient().CoreV1().Pods("default") }
+
+// newClient is a client whose pods get a name and a UID as an API server gives them.
+func newClient() kubernetes.Interface {
 	client, created := fake.NewClientset(), 0
 	client.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		pod := action.(clienttesting.CreateAction).GetObject().(*corev1.Pod)
@@ -23,7 +27,7 @@ func newPods() typed.PodInterface {
 		created++
 		return false, nil, nil
 	})
-	return client.CoreV1().Pods("default")
+	return client
 }
 
 // settle runs the containers of each pod, as a kubelet does.
