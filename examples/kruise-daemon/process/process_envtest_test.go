@@ -109,7 +109,7 @@ func TestProcess(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		run  func(t *testing.T, c *cluster.Cluster)
-	}{{"without rights", testWithoutRights}, {"health", testHealth}, {"manifests", testManifests}} {
+	}{{"without rights", testWithoutRights}, {"health", testHealth}, {"manifests", testManifests}, {"policy", testPolicy}} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, c) })
 	}
 }
