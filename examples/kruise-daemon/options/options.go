@@ -31,6 +31,8 @@ type Options struct {
 
 	// Addresses to listen on; "0" is off.
 	Address, PprofAddress string
+	// SecureMetrics serves Address over TLS, and metrics to readers with a right to them.
+	SecureMetrics bool
 
 	Runtime Runtime
 	Pull    Pull
@@ -110,6 +112,7 @@ func newParser() *parser {
 	o := &p.options
 	p.flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "path of a kubeconfig, outside of a cluster")
 	p.flags.StringVar(&o.Address, "addr", ":10221", "address of /metrics, /healthz and /livez, plain HTTP; 0 is off")
+	p.flags.BoolVar(&o.SecureMetrics, "metrics-secure", false, "serve --addr over TLS, and /metrics to those whom the API server lets get it")
 	p.flags.BoolVar(&p.pprof, "enable-pprof", false, "serve profiles")
 	p.flags.StringVar(&o.PprofAddress, "pprof-addr", "localhost:10222", "address of profiles")
 	p.flags.StringVar(&o.Runtime.Directory, "socket-dir", "/hostvarrun", "directory where the sockets of container runtimes are")

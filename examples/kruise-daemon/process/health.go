@@ -9,12 +9,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 )
 
+// The paths of probes, which need no token.
+const (
+	readyPath = "/healthz"
+	livePath  = "/livez"
+)
+
 // endpoints are beside the metrics. /healthz is 200 while the daemon can work: for a readiness probe. /livez is 200 while the
 // process serves: a restart cures nothing that /healthz reports.
 func endpoints(checks map[string]healthz.Checker) map[string]http.Handler {
 	return map[string]http.Handler{
-		"/healthz": healthy(checks),
-		"/livez":   healthy(nil),
+		readyPath: healthy(checks),
+		livePath:  healthy(nil),
 	}
 }
 

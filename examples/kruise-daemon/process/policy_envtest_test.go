@@ -156,7 +156,9 @@ func patchPod(name, body string) func(context.Context, runtimeclient.Client) err
 
 func annotate(name, text string) func(context.Context, runtimeclient.Client) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{"apps.kruise.io/runtime-containers-meta": text}}})
-	return func(ctx context.Context, c runtimeclient.Client) error { return errors.Join(err, patchPod(name, string(body))(ctx, c)) }
+	return func(ctx context.Context, c runtimeclient.Client) error {
+		return errors.Join(err, patchPod(name, string(body))(ctx, c))
+	}
 }
 
 func patchStatus(kind, namespace, name, body string) func(context.Context, runtimeclient.Client) error {

@@ -20,6 +20,7 @@ import (
 	"github.com/kruisekit/kruisekit/daemon"
 	"github.com/kruisekit/kruisekit/examples/kruise-daemon/options"
 	"github.com/kruisekit/kruisekit/examples/reference/patience"
+	"github.com/kruisekit/kruisekit/examples/reference/readers"
 )
 
 const (
@@ -92,6 +93,9 @@ func (p process) managerOptions(parts daemon.Options) (ctrl.Options, error) {
 		return mo, err
 	}
 	mo.Metrics = metricsserver.Options{BindAddress: p.Address}
+	if p.SecureMetrics {
+		mo.Metrics.SecureServing, mo.Metrics.FilterProvider = true, readers.Filter(readyPath, livePath)
+	}
 	mo.HealthProbeBindAddress = "0" // it is beside the metrics
 	mo.PprofBindAddress = p.PprofAddress
 	mo.GracefulShutdownTimeout = ptr.To(drain)

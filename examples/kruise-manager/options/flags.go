@@ -25,6 +25,7 @@ func newParser() *parser {
 	o := &p.options
 	p.flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "path of a kubeconfig, outside of a cluster")
 	p.flags.StringVar(&o.MetricsAddress, "metrics-addr", ":8080", "address of /metrics, plain HTTP; 0 is off")
+	p.flags.BoolVar(&o.SecureMetrics, "metrics-secure", false, "serve --metrics-addr over TLS, to those whom the API server lets get /metrics")
 	p.flags.StringVar(&o.ProbeAddress, "health-probe-addr", ":8000", "address of /healthz and /readyz; 0 is off")
 	p.flags.BoolVar(&p.pprof, "enable-pprof", false, "serve profiles")
 	p.flags.StringVar(&o.PprofAddress, "pprof-addr", "localhost:8090", "address of profiles")

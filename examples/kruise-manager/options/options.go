@@ -22,6 +22,8 @@ type Options struct {
 
 	// Addresses to listen on; "0" is off.
 	MetricsAddress, ProbeAddress, PprofAddress string
+	// SecureMetrics serves metrics over TLS, to readers with a right to them.
+	SecureMetrics bool
 
 	Election Election
 	Cache    Cache

@@ -22,6 +22,7 @@ import (
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
 	"github.com/kruisekit/kruisekit/examples/reference/gates"
 	"github.com/kruisekit/kruisekit/examples/reference/patience"
+	"github.com/kruisekit/kruisekit/examples/reference/readers"
 	"github.com/kruisekit/kruisekit/webhooks"
 	"github.com/kruisekit/kruisekit/webhooks/certificates"
 )
@@ -127,6 +128,9 @@ func managerOptions(o options.Options) (ctrl.Options, error) {
 		}}
 	}
 	mo.Metrics = metricsserver.Options{BindAddress: o.MetricsAddress}
+	if o.SecureMetrics {
+		mo.Metrics.SecureServing, mo.Metrics.FilterProvider = true, readers.Filter()
+	}
 	mo.HealthProbeBindAddress = o.ProbeAddress
 	mo.PprofBindAddress = o.PprofAddress
 	mo.LeaderElection = o.Election.Enabled
