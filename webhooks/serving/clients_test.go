@@ -8,10 +8,13 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -55,18 +58,23 @@ func TestCertificates(t *testing.T) {
 type made struct {
 	checks atomic.Int64
 	why    map[string]string
-	err    error
+	// late is known from the second check on.
+	late map[string]string
+	err  error
 }
 
-func (m *made) refuse(_ context.Context, address netip.Addr) (string, error) {
-	m.checks.Add(1)
-	return m.why[address.String()], m.err
+func (m *made) check(_ context.Context, address netip.Addr) (serving.Verdict, error) {
+	n := m.checks.Add(1)
+	if why, found := m.late[address.String()]; found {
+		return serving.Verdict{Why: map[bool]string{true: why}[n > 1], Unknown: n == 1 || why == ""}, m.err
+	}
+	return serving.Verdict{Why: m.why[address.String()]}, m.err
 }
 
 // A review that a pod made up reaches no handler. Its address is looked up once, and afterwards it cannot connect.
 func TestForgedReview(t *testing.T) {
 	pods := &made{why: map[string]string{"127.0.0.3": "the client is a pod"}}
-	g := start(t, serving.Options{Clients: serving.Clients{Refuse: pods.refuse, Public: []string{"/healthz"}}}, "/healthz")
+	g := start(t, serving.Options{Clients: serving.Clients{Check: pods.check, Public: []string{"/healthz"}}}, "/healthz")
 	forger := newClient(t, "127.0.0.3")
 	if code, text := g.post(t, forger, path, strings.NewReader("{}")); code != http.StatusForbidden || text != "the client is a pod" {
 		t.Errorf("the pod is answered %d %s", code, text)
@@ -95,7 +103,7 @@ func TestManyForgers(t *testing.T) {
 	for i := range 60 {
 		pods.why[fmt.Sprintf("127.0.1.%d", i)] = "the client is a pod"
 	}
-	g := start(t, serving.Options{Clients: serving.Clients{Refuse: pods.refuse}})
+	g := start(t, serving.Options{Clients: serving.Clients{Check: pods.check}})
 	known := newClient(t, "127.0.0.2")
 	for i := range 60 {
 		if code, text := g.post(t, known, path, strings.NewReader("{}")); code != http.StatusOK {
@@ -110,10 +118,39 @@ func TestManyForgers(t *testing.T) {
 	}
 }
 
+// The address of a pod becomes known after the pod has started. All requests of its first moments wait, and none is answered.
+func TestForgedReviewOfNewPod(t *testing.T) {
+	cases := map[string]struct {
+		why, late string
+		code      int
+	}{
+		"a pod":                {"its kubelet reports the address a moment late", "the client is a pod", http.StatusForbidden},
+		"a distant API server": {"no object has its address", "", http.StatusOK},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			pods := &made{late: map[string]string{"127.0.0.3": c.late}}
+			g := start(t, serving.Options{Clients: serving.Clients{Check: pods.check, Settle: 50 * time.Millisecond}})
+			var all sync.WaitGroup
+			for range 5 {
+				all.Go(func() {
+					if code, text := g.post(t, newClient(t, "127.0.0.3"), path, strings.NewReader("{}")); code != c.code {
+						t.Errorf("%s: answered %d %s, want %d", c.why, code, text, c.code)
+					}
+				})
+			}
+			all.Wait()
+			if n := pods.checks.Load(); n != 2 {
+				t.Errorf("%d checks, want 2", n)
+			}
+		})
+	}
+}
+
 // While pods cannot be read, reviews are answered: else an outage of the API server's list would stop all creations.
 func TestUncheckedClient(t *testing.T) {
 	pods := &made{err: errors.New("down")}
-	g := start(t, serving.Options{Clients: serving.Clients{Refuse: pods.refuse}})
+	g := start(t, serving.Options{Clients: serving.Clients{Check: pods.check}})
 	if code, text := g.post(t, newClient(t, "127.0.0.2"), path, strings.NewReader("{}")); code != http.StatusOK {
 		t.Errorf("answered %d %s", code, text)
 	}
@@ -127,40 +164,56 @@ func TestPods(t *testing.T) {
 		}
 		return p
 	}
+	phase := func(phase corev1.PodPhase) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Status.Phase = phase } }
+	answered, unknown := serving.Verdict{}, serving.Verdict{Unknown: true}
+	refused := serving.Verdict{Why: "the client is a pod: only API servers are answered"}
+	const address, other = "10.1.2.3", "10.9.9.9"
 	cases := map[string]struct {
-		why     string
-		pods    []corev1.Pod
-		err     error
-		refused bool
+		why    string
+		pods   []corev1.Pod
+		server string
+		want   serving.Verdict
 	}{
-		"no pod":                   {"it is a node, or outside of the cluster", nil, nil, false},
-		"a pod":                    {"no API server has its address", []corev1.Pod{pod("shop", nil)}, nil, true},
-		"a pod that waits":         {"its network may be ready before its phase says so", []corev1.Pod{pod("shop", func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending })}, nil, true},
-		"a pod that has succeeded": {"its address may be another's", []corev1.Pod{pod("shop", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })}, nil, false},
-		"a pod that has failed":    {"its address may be another's", []corev1.Pod{pod("shop", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })}, nil, false},
-		"a pod of the node":        {"it shares the address of an API server", []corev1.Pod{pod("shop", func(p *corev1.Pod) { p.Spec.HostNetwork = true })}, nil, false},
-		"a tunnel":                 {"API servers may come through pods of the system", []corev1.Pod{pod("kube-system", nil)}, nil, false},
-		"ended and running":        {"one that runs is enough", []corev1.Pod{pod("shop", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), pod("shop", nil)}, nil, true},
-		"unreadable":               {"the caller decides", nil, errors.New("down"), false},
+		"nothing":                  {"it may be outside of the cluster, or a pod that has just started", nil, other, unknown},
+		"an API server":            {"it is an endpoint of the Service kubernetes", nil, address, answered},
+		"a pod":                    {"no API server has its address", []corev1.Pod{pod("shop", nil)}, other, refused},
+		"a pod that waits":         {"its network may be ready before its phase", []corev1.Pod{pod("shop", phase(corev1.PodPending))}, other, refused},
+		"a pod that has succeeded": {"its address may be that of another", []corev1.Pod{pod("shop", phase(corev1.PodSucceeded))}, other, unknown},
+		"a pod that has failed":    {"its address may be that of another", []corev1.Pod{pod("shop", phase(corev1.PodFailed))}, address, answered},
+		"a node":                   {"an API server may run there, in the network of the node", []corev1.Pod{pod("shop", func(p *corev1.Pod) { p.Spec.HostNetwork = true })}, other, answered},
+		"a tunnel":                 {"API servers may come through pods of the system", []corev1.Pod{pod("kube-system", nil)}, other, answered},
+		"ended and running":        {"one that runs is enough", []corev1.Pod{pod("shop", phase(corev1.PodFailed)), pod("shop", nil)}, other, refused},
 	}
 	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			var asked string
-			reader := interceptor.NewClient(nil, interceptor.Funcs{
-				List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, o ...client.ListOption) error {
-					all := (&client.ListOptions{}).ApplyOptions(o)
-					asked = all.FieldSelector.String()
-					into.(*corev1.PodList).Items = c.pods
-					return c.err
-				},
+		for _, err := range []error{nil, errors.New("down")} {
+			t.Run(fmt.Sprintf("%s/%v", name, err), func(t *testing.T) {
+				reader := interceptor.NewClient(nil, interceptor.Funcs{
+					List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, o ...client.ListOption) error {
+						all := (&client.ListOptions{}).ApplyOptions(o)
+						switch into := into.(type) {
+						case *corev1.PodList:
+							into.Items = c.pods
+							if asked := all.FieldSelector.String(); asked != "status.podIP="+address {
+								t.Errorf("asked for pods with %q", asked)
+							}
+						case *discoveryv1.EndpointSliceList:
+							into.Items = []discoveryv1.EndpointSlice{{Endpoints: []discoveryv1.Endpoint{{Addresses: []string{c.server}}}}}
+							if asked := all.Namespace + " " + all.LabelSelector.String(); asked != "default kubernetes.io/service-name=kubernetes" {
+								t.Errorf("asked for endpoints of %q", asked)
+							}
+						}
+						return err
+					},
+				})
+				got, failed := serving.Pods(reader, "kube-system")(t.Context(), netip.MustParseAddr(address))
+				want := c.want
+				if err != nil {
+					want = serving.Verdict{}
+				}
+				if got != want || !errors.Is(failed, err) {
+					t.Errorf("%s: %+v, %v, want %+v", c.why, got, failed, want)
+				}
 			})
-			why, err := serving.Pods(reader, "kube-system")(t.Context(), netip.MustParseAddr("10.1.2.3"))
-			if (why != "") != c.refused || !errors.Is(err, c.err) {
-				t.Errorf("%s: refused with %q, %v", c.why, why, err)
-			}
-			if asked != "spec.hostNetwork=false,status.podIP=10.1.2.3" {
-				t.Errorf("asked for %q", asked)
-			}
-		})
+		}
 	}
 }

@@ -14,13 +14,11 @@
 //
 // In use:
 //
-//	server, err := serving.New(serving.Options{Port: 9876, TLSOpts: tlsOptions, Clients: serving.Clients{Refuse: serving.Pods(reader)}})
+//	server, err := serving.New(serving.Options{Port: 9876, TLSOpts: tlsOptions, Clients: serving.Clients{Check: serving.Pods(reader)}})
 //	if err != nil {
 //		return err
 //	}
 //	manager.Options{WebhookServer: server}
 //
 // Do not use it in front of a proxy: to this server all clients of a proxy are one.
-//
-// +kubebuilder:rbac:groups="",resources=pods,verbs=list
 package serving

@@ -27,7 +27,7 @@ func newGate(o Options) (*gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &gate{limits: o.Limits, clients: o.Clients, verdicts: newVerdicts(o.Clients.Refuse), shares: newShares(o.Limits), meter: m}, nil
+	return &gate{limits: o.Limits, clients: o.Clients, verdicts: newVerdicts(o.Clients), shares: newShares(o.Limits), meter: m}, nil
 }
 
 // refusal is why a request has no answer.

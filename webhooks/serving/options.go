@@ -52,9 +52,11 @@ type Clients struct {
 	CA *x509.CertPool
 	// Names are the common names in their certificates. Empty is any name that the CA has signed.
 	Names []string
-	// Refuse returns why a client at an address is refused; empty for a client that is answered. Each answer is used for a minute.
-	// While Refuse fails, its client is answered. Nil refuses no address.
-	Refuse func(ctx context.Context, address netip.Addr) (why string, err error)
+	// Check returns what is known of the client at an address. Each verdict is used for a minute. While Check fails, its client is
+	// answered. Nil answers all addresses.
+	Check func(ctx context.Context, address netip.Addr) (Verdict, error)
+	// Settle is how long a client of which nothing is known waits. Default 5 seconds.
+	Settle time.Duration
 	// Public are paths that every client may call, such as that of a health check.
 	Public []string
 	// Bare are paths without a certificate, such as that of conversions: an API server shows no certificate there.
@@ -63,6 +65,7 @@ type Clients struct {
 
 func (o Options) withDefaults() Options {
 	o.Port = cmp.Or(o.Port, 9443)
+	o.Clients.Settle = cmp.Or(o.Clients.Settle, 5*time.Second)
 	l := &o.Limits
 	l.Body, l.Memory = cmp.Or(l.Body, 7<<20), cmp.Or(l.Memory, 512<<20)
 	l.Requests, l.Connections = cmp.Or(l.Requests, 1024), cmp.Or(l.Connections, 1024)

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -30,11 +31,11 @@ func webhookServer(rc *rest.Config, o options.Webhook, certificate func(*tls.Con
 		return nil, err
 	}
 	if !o.AnswerPods {
-		live, err := podReader(rc)
+		live, err := clientReader(rc)
 		if err != nil {
 			return nil, err
 		}
-		clients.Refuse = serving.Pods(live, metav1.NamespaceSystem, o.Namespace)
+		clients.Check = serving.Pods(live, metav1.NamespaceSystem, o.Namespace)
 	}
 	return serving.New(serving.Options{
 		Host: "0.0.0.0", Port: o.Port, TLSOpts: []func(*tls.Config){certificate}, Clients: clients,
@@ -58,15 +59,15 @@ func authorities(file string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// podReader reads pods live.
-func podReader(rc *rest.Config) (runtimeclient.Reader, error) {
+// clientReader reads live what is known of clients.
+func clientReader(rc *rest.Config) (runtimeclient.Reader, error) {
 	scheme := runtime.NewScheme()
-	if err := corev1.AddToScheme(scheme); err != nil {
+	if err := errors.Join(corev1.AddToScheme(scheme), discoveryv1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("make scheme: %w", err)
 	}
 	live, err := runtimeclient.New(rc, runtimeclient.Options{Scheme: scheme})
 	if err != nil {
-		return nil, fmt.Errorf("make a client of pods: %w", err)
+		return nil, fmt.Errorf("make a client: %w", err)
 	}
 	return live, nil
 }
