@@ -95,6 +95,7 @@ func (m *deployed) testAll(t *testing.T) {
 			t.Run(name, func(t *testing.T) { t.Parallel(); test(t) })
 		}
 	})
+	t.Run("a hostile tenant", m.testHostileTenant)
 	// One node loses something.
 	t.Run("pull/the runtime crashes", m.testPullRuntimeCrashes)
 	t.Run("pull/the daemon is killed", m.testPullDaemonKilled)
