@@ -62,3 +62,39 @@ func TestKeyCoversTheModule(t *testing.T) {
 		t.Errorf("path of what is not built: %v, want %v", err, ErrMissing)
 	}
 }
+
+// A runc without seccomp is used where libseccomp is absent, and built again once it is there.
+func TestRuncWithoutSeccomp(t *testing.T) {
+	cache, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache.Dir = t.TempDir()
+	path, err := cache.target("runc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{path, path + withoutSeccomp} {
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", t.TempDir()) // no pkg-config
+	if _, err := cache.Path("runc"); err != nil {
+		t.Errorf("without libseccomp: %v", err)
+	}
+	if _, err := os.Stat("/usr/include/seccomp.h"); err != nil {
+		t.Skip("libseccomp is absent")
+	}
+	bin := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "pkg-config"), []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin)
+	if _, err := cache.Path("runc"); !errors.Is(err, ErrMissing) {
+		t.Errorf("with libseccomp: %v, want ErrMissing", err)
+	}
+}

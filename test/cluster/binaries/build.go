@@ -14,36 +14,55 @@ import (
 	"github.com/kruisekit/kruisekit/test/cluster/internal/flock"
 )
 
-// Build builds what is missing of the subset and reports each program that it builds to log. Several processes may call
-// it at once: one builds, the others wait and find the result.
+// Build builds what is missing of the subset and writes its progress to log. Several processes may call it at once: one
+// builds, the others wait and find the result.
 func (c Cache) Build(ctx context.Context, s Subset, log io.Writer) error {
 	names, err := Programs(s)
 	if err != nil {
 		return err
 	}
-	if _, err := c.Paths(s); err == nil {
-		return nil
+	return c.BuildPrograms(ctx, names, log)
+}
+
+// BuildPrograms does the same for programs by name.
+func (c Cache) BuildPrograms(ctx context.Context, names []string, log io.Writer) error {
+	missing, err := c.missing(names)
+	if err != nil || len(missing) == 0 {
+		return err
 	}
 	lock, err := flock.Exclusive(ctx, filepath.Join(c.Dir, "bin", "build.lock"))
 	if err != nil {
 		return fmt.Errorf("wait for another build: %w", err)
 	}
 	defer lock.Release()
-	for _, name := range names {
-		_, err := c.Path(name)
-		if err == nil {
-			continue
-		}
-		if !errors.Is(err, ErrMissing) {
-			return err
-		}
+	if missing, err = c.missing(names); err != nil {
+		return err
+	}
+	began := time.Now()
+	for i, name := range missing {
 		start := time.Now()
-		if err := c.build(ctx, name); err != nil {
+		stop := show(ctx, log, progress{names: missing, done: i, elapsed: start.Sub(began)}, began)
+		err := c.build(ctx, name)
+		stop()
+		if err != nil {
 			return err
 		}
 		fmt.Fprintf(log, "built %s in %s\n", name, time.Since(start).Round(time.Second/10))
 	}
 	return nil
+}
+
+// missing returns the programs that are not built, in the order given.
+func (c Cache) missing(names []string) ([]string, error) {
+	var missing []string
+	for _, name := range names {
+		if _, err := c.Path(name); errors.Is(err, ErrMissing) {
+			missing = append(missing, name)
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	return missing, nil
 }
 
 func (c Cache) build(ctx context.Context, name string) error {
@@ -61,6 +80,14 @@ func (c Cache) build(ctx context.Context, name string) error {
 	}
 	// The lock makes the name unique, and a leftover of a killed build is simply overwritten.
 	unfinished := target + ".unfinished"
+	if p.tags == seccomp && !hasSeccomp() {
+		p.tags = ""
+		if err := os.WriteFile(target+withoutSeccomp, nil, 0o600); err != nil {
+			return fmt.Errorf("build %s: %w", name, err)
+		}
+	} else if err := os.RemoveAll(target + withoutSeccomp); err != nil {
+		return fmt.Errorf("build %s: %w", name, err)
+	}
 	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-o", unfinished}, p.arguments(version)...)...)
 	cmd.Dir = filepath.Join(c.Source, p.module)
 	cmd.Env = append(os.Environ(), p.environment()...)
@@ -75,7 +102,7 @@ func (c Cache) build(ctx context.Context, name string) error {
 
 func hint(p program) string {
 	if p.cgo {
-		return "this program needs a C compiler, pkg-config and libseccomp (Debian: gcc pkg-config libseccomp-dev)\n"
+		return "this program needs a C compiler (Debian: gcc)\n"
 	}
 	return ""
 }

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -93,7 +95,24 @@ func (c Cache) Path(name string) (string, error) {
 	} else if err != nil {
 		return "", fmt.Errorf("find %s: %w", name, err)
 	}
+	if _, err := os.Stat(path + withoutSeccomp); err == nil && hasSeccomp() {
+		return "", fmt.Errorf("%s with seccomp is %w: run `go run ./test/cluster/cmd/cluster build`", name, ErrMissing)
+	}
 	return path, nil
+}
+
+// withoutSeccomp is the suffix of the file beside a runc that was built where libseccomp was absent.
+const withoutSeccomp = ".without-seccomp"
+
+// hasSeccomp reports whether runc can be built with seccomp: pkg-config finds libseccomp.
+func hasSeccomp() bool {
+	if _, err := exec.LookPath("pkg-config"); err != nil {
+		return false
+	}
+	return slices.ContainsFunc([]string{"/usr/include/seccomp.h", "/usr/local/include/seccomp.h"}, func(path string) bool {
+		_, err := os.Stat(path)
+		return err == nil
+	})
 }
 
 // Paths of all programs of a subset by their names. The error names all that is missing.

@@ -37,6 +37,9 @@ func Programs(s Subset) ([]string, error) {
 	return nil, fmt.Errorf("unknown subset %q of binaries, want one of %v", s, Subsets())
 }
 
+// seccomp is the tag with which runc supports seccomp profiles. It needs libseccomp.
+const seccomp = "seccomp"
+
 // program says how one program is built.
 type program struct {
 	module  string // directory below this package
@@ -51,7 +54,7 @@ func catalogue() map[string]program {
 	const containerd, kubernetes = "github.com/containerd/containerd/v2", "k8s.io/kubernetes"
 	programs := map[string]program{
 		"etcd":  {module: "kubernetes", pkg: "go.etcd.io/etcd/server/v3"},
-		"runc":  {module: "runc", pkg: "github.com/opencontainers/runc", tags: "seccomp", cgo: true},
+		"runc":  {module: "runc", pkg: "github.com/opencontainers/runc", tags: seccomp, cgo: true},
 		"crane": {module: "crane", pkg: "github.com/google/go-containerregistry/cmd/crane"},
 		"kwok":  {module: "kwok", pkg: "sigs.k8s.io/kwok/cmd/kwok"},
 		"pause": {module: "pause", pkg: "."},

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestAdvice(t *testing.T) {
+	yes, no := func() bool { return true }, func() bool { return false }
+	cases := map[string]struct {
+		needs      []need
+		want       string
+		race, node bool
+	}{
+		"all is there": {[]need{{"gcc", forRace, yes}}, "", false, false},
+		"no C compiler": {
+			[]need{{"gcc", forRace, no}, {"socat", forNodes, yes}},
+			"missing (names of Debian packages): gcc; not tested: the race detector of the unit level", true, false,
+		},
+		"what is missing is listed in the order of the needs, and each purpose once": {
+			[]need{{"socat", forNodes, no}, {"gcc", forRace, no}, {"curl", forNodes, no}},
+			"missing (names of Debian packages): socat gcc curl; not tested: the race detector of the unit level, the e2e level", true, true,
+		},
+		"runc is built without seccomp": {
+			[]need{{"libseccomp-dev", forSeccomp, no}},
+			"missing (names of Debian packages): libseccomp-dev; not tested: pods with a seccomp profile on real nodes", false, false,
+		},
+	}
+	for why, c := range cases {
+		t.Run(why, func(t *testing.T) {
+			absent := missing(c.needs)
+			if got := advice(absent); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+			if lacks(absent, forRace) != c.race || lacks(absent, forNodes) != c.node {
+				t.Errorf("lacks race %t, nodes %t", lacks(absent, forRace), lacks(absent, forNodes))
+			}
+		})
+	}
+}
+
+// Every need has a package, a purpose and a check of its own.
+func TestNeeds(t *testing.T) {
+	var names []string
+	for _, n := range needs() {
+		if n.debian == "" || n.purpose == "" || n.present == nil || slices.Contains(names, n.debian) {
+			t.Errorf("%+v", n)
+		}
+		names = append(names, n.debian)
+	}
+}
+
+func TestPackagesOf(t *testing.T) {
+	absent := []need{{"a", forNodes, nil}, {"b", forRace, nil}}
+	if all, nodes := packagesOf(absent, ""), packagesOf(absent, forNodes); !slices.Equal(all, []string{"a", "b"}) || !slices.Equal(nodes, []string{"a"}) {
+		t.Errorf("%v, %v", all, nodes)
+	}
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// outcome is what became of a level.
+type outcome struct {
+	level string
+	counts
+	// reasons why tests were skipped, with the number of tests.
+	reasons map[string]int
+	// notRun is why the level did not run at all.
+	notRun string
+	// failed is what failed beside tests.
+	failed error
+	// remark is what a reader must know of a level that ran.
+	remark string
+}
+
+// red reports whether the level must not count as passed. A cluster may be required: then a level without one is red.
+func (o outcome) red(required bool) bool {
+	return o.failed != nil || o.counts.failed > 0 || o.notRun != "" && required
+}
+
+// printOutcomes prints a line for each level and, below it, why tests were skipped.
+func printOutcomes(out io.Writer, all []outcome) {
+	fmt.Fprintf(out, "\n%-10s %7s %7s %7s\n", "level", "passed", "failed", "skipped")
+	for _, o := range all {
+		switch {
+		case o.failed != nil:
+			fmt.Fprintf(out, "%-10s FAILED: %v\n", o.level, o.failed)
+		case o.notRun != "":
+			fmt.Fprintf(out, "%-10s not run: %s\n", o.level, o.notRun)
+		default:
+			line := fmt.Sprintf("%-10s %7d %7d %7d  %s", o.level, o.passed, o.counts.failed, o.skipped, o.remark)
+			fmt.Fprintln(out, strings.TrimRight(line, " "))
+		}
+		for _, reason := range slices.SortedFunc(maps.Keys(o.reasons), func(a, b string) int {
+			return cmp.Or(cmp.Compare(o.reasons[b], o.reasons[a]), cmp.Compare(a, b))
+		}) {
+			fmt.Fprintf(out, "%-10s   skipped %d: %s\n", "", o.reasons[reason], reason)
+		}
+	}
+}
+
+// place is the file and the line that go test prints before a message.
+var place = regexp.MustCompile(`^\S+_test\.go:\d+: `)
+
+// outcome sums up the report of a level.
+func (r *report) outcome(level string) outcome {
+	o := outcome{level: level, reasons: map[string]int{}}
+	for _, p := range r.packages {
+		c := p.count()
+		o.passed, o.counts.failed, o.skipped = o.passed+c.passed, o.counts.failed+c.failed, o.skipped+c.skipped
+		for _, t := range p.tests {
+			if t.action == "skip" {
+				o.reasons[place.ReplaceAllString(t.last, "")]++
+			}
+		}
+	}
+	return o
+}
+
+// required reports whether a test without its cluster is a failure, as in CI.
+func required() bool { return os.Getenv("KRUISEKIT_REQUIRE_CLUSTER") == "1" }
+
+// obstacle is why a level cannot run on this machine; empty if it can.
+func obstacle(level string, absent []need) string {
+	switch {
+	case level != e2e:
+		return ""
+	case runtime.GOOS != "linux" || os.Geteuid() != 0:
+		return "real nodes need Linux and root"
+	case lacks(absent, forNodes):
+		return "real nodes need these packages: " + strings.Join(packagesOf(absent, forNodes), " ")
+	case lacks(absent, forRace):
+		return "runc needs a C compiler"
+	case lacks(absent, forSeccomp):
+		return "the manager has a seccomp profile, and runc has no seccomp without " + strings.Join(packagesOf(absent, forSeccomp), " ")
+	}
+	return ""
+}
+
+// usualFlags are those of go test that a level runs with; flags of the caller come later.
+func usualFlags(level string) []string {
+	switch level {
+	case envtest:
+		return []string{"-p", "3", "-timeout", "20m"}
+	case simulated:
+		return []string{"-timeout", "20m"}
+	case e2e: // tests on real nodes wait more than they compute, and those of containerd need no cluster
+		return []string{"-p", "3", "-parallel", "16", "-timeout", "30m"}
+	}
+	return nil
+}

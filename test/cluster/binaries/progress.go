@@ -1,0 +1,102 @@
+package binaries
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// usual is how long each build takes on two cores, in seconds: what an estimate begins with.
+func usual(name string) float64 {
+	seconds := map[string]float64{
+		"etcd": 90, "kube-apiserver": 290, "kubectl": 30, "kube-controller-manager": 90, "kube-scheduler": 20, "kubelet": 60,
+		"kwok": 115, "containerd": 60, "containerd-shim-runc-v2": 10, "ctr": 5, "runc": 15, "crane": 20, "pause": 1,
+	}
+	if s, known := seconds[name]; known {
+		return s
+	}
+	return 30
+}
+
+// progress is how far a build of several programs is.
+type progress struct {
+	// names of the programs to build, in their order, and done how many are built.
+	names []string
+	done  int
+	// elapsed since the first began, and current since the one that is being built did.
+	elapsed, current time.Duration
+}
+
+// left estimates the rest: the usual times, stretched by what the finished programs took.
+func (p progress) left() time.Duration {
+	var finished, rest float64
+	for i, name := range p.names {
+		if i < p.done {
+			finished += usual(name)
+		} else {
+			rest += usual(name)
+		}
+	}
+	pace := 1.0
+	if finished > 0 {
+		pace = (p.elapsed - p.current).Seconds() / finished
+	}
+	return max(0, time.Duration(rest*pace*float64(time.Second))-p.current)
+}
+
+// String describes the program that is being built.
+func (p progress) String() string {
+	return fmt.Sprintf("building %s, program %d of %d, %s elapsed, about %s left",
+		p.names[p.done], p.done+1, len(p.names), rough(p.elapsed), rough(p.left()))
+}
+
+// rough is a duration in minutes and seconds; from ten minutes on, in minutes.
+func rough(d time.Duration) string {
+	if d >= 10*time.Minute {
+		return fmt.Sprintf("%.0f min", d.Minutes())
+	}
+	return d.Round(time.Second).String()
+}
+
+// clearLine returns to the start of a terminal's line and empties it.
+const clearLine = "\r\x1b[K"
+
+// show writes the progress at once and, on a terminal, again each second until the returned function is called. Elsewhere it is
+// one line.
+func show(ctx context.Context, log io.Writer, p progress, began time.Time) (stop func()) {
+	if !isTerminal(log) {
+		fmt.Fprintln(log, p)
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	start := time.Now()
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(time.Second)
+		defer ticker.Stop()
+		for {
+			p.elapsed, p.current = time.Since(began), time.Since(start)
+			fmt.Fprint(log, clearLine, p)
+			select {
+			case <-ctx.Done():
+				fmt.Fprint(log, clearLine)
+				return
+			case <-ticker.C:
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+func isTerminal(log io.Writer) bool {
+	file, is := log.(*os.File)
+	return is && term.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb"
+}

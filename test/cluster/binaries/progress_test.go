@@ -1,0 +1,47 @@
+package binaries
+
+import (
+	"bytes"
+	"testing"
+	"time"
+)
+
+func TestProgress(t *testing.T) {
+	names := []string{"etcd", "kube-apiserver", "kubectl"}
+	cases := map[string]struct {
+		p    progress
+		want string
+	}{
+		"the first estimate is the usual time":            {progress{names: names}, "building etcd, program 1 of 3, 0s elapsed, about 6m50s left"},
+		"the time in the current program counts":          {progress{names: names, elapsed: 30 * time.Second, current: 30 * time.Second}, "building etcd, program 1 of 3, 30s elapsed, about 6m20s left"},
+		"a machine of half the speed takes twice as long": {progress{names: names, done: 1, elapsed: 180 * time.Second}, "building kube-apiserver, program 2 of 3, 3m0s elapsed, about 11 min left"},
+		"a fast machine takes less":                       {progress{names: names, done: 1, elapsed: 9 * time.Second}, "building kube-apiserver, program 2 of 3, 9s elapsed, about 32s left"},
+		"an estimate that is over is no negative time":    {progress{names: names, done: 2, elapsed: 500 * time.Second, current: 120 * time.Second}, "building kubectl, program 3 of 3, 8m20s elapsed, about 0s left"},
+		"an unknown program has a time, too":              {progress{names: []string{"x"}}, "building x, program 1 of 1, 0s elapsed, about 30s left"},
+	}
+	for why, c := range cases {
+		t.Run(why, func(t *testing.T) {
+			if got := c.p.String(); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+// A log that is no terminal gets one plain line.
+func TestShowElsewhere(t *testing.T) {
+	var log bytes.Buffer
+	show(t.Context(), &log, progress{names: []string{"etcd"}}, time.Now())()
+	if got, want := log.String(), "building etcd, program 1 of 1, 0s elapsed, about 1m30s left\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Every program of the catalogue has a usual time of its own.
+func TestUsual(t *testing.T) {
+	for name := range catalogue() {
+		if usual(name) == usual("unknown") && name != "kubectl" {
+			t.Errorf("%s has no usual time", name)
+		}
+	}
+}
