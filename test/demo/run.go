@@ -83,7 +83,7 @@ func run(ctx context.Context, o options) (err error) {
 	fmt.Fprintf(o.out, "Starting etcd, a Kubernetes control plane and %d simulated nodes ...\n", nodes)
 	g, err := ground.Start(ctx, ground.Options{
 		Dir: filepath.Join(dir, "cluster"), Nodes: nodes, ContainerStart: containerStart,
-		AuditPolicy: writes.Policy(rollout.Namespace), Say: o.out,
+		AuditPolicy: writes.Policy(rollout.Namespace), Say: o.out, Kubectl: o.keep,
 	})
 	if err != nil {
 		return err

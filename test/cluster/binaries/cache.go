@@ -142,7 +142,7 @@ func (c Cache) Paths(s Subset) (map[string]string, error) {
 
 // Assets are the paths of etcd, kube-apiserver and kubectl: those in $KUBEBUILDER_ASSETS if it is set, as with envtest.
 func (c Cache) Assets() (map[string]string, error) {
-	dir := os.Getenv("KUBEBUILDER_ASSETS")
+	dir := os.Getenv(AssetsVariable)
 	if dir == "" {
 		return c.Paths(ControlPlane)
 	}

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,6 +38,8 @@ type Options struct {
 	Nodes int
 	// ContainerStart is how long a container takes to start, in a new pod as in one that stays.
 	ContainerStart time.Duration
+	// Kubectl asks for a kubectl, which the ground itself does not use.
+	Kubectl bool
 	// AuditPolicy says what the API server writes into the file Audit.
 	AuditPolicy string
 	// Say receives the progress of what takes time.
@@ -51,7 +54,7 @@ type Ground struct {
 	Scheme *runtime.Scheme
 	// Kubeconfig and Audit are files: for an administrator, and the API server's audit log.
 	Kubeconfig, Audit string
-	// Path has kubectl, in the form of $PATH.
+	// Path is the directory of kubectl, where Options.Kubectl asked for it.
 	Path string
 
 	plane *plane.Plane
@@ -60,11 +63,11 @@ type Ground struct {
 
 // Start brings it up. When it fails nothing is left running. The context bounds the start alone.
 func Start(ctx context.Context, o Options) (g *Ground, err error) {
-	programs, path, err := build(ctx, o.Say)
+	programs, err := build(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	g = &Ground{Audit: filepath.Join(o.Dir, "audit.log"), Path: path}
+	g = &Ground{Audit: filepath.Join(o.Dir, "audit.log"), Path: filepath.Dir(programs["kubectl"])}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, g.Stop())
@@ -114,28 +117,40 @@ func (g *Ground) While(ctx context.Context) (context.Context, context.CancelFunc
 	return ctx, func() { cancel(nil) }
 }
 
-// build builds the programs where they are missing.
-func build(ctx context.Context, say io.Writer) (programs map[string]string, path string, err error) {
+// programs of the ground, beside kubectl: the API server and its store, the controllers of Deployments and ReplicaSets, the
+// scheduler whose writes are counted, and KWOK for nodes.
+func programs() []string {
+	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"}
+}
+
+// build finds the programs on this machine, and builds those that are missing. It returns their paths.
+func build(ctx context.Context, o Options) (map[string]string, error) {
 	store, err := binaries.Open()
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	names, err := binaries.Programs(binaries.Simulated)
-	if err != nil {
-		return nil, "", err
+	names := programs()
+	if o.Kubectl {
+		names = append(names, "kubectl")
 	}
-	if _, err := store.Paths(binaries.Simulated); errors.Is(err, binaries.ErrMissing) {
-		fmt.Fprintf(say, "The first time, %s are built from their Go modules. That takes minutes;\nthe next time they are in %s.\n",
+	paths := store.Installed(ctx)
+	if paths == nil {
+		paths = map[string]string{}
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return paths[name] != "" })
+	if slices.ContainsFunc(names, func(name string) bool { _, err := store.Path(name); return errors.Is(err, binaries.ErrMissing) }) {
+		fmt.Fprintf(o.Say, "The first time, %s are built from their Go modules. That takes minutes;\nthe next time they are in %s.\n",
 			strings.Join(names, ", "), filepath.Join(store.Dir, "bin"))
 	}
-	if err := store.Build(ctx, binaries.Simulated, say); err != nil {
-		return nil, "", fmt.Errorf("build the cluster: %w", err)
+	if err := store.BuildPrograms(ctx, names, o.Say); err != nil {
+		return nil, fmt.Errorf("build the cluster: %w", err)
 	}
-	if programs, err = store.Paths(binaries.Simulated); err != nil {
-		return nil, "", err
+	for _, name := range names {
+		if paths[name], err = store.Path(name); err != nil {
+			return nil, err
+		}
 	}
-	path, err = store.SearchPath(binaries.ControlPlane)
-	return programs, path, err
+	return paths, nil
 }
 
 func (g *Ground) startPlane(ctx context.Context, o Options, programs map[string]string) error {
