@@ -75,7 +75,7 @@ func TestOperationsNamesWhatExists(t *testing.T) {
 	}{
 		"flags": {"Flags", "`--([a-z-]+)`", []string{"examples/*/options/*.go"}},
 		"metrics": {"Metrics", "`(kruise[a-z]*_[a-z_]+)`", []string{
-			"webhooks/*/*.go", "daemon/*/*.go", "daemon/internal/*/*.go", "examples/kruise-manager/process/*.go",
+			"webhooks/*/*.go", "controllers/*/*.go", "daemon/*/*.go", "daemon/internal/*/*.go", "internal/*/*.go", "examples/kruise-manager/process/*.go",
 		}},
 	}
 	for name, c := range cases {
