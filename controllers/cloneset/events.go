@@ -111,10 +111,13 @@ func (r *Reconciler) emitNotInPlace(s *snapshot, f workload.Failure) {
 func (r *Reconciler) emitLimit(s *snapshot, p *plan) {
 	d, status := p.pass.Result().Difference, &s.set.Status
 	same := d.Create == 0 && status.ObservedGeneration == s.set.Generation && int(status.Replicas) == len(s.Active)
-	if d.CreateMissing <= d.Create || same {
-		return
+	text := ""
+	if d.CreateMissing > d.Create {
+		text = fmt.Sprintf("scaleUp is limited because of scaleStrategy.maxUnavailable: %d pods are to be created, %d may be now", d.CreateMissing, d.Create)
 	}
-	r.api.Warningf(s.set, reasonScaleUpLimited, "scaleUp is limited because of scaleStrategy.maxUnavailable: %d pods are to be created, %d may be now", d.CreateMissing, d.Create)
+	if r.limited.Changed(s.key(), text) && !same {
+		r.api.Warningf(s.set, reasonScaleUpLimited, "%s", text)
+	}
 }
 
 // emitWaits emits what a pod that is to be created waits for, once for as long as that is the same.
@@ -138,7 +141,11 @@ func (r *Reconciler) emitInvalid(s *snapshot, scaling, updating error) {
 	}
 }
 
+// hasText reports whether the status has the text of a failure, as the cache shows the status or as it was written last.
 func hasText(s *snapshot, conditionType string, err error) bool {
+	if strings.Contains(s.known.failures[conditionType], err.Error()) {
+		return true
+	}
 	old := conditionsOf(&s.set.Status).Find(conditionType)
 	return old != nil && strings.Contains(old.Message, err.Error())
 }

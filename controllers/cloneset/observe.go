@@ -48,6 +48,9 @@ type knowledge struct {
 	// repeats are the recent writes of pods.
 	repeats workload.Repeats
 	wait    conditions.Wait
+	// failures are the messages of the conditions of failures in the last status that was written, by their type. The cache may
+	// still show the status from before.
+	failures map[string]string
 }
 
 // observe makes the snapshot; nil when there is nothing to do.
@@ -98,6 +101,7 @@ func (r *Reconciler) forget(name types.NamespacedName) {
 	r.dependents.Forget(name)
 	r.memory.Forget(name)
 	r.emitted.Forget(name)
+	r.limited.Forget(name)
 }
 
 // key is the name under which writes are recorded.

@@ -31,6 +31,8 @@ type Reconciler struct {
 	dependents *dependents.Dependents
 	memory     memory.Of[types.NamespacedName, knowledge]
 	emitted    once.Texts[types.NamespacedName]
+	// limited are the texts about creation that waits for pods to become available.
+	limited once.Texts[types.NamespacedName]
 }
 
 // New returns a Reconciler. The client may read from a cache.

@@ -40,6 +40,13 @@ func (r *Reconciler) writeStatus(ctx context.Context, s *snapshot, status *v1bet
 		"replicas": status.Replicas, "readyReplicas": status.ReadyReplicas, "availableReplicas": status.AvailableReplicas,
 		"updatedReplicas": status.UpdatedReplicas, "updatedReadyReplicas": status.UpdatedReadyReplicas,
 	})
+	if err == nil {
+		failures := map[string]string{}
+		for _, c := range status.Conditions {
+			failures[string(c.Type)] = c.Message
+		}
+		r.memory.Note(s.key(), func(k *knowledge) { k.failures = failures })
+	}
 	return answer != nil, err
 }
 
