@@ -7,12 +7,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// resources computes those of a container from those of the pod's own.
+// resources computes the resources of a container from those of the pod's own containers.
 func (in *injector) resources(set *Set, p *part) (corev1.ResourceRequirements, error) {
 	if p.fault != nil {
 		return corev1.ResourceRequirements{}, fmt.Errorf("resourcesPolicy: %w", p.fault)
 	}
-	sized, err := p.policy.Compute(p.policy.Targets(in.pod, in.declared))
+	sized, err := p.policy.Size(p.policy.Targets(in.pod, in.declared))
 	if errors.Is(err, ErrNoTarget) {
 		return corev1.ResourceRequirements{}, fmt.Errorf("resourcesPolicy.targetContainersNameRegex %q: %w", p.ResourcesPolicy.TargetContainersNameRegex, err)
 	}

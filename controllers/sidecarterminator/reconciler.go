@@ -62,20 +62,20 @@ const (
 	patience = time.Minute
 )
 
-// Reconcile does what there is to do about one pod now.
+// Reconcile makes the next step of one pod.
 func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Result, error) {
 	in, err := r.observe(ctx, name.NamespacedName)
 	if err != nil || in == nil {
 		return ctrl.Result{}, err
 	}
-	a := &act{Reconciler: r, pod: in.Pod, plan: finish.Decide(*in)}
-	binding.LogNotes(ctx, a.plan.Notes)
-	err = a.carryOut(ctx)
+	action := finish.Next(*in)
+	binding.LogNotes(ctx, action.Notes)
+	err = r.execute(ctx, *in, &action)
 	switch {
 	case write.IsOutdated(err):
 		return ctrl.Result{RequeueAfter: soon}, nil
 	case err != nil:
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: a.plan.RequeueAfter}, nil
+	return ctrl.Result{RequeueAfter: action.RequeueAfter}, nil
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/kruisekit/kruisekit/api/pub"
 )
 
-// kind says how a container is to end.
+// kind is how a container is to end.
 type kind int
 
 const (
-	// main is what the pod is there for.
+	// main is the purpose of the pod.
 	main kind = iota
 	// killed is stopped by a daemon, and its exit code counts.
 	killed
@@ -24,16 +24,16 @@ const (
 	replaced
 )
 
-// container is one of a pod, as it is now.
+// container is a container of a pod with its current state.
 type container struct {
 	spec   *corev1.Container
 	status *corev1.ContainerStatus // nil where there is none
 	kind   kind
-	// image that ends it where nobody can stop it; empty for none.
+	// image that ends the container where no daemon can stop it; empty for none.
 	image string
 }
 
-// containersOf are those of a pod, in its order.
+// containersOf returns the containers of a pod, in its order.
 func containersOf(pod *corev1.Pod) []container {
 	all := make([]container, 0, len(pod.Spec.Containers))
 	for i := range pod.Spec.Containers {
@@ -56,7 +56,7 @@ func containersOf(pod *corev1.Pod) []container {
 	return all
 }
 
-// value is the literal value of a variable, of which the last of a name counts.
+// value returns the literal value of a variable. The last one of a name counts.
 func value(c *corev1.Container, name string) string {
 	for _, e := range slices.Backward(c.Env) {
 		if e.Name == name {
@@ -68,7 +68,7 @@ func value(c *corev1.Container, name string) string {
 
 func truth(c *corev1.Container, name string) bool { return strings.EqualFold(value(c, name), "true") }
 
-// terminated is how a container ended; nil while it has not.
+// terminated returns how a container ended; nil while it has not.
 func (c container) terminated() *corev1.ContainerStateTerminated {
 	if c.status == nil {
 		return nil
@@ -76,7 +76,7 @@ func (c container) terminated() *corev1.ContainerStateTerminated {
 	return c.status.State.Terminated
 }
 
-// finished says whether a container has ended and does not start again.
+// finished reports whether a container has ended and does not start again.
 func (c container) finished(policy corev1.RestartPolicy) bool {
 	end := c.terminated()
 	if end == nil {
@@ -108,12 +108,12 @@ func applies(rule corev1.ContainerRestartRule, code int32) bool {
 	}
 }
 
-// neverRan says that there is nothing to stop, and nobody to say by which ID it would be.
+// neverRan reports whether there is nothing to stop: the container has no ID.
 func (c container) neverRan() bool {
 	return c.status == nil || c.status.ContainerID == "" && c.status.State.Running == nil
 }
 
-// of are the containers of a kind.
+// of returns the containers of some kinds.
 func of(all []container, wanted ...kind) []container {
 	var some []container
 	for _, c := range all {
@@ -124,12 +124,12 @@ func of(all []container, wanted ...kind) []container {
 	return some
 }
 
-// ended says whether all of some containers have.
+// ended reports whether all of some containers have ended.
 func ended(some []container) bool {
 	return !slices.ContainsFunc(some, func(c container) bool { return c.terminated() == nil })
 }
 
-// lastEnd is when the last of some containers ended.
+// lastEnd returns when the last of some containers ended.
 func lastEnd(some []container) time.Time {
 	var last time.Time
 	for _, c := range some {

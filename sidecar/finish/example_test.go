@@ -9,9 +9,9 @@ import (
 	"github.com/kruisekit/kruisekit/sidecar/finish"
 )
 
-func ExampleDecide() {
+func ExampleNext() {
 	pod := newPod(never, mainOf("main", ended(0)), sidecar("proxy", running(), killEnv))
-	plan := finish.Decide(finish.Input{Pod: pod, Node: &corev1.Node{}, Now: time.Unix(0, 0)})
+	plan := finish.Next(finish.Input{Pod: pod, Node: &corev1.Node{}, Now: time.Unix(0, 0)})
 	fmt.Println(plan.Create.Name, "stops", plan.Create.Spec.Containers[0].Name)
 	// Output: sidecar-termination-u1 stops proxy
 }
@@ -29,16 +29,11 @@ func ExampleRequestName() {
 	// Output: sidecar-termination-7d1a
 }
 
-func ExampleImagesPatch() {
-	pod := newPod(never, sidecar("proxy", running(), imageEnv))
-	patch, err := finish.ImagesPatch(pod, map[string]string{"proxy": "exit:1"})
-	fmt.Println(string(patch), err)
-	// Output: {"metadata":{"resourceVersion":"5","uid":"u1"},"spec":{"containers":[{"image":"exit:1","name":"proxy"}]}} <nil>
-}
-
-func ExampleStatusPatch() {
-	pod := newPod(never)
-	patch, err := finish.StatusPatch(pod, &finish.Status{Phase: corev1.PodFailed, Condition: corev1.PodCondition{Type: "SidecarTerminated", Status: "True"}})
-	fmt.Println(string(patch), err)
-	// Output: {"metadata":{"resourceVersion":"5","uid":"u1"},"status":{"conditions":[{"type":"SidecarTerminated","status":"True","lastProbeTime":null,"lastTransitionTime":null}],"phase":"Failed"}} <nil>
+func ExampleAction_Writes() {
+	in := finish.Input{Pod: newPod(never, mainOf("main", ended(0)), sidecar("proxy", running(), imageEnv)), Node: virtualNode()}
+	for _, w := range finish.Next(in).Writes(in) {
+		data, err := w.Data()
+		fmt.Println(w.Verb, string(data), err)
+	}
+	// Output: Patch {"metadata":{"resourceVersion":"5","uid":"u1"},"spec":{"containers":[{"image":"exit:1","name":"proxy"}]}} <nil>
 }

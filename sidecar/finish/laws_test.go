@@ -155,16 +155,16 @@ func (w *world) daemon(r *request) {
 }
 
 // controller is asked, and does what it is told.
-func (w *world) controller() finish.Plan {
+func (w *world) controller() finish.Action {
 	in := finish.Input{Pod: w.pod, Node: w.node, Request: w.request, Now: w.now}
-	p := finish.Decide(in)
+	p := finish.Next(in)
 	mixed := in
 	mixed.Pod = w.pod.DeepCopy()
 	w.Shuffle(len(mixed.Pod.Status.ContainerStatuses), func(i, j int) {
 		all := mixed.Pod.Status.ContainerStatuses
 		all[i], all[j] = all[j], all[i]
 	})
-	if other := finish.Decide(mixed); !reflect.DeepEqual(p, other) {
+	if other := finish.Next(mixed); !reflect.DeepEqual(p, other) {
 		w.fail("the order of states matters: %s", cmp.Diff(p, other))
 	}
 	if p.Empty() {
@@ -197,7 +197,7 @@ func (w *world) controller() finish.Plan {
 		w.request.UID, w.request.CreationTimestamp = types.UID(fmt.Sprint(w.serial)), metav1.NewTime(w.now)
 	}
 	in.Request = w.request
-	if next := finish.Decide(in); !next.Empty() {
+	if next := finish.Next(in); !next.Empty() {
 		w.fail("after the plan comes %+v", inShort(next))
 	}
 	return p
@@ -251,8 +251,8 @@ func TestLaws(t *testing.T) {
 	}
 }
 
-// FuzzDecide has plans made for whatever an API server stores.
-func FuzzDecide(f *testing.F) {
+// FuzzNext has plans made for whatever an API server stores.
+func FuzzNext(f *testing.F) {
 	f.Add(jsonOf(newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv, ignoreEnv))), jsonOf(made("s1")), true)
 	f.Add(jsonOf(newPod(onFailure, mainOf("main", ended(0)), sidecar("s1", running(), imageEnv))), jsonOf(over(made("s1"), 3, "no", "Failed")), false)
 	f.Fuzz(func(t *testing.T, x, y string, isVirtual bool) {
@@ -265,7 +265,7 @@ func FuzzDecide(f *testing.F) {
 			in.Node = virtualNode()
 		}
 		before := jsonOf(in)
-		plan := finish.Decide(in)
+		plan := finish.Next(in)
 		if jsonOf(in) != before {
 			t.Fatal("the input is changed")
 		}
@@ -275,13 +275,10 @@ func FuzzDecide(f *testing.F) {
 		if plan.Create != nil && (isVirtual || len(plan.Create.Spec.Containers) == 0) {
 			t.Fatalf("request %+v", plan.Create.Spec)
 		}
-		if plan.Status != nil {
-			if _, err := finish.StatusPatch(pod, plan.Status); err != nil {
+		for _, w := range plan.Writes(in) {
+			if _, err := w.Data(); err != nil {
 				t.Fatal(err)
 			}
-		}
-		if _, err := finish.ImagesPatch(pod, plan.Images); err != nil {
-			t.Fatal(err)
 		}
 	})
 }

@@ -4,7 +4,7 @@ import "github.com/kruisekit/kruisekit/note"
 
 // The codes of notes.
 const (
-	// NoteNoNode is a pod whose node is not known, so that it cannot be said how to stop its containers.
+	// NoteNoNode is a pod whose node is unknown, and with it how to stop the containers.
 	NoteNoNode = "NodeUnknown"
 	// NoteStopping waits for a request.
 	NoteStopping = "RequestUnderWay"

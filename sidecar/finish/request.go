@@ -19,14 +19,14 @@ const (
 	// leastPause and mostPause are between the end of a request that has not stopped a container and the next.
 	leastPause = 10 * time.Second
 	mostPause  = 5 * time.Minute
-	// noNodePause is until a node that is missing is looked for again.
+	// noNodePause is when to look for a missing node again.
 	noNodePause = time.Minute
 )
 
-// RequestName is the name of the request that stops the sidecars of a pod.
+// RequestName returns the name of the request that stops the sidecars of a pod.
 func RequestName(pod types.UID) string { return namePrefix + string(pod) }
 
-// request has containers stopped, unless that is under way, or has just failed.
+// request requests that containers are stopped, unless a request is unfinished or has just failed.
 func (d *decider) request(some []container) {
 	var running []container
 	for _, c := range some {
@@ -45,18 +45,18 @@ func (d *decider) request(some []container) {
 		return
 	}
 	if d.Request != nil {
-		d.plan.Delete = d.Request.UID
+		d.action.Delete = d.Request.UID
 	}
-	d.plan.Create = newRequest(d.Pod, names(running))
-	d.plan.Event = "The others have finished: stopping sidecars " + strings.Join(names(running), ", ") + " by ContainerRecreateRequest " + d.plan.Create.Name
+	d.action.Create = newRequest(d.Pod, names(running))
+	d.action.Event = "The others have finished: stopping sidecars " + strings.Join(names(running), ", ") + " by ContainerRecreateRequest " + d.action.Create.Name
 }
 
-// replace says which containers need another request than the one that is there.
+// replace returns the containers that need another request than the existing one.
 func (d *decider) replace(r *appsv1beta1.ContainerRecreateRequest, running []container) []container {
 	over := r.Status.CompletionTime != nil || r.Status.Phase == appsv1beta1.ContainerRecreateRequestCompleted
 	if r.DeletionTimestamp != nil {
 		d.note(NoteStopping, r.Name, "waits until the request is gone")
-		d.plan.RequeueAfter = leastPause
+		d.action.RequeueAfter = leastPause
 		return nil
 	}
 	if !over && d.unended(r) {
@@ -80,18 +80,18 @@ func (d *decider) replace(r *appsv1beta1.ContainerRecreateRequest, running []con
 	}
 	if left := d.pause(r); left > 0 {
 		d.note(NotePause, r.Name, "the request has not stopped "+strings.Join(names(again), ", ")+": "+r.Status.Message)
-		d.plan.RequeueAfter = left
+		d.action.RequeueAfter = left
 		return nil
 	}
 	return wanted
 }
 
-// unended says whether a request still has something to stop.
+// unended reports whether a request still has a container to stop.
 func (d *decider) unended(r *appsv1beta1.ContainerRecreateRequest) bool {
 	return slices.ContainsFunc(d.all, func(c container) bool { return requests(r, c.spec.Name) && c.terminated() == nil })
 }
 
-// pause is how long the next request has to wait: as long again as it has taken since the main containers finished.
+// pause returns how long the next request waits: as long again as since the main containers finished.
 func (d *decider) pause(r *appsv1beta1.ContainerRecreateRequest) time.Duration {
 	ended := r.CreationTimestamp.Time
 	if r.Status.CompletionTime != nil {
@@ -113,7 +113,7 @@ func phaseIn(r *appsv1beta1.ContainerRecreateRequest, name string) appsv1beta1.C
 	return ""
 }
 
-// newRequest goes with its pod. A container that cannot be stopped does not keep the others from being stopped.
+// newRequest returns a request that its pod owns. A container that cannot be stopped stops no other from being stopped.
 func newRequest(pod *corev1.Pod, names []string) *appsv1beta1.ContainerRecreateRequest {
 	r := &appsv1beta1.ContainerRecreateRequest{
 		ObjectMeta: metav1.ObjectMeta{

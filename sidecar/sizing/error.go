@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ErrNoTarget says that none of the pod's containers is one whose resources count. Such a pod cannot be created.
+// ErrNoTarget means that no container of the pod matches the policy. Such a pod cannot be created.
 var ErrNoTarget = errors.New("no container of the pod matches the policy")
 
 const (
@@ -14,21 +14,21 @@ const (
 	fieldFormulas = "resourcesExpr"
 )
 
-// Fault is one thing that is wrong with a policy.
+// Fault is one invalid field of a policy.
 type Fault struct {
 	// Field of the policy, as resourcesExpr.limits.cpu.
 	Field string
-	// Err says why; of a formula, it is an *expression.Error.
+	// Err is the reason; of a formula, it is an *expression.Error.
 	Err error
 }
 
-// InvalidError says what is wrong with a policy.
+// InvalidError lists the invalid fields of a policy.
 type InvalidError struct {
-	// Faults are all of them, in the order of the fields.
+	// Faults are in the order of the fields.
 	Faults []Fault
 }
 
-// Error names the fields.
+// Error returns the fields with their reasons.
 func (e *InvalidError) Error() string {
 	parts := make([]string, 0, len(e.Faults))
 	for _, fault := range e.Faults {
@@ -37,7 +37,7 @@ func (e *InvalidError) Error() string {
 	return strings.Join(parts, "; ")
 }
 
-// Unwrap gives the reasons.
+// Unwrap returns the reasons.
 func (e *InvalidError) Unwrap() []error {
 	errs := make([]error, 0, len(e.Faults))
 	for _, fault := range e.Faults {

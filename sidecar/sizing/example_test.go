@@ -29,13 +29,13 @@ func ExamplePolicy_Targets() {
 	// Output: app <nil>
 }
 
-func ExamplePolicy_Compute() {
+func ExamplePolicy_Size() {
 	p, err := sizing.Parse(policy(sum, "max(cpu*50%, 50m)", "200Mi"))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	sized, err := p.Compute([]corev1.Container{container("app", list("600m", ""), nil), container("proxy", list("200m", "1Gi"), nil)})
+	sized, err := p.Size([]corev1.Container{container("app", list("600m", ""), nil), container("proxy", list("200m", "1Gi"), nil)})
 	fmt.Println("cpu", sized.Resources.Limits.Cpu(), err)
 	for _, note := range sized.Notes {
 		fmt.Println(note.Object, note.Text)

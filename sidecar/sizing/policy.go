@@ -11,7 +11,7 @@ import (
 	"github.com/kruisekit/kruisekit/sidecar/expression"
 )
 
-// Policy is a resourcesPolicy that was read. It does not change, and may be used by several goroutines. The zero value
+// Policy is a parsed resourcesPolicy. It does not change, and is safe for concurrent use. The zero value
 // sums all containers, and sets nothing.
 type Policy struct {
 	largest bool
@@ -19,12 +19,12 @@ type Policy struct {
 	wants   []want
 }
 
-// want is a limit or request that a formula is given for.
+// want is a limit or request with a formula.
 type want struct {
 	list    string // limits or requests
 	of      corev1.ResourceName
 	formula expression.Expression
-	fault   error // of a formula that is none
+	fault   error // of an invalid formula
 }
 
 func (w want) path() string { return w.list + "." + string(w.of) }
@@ -35,7 +35,7 @@ const (
 )
 
 // Parse reads a policy. Its error is of what nothing can be computed without: how to add up, and what. A formula that
-// is broken is an error of Compute where it is needed, and of Check in any case; nil is the policy of zero value.
+// is broken is an error of Size where it is needed, and of Check in any case; nil is the policy of zero value.
 func Parse(policy *appsv1beta1.ResourcesPolicy) (Policy, error) {
 	if policy == nil {
 		return Policy{}, nil
@@ -47,9 +47,9 @@ func Parse(policy *appsv1beta1.ResourcesPolicy) (Policy, error) {
 	return p, nil
 }
 
-// Check finds all that is wrong with a policy, for whoever admits it: with what Parse refuses, an empty pattern of
+// Check returns all faults of a policy, for admission: beside those that Parse returns, an empty pattern of
 // names, no formulas at all, formulas that are broken or use another variable, and those that are negative whatever
-// the containers have. Numbers that are none count as 0, as they do for Compute.
+// the containers have. Numbers that are none count as 0, as they do for Size.
 func Check(policy *appsv1beta1.ResourcesPolicy) error {
 	if policy == nil {
 		return nil
@@ -76,7 +76,7 @@ func Check(policy *appsv1beta1.ResourcesPolicy) error {
 	return nil
 }
 
-// read takes in what can be, and tells what cannot.
+// read parses what can be parsed, and returns the faults of the rest.
 func read(policy *appsv1beta1.ResourcesPolicy) (Policy, []Fault) {
 	var p Policy
 	var faults []Fault
@@ -96,7 +96,7 @@ func read(policy *appsv1beta1.ResourcesPolicy) (Policy, []Fault) {
 	return p, faults
 }
 
-// formulas reads the formulas of one list. An empty text is none.
+// formulas parses the formulas of one list. An empty text is no formula.
 func formulas(list string, of *appsv1beta1.ResourceExprList) []want {
 	if of == nil {
 		return nil

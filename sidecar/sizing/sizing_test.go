@@ -67,7 +67,7 @@ const (
 	top = appsv1beta1.TargetContainersModeMax
 )
 
-func TestCompute(t *testing.T) {
+func TestSize(t *testing.T) {
 	pair := []corev1.Container{
 		container("a", list("200m", "400Mi"), list("100m", "200Mi")),
 		container("b", list("400m", "600Mi"), list("200m", "300Mi")),
@@ -128,7 +128,7 @@ func TestCompute(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			sized, err := p.Compute(c.targets)
+			sized, err := p.Size(c.targets)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -149,7 +149,7 @@ func TestCompute(t *testing.T) {
 	}
 }
 
-func TestComputeRefuses(t *testing.T) {
+func TestSizeRefuses(t *testing.T) {
 	targets := []corev1.Container{container("a", list("1", "1Gi"), nil)}
 	cases := map[string]struct {
 		policy *appsv1beta1.ResourcesPolicy
@@ -167,7 +167,7 @@ func TestComputeRefuses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			sized, err := p.Compute(targets)
+			sized, err := p.Size(targets)
 			var fault *expression.Error
 			if !errors.As(err, &fault) || fault.Reason != c.reason || !strings.Contains(err.Error(), c.where) {
 				t.Errorf("want %s in %s, got %v, %v", c.reason, c.where, sized, err)
@@ -178,7 +178,7 @@ func TestComputeRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err = p.Compute(nil); !errors.Is(err, sizing.ErrNoTarget) {
+	if _, err = p.Size(nil); !errors.Is(err, sizing.ErrNoTarget) {
 		t.Errorf("want ErrNoTarget, got %v", err)
 	}
 }
@@ -285,7 +285,7 @@ func TestOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := p.Compute(some)
+		want, err := p.Size(some)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -294,7 +294,7 @@ func TestOrder(t *testing.T) {
 			t.Errorf("%s: a third of the cpu is %dm", mode, cpu)
 		}
 		permute(some, 0, func(order []corev1.Container) {
-			got, err := p.Compute(order)
+			got, err := p.Size(order)
 			if err != nil {
 				t.Fatal(err)
 			}

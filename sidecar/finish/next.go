@@ -14,7 +14,7 @@ import (
 	"github.com/kruisekit/kruisekit/note"
 )
 
-// EventReason is that of the event of a plan.
+// EventReason is the reason of the event of an action.
 const EventReason = "SidecarTerminator"
 
 // Input is a pod as the controller sees it.
@@ -29,27 +29,25 @@ type Input struct {
 	Now time.Time
 }
 
-// Plan is what the controller does about a pod: all of it, in the order of the fields. When one fails, the rest waits for the
-// next plan.
-type Plan struct {
-	// Images are new ones of containers, by name; ImagesPatch is how to write them.
+// Action is the next step for a pod. Writes returns what to send.
+type Action struct {
+	// Images are the new images of containers, by name.
 	Images map[string]string
-	// Status is what to write into the status of the pod; nil for nothing. StatusPatch is how.
+	// Status is what to write into the status of the pod; nil for nothing.
 	Status *Status
 	// Delete is the UID of the request that is replaced; empty for none.
 	Delete types.UID
-	// Create this request; nil for none. One that is there is as good.
+	// Create is the request to create; nil for none.
 	Create *appsv1beta1.ContainerRecreateRequest
-	// Event is the text of the event of Images or Create, of which a plan has one at most. It is told when the write has
-	// changed something.
+	// Event is the text of the event of Images or Create, of which an action has one at most. Emit it after the write.
 	Event string
-	// RequeueAfter is when the plan may change although nothing else does; 0 for never.
+	// RequeueAfter is when the action may change although nothing else does; 0 for never.
 	RequeueAfter time.Duration
-	// Notes say why.
+	// Notes are the reasons.
 	Notes []note.Note
 }
 
-// Status is that of a pod whose main containers alone decide how it ended.
+// Status is the end of a pod as its main containers alone decide it.
 type Status struct {
 	// Phase is Succeeded or Failed.
 	Phase corev1.PodPhase
@@ -57,13 +55,13 @@ type Status struct {
 	Condition corev1.PodCondition
 }
 
-// Empty says that there is nothing to write.
-func (p Plan) Empty() bool {
-	return len(p.Images) == 0 && p.Status == nil && p.Delete == "" && p.Create == nil
+// Empty reports whether there is nothing to write.
+func (a Action) Empty() bool {
+	return len(a.Images) == 0 && a.Status == nil && a.Delete == "" && a.Create == nil
 }
 
-// Concerns says whether the main containers of a pod have finished, and sidecars of it have not. All else that Decide looks
-// at does not matter before.
+// Concerns reports whether the main containers of a pod have finished, and its sidecars have not. Before that, Next ignores everything
+// else.
 func Concerns(pod *corev1.Pod) bool {
 	policy := pod.Spec.RestartPolicy
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodPending || policy != corev1.RestartPolicyNever && policy != corev1.RestartPolicyOnFailure {
@@ -77,33 +75,33 @@ func Concerns(pod *corev1.Pod) bool {
 	return len(mains) > 0 && !ended(sidecars) && !slices.ContainsFunc(mains, func(c container) bool { return !c.finished(policy) })
 }
 
-// Decide says what to do about the sidecars of a pod.
-func Decide(in Input) Plan {
+// Next returns the next step to stop the sidecars of a pod.
+func Next(in Input) Action {
 	d := &decider{Input: in}
 	if !Concerns(in.Pod) {
-		return d.plan
+		return d.action
 	}
 	d.all = containersOf(in.Pod)
 	switch {
 	case in.Node == nil:
 		d.note(NoteNoNode, in.Pod.Name, "node "+in.Pod.Spec.NodeName+" is not there")
-		d.plan.RequeueAfter = noNodePause
+		d.action.RequeueAfter = noNodePause
 	case in.Node.Labels[pub.NodeTypeKey] == pub.NodeTypeVirtualKubelet:
 		d.swap()
 	default:
 		d.stop()
 	}
-	return d.plan
+	return d.action
 }
 
 type decider struct {
 	Input
-	all  []container
-	plan Plan
+	all    []container
+	action Action
 }
 
 func (d *decider) note(code, object, text string) {
-	d.plan.Notes = append(d.plan.Notes, newNote(code, object, text))
+	d.action.Notes = append(d.action.Notes, newNote(code, object, text))
 }
 
 // swap gives sidecars the images that end them.
@@ -117,19 +115,19 @@ func (d *decider) swap() {
 		case c.spec.Image == c.image:
 			d.note(NoteImage, c.spec.Name, "waits for it to end by its image "+c.image)
 		default:
-			if d.plan.Images == nil {
-				d.plan.Images = map[string]string{}
+			if d.action.Images == nil {
+				d.action.Images = map[string]string{}
 			}
-			d.plan.Images[c.spec.Name] = c.image
+			d.action.Images[c.spec.Name] = c.image
 			changed = append(changed, c.spec.Name)
 		}
 	}
 	if len(changed) > 0 {
-		d.plan.Event = "The main containers have finished: sidecars " + strings.Join(changed, ", ") + " get the image that ends them"
+		d.action.Event = "The main containers have finished: sidecars " + strings.Join(changed, ", ") + " get the image that ends them"
 	}
 }
 
-// stop has sidecars stopped by the daemon of the node: first those whose end counts, then the others.
+// stop requests that the daemon of the node stops sidecars: first those whose exit code counts, then the others.
 func (d *decider) stop() {
 	for _, c := range of(d.all, replaced) {
 		if c.terminated() == nil {
@@ -154,7 +152,7 @@ func (d *decider) stop() {
 	d.request(last)
 }
 
-// settle gives the pod the phase that its main containers make of it.
+// settle gives the pod the phase that follows from its main containers.
 func (d *decider) settle() {
 	if p := d.Pod.Status.Phase; p == corev1.PodSucceeded || p == corev1.PodFailed {
 		return
@@ -167,5 +165,5 @@ func (d *decider) settle() {
 			s.Phase = corev1.PodFailed
 		}
 	}
-	d.plan.Status = s
+	d.action.Status = s
 }

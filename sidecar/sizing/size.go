@@ -12,7 +12,7 @@ import (
 
 // Codes of notes.
 const (
-	// NoteUnlimited is a limit that is left out because a target has none.
+	// NoteUnlimited is a limit that is left out because a target has no limit.
 	NoteUnlimited = "Unlimited"
 	// NoteAboveLimit is a request above its limit: the API server will refuse the pod.
 	NoteAboveLimit = "AboveLimit"
@@ -20,15 +20,15 @@ const (
 	NoteFraction = "Fraction"
 )
 
-// Sized is what a policy makes of a pod's containers.
+// Sized is the result of a policy for the containers of a pod.
 type Sized struct {
-	// Resources of the injected container: what it is to have instead of its own, as a whole.
+	// Resources replace those of the injected container as a whole.
 	Resources corev1.ResourceRequirements
 	// Notes by the order of limits.cpu, limits.memory, requests.cpu, requests.memory.
 	Notes []note.Note
 }
 
-// Targets are the containers whose resources count: native sidecars of the pod and its containers, whose name matches,
+// Targets returns the containers whose resources count: native sidecars of the pod and its containers, whose name matches,
 // and which no set brings. declared are the names of all containers and init containers, whether native or not, of all
 // sets that match the pod. The pod is not changed; the result shares what it refers to.
 func (p Policy) Targets(pod *corev1.Pod, declared []string) []corev1.Container {
@@ -53,23 +53,23 @@ func (p Policy) Targets(pod *corev1.Pod, declared []string) []corev1.Container {
 	return targets
 }
 
-// Compute sizes a container by those that count. Without any, the error is ErrNoTarget; else it is of a formula that
-// is broken or fails for these values, an *expression.Error.
-func (p Policy) Compute(targets []corev1.Container) (Sized, error) {
+// Size returns the resources of a container from its targets. Without targets the error is ErrNoTarget; else it is an *expression.Error
+// of a formula that is invalid or fails for these values.
+func (p Policy) Size(targets []corev1.Container) (Sized, error) {
 	if len(targets) == 0 {
 		return Sized{}, ErrNoTarget
 	}
 	sized := Sized{}
 	for _, w := range p.wants {
-		if err := p.size(&sized, w, targets); err != nil {
+		if err := p.add(&sized, w, targets); err != nil {
 			return Sized{}, fmt.Errorf("compute %s: %w", w.path(), err)
 		}
 	}
 	return sized, nil
 }
 
-// size computes one limit or request into the result.
-func (p Policy) size(sized *Sized, w want, targets []corev1.Container) error {
+// add computes one limit or request into the result.
+func (p Policy) add(sized *Sized, w want, targets []corev1.Container) error {
 	total, without := p.total(w, targets)
 	if w.list == limits && without != "" {
 		sized.note(NoteUnlimited, w, fmt.Sprintf("left out, as container %q has no such limit", without))
@@ -100,7 +100,7 @@ func (p Policy) size(sized *Sized, w want, targets []corev1.Container) error {
 	return nil
 }
 
-// total adds up what the targets have, or takes the largest. It names the first target that has none.
+// total returns the sum or the maximum of the targets, and the first target without a value.
 func (p Policy) total(w want, targets []corev1.Container) (total resource.Quantity, without string) {
 	total.Format = resource.DecimalSI
 	for i := range targets {

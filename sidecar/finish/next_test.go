@@ -11,6 +11,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/sidecar/finish"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // outcome is a plan in short.
@@ -23,7 +24,7 @@ type outcome struct {
 	Notes  []string
 }
 
-func inShort(p finish.Plan) outcome {
+func inShort(p finish.Action) outcome {
 	o := outcome{Images: p.Images, Delete: string(p.Delete), After: p.RequeueAfter, Notes: codes(p.Notes)}
 	if p.Create != nil {
 		for _, c := range p.Create.Spec.Containers {
@@ -38,7 +39,7 @@ func inShort(p finish.Plan) outcome {
 
 func is(names ...string) []string { return names }
 
-func TestDecide(t *testing.T) {
+func TestNext(t *testing.T) {
 	const (
 		succeeded = v1beta1.ContainerRecreateRequestSucceeded
 		failed    = v1beta1.ContainerRecreateRequestFailed
@@ -152,7 +153,7 @@ func TestDecide(t *testing.T) {
 				in.Node = nil
 			}
 			before := jsonOf(in)
-			plan := finish.Decide(in)
+			plan := finish.Next(in)
 			if diff := cmp.Diff(c.want, inShort(plan)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
 			}
@@ -207,7 +208,7 @@ func ruled(code int32, operator string, codes ...int32) part {
 
 // The request is the reference's, to the letter.
 func TestRequest(t *testing.T) {
-	plan := finish.Decide(finish.Input{Pod: newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv)), Node: realNode(), Now: at(1)})
+	plan := finish.Next(finish.Input{Pod: newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv)), Node: realNode(), Now: at(1)})
 	want := &request{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "sidecar-termination-u1", OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: "v1", Kind: "Pod", Name: "job", UID: "u1", Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
@@ -241,32 +242,44 @@ func TestPauses(t *testing.T) {
 			pod := newPod(never, mainOf("m1", ended(0)), mainOf("main", ended(0)), sidecar("s1", running(), killEnv))
 			pod.Status.ContainerStatuses[0].State.Terminated.FinishedAt = stamp(-100)
 			in := finish.Input{Pod: pod, Node: realNode(), Request: over(made("s1"), c.end, "no"), Now: at(c.end)}
-			if got := finish.Decide(in); got.RequeueAfter != c.want || !got.Empty() {
+			if got := finish.Next(in); got.RequeueAfter != c.want || !got.Empty() {
 				t.Errorf("%s: %s, %+v", c.why, got.RequeueAfter, got)
 			}
 			in.Now = in.Now.Add(c.want)
-			if got := finish.Decide(in); got.Empty() || got.Delete != "r1" {
+			if got := finish.Next(in); got.Empty() || got.Delete != "r1" {
 				t.Errorf("after the pause: %+v", got)
 			}
 		})
 	}
 }
 
-func TestPatches(t *testing.T) {
+func TestWrites(t *testing.T) {
+	data := func(w *write.Write) string {
+		text, err := w.Data()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(w.Type) + " " + w.Subresource + " " + string(text)
+	}
 	pod := newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), imageEnv), sidecar("s2", running(), imageEnv))
-	plan := finish.Decide(finish.Input{Pod: pod, Node: virtualNode(), Now: at(1)})
-	images, err := finish.ImagesPatch(pod, plan.Images)
-	if want := `{"metadata":{"resourceVersion":"5","uid":"u1"},"spec":{"containers":[{"image":"exit:1","name":"s1"},{"image":"exit:1","name":"s2"}]}}`; string(images) != want || err != nil {
-		t.Errorf("%s, %v", images, err)
+	in := finish.Input{Pod: pod, Node: virtualNode(), Now: at(1)}
+	action := finish.Next(in)
+	want := `application/strategic-merge-patch+json  {"metadata":{"resourceVersion":"5","uid":"u1"},"spec":{"containers":[{"image":"exit:1","name":"s1"},{"image":"exit:1","name":"s2"}]}}`
+	if writes := action.Writes(in); len(writes) != 1 || data(writes[0]) != want {
+		t.Errorf("%d writes, %s", len(writes), data(writes[0]))
 	}
-	if want := "The main containers have finished: sidecars s1, s2 get the image that ends them"; plan.Event != want {
-		t.Errorf("event %q", plan.Event)
+	if want := "The main containers have finished: sidecars s1, s2 get the image that ends them"; action.Event != want {
+		t.Errorf("event %q", action.Event)
 	}
-	pod = newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv, ignoreEnv))
-	status, err := finish.StatusPatch(pod, finish.Decide(finish.Input{Pod: pod, Node: realNode(), Now: at(1)}).Status)
-	want := `{"metadata":{"resourceVersion":"5","uid":"u1"},"status":{"conditions":[{"type":"SidecarTerminated","status":"True","lastProbeTime":null,` +
-		`"lastTransitionTime":"2026-11-21T12:00:01Z","message":"Terminated by Sidecar Terminator"}],"phase":"Succeeded"}}`
-	if string(status) != want || err != nil {
-		t.Errorf("%s, %v", status, err)
+	in = finish.Input{Pod: newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv, ignoreEnv)), Node: realNode(), Now: at(200)}
+	in.Request = over(made("s0"), 3, "")
+	writes := finish.Next(in).Writes(in)
+	if len(writes) != 3 || writes[1].Verb != write.Delete || writes[1].Object.GetUID() != "r1" || writes[2].Verb != write.Create {
+		t.Fatalf("%d writes: %+v", len(writes), writes)
+	}
+	want = `application/strategic-merge-patch+json status {"metadata":{"resourceVersion":"5","uid":"u1"},"status":{"conditions":[{"type":"SidecarTerminated","status":"True","lastProbeTime":null,` +
+		`"lastTransitionTime":"2026-11-21T12:03:20Z","message":"Terminated by Sidecar Terminator"}],"phase":"Succeeded"}}`
+	if got := data(writes[0]); got != want {
+		t.Errorf("%s", got)
 	}
 }
