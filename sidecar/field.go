@@ -14,26 +14,25 @@ const (
 	fieldRevision          = "spec.injectionStrategy.revision"
 )
 
-// FieldError says which field of which set keeps a pod from being created, and why. All errors of this package that are of
-// a set have one.
+// FieldError is a field of a set because of which a pod cannot be created. Every error of this package about a set contains one.
 type FieldError struct {
 	// Set is the name of the set.
 	Set string
-	// Field is its path, as spec.containers[0].
+	// Field is its path, such as spec.containers[0].
 	Field string
 	// Err is the reason.
 	Err error
 }
 
-// Error names the set and the field.
+// Error returns the set, the field and the reason.
 func (e *FieldError) Error() string {
 	return fmt.Sprintf("sidecarset %s: %s: %v", e.Set, e.Field, e.Err)
 }
 
-// Unwrap gives the reason.
+// Unwrap returns the reason.
 func (e *FieldError) Unwrap() error { return e.Err }
 
-// fieldError is nil where err is.
+// fieldError returns nil if err is nil.
 func fieldError(set *appsv1beta1.SidecarSet, field string, err error) error {
 	if err == nil {
 		return nil

@@ -12,15 +12,13 @@ import (
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
-// Hash tells whether a pod has the containers of a set as they are now. It is over all of the containers and, where one of
-// the init containers is a native sidecar, over all of these too; nothing else of the set matters. OpenKruise computes the
-// same.
+// Hash returns the hash of the containers of a set, by which a pod records the version that it has. It covers all containers and, if
+// one of the init containers is a native sidecar, all init containers; nothing else of the set. OpenKruise computes the same.
 func Hash(set *appsv1beta1.SidecarSet) (string, error) {
 	return hash(set.Spec.Containers, set.Spec.InitContainers)
 }
 
-// HashWithoutImage is like Hash with every image left out. As long as a pod has the same, new images can be brought to it in
-// place.
+// HashWithoutImage returns the hash without the images. A pod with the same one can get new images in place.
 func HashWithoutImage(set *appsv1beta1.SidecarSet) (string, error) {
 	return hash(withoutImages(set.Spec.Containers), withoutImages(set.Spec.InitContainers))
 }
@@ -35,7 +33,7 @@ func withoutImages(containers []appsv1beta1.SidecarContainer) []appsv1beta1.Side
 
 func hash(containers, inits []appsv1beta1.SidecarContainer) (string, error) {
 	if len(containers) == 0 {
-		containers = nil // written [] or not at all, it is the same set
+		containers = nil // an empty list and none are the same set
 	}
 	content := map[string][]appsv1beta1.SidecarContainer{"containers": containers}
 	if slices.ContainsFunc(inits, isNative) {
@@ -55,7 +53,7 @@ func hash(containers, inits []appsv1beta1.SidecarContainer) (string, error) {
 	return string(text), nil
 }
 
-// isNative says that an init container keeps running beside the containers.
+// isNative reports whether an init container keeps running beside the containers.
 func isNative(c appsv1beta1.SidecarContainer) bool { return keepsRunning(&c.Container) }
 
 func keepsRunning(c *corev1.Container) bool {

@@ -7,16 +7,16 @@ import (
 	"github.com/kruisekit/kruisekit/api/pub"
 )
 
-// HotUpgradeNames are the names in the pod of the two containers that a container of a set becomes for hot upgrades. The
-// first is at work when the pod begins.
+// HotUpgradeNames returns the names in the pod of the two containers that a container of a set becomes for hot upgrades. The first one
+// works when the pod starts.
 func HotUpgradeNames(name string) (first, second string) { return name + "-1", name + "-2" }
 
-// isHot says whether there are two containers in the pod for this one. A plain init container has no life to upgrade.
+// isHot reports whether the pod has two containers for this one. A plain init container ends before an upgrade.
 func isHot(sc *appsv1beta1.SidecarContainer, init bool) bool {
 	return sc.UpgradeStrategy.UpgradeType == appsv1beta1.SidecarContainerHotUpgrade && (!init || isNative(*sc))
 }
 
-// ContainerNames are the names that a container of a set, or an init container, has in pods: one, or two for hot upgrades.
+// ContainerNames returns the names that a container of a set, or an init container, has in pods: one, or two for hot upgrades.
 func ContainerNames(sc *appsv1beta1.SidecarContainer, init bool) []string {
 	if !isHot(sc, init) {
 		return []string{sc.Name}
@@ -25,7 +25,7 @@ func ContainerNames(sc *appsv1beta1.SidecarContainer, init bool) []string {
 	return []string{first, second}
 }
 
-// pair makes the two containers of a hot upgrade: the first at work, the second empty.
+// pair returns the two containers of a hot upgrade: the first one works, the second one is empty.
 func (in *injector) pair(sc *part, c *corev1.Container) ([]corev1.Container, error) {
 	if sc.UpgradeStrategy.HotUpgradeEmptyImage == "" {
 		return nil, ErrNoEmptyImage
@@ -39,7 +39,7 @@ func (in *injector) pair(sc *part, c *corev1.Container) ([]corev1.Container, err
 	return []corev1.Container{*first, *second}, nil
 }
 
-// version lets a container of a pair read its version and that of the other.
+// version gives a container of a pair its version and that of the other, as environment variables.
 func (in *injector) version(c *corev1.Container, own, other string) {
 	for _, v := range []struct{ env, key, value string }{
 		{pub.SidecarSetVersionEnvName, pub.SidecarSetVersionKeyPrefix + c.Name, own},

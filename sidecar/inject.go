@@ -23,16 +23,16 @@ type Options struct {
 	SortContainers bool
 }
 
-// Injection is what a pod becomes.
+// Injection is the result for a pod.
 type Injection struct {
-	// Pod to create, or nil if it is right as it is.
+	// Pod to create, or nil if the pod needs no change.
 	Pod *corev1.Pod
-	// Notes say what of the pod was replaced, and what of the sets it did not get.
+	// Notes are what of the pod was replaced, and what of the sets the pod did not get.
 	Notes []note.Note
 }
 
-// Inject adds to a pod what sets want, after Select and Resolve. An error means that the pod cannot be created as the sets
-// want it: a *FieldError where it is for what one of them says, else for the annotations of the pod.
+// Inject adds to a pod what sets contain, after Select and Resolve. An error means that the pod cannot be created with the sets: a
+// *FieldError is of a field of one set, other errors are of the annotations of the pod.
 func Inject(pod *corev1.Pod, sets []*Set, o Options) (Injection, error) {
 	if len(sets) == 0 {
 		return Injection{}, nil
@@ -50,7 +50,7 @@ func Inject(pod *corev1.Pod, sets []*Set, o Options) (Injection, error) {
 	return Injection{Pod: in.pod, Notes: in.notes}, nil
 }
 
-// injector is an injection on its way. Its steps are called in the order of Inject.
+// injector makes one injection. Its steps are called in the order of Inject.
 type injector struct {
 	o    Options
 	pod  *corev1.Pod
@@ -74,7 +74,7 @@ type injector struct {
 	notes             []note.Note
 }
 
-// added is a container on its way into the pod.
+// added is a container that the pod gets.
 type added struct {
 	corev1.Container
 	set    *Set
@@ -124,7 +124,7 @@ func (in *injector) claim() error {
 	return nil
 }
 
-// claimNames takes the names of the set's containers; others are those of the pod that are of the other kind.
+// claimNames takes the names of the set's containers; others are the containers of the pod of the other kind.
 func (in *injector) claimNames(set *Set, parts []part, others []corev1.Container) error {
 	for i := range parts {
 		p := &parts[i]
@@ -142,7 +142,7 @@ func (in *injector) claimNames(set *Set, parts []part, others []corev1.Container
 	return nil
 }
 
-// refuse says that a pod cannot get a container of the set.
+// refuse returns the error of a container that the pod cannot get.
 func (s *Set) refuse(p *part, err error) error {
 	return &FieldError{Set: s.Name(), Field: p.field, Err: err}
 }

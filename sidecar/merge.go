@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// merge brings all that was collected into the pod.
+// merge adds to the pod what was collected.
 func (in *injector) merge() error {
 	if len(in.inits)+len(in.containers) == 0 {
 		return nil // nothing but annotations
@@ -31,7 +31,7 @@ func sortByName(containers []added) {
 	slices.SortStableFunc(containers, func(a, b added) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// mergeContainers replaces what has the same name, and puts the others before or behind the containers that are there.
+// mergeContainers replaces containers of the same name, and puts the others before or after the existing ones.
 func (in *injector) mergeContainers(have []corev1.Container, add []added) []corev1.Container {
 	if len(add) == 0 {
 		return have
@@ -55,7 +55,7 @@ func (in *injector) mergeContainers(have []corev1.Container, add []added) []core
 	return slices.Concat(before, have, after)
 }
 
-// mergeSecrets names each secret once.
+// mergeSecrets returns each secret once.
 func mergeSecrets(have, add []corev1.LocalObjectReference) []corev1.LocalObjectReference {
 	var all []corev1.LocalObjectReference
 	for _, s := range slices.Concat(have, add) {

@@ -38,8 +38,7 @@ func (in *injector) patchMetadata(set *Set) error {
 	return nil
 }
 
-// patchAnnotation gives the value that an annotation is to have, and whether it is written also where there is one. A
-// policy that is not known writes nothing.
+// patchAnnotation returns the new value of an annotation, and whether it replaces an existing one. An unknown policy writes nothing.
 func patchAnnotation(policy appsv1beta1.SidecarSetPatchPolicyType, was, patch string) (is string, write bool, err error) {
 	switch policy {
 	case appsv1beta1.SidecarSetOverwritePatchPolicy:
@@ -59,7 +58,7 @@ func isRetain(p appsv1beta1.SidecarSetPatchPolicyType) bool {
 	return p == "" || p == appsv1beta1.SidecarSetRetainPatchPolicy
 }
 
-// mergeJSON applies a JSON merge patch (RFC 7386). Text that already says what comes out stays as it is written.
+// mergeJSON applies a JSON merge patch (RFC 7386). A text that means the result already is returned unchanged.
 func mergeJSON(onto, patch string) (string, error) {
 	target, err := decodeJSON(onto)
 	if err != nil {

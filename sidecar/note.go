@@ -9,45 +9,45 @@ import (
 
 // The codes of notes.
 const (
-	// NotePodInactive is a pod that is over or being deleted, so that it gets nothing. It is of no set.
+	// NotePodInactive is a pod that has ended or is being deleted, and gets nothing. The note has no object.
 	NotePodInactive = "PodInactive"
 	// NotePaused is a set whose injection is paused.
 	NotePaused = "InjectionPaused"
-	// NoteNamespaceUnknown is a set that selects namespaces, while that of the pod is not known.
+	// NoteNamespaceUnknown is a set that selects namespaces, while the namespace of the pod is unknown.
 	NoteNamespaceUnknown = "NamespaceUnknown"
-	// NoteHidden is a set whose canary the pod gets in its place.
+	// NoteHidden is a set that its canary replaces in the pod.
 	NoteHidden = "HiddenByCanary"
-	// NoteReplaced is a container of the pod that a container of the set takes the place of.
+	// NoteReplaced is a container of the pod that a container of the set replaces.
 	NoteReplaced = "ContainerReplaced"
-	// NoteVolumeKept is a volume of the set that the pod, or another set, has already and otherwise.
+	// NoteVolumeKept is a volume of the set that the pod, or another set, defines otherwise.
 	NoteVolumeKept = "VolumeKept"
-	// NoteVolumeMissing is a mount whose volume the set does not have, nor the pod.
+	// NoteVolumeMissing is a mount whose volume neither the set nor the pod has.
 	NoteVolumeMissing = "VolumeMissing"
-	// NoteNotShared is a mount or a device that a container does not get, because it has another at that path.
+	// NoteNotShared is a mount or a device that a container does not get, because its path is taken.
 	NoteNotShared = "PathTaken"
 	// NoteNotTransferred is a variable that a container does not get.
 	NoteNotTransferred = "EnvNotTransferred"
-	// NoteAnnotationKept is an annotation that the pod has already and otherwise, or that no set writes: see IsRecord.
+	// NoteAnnotationKept is an annotation that the pod keeps, or that no set writes: see IsRecord.
 	NoteAnnotationKept = "AnnotationKept"
 	// NoteAnnotationReplaced is an annotation of the pod that is overwritten.
 	NoteAnnotationReplaced = "AnnotationReplaced"
-	// NoteUnlimited is a limit that a container does not get, because one of those that count has none.
+	// NoteUnlimited is a limit that a container does not get, because a target has no limit.
 	NoteUnlimited = sizing.NoteUnlimited
-	// NoteAboveLimit is a computed request above the limit, so that the API server will refuse the pod.
+	// NoteAboveLimit is a computed request above the limit, so that the API server will reject the pod.
 	NoteAboveLimit = sizing.NoteAboveLimit
 	// NoteFraction is a computed amount of memory with a fraction of a byte.
 	NoteFraction = sizing.NoteFraction
 )
 
-// What makes the creation of a pod fail. Each comes wrapped in a *FieldError.
+// Reasons why a pod cannot be created. Each is wrapped in a *FieldError.
 var (
-	// ErrNoRevision is a revision to inject that is not there.
+	// ErrNoRevision is a pinned revision that does not exist.
 	ErrNoRevision = errors.New("no such revision of the set")
 	// ErrNoTarget is a resourcesPolicy that no container of the pod matches.
 	ErrNoTarget = sizing.ErrNoTarget
-	// ErrClash is a name of a container that would be twice in the pod.
+	// ErrClash is a container name that the pod would have twice.
 	ErrClash = errors.New("the name is in the pod already")
-	// ErrNoEmptyImage is a hot upgrade that lacks the image of the container that is not at work.
+	// ErrNoEmptyImage is a hot upgrade without the image of the container that does not work.
 	ErrNoEmptyImage = errors.New("hotUpgradeEmptyImage is empty")
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/pub"
 )
 
-// record writes on the pod what it got of the sets.
+// record writes annotations about the sets that the pod got.
 func (in *injector) record(sets []*Set) error {
 	for _, r := range []struct {
 		key      string
@@ -56,7 +56,7 @@ func (in *injector) record(sets []*Set) error {
 	return nil
 }
 
-// recordWorking writes which container of each hot upgrade is at work. Entries of others stay.
+// recordWorking records the working container of each hot upgrade. Entries of other sets stay.
 func (in *injector) recordWorking() error {
 	if len(in.working) == 0 {
 		return nil
@@ -68,7 +68,7 @@ func (in *injector) recordWorking() error {
 			return fmt.Errorf("read annotation %s: %w", key, err)
 		}
 	}
-	if working == nil { // it was written as null
+	if working == nil { // the annotation was null
 		working = map[string]string{}
 	}
 	maps.Copy(working, in.working)
@@ -84,7 +84,7 @@ func (in *injector) annotateJSON(key string, value any) error {
 	return nil
 }
 
-// ReadInjected reads what a pod has of each set, by the name of the set, from the annotation pub.SidecarSetHashKey or
+// ReadInjected returns what a pod records of each set, by the name of the set, from the annotation pub.SidecarSetHashKey or
 // pub.SidecarSetHashWithoutImageKey. An entry of an old release is just the hash.
 func ReadInjected(text string) (map[string]pub.SidecarSetInjected, error) {
 	entries := map[string]pub.SidecarSetInjected{}
@@ -107,13 +107,13 @@ func ReadInjected(text string) (map[string]pub.SidecarSetInjected, error) {
 	return entries, nil
 }
 
-// sameInjected compares all but the time.
+// sameInjected reports whether two records differ only by their time.
 func sameInjected(a, b pub.SidecarSetInjected) bool {
 	return a.Hash == b.Hash && a.SidecarSetName == b.SidecarSetName && a.ControllerRevision == b.ControllerRevision &&
 		slices.Equal(a.SidecarList, b.SidecarList) && !a.UpdateTimestamp.IsZero()
 }
 
-// Names are those that the set gives to what keeps running in a pod, sorted, as pods record them.
+// Names returns the names of the containers that keep running in a pod, sorted, as pods record them.
 func Names(set *appsv1beta1.SidecarSet) []string {
 	names := []string{}
 	for i := range set.Spec.InitContainers {

@@ -14,13 +14,11 @@ import (
 	"github.com/kruisekit/kruisekit/scale"
 )
 
-// Resolve gives the set as a new pod gets it: as it is, or as a former revision has it. Of the revisions those of other
-// sets do not count. Random is drawn anew for each pod; it decides where a share of the pods gets the former revision. It is
-// ErrNoRevision where that is not there, whether or not this pod would have got it: a set whose pin is wrong shows it at
-// the first pod.
+// Resolve returns the set as a new pod gets it: the current spec, or a former revision. Revisions of other sets are ignored. random is
+// drawn for each pod; it decides which share of the pods gets the former revision. The error is ErrNoRevision if that is missing, also
+// for a pod that would get the current spec: a wrong pin shows at the first pod.
 //
-// It restores the revision for each pod. Whoever has many pods calls its parts, Former, HoldsBack and Restore, and keeps what
-// was restored.
+// Resolve restores the revision for each pod. For many pods, call its parts Former, HoldsBack and Restore, and keep the restored set.
 func Resolve(set *Set, pod *corev1.Pod, revisions []*appsv1.ControllerRevision, random uint32) (*Set, error) {
 	former, err := Former(set, revisions)
 	if err != nil {
@@ -36,14 +34,14 @@ func Resolve(set *Set, pod *corev1.Pod, revisions []*appsv1.ControllerRevision, 
 	return Restore(set, former)
 }
 
-// Pinned says whether new pods may get a former revision of the set, so that Resolve needs its revisions.
+// Pinned reports whether new pods may get a former revision of the set, so that Resolve needs the revisions.
 func (s *Set) Pinned() bool {
 	pin := s.object.Spec.InjectionStrategy.Revision
 	return pin != nil && (pin.RevisionName != nil || pin.CustomVersion != nil)
 }
 
-// Former is the revision that the set is pinned to, nil if it is not. Of one custom version it is the newest. If it is not
-// among the revisions, it is ErrNoRevision.
+// Former returns the revision that the set is pinned to; nil if the set is not pinned. Of one custom version it is the newest. The error
+// is ErrNoRevision if that revision is missing.
 func Former(set *Set, revisions []*appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
 	if !set.Pinned() {
 		return nil, nil //nolint:nilnil // nothing to find is no error
@@ -73,13 +71,13 @@ func Former(set *Set, revisions []*appsv1.ControllerRevision) (*appsv1.Controlle
 	return found, err
 }
 
-// isOfVersion says whether a revision has a custom version. One that has none is not of the empty version.
+// isOfVersion reports whether a revision has a custom version. A revision without one does not have the empty version.
 func isOfVersion(r *appsv1.ControllerRevision, version string) bool {
 	has, is := r.Labels[appsv1beta1.SidecarSetCustomVersionLabel]
 	return is && has == version
 }
 
-// holdback says which pods get the former revision.
+// holdback decides which pods get the former revision.
 type holdback struct {
 	all      bool
 	selected bool
@@ -109,7 +107,7 @@ func readHoldback(set *appsv1beta1.SidecarSet) holdback {
 // shareOf is the whole of which a percentage of new pods is computed: percentages may have a fraction.
 const shareOf = 1_000_000_000
 
-// HoldsBack says whether a new pod gets the former revision of the set, rather than the current one.
+// HoldsBack reports whether a new pod gets the former revision of the set instead of the current spec.
 func (s *Set) HoldsBack(pod *corev1.Pod, random uint32) (bool, error) {
 	b := s.back
 	if !s.Pinned() || b.all {
@@ -130,8 +128,8 @@ func (s *Set) HoldsBack(pod *corev1.Pod, random uint32) (bool, error) {
 	return uint64(random)*shareOf < b.share<<32, nil
 }
 
-// Restore gives the set as the revision has it, under the hashes and the name of the revision. It depends on no pod, so that
-// what it gives can be kept as long as the set and the revision stay as they are.
+// Restore returns the set as the revision has it, with the hashes and the name of the revision. The result depends on no pod: keep it as
+// long as the set and the revision do not change.
 func Restore(set *Set, r *appsv1.ControllerRevision) (*Set, error) {
 	var former struct {
 		Spec appsv1beta1.SidecarSetSpec `json:"spec"`
@@ -149,7 +147,7 @@ func Restore(set *Set, r *appsv1.ControllerRevision) (*Set, error) {
 		PatchPodMetadata: former.Spec.PatchPodMetadata,
 	}
 	restored.Status.LatestRevision = r.Name
-	// Those of the set are of its current spec.
+	// The hashes of the set are those of its current spec.
 	delete(restored.Annotations, pub.SidecarSetHashKey)
 	delete(restored.Annotations, pub.SidecarSetHashWithoutImageKey)
 	for _, key := range []string{pub.SidecarSetHashKey, pub.SidecarSetHashWithoutImageKey} {

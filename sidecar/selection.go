@@ -13,17 +13,17 @@ import (
 	"github.com/kruisekit/kruisekit/note"
 )
 
-// Selection is which sets a new pod gets.
+// Selection is the sets that a new pod gets.
 type Selection struct {
 	// Sets by name.
 	Sets []*Set
-	// Notes say which sets would match, and why the pod does not get them.
+	// Notes are the reasons why the pod does not get sets that match.
 	Notes []note.Note
 }
 
-// Select says which of the sets a new pod gets. Without a namespace (nil) those that select namespaces are left out, with a
-// note. A set whose injection is paused is left out, and hides no base then. A selector that could not be parsed is an
-// error, a *FieldError, if it might mean the pod.
+// Select returns the sets that a new pod gets. Without a namespace (nil), sets that select namespaces are left out, with a note. A set
+// whose injection is paused is left out, and hides no base. A selector that cannot be parsed is an error, a *FieldError, if it might
+// select the pod.
 func Select(pod *corev1.Pod, namespace *corev1.Namespace, sets []*Set) (Selection, error) {
 	var s Selection
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
@@ -52,7 +52,7 @@ func Select(pod *corev1.Pod, namespace *corev1.Namespace, sets []*Set) (Selectio
 	return s, nil
 }
 
-// matches looks at the pod first: few sets need the namespace.
+// matches compares the pod first: few sets need the namespace.
 func (s *Set) matches(pod *corev1.Pod, namespace *corev1.Namespace, notes *[]note.Note) (bool, *FieldError) {
 	ok, inPod := s.selector.matches(pod.Labels)
 	if !ok && inPod == nil {
@@ -76,7 +76,7 @@ func (s *Set) matches(pod *corev1.Pod, namespace *corev1.Namespace, notes *[]not
 	return true, nil
 }
 
-// unhidden leaves out the bases of canaries.
+// unhidden drops the bases of canaries.
 func unhidden(sets []*Set, notes *[]note.Note) []*Set {
 	bases := map[string]string{}
 	for _, set := range sets {
@@ -96,14 +96,14 @@ func unhidden(sets []*Set, notes *[]note.Note) []*Set {
 	})
 }
 
-// MatchesPod says whether the set selects the labels of a pod. An empty selector selects nothing.
+// MatchesPod reports whether the set selects the labels of a pod. An empty selector selects nothing.
 func MatchesPod(set *appsv1beta1.SidecarSet, pod *corev1.Pod) (bool, error) {
 	ok, err := podQuery(set).matches(pod.Labels)
 	return ok, fieldError(set, fieldSelector, err)
 }
 
-// MatchesNamespace says whether the set selects a namespace; without a selector it selects all. A namespace that is not
-// known (nil) matches no selector.
+// MatchesNamespace reports whether the set selects a namespace; without a selector it selects all. An unknown namespace (nil) matches no
+// selector.
 func MatchesNamespace(set *appsv1beta1.SidecarSet, namespace *corev1.Namespace) (bool, error) {
 	if set.Spec.NamespaceSelector == nil {
 		return true, nil
@@ -115,7 +115,7 @@ func MatchesNamespace(set *appsv1beta1.SidecarSet, namespace *corev1.Namespace) 
 	return ok, fieldError(set, fieldNamespaceSelector, err)
 }
 
-// labelsOf are those of a namespace with the one that API servers give it for its name. One that is made by hand may lack it.
+// labelsOf returns the labels of a namespace with the one that API servers add for its name, which an object in a test may lack.
 func labelsOf(namespace *corev1.Namespace) map[string]string {
 	if _, is := namespace.Labels[corev1.LabelMetadataName]; is || namespace.Name == "" {
 		return namespace.Labels
@@ -128,8 +128,8 @@ func labelsOf(namespace *corev1.Namespace) map[string]string {
 	return labels
 }
 
-// Namespaces are the names of the only namespaces where the set can match, for an index: a pod needs to be shown no other
-// sets than those of its namespace and those without any (nil), which can match anywhere.
+// Namespaces returns the names of the only namespaces where the set can match, for an index: a pod can get only sets of its namespace
+// and those without any (nil), which can match anywhere.
 func Namespaces(set *appsv1beta1.SidecarSet) []string {
 	s := set.Spec.NamespaceSelector
 	if s == nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/kruisekit/kruisekit/sidecar/sizing"
 )
 
-// Set is a SidecarSet that was read, with its selectors, formulas and hashes at hand, so that a pod costs no parsing. It
-// does not change, and may be used by several goroutines.
+// Set is a parsed SidecarSet with its selectors, formulas and hashes, so that a pod costs no parsing. It does not change, and is safe for
+// concurrent use.
 type Set struct {
 	object *appsv1beta1.SidecarSet
 
@@ -23,16 +23,16 @@ type Set struct {
 	back       holdback
 
 	inits, containers []part
-	// sidecars are the names that the set gives to what keeps running, sorted.
+	// sidecars are the names of the containers that keep running, sorted.
 	sidecars []string
-	// hash and bare are those of its annotations, else they are computed.
+	// hash and bare are those of the annotations; missing ones are computed.
 	hash, bare string
 }
 
 // part is a container of a set.
 type part struct {
 	*appsv1beta1.SidecarContainer
-	// field is where it is written.
+	// field is its path in the set.
 	field string
 	// names are those of its containers in the pod: one, or two for hot upgrades.
 	names  []string
@@ -41,16 +41,15 @@ type part struct {
 	fault error
 }
 
-// Parse reads a set. The object must not be changed any more.
+// Parse reads a set. The object must not be changed afterwards.
 //
-// There is always a set. With an error, which joins one *FieldError for each part that cannot be read, the set still gives
-// pods to the rest: Select fails for a pod that the selector might mean, and Resolve and Inject where the part is needed.
-// So whoever keeps sets can report the error and keep the set, and pods that it has nothing to do with are not harmed.
+// Parse always returns a set. The error joins one *FieldError for each part that cannot be read. The set is usable for the rest: Select
+// fails for a pod that the selector might select, and Resolve and Inject fail if the part is needed. So an index can report the error and
+// keep the set, and pods that the set does not concern are not harmed.
 //
-// It reads what pods need, and does not judge the rest. It does not find formulas of a resourcesPolicy that are broken, which
-// sizing.Check does, nor an empty selector, which selects nothing, or wrong strategies, annotations and names, which Check of
-// webhooks/sidecarset does. Whoever admits sets wants those; what they find and Parse does not is an error of Inject, or a
-// pod that the API server refuses.
+// Parse reads what pods need, and does not validate the rest: invalid formulas of a resourcesPolicy, an empty selector, which selects
+// nothing, and invalid strategies, annotations and names. validation.SidecarSet validates all of them for admission. What remains is an
+// error of Inject, or a pod that the API server rejects.
 func Parse(set *appsv1beta1.SidecarSet) (*Set, error) {
 	s := &Set{
 		object:   set,
@@ -93,13 +92,13 @@ func Parse(set *appsv1beta1.SidecarSet) (*Set, error) {
 	return s, errors.Join(faults...)
 }
 
-// Object is the set as it was given. It must not be changed.
+// Object returns the set as it was given. It must not be changed.
 func (s *Set) Object() *appsv1beta1.SidecarSet { return s.object }
 
-// Name of the set.
+// Name returns the name of the set.
 func (s *Set) Name() string { return s.object.Name }
 
-// Namespaces are those of the function Namespaces.
+// Namespaces returns the result of the function Namespaces.
 func (s *Set) Namespaces() []string { return Namespaces(s.object) }
 
 func readParts(containers []appsv1beta1.SidecarContainer, init bool) []part {
@@ -116,14 +115,14 @@ func readParts(containers []appsv1beta1.SidecarContainer, init bool) []part {
 	return parts
 }
 
-// query is a label selector that was read as far as it can be.
+// query is a label selector that was parsed as far as possible.
 type query struct {
-	// known is what could be read, and fault why the rest could not.
+	// known is what could be parsed, and fault the error of the rest.
 	known labels.Selector
 	fault error
 }
 
-// podQuery selects nothing where the set does not say what: an empty selector is as good as none.
+// podQuery selects nothing for an empty selector.
 func podQuery(set *appsv1beta1.SidecarSet) query {
 	if s := set.Spec.Selector; s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
 		return query{known: labels.Nothing()}
@@ -152,7 +151,7 @@ func readQuery(selector *metav1.LabelSelector) query {
 	return q
 }
 
-// matches is an error where it depends on what could not be read.
+// matches returns an error if the result depends on what could not be parsed.
 func (q query) matches(of map[string]string) (bool, error) {
 	if !q.known.Matches(labels.Set(of)) {
 		return false, nil

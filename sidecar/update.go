@@ -10,8 +10,8 @@ import (
 	"github.com/kruisekit/kruisekit/api/pub"
 )
 
-// IsRecord says whether an annotation of pods is what they record of sets. No set can write it by its patchPodMetadata: a wrong
-// record would stop the injection of new pods, and have the controller lose sight of running ones, also for other sets.
+// IsRecord reports whether pods record sets in an annotation. No set can write it by patchPodMetadata: a wrong record would stop the
+// injection of new pods, and hide running ones from the controller, also for other sets.
 func IsRecord(key string) bool {
 	switch key {
 	case pub.SidecarSetHashKey, pub.SidecarSetHashWithoutImageKey, pub.SidecarSetInjectedListKey,
@@ -21,7 +21,7 @@ func IsRecord(key string) bool {
 	return strings.HasPrefix(key, pub.SidecarSetVersionKeyPrefix) || strings.HasPrefix(key, pub.SidecarSetVersionAltKeyPrefix)
 }
 
-// PatchAnnotations is what spec.patchPodMetadata makes of a pod's annotations: those that change, with their new values.
+// PatchAnnotations returns the annotations of a pod that spec.patchPodMetadata changes, with their new values.
 func PatchAnnotations(set *appsv1beta1.SidecarSet, annotations map[string]string) (map[string]string, error) {
 	in := injector{pod: &corev1.Pod{}}
 	in.pod.Annotations = maps.Clone(annotations)

@@ -2,19 +2,19 @@ package expression
 
 import "fmt"
 
-// Reason says what kind of fault an expression has.
+// Reason is the kind of fault of an expression.
 type Reason string
 
 const (
-	// Syntax means that the text is not of the language.
+	// Syntax means that the text is not in the language.
 	Syntax Reason = "Syntax"
 	// Limit means that the text is too long or nested too deeply.
 	Limit Reason = "Limit"
 	// Kind means that a quantity stands where only a number can, as in cpu*cpu or 1/memory.
 	Kind Reason = "Kind"
-	// DivisionByZero means that what is divided by is 0.
+	// DivisionByZero means that a divisor is 0.
 	DivisionByZero Reason = "DivisionByZero"
-	// Overflow means that a value is larger, or a number finer, than can be held.
+	// Overflow means that a value is too large, or a number too fine.
 	Overflow Reason = "Overflow"
 	// Undefined means that a name has no value.
 	Undefined Reason = "Undefined"
@@ -22,9 +22,9 @@ const (
 	Negative Reason = "Negative"
 )
 
-// Error says where an expression fails, and why. Parse and Evaluate return no other.
+// Error is where an expression fails, and why. Parse and Evaluate return no other error.
 type Error struct {
-	// Reason for callers that tell faults apart.
+	// Reason for callers that distinguish faults.
 	Reason Reason
 	// At is the byte of the text where it fails, from 0; the length of the text where that ends too early.
 	At int
@@ -34,7 +34,7 @@ type Error struct {
 	Found string
 }
 
-// Error tells it in one line. It quotes a piece of the text, not all of it.
+// Error returns one line. It quotes a piece of the text, not all of it.
 func (e *Error) Error() string {
 	return fmt.Sprintf("at %d: expected %s, found %s", e.At, e.Expected, e.Found)
 }

@@ -8,23 +8,22 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Options of Parse. The zero value reads what stored objects may hold.
+// Options of Parse. The zero value accepts what stored objects may contain.
 type Options struct {
-	// Strict refuses numbers that are none, as 1e or 100Mx. Without it they count as 0.
+	// Strict rejects malformed numbers such as 1e or 100Mx. Without it they count as 0.
 	Strict bool
 }
 
-// Expression is a formula that was parsed, to be evaluated as often as needed. It does not change, and may be used by
-// several goroutines. The zero value is no formula, and fails as an empty text does.
+// Expression is a parsed formula, to be evaluated as often as needed. It does not change, and is safe for concurrent use. The
+// zero value fails as an empty text does.
 type Expression struct {
 	text string
 	root *node
 	uses []corev1.ResourceName
 }
 
-// Parse reads an expression. What it accepts fails later only because of the values that are given: units and numbers
-// are told apart here, all that is made of numbers is computed here, divisors included, and what uses no variable is
-// refused here if its result is negative.
+// Parse parses an expression. An accepted expression fails later only because of its values: Parse distinguishes quantities from
+// numbers, computes everything that consists of numbers, divisors included, and rejects a negative result that uses no variable.
 func Parse(text string, o Options) (Expression, error) {
 	if len(text) > maxLength {
 		return Expression{}, &Error{Reason: Limit, At: maxLength, Expected: "at most " + strconv.Itoa(maxLength) + " bytes", Found: strconv.Itoa(len(text))}
@@ -52,13 +51,13 @@ func Parse(text string, o Options) (Expression, error) {
 	return e, nil
 }
 
-// String is the text as it was parsed.
+// String returns the text as it was parsed.
 func (e Expression) String() string { return e.text }
 
-// Uses tells the variables that need a value, by name. The caller may keep and change what it gets.
+// Uses returns the variables that need a value, by name. The caller may keep and change the result.
 func (e Expression) Uses() []corev1.ResourceName { return slices.Clone(e.uses) }
 
-// Evaluate computes the expression with the values that are given, of which only cpu and memory are looked at. Values
+// Evaluate computes the expression with the given values, of which only cpu and memory are used. Values
 // finer than a thousandth count as the next one. The result is written in the units of its operands, and never
 // negative.
 func (e Expression) Evaluate(given corev1.ResourceList) (resource.Quantity, error) {
@@ -77,7 +76,7 @@ func (e Expression) Evaluate(given corev1.ResourceList) (resource.Quantity, erro
 	return *q, nil
 }
 
-// Check tells whether an expression can compute one resource from itself, for whoever admits it: the error is of a
+// Check reports whether an expression can compute one resource from itself, for admission: the error is of a
 // variable other than this one, or of a result that is negative or too large whatever the value is. It tries 0, one
 // unit, and all powers of two of thousandths.
 func (e Expression) Check(of corev1.ResourceName) error {

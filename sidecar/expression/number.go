@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// maxBits of a numerator or denominator are more than anybody means, and few enough to compute with at once.
+	// maxBits of a numerator or denominator are more than any formula needs, and few enough to compute with at once.
 	maxBits = 512
 	// maxExponent of a number keeps it within maxBits.
 	maxExponent = 100
@@ -21,12 +21,12 @@ type amount struct {
 	format resource.Format
 }
 
-// fits tells whether a number can be held.
+// fits reports whether a number is within maxBits.
 func fits(n *big.Rat) bool {
 	return n.Num().BitLen() <= maxBits && n.Denom().BitLen() <= maxBits
 }
 
-// decimal gives the number that digits with at most one point are, times 10^exponent.
+// decimal returns the number of digits with at most one point, times 10^exponent.
 func decimal(digits string, exponent int) *big.Rat {
 	whole, fraction, _ := strings.Cut(digits, ".")
 	n, ok := new(big.Int).SetString(whole+fraction, 10)
@@ -41,7 +41,7 @@ func decimal(digits string, exponent int) *big.Rat {
 	return new(big.Rat).SetInt(n.Mul(n, power))
 }
 
-// unit gives what a suffix multiplies with, and how quantities with it are written.
+// unit returns the factor of a suffix, and the format of quantities with it.
 func unit(suffix string) (of *big.Rat, format resource.Format, known bool) {
 	if suffix == "m" {
 		return big.NewRat(1, 1000), resource.DecimalSI, true
@@ -58,7 +58,7 @@ func unit(suffix string) (of *big.Rat, format resource.Format, known bool) {
 	return new(big.Rat).SetInt(n), format, true
 }
 
-// thousandths drops what is finer, or counts it as one more. False where they are too many.
+// thousandths truncates or rounds up to thousandths. It reports false for too many.
 func thousandths(n *big.Rat, up bool) (int64, bool) {
 	scaled := new(big.Rat).Mul(n, big.NewRat(1000, 1))
 	quotient, rest := new(big.Int).QuoRem(scaled.Num(), scaled.Denom(), new(big.Int))
@@ -68,7 +68,7 @@ func thousandths(n *big.Rat, up bool) (int64, bool) {
 	return quotient.Int64(), quotient.IsInt64()
 }
 
-// amountOf takes a quantity in, rounded up to thousandths as quantities round.
+// amountOf returns the amount of a quantity, rounded up to thousandths as quantities round.
 func amountOf(q resource.Quantity) (amount, bool) {
 	if q.Cmp(*resource.NewMilliQuantity(math.MaxInt64, resource.DecimalSI)) > 0 ||
 		q.Cmp(*resource.NewMilliQuantity(math.MinInt64, resource.DecimalSI)) < 0 {
@@ -85,7 +85,7 @@ func amountOf(q resource.Quantity) (amount, bool) {
 	return amount{milli: milli, format: q.Format}, ok
 }
 
-// like gives an amount that was a plain number the format of what it meets.
+// like gives an amount that was a plain number the format of the other operand.
 func (a amount) like(b amount) amount {
 	if a.format == "" {
 		a.format = b.format

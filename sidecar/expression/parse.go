@@ -24,19 +24,19 @@ type parser struct {
 	uses    map[corev1.ResourceName]bool
 }
 
-// advance goes on to the next token.
+// advance moves to the next token.
 func (p *parser) advance() error {
 	next, err := p.scan(p.next.at + len(p.next.text))
 	p.next = next
 	return err
 }
 
-// ahead tells whether the next token is one of these symbols.
+// ahead reports whether the next token is one of these symbols.
 func (p *parser) ahead(symbols string) bool {
 	return p.next.form == symbol && strings.Contains(symbols, p.next.text)
 }
 
-// take goes past a symbol, or fails where something else stands.
+// take consumes a symbol, or fails at another token.
 func (p *parser) take(wanted string) error {
 	if !p.ahead(wanted) {
 		return p.unexpected(strconv.Quote(wanted))
@@ -111,7 +111,7 @@ func (p *parser) factor() (operand, error) {
 	return o.negative(of), nil
 }
 
-// value reads a number, a quantity, a variable, a function or what stands in parentheses.
+// value reads a number, a quantity, a variable, a function or an expression in parentheses.
 func (p *parser) value() (operand, error) {
 	t := p.next
 	switch {

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// form is what a token is.
+// form is the kind of a token.
 type form byte
 
 const (
@@ -18,7 +18,7 @@ const (
 	symbol        // anything else, by its text
 )
 
-// token is the smallest piece that means something.
+// token is the smallest unit of the language.
 type token struct {
 	form form
 	at   int
@@ -28,7 +28,7 @@ type token struct {
 	amount amount   // of a quantity
 }
 
-// found tells of a token in an error.
+// found describes a token in an error.
 func (t token) found() string {
 	if t.form == end {
 		return "the end"
@@ -36,7 +36,7 @@ func (t token) found() string {
 	return quote(t.text)
 }
 
-// scan gives the token that stands at or behind a place in the text. The place behind it is at+len(text).
+// scan returns the token at or after a place in the text. The place after the token is at+len(text).
 func (p *parser) scan(at int) (token, error) {
 	for at < len(p.text) && strings.IndexByte(" \t\r\n", p.text[at]) >= 0 {
 		at++
@@ -107,7 +107,7 @@ func (p *parser) withUnit(t token, digits, suffix string) (token, error) {
 	return t, nil
 }
 
-// malformed is a number that is none: it counts as 0, unless that is not wanted.
+// malformed returns the token of a malformed number, which counts as 0 unless Options.Strict is set.
 func (p *parser) malformed(t token, expected string) (token, error) {
 	if p.options.Strict {
 		return token{}, &Error{Reason: Syntax, At: t.at, Expected: expected, Found: quote(t.text)}
@@ -116,7 +116,7 @@ func (p *parser) malformed(t token, expected string) (token, error) {
 	return t, nil
 }
 
-// held checks that a number is not too much.
+// held checks that a number is not too large.
 func held(t token) error {
 	if !fits(t.number) {
 		return overflow(t.at, quote(t.text))
@@ -132,7 +132,7 @@ func isDigit(b byte) bool { return '0' <= b && b <= '9' }
 
 func isLetter(b byte) bool { return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || b == '_' }
 
-// span counts the bytes at the start that are in.
+// span counts the leading bytes that are in a set.
 func span(text string, in func(byte) bool) int {
 	for i := range len(text) {
 		if !in(text[i]) {

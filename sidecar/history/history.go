@@ -1,7 +1,7 @@
-// Package history is what the ControllerRevisions of a SidecarSet hold, and which of them stay.
+// Package history decides what the ControllerRevisions of a SidecarSet contain, and which of them are kept.
 //
-// A revision holds what a set injects, as a patch of the set. [Encode] writes the bytes that the reference writes, since the
-// names of revisions derive from them; [Same] compares what two revisions mean, so that another printing is no new revision.
+// A revision contains what a set injects, as a patch of the set. [Encode] writes the bytes that the reference writes, since the
+// names of revisions derive from them; [Same] compares what two revisions mean, so that another encoding is no new revision.
 //
 // Laws: [Surplus] never returns the newest revision, one that pods have, nor one to which the set is pinned.
 package history
@@ -19,7 +19,7 @@ import (
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
-// content is what a revision holds of a set.
+// content is the part of a set that a revision contains.
 type content struct {
 	Volumes          []corev1.Volume                          `json:"volumes"`
 	Containers       []appsv1beta1.SidecarContainer           `json:"containers"`

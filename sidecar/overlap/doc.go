@@ -1,4 +1,4 @@
-// Package overlap tells whether there is an object that several label selectors select at once, and shows its labels.
+// Package overlap reports whether there can be an object that several label selectors select at once, and returns its labels.
 //
 //	shared, found, err := overlap.Labels(a.Spec.Selector, b.Spec.Selector)
 //	if found {
@@ -9,11 +9,11 @@
 // name as a label.
 //
 // Laws:
-//   - It is exact. What it shows is selected by every selector, and where it finds nothing there is nothing. That is
-//     possible because the keys of a selector do not depend on each other: for each there are finitely many values that
-//     are asked for or ruled out, and more values than anybody can rule out.
-//   - It shows no more labels than it must, and the same ones each time, in whatever order the selectors come.
-//   - A selector of nothing (nil) selects no object, an empty one all; for namespaces nil is all, as where none is given.
+//   - The result is exact: every selector selects the labels, and if there are none, no object is selected. That is possible because the
+//     keys of a selector do not depend on each other: for each key finitely many values are required or excluded, and infinitely many
+//     are not.
+//   - The labels are as few as possible, and do not depend on the order of the selectors.
+//   - A nil selector selects no object, an empty one all; for namespaces nil selects all.
 //
-// When not to use it: to find out whether one selector selects all that another does, which is another question.
+// When not to use it: to find out whether one selector selects all that another one selects.
 package overlap

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Labels gives labels that all of the selectors select, if there are any. The error is of a selector that cannot be parsed.
+// Labels returns labels that all of the selectors select, if there are any. The error is of a selector that cannot be parsed.
 func Labels(selectors ...*metav1.LabelSelector) (shared map[string]string, found bool, err error) {
 	all := keys{}
 	for _, s := range selectors {
@@ -19,7 +19,7 @@ func Labels(selectors ...*metav1.LabelSelector) (shared map[string]string, found
 			return nil, false, err
 		}
 	}
-	// After the errors: a selector that is broken is one, whatever the others are.
+	// After the errors: an invalid selector is an error, whatever the others are.
 	if slices.Contains(selectors, nil) {
 		return nil, false, nil
 	}
@@ -27,8 +27,8 @@ func Labels(selectors ...*metav1.LabelSelector) (shared map[string]string, found
 	return shared, found, nil
 }
 
-// Namespace gives labels of a namespace that all of the selectors select, if there can be one. The error is of a selector that
-// cannot be parsed.
+// Namespace returns labels of a namespace that all of the selectors select, if there can be one. The error is of a selector that cannot
+// be parsed.
 func Namespace(selectors ...*metav1.LabelSelector) (shared map[string]string, found bool, err error) {
 	all := keys{}
 	for _, s := range selectors {
@@ -41,12 +41,12 @@ func Namespace(selectors ...*metav1.LabelSelector) (shared map[string]string, fo
 	return shared, found, nil
 }
 
-// keys are what is asked of each label.
+// keys are the requirements of each label.
 type keys map[string]*key
 
-// key is what is asked of one label.
+// key is the requirement of one label.
 type key struct {
-	// present or absent is asked for. Both is impossible.
+	// present or absent is required. Both is impossible.
 	present, absent bool
 	// one of these values, if limited.
 	limited bool
@@ -64,7 +64,7 @@ func (all keys) at(name string) *key {
 	return k
 }
 
-// read adds what a selector asks for.
+// read adds the requirements of a selector.
 func (all keys) read(s *metav1.LabelSelector) error {
 	if s == nil {
 		return nil
@@ -93,7 +93,7 @@ func (all keys) read(s *metav1.LabelSelector) error {
 	return nil
 }
 
-// named says that each namespace has its name as a label, and that it can only have a name that is one.
+// named requires the label of the name, which each namespace has, with a valid name.
 func (all keys) named() {
 	k := all[corev1.LabelMetadataName]
 	if k == nil {
@@ -103,7 +103,7 @@ func (all keys) named() {
 	k.in = slices.DeleteFunc(k.in, func(name string) bool { return len(validation.IsDNS1123Label(name)) > 0 })
 }
 
-// among limits the values.
+// among restricts the values.
 func (k *key) among(values []string) {
 	k.present = true
 	if !k.limited {
@@ -120,7 +120,7 @@ func (all keys) solve() (map[string]string, bool) {
 		switch {
 		case k.present && k.absent:
 			return nil, false
-		case !k.present: // without the label, all that is left of it is met
+		case !k.present: // without the label, all other requirements are met
 		default:
 			value, ok := k.value()
 			if !ok {
@@ -132,7 +132,7 @@ func (all keys) solve() (map[string]string, bool) {
 	return shared, true
 }
 
-// value is the first one that is allowed.
+// value returns the first allowed value.
 func (k *key) value() (string, bool) {
 	if k.limited {
 		slices.Sort(k.in)

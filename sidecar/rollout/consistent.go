@@ -9,9 +9,8 @@ import (
 	"github.com/kruisekit/kruisekit/inplace"
 )
 
-// isConsistent says whether, as far as the kubelet tells, the containers of some names run the images that the pod's spec
-// has. One with a digest has to run that. Of others only those can be told that the last update changed: their restart
-// is what is waited for.
+// isConsistent reports whether the containers of some names run the images of the pod's spec, as far as the kubelet reports. An image with
+// a digest must run that digest. Of other images only those of the last update are known: their containers must have restarted.
 func (m *member) isConsistent(in func(name string) bool) bool {
 	if len(m.pod.Spec.Containers) != len(m.pod.Status.ContainerStatuses) {
 		return false
@@ -46,8 +45,8 @@ func (m *member) runsImage(c *corev1.Container) bool {
 	return !changed || now != nil && hasStarted(c, now, last)
 }
 
-// hasStarted says whether a container whose image was changed runs the new one. The reference records no more than the old
-// image; where the container is recorded as well, its restart tells even if two names are of one image.
+// hasStarted reports whether a container whose image was changed runs the new one. The reference records only the old image; if the
+// container is recorded as well, a restart counts even if both names are of one image.
 func hasStarted(c *corev1.Container, now *corev1.ContainerStatus, last pub.InPlaceUpdateContainerStatus) bool {
 	switch {
 	case now.ImageID == "" && (last.ImageID != "" || now.State.Running == nil):
@@ -60,14 +59,14 @@ func hasStarted(c *corev1.Container, now *corev1.ContainerStatus, last pub.InPla
 	return inplace.SameImage(now.Image, c.Image)
 }
 
-// isGood says whether a container is ready and runs its image.
+// isGood reports whether a container is ready and runs its image.
 func (m *member) isGood(name string) bool {
 	now := statusOf(m.pod, name)
 	return now != nil && now.Ready && m.isConsistent(func(n string) bool { return n == name })
 }
 
-// restarting is a container that is ready and does not run its image yet, as just after a write; empty if there is none. A record
-// that cannot be read tells of none: nothing would ever replace it, if not the next update.
+// restarting returns a container that is ready and does not run its image yet, as just after a write; empty if there is none. A record
+// that cannot be read counts as none: only the next update replaces it.
 func (p *planner) restarting(m *member) string {
 	if m.badState {
 		return ""

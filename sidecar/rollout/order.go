@@ -11,10 +11,10 @@ import (
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
 
-// standing is what a pod is compared by; the smaller goes first, and the first key that differs decides.
+// standing is the sort key of a pod: smaller values first, and the first difference decides.
 type standing [7]int64
 
-// byStanding sorts pods by how little they are missed: on no node, not running, not ready, ready for less time, restarted
+// byStanding sorts pods in the order in which ReplicaSets delete them: on no node, not running, not ready, ready for less time, restarted
 // more often, newer; then by name.
 func byStanding(all []*member) {
 	type ranked struct {
@@ -57,7 +57,7 @@ func standingOf(pod *corev1.Pod) standing {
 	return s
 }
 
-// latestFirst makes a key of a time; no time comes before all.
+// latestFirst returns the key of a time; a zero time is first.
 func latestFirst(t metav1.Time) int64 {
 	if t.IsZero() {
 		return math.MinInt64

@@ -16,7 +16,7 @@ import (
 	"github.com/kruisekit/kruisekit/sidecar"
 )
 
-// revisionFaults finds and restores the revision that new pods are to get, where that is asked for anew.
+// revisionFaults finds and restores the pinned revision, if the pin changed.
 func (w *Webhooks) revisionFaults(ctx context.Context, r change) (field.ErrorList, error) {
 	set, before := r.now.set, r.stored()
 	pin := set.Spec.InjectionStrategy.Revision
@@ -44,7 +44,7 @@ func (w *Webhooks) revisionFaults(ctx context.Context, r change) (field.ErrorLis
 	return nil, nil
 }
 
-// named is how a revision is named.
+// named returns the name or the version of a pin.
 func named(pin *appsv1beta1.SidecarSetInjectRevision) string {
 	if pin.RevisionName != nil {
 		return *pin.RevisionName
@@ -52,7 +52,7 @@ func named(pin *appsv1beta1.SidecarSetInjectRevision) string {
 	return *pin.CustomVersion
 }
 
-// revisions that a set may mean.
+// revisions returns the candidates of a pin.
 func (w *Webhooks) revisions(ctx context.Context, set string, pin *appsv1beta1.SidecarSetInjectRevision) ([]*appsv1.ControllerRevision, error) {
 	if pin.RevisionName != nil {
 		one := &appsv1.ControllerRevision{}
@@ -77,7 +77,7 @@ func (w *Webhooks) revisions(ctx context.Context, set string, pin *appsv1beta1.S
 	return all, nil
 }
 
-// baseFaults looks for the set that a new canary takes the place of.
+// baseFaults looks for the base of a new canary.
 func (w *Webhooks) baseFaults(ctx context.Context, r change) (field.ErrorList, error) {
 	base := sidecar.BaseOf(r.now.set)
 	if base == "" || base == r.now.set.Name || r.before != nil && sidecar.BaseOf(r.before.set) == base {
@@ -97,8 +97,8 @@ func (w *Webhooks) baseFaults(ctx context.Context, r change) (field.ErrorList, e
 	return nil, nil
 }
 
-// taken says that there is a set of that name, so that none can be created: some create one over and over to be sure that it is
-// there. A set that only the cache still has is gone.
+// taken reports whether a set of that name exists, so that the creation will fail, as in clients that create first and update then. A set
+// that only the cache still has does not exist.
 func (w *Webhooks) taken(ctx context.Context, name string) bool {
 	for _, reader := range []client.Reader{w.sets, w.api} {
 		if reader.Get(ctx, client.ObjectKey{Name: name}, stored.Untyped(appsv1beta1.GroupVersion.WithKind("SidecarSet"))) != nil {

@@ -25,15 +25,15 @@ type allowList struct {
 	Rules []allowRule `json:"rules"`
 }
 
-// allowRule is for the sets with these labels; without a selector for all.
+// allowRule is for the sets that the selector selects; without a selector for all.
 type allowRule struct {
 	Selector *metav1.LabelSelector `json:"selector"`
 	// Exprs are regular expressions, of which one must be found in the key.
 	Exprs []string `json:"allowedAnnotationKeyExprs"`
 }
 
-// metadataFaults minds which annotations the cluster lets sets write on pods, where the set writes others than it did, or
-// has other labels.
+// metadataFaults returns the annotations that the cluster does not allow the set to write on pods, if these or the labels of the set
+// changed.
 func (w *Webhooks) metadataFaults(ctx context.Context, r change) (field.ErrorList, error) {
 	set, before := r.now.set, r.stored()
 	if len(set.Spec.PatchPodMetadata) == 0 || before != nil &&
@@ -52,7 +52,7 @@ func (w *Webhooks) metadataFaults(ctx context.Context, r change) (field.ErrorLis
 	allowed, err := allowedKeys(config.Data[pub.SidecarSetPatchPodMetadataWhiteListKey], set.Labels)
 	switch {
 	case err != nil:
-		return fault(at, "a list of allowed annotations that can be read: "+err.Error()), nil //nolint:nilerr // the fault tells it
+		return fault(at, "a list of allowed annotations that can be read: "+err.Error()), nil //nolint:nilerr // the fault contains the error
 	case len(allowed) == 0 && w.options.AnyPodMetadata:
 		return nil, nil
 	case len(allowed) == 0:
@@ -76,7 +76,7 @@ func notAllowed(patches []appsv1beta1.SidecarSetPatchPodMetadata, allowed []*reg
 	return faults
 }
 
-// allowedKeys are the expressions of the rules for a set with these labels. Each rule must be right, also those for others.
+// allowedKeys returns the expressions of the rules for a set with these labels. Every rule must be valid, also those for other sets.
 func allowedKeys(text string, of map[string]string) ([]*regexp.Regexp, error) {
 	if text == "" {
 		return nil, nil

@@ -18,7 +18,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/review"
 )
 
-// resource is what the webhooks are for.
+// resource is the plural of the kind.
 const resource = "sidecarsets"
 
 // typed is a SidecarSet of either version.
@@ -46,7 +46,7 @@ func readTyped(version review.Version, raw []byte) (typed, error) { //nolint:ire
 	return set, err
 }
 
-// located says where in the containers and volumes something cannot be decoded, which decoders of quantities and times do not: a
+// located returns the field of containers and volumes that cannot be decoded, which errors of quantities and times do not name: a
 // *field.Error, or the error as it was.
 func located(raw []byte, err error) error {
 	c, malformed := review.Decode(raw)
@@ -89,7 +89,7 @@ func hubOf(set typed) (*appsv1beta1.SidecarSet, error) {
 	return nil, fmt.Errorf("%T is no SidecarSet", set)
 }
 
-// object is a SidecarSet as it was sent, and what it means.
+// object is a SidecarSet as it was sent, and decoded.
 type object struct {
 	content content
 	set     *appsv1beta1.SidecarSet
@@ -108,7 +108,7 @@ func read(version review.Version, raw []byte) (object, error) {
 	return object{content: content(c), set: hub}, err
 }
 
-// content is an object as it was sent, with the parts that no schema describes.
+// content is an object as it was sent, with the fields that no schema describes.
 type content map[string]any
 
 func (c content) spec() map[string]any {
@@ -116,14 +116,14 @@ func (c content) spec() map[string]any {
 	return spec
 }
 
-// list is nil where there is none.
+// list returns nil for a missing list.
 func (c content) list(name string) []any {
 	list, _ := c.spec()[name].([]any)
 	return list
 }
 
-// told returns the faults with the paths of the version. It shares no fault with its input.
-func told(version review.Version, faults field.ErrorList, namespaced bool) field.ErrorList {
+// inVersion returns the faults with the paths of the version. It shares no fault with its input.
+func inVersion(version review.Version, faults field.ErrorList, namespaced bool) field.ErrorList {
 	if version == review.Hub {
 		return faults
 	}

@@ -14,12 +14,12 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// extras are what a container of a set has beside what one of a pod has.
+// extras returns the fields that a container of a set has and a container of a pod lacks.
 func extras() []string {
 	return []string{"podInjectPolicy", "upgradeStrategy", "shareVolumePolicy", "shareVolumeDevicePolicy", "transferEnv", "resourcesPolicy"}
 }
 
-// podParts are the lists of a set that a pod has as well, under the same names.
+// podParts returns the lists of a set that a pod has under the same names.
 func podParts() []string { return []string{"initContainers", "containers", "volumes"} }
 
 // sameParts reports whether two sets have the same containers and volumes, extras aside or not.
@@ -32,9 +32,9 @@ func sameParts(a, b content) bool {
 	return true
 }
 
-// judgeParts has the API server judge the containers and volumes of a set, as those of a pod that has nothing else. It tells
-// the fields that nobody knows where that is wanted.
-func (w *Webhooks) judgeParts(ctx context.Context, c content, tellUnknown bool) (podtemplate.Verdict, error) {
+// judgeParts asks the API server to validate and default the containers and volumes of a set, as those of a pod without anything else. It
+// reports unknown fields on request.
+func (w *Webhooks) judgeParts(ctx context.Context, c content, reportUnknown bool) (podtemplate.Verdict, error) {
 	const at = "template"
 	spec := map[string]any{"volumes": c.list("volumes"), "initContainers": bare(c.list("initContainers"))}
 	containers := bare(c.list("containers"))
@@ -47,7 +47,7 @@ func (w *Webhooks) judgeParts(ctx context.Context, c content, tellUnknown bool) 
 		Namespace:   w.options.Namespace,
 		Content:     map[string]any{"spec": spec},
 		Path:        field.NewPath(at),
-		TellUnknown: tellUnknown,
+		TellUnknown: reportUnknown,
 		Timeout:     w.options.Timeout,
 	})
 	for _, fault := range verdict.Faults {
@@ -81,7 +81,7 @@ func bare(containers []any) []any {
 	return all
 }
 
-// standIn is a name that no container of the set has.
+// standIn returns a name that no container of the set has.
 func standIn(c content) string {
 	taken := map[any]bool{}
 	for _, container := range c.list("initContainers") {
@@ -102,11 +102,11 @@ func isRefused(err error) bool {
 	return errors.As(err, &unavailable) && unavailable.Reason == podtemplate.Refused
 }
 
-// fillParts gives containers and volumes the defaults of the API server, when one of them is new or has changed. The patch is
-// what it does to the content. Parts that are wrong get none: it is for the validation to say so.
+// fillParts fills in the defaults of the API server in containers and volumes, if one of them is new or has changed, and returns them as a
+// patch. Invalid parts get no defaults: the validating webhook rejects them.
 //
-// A container that was defaulted in its time gets no default that the API server has learned since, nor one that the
-// reference does not fill in: its hash would change, and no pod could follow.
+// A container that was defaulted earlier gets no default that the API server has added since, nor one that the reference does not fill in:
+// its hash would change, and no running pod could be updated to it.
 func (w *Webhooks) fillParts(ctx context.Context, c, stored content) ([]write.Op, error) {
 	if stored != nil && sameParts(c, stored) || len(c.list("containers"))+len(c.list("initContainers"))+len(c.list("volumes")) == 0 {
 		return nil, nil
@@ -132,7 +132,7 @@ func (w *Webhooks) fillParts(ctx context.Context, c, stored content) ([]write.Op
 	return podtemplate.RefillParts("/spec", c.spec(), want, before), nil
 }
 
-// defaultedOnes are the containers that have what every container is given.
+// defaultedOnes returns the containers that have the default of every container.
 func defaultedOnes(containers []any) []any {
 	var all []any
 	for _, c := range containers {

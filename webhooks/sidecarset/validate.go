@@ -49,9 +49,9 @@ func (w *Webhooks) Validate(ctx context.Context, req admission.Request) admissio
 	answer := admission.Allowed("")
 	if len(found.faults) > 0 {
 		kind := appsv1beta1.GroupVersion.WithKind("SidecarSet").GroupKind()
-		answer = review.Invalid(kind, r.now.set.Name, told(version, found.faults, namespaced))
+		answer = review.Invalid(kind, r.now.set.Name, inVersion(version, found.faults, namespaced))
 	}
-	for _, fault := range told(version, found.borne, namespaced) {
+	for _, fault := range inVersion(version, found.borne, namespaced) {
 		answer.Warnings = append(answer.Warnings, fault.Error())
 	}
 	answer.Warnings = append(answer.Warnings, review.Unknown(found.unknown)...)
@@ -78,13 +78,13 @@ func unread(name string, err error) admission.Response {
 	return review.BadRequest(err)
 }
 
-// cover has new pods sent that the set has not been about. That it cannot be done is a warning.
+// cover requests that API servers send the pods that the set did not select before. A failure is a warning.
 func (w *Webhooks) cover(ctx context.Context, r change) []string {
 	if w.options.Cover == nil || !scope.Widens(r.now.set, r.stored()) || r.before == nil && w.taken(ctx, r.now.set.Name) {
 		return nil
 	}
 	if err := w.options.Cover(ctx, r.now.set); err != nil {
-		log.FromContext(ctx).Info("Pods of the first moments may go without a sidecarset", "sidecarset", r.now.set.Name, "why", err.Error())
+		log.FromContext(ctx).Info("Failed to cover new pods of a sidecarset", "sidecarset", r.now.set.Name, "reason", err.Error())
 		return []string{"pods that are created in the next moments may go without these sidecars: " + err.Error()}
 	}
 	return nil
@@ -107,9 +107,9 @@ func (r change) stored() *appsv1beta1.SidecarSet {
 
 // findings are the faults of a change.
 type findings struct {
-	// faults keep it out.
+	// faults reject the set.
 	faults field.ErrorList
-	// borne are those that the stored set has already.
+	// borne are faults that the stored set has already: they are warnings.
 	borne field.ErrorList
 	// unknown are the paths of unknown fields.
 	unknown []string
@@ -117,8 +117,7 @@ type findings struct {
 	refused error
 }
 
-// judge finds what is wrong with the set by itself, with the change, and with what is around it. An error says that not all
-// of it was found.
+// judge returns the faults of the set itself, of the change, and of related objects. An error means that the faults are incomplete.
 func (w *Webhooks) judge(ctx context.Context, r change) (found findings, err error) {
 	set, before := r.now.set, r.stored()
 	var had field.ErrorList
@@ -165,7 +164,7 @@ func (w *Webhooks) partVerdict(ctx context.Context, r change) (podtemplate.Verdi
 	return verdict, nil
 }
 
-// without leaves out faults that were found already.
+// without drops faults that were found already.
 func without(faults, found field.ErrorList) field.ErrorList {
 	return slices.DeleteFunc(slices.Clone(faults), func(f *field.Error) bool {
 		return slices.ContainsFunc(found, func(g *field.Error) bool { return f.Field == g.Field && f.Type == g.Type })

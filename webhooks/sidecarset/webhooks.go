@@ -24,7 +24,7 @@ const (
 	DefaultNamespace = pub.DefaultNamespace
 )
 
-// API is what the webhooks ask of the API server; client.Client has it.
+// API is the part of client.Client that the webhooks call.
 type API interface {
 	client.Reader
 	Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error
@@ -32,14 +32,14 @@ type API interface {
 
 // Options of the webhooks. The zero value behaves as the reference does by default.
 type Options struct {
-	// Namespace of the manager: of revisions, of the ConfigMap kruise-configuration, and where containers are judged by a
-	// dry run. Default DefaultNamespace.
+	// Namespace of the manager: of revisions, of the ConfigMap kruise-configuration, and of dry runs that validate containers.
+	// Default DefaultNamespace.
 	Namespace string
-	// AnyPodMetadata lets sets write annotations that no rule of kruise-configuration speaks of.
+	// AnyPodMetadata allows sets to write annotations without a rule in kruise-configuration.
 	AnyPodMetadata bool
-	// Cover has the pods that a set selects sent to their webhook before the set is there, so that none is missed that is
-	// created right after it. It is asked about sets that are let in and select more than they did, not in a dry run. An error
-	// is a warning to whoever writes the set. Nil asks nobody.
+	// Cover requests that API servers send the pods of a set to their webhook before the set is stored, so that pods that are created right
+	// after the set get its containers. It is called for admitted sets that select more than before, not in a dry run. An error is a
+	// warning for the writer of the set. Nil is not called.
 	Cover func(ctx context.Context, set *appsv1beta1.SidecarSet) error
 	// Timeout of all calls of one admission. Default 8 seconds, which is less than the 10 seconds that API servers wait.
 	Timeout time.Duration
