@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/failure"
 	"github.com/kruisekit/kruisekit/validation"
 )
 
@@ -17,9 +18,9 @@ func invalid(set *v1beta1.CloneSet) (unusable, reported error) {
 		switch {
 		case at("spec.template.metadata"): // the plan compares the selector with the labels of the pods, which have more
 		case slices.ContainsFunc([]string{"spec.replicas", "spec.selector", "spec.template"}, at):
-			return fault, nil
+			return failure.Brief(fault), nil
 		case reported == nil:
-			reported = fault
+			reported = failure.Brief(fault)
 		}
 	}
 	return nil, reported

@@ -38,6 +38,12 @@ func TestInvalidSpec(t *testing.T) {
 			"the selector of the status would select every pod", func(s *v1beta1.CloneSet) { s.Spec.Selector.MatchLabels = nil }, scaling, "spec.selector", 0,
 		},
 		"negative replicas": {"no number of pods is meant", func(s *v1beta1.CloneSet) { s.Spec.Replicas = ptr.To(int32(-1)) }, scaling, "spec.replicas", 0},
+		"a long value": {
+			"the text of the report must fit into the object and its event",
+			func(s *v1beta1.CloneSet) {
+				s.Spec.UpdateStrategy.Type = v1beta1.CloneSetUpdateStrategyType(strings.Repeat("ü", 50_000))
+			}, updating, "spec.updateStrategy.type", 2,
+		},
 		"negative budget": {
 			"no pod is updated", func(s *v1beta1.CloneSet) { rolling(s).MaxUnavailable = ptr.To(intstr.FromInt32(-1)) }, updating, "rollingUpdate.maxUnavailable", 2,
 		},
@@ -61,6 +67,9 @@ func TestInvalidSpec(t *testing.T) {
 				return nil
 			})
 			m.still()
+			if n := len(condition(set, c.in)); n > 1024 {
+				t.Errorf("the message has %d bytes", n)
+			}
 			if n := len(m.server.Events(set, "InvalidSpec")); n != 1 {
 				t.Errorf("%d events, want 1", n)
 			}

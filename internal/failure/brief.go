@@ -1,0 +1,18 @@
+package failure
+
+import (
+	"errors"
+	"strings"
+)
+
+// mostText is how many bytes of an error are reported.
+const mostText = 1000
+
+// Brief returns an error whose text fits into a condition and an event. The error of a field names its value, which a user may have
+// made as large as the object. A short error stays as it is.
+func Brief(err error) error {
+	if err == nil || len(err.Error()) <= mostText {
+		return err
+	}
+	return errors.New(strings.ToValidUTF8(err.Error()[:mostText], "") + "...")
+}
