@@ -45,10 +45,11 @@
 //
 // # What is installed
 //
-// Some options of several packages state one fact about the cluster. Derive them from one value, so that they agree: where
-// a node daemon runs, Policy.Env is EnvRestart, and containerrestart and launch have the daemon that they need; without a
-// daemon the zero value of Policy blocks such changes. Where API servers are older than 1.32, Policy.ResizeInSpec
-// is set for all controllers that call Next for the same pods.
+// Installation states what the cluster offers: a node daemon, resizes, the age of the API servers. Derive from one value the
+// policies of all controllers that call Next for the same pods, so that they agree:
+//
+//	installed := inplace.Installation{EnvDaemon: true}
+//	policy := installed.Policy()
 //
 // Laws:
 //   - Neither the pod nor the templates are changed; the same input gives the same output.

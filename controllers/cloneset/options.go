@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/inplace"
@@ -36,13 +37,9 @@ type Options struct {
 	ExcludePreparingDelete bool
 	// RecreateOnClaimChange recreates pods when the volume claim templates of two revisions differ.
 	RecreateOnClaimChange bool
-	// NoDaemon means that no daemon runs on the nodes, so that environment variables from labels and annotations stay as they
-	// are when these change.
-	NoDaemon bool
-	// Resize changes cpu and memory in place.
-	Resize bool
-	// ResizeInSpec is for API servers before 1.32, which have no subresource for that.
-	ResizeInSpec bool
+	// Installed is what in-place updates find in the cluster; nil for a daemon that restarts containers for their environment,
+	// and no resize. Without the daemon, environment variables from labels and annotations stay as they are when these change.
+	Installed *inplace.Installation
 	// PreDownload has nodes pull the images of an in-place update ahead, with ImagePullJobs, where these are installed.
 	PreDownload bool
 	// SkipQuiet leaves out changes of pods in nothing that matters to their set, such as the status of one container. It saves
@@ -74,14 +71,11 @@ const idLength = 5
 
 // policy is what CloneSets change in place and how. That any change takes a pod out of traffic is what CloneSet promises.
 func (o Options) policy() inplace.Policy {
-	p := inplace.Policy{
-		Env: inplace.EnvRestart, Unready: inplace.UnreadyAlways, ResizeInSpec: o.ResizeInSpec, IgnoreResources: !o.Resize,
-	}
-	if o.NoDaemon {
+	installed := ptr.Deref(o.Installed, inplace.Installation{EnvDaemon: true})
+	p := installed.Policy()
+	p.Unready = inplace.UnreadyAlways
+	if !installed.EnvDaemon {
 		p.Env = inplace.EnvIgnore
-	}
-	if o.Resize {
-		p.Resources = inplace.ResourcesReplaced
 	}
 	return p
 }

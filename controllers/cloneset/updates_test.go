@@ -19,6 +19,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
+	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/revision"
 )
@@ -58,7 +59,7 @@ func TestInPlaceIfPossible(t *testing.T) {
 		"image":               {"the pod stays", cloneset.Options{}, func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Image = "web:2" }, false},
 		"image, short hashes": {"the pod stays", cloneset.Options{ShortHash: true}, func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Image = "web:2" }, false},
 		"env":                 {"a running container keeps its environment", cloneset.Options{}, func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "b"}} }, true},
-		"resources of another class": {"the class of a pod is fixed", cloneset.Options{Resize: true}, func(p *corev1.PodTemplateSpec) {
+		"resources of another class": {"the class of a pod is fixed", cloneset.Options{Installed: &inplace.Installation{Resize: true}}, func(p *corev1.PodTemplateSpec) {
 			p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("100m")}
 		}, true},
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/sidecarset"
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
 	"github.com/kruisekit/kruisekit/examples/reference/gates"
+	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/webhooks"
 	webhook "github.com/kruisekit/kruisekit/webhooks/cloneset"
 	"github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest"
@@ -73,15 +74,21 @@ func chosen(o options.Options) []string {
 	return names
 }
 
-// cloneSets are the gates that the reconciler of CloneSets minds.
-func cloneSets(g gates.Gates) cloneset.Options {
+// installed is what in-place updates find in the cluster. All workloads get the same value.
+func installed(g gates.Gates, resizeInSpec bool) *inplace.Installation {
+	return &inplace.Installation{
+		EnvDaemon: g.On(gates.InPlaceUpdateEnvFromMetadata), Resize: g.On(gates.InPlaceWorkloadVerticalScaling), ResizeInSpec: resizeInSpec,
+	}
+}
+
+// cloneSets are the options for the reconciler of CloneSets.
+func cloneSets(g gates.Gates, in *inplace.Installation) cloneset.Options {
 	return cloneset.Options{
 		ShortHash:                g.On(gates.CloneSetShortHash),
 		PartitionRollback:        g.On(gates.CloneSetPartitionRollback),
 		PreparingUpdateIsUpdated: g.On(gates.PreparingUpdateAsUpdate),
 		RecreateOnClaimChange:    g.On(gates.RecreatePodWhenChangeVCTInCloneSetGate),
-		NoDaemon:                 !g.On(gates.InPlaceUpdateEnvFromMetadata),
-		Resize:                   g.On(gates.InPlaceWorkloadVerticalScaling),
+		Installed:                in,
 		PreDownload:              g.On(gates.PreDownloadImageForInPlaceUpdate),
 		SkipQuiet:                g.On(gates.CloneSetEventHandlerOptimization),
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers"
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
 	"github.com/kruisekit/kruisekit/examples/reference/gates"
+	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/webhooks/imagepull"
 )
 
@@ -118,6 +119,24 @@ func TestNodeImageDelay(t *testing.T) {
 	for given, want := range map[time.Duration]time.Duration{time.Minute: time.Minute, 0: -1} {
 		if got := nodeImages(options.Options{NodeImageCreationDelay: given}).CreationDelay; got != want {
 			t.Errorf("%s becomes %s", given, got)
+		}
+	}
+}
+
+// What is installed is stated once: no workload asks for a restart that no daemon makes, or for a resize that is off.
+func TestInstalled(t *testing.T) {
+	for list, want := range map[string]inplace.Installation{
+		"":                                    {EnvDaemon: true, ResizeInSpec: true},
+		"InPlaceUpdateEnvFromMetadata=false":  {ResizeInSpec: true},
+		"KruiseDaemon=false":                  {ResizeInSpec: true},
+		"InPlaceWorkloadVerticalScaling=true": {EnvDaemon: true, Resize: true, ResizeInSpec: true},
+	} {
+		g, err := gates.Parse(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := cloneSets(g, installed(g, true)).Installed; *got != want {
+			t.Errorf("%s: got %+v, want %+v", list, *got, want)
 		}
 	}
 }

@@ -96,10 +96,10 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o options.Options) er
 		logger.Info("Feature gates have no effect: what they are for is not here yet", "featureGates", idle)
 	}
 	co := controllers.Options{
-		Names: chosen(o), Controller: controllerOptions(o), CloneSet: cloneSets(o.Gates),
+		Names: chosen(o), Controller: controllerOptions(o), CloneSet: cloneSets(o.Gates, installed(o.Gates, inSpec)),
 		ImagePullJob: pullJobs(o), NodeImage: nodeImages(o), PodScope: podScope(o), SidecarSet: sidecarSets(o),
 	}
-	co.CloneSet.ResizeInSpec, co.CloneSet.ExcludePreparingDelete = inSpec, o.ExcludePreparingDelete
+	co.CloneSet.ExcludePreparingDelete = o.ExcludePreparingDelete
 	return controllers.AddToManager(ctx, mgr, co)
 }
 
