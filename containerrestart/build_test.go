@@ -235,12 +235,12 @@ func text(v any) string {
 	return string(b)
 }
 
-func patch(t *testing.T, w *containerrestart.Write) string {
+func patch(t *testing.T, w *write.Write) string {
 	t.Helper()
 	if w == nil {
 		return ""
 	}
-	b, err := w.Patch()
+	b, err := w.Data()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,11 +8,11 @@
 //	plan := containerrestart.Supervise(containerrestart.Input{ // the manager keeps limits of time, and cleans up
 //		Request: r, Pod: pod, Others: requests, Now: now,
 //	})
-//	action := containerrestart.Step(containerrestart.Work{     // the daemon on the pod's node stops containers
+//	action := containerrestart.Next(containerrestart.Work{     // the daemon on the pod's node stops containers
 //		Request: r, Others: requests, Pod: pod, Containers: containers, Attempts: attempts, Now: now,
 //	})
 //	switch action.Verdict {
-//	case containerrestart.DoWrite: // send action.Write.Patch(), and look again
+//	case containerrestart.DoWrite: // send action.Write.Data(), and look again
 //	case containerrestart.DoKill:  // begin an attempt for each of action.Kills, and look again
 //	case containerrestart.DoCancel, containerrestart.DoWait, containerrestart.DoNothing:
 //	}

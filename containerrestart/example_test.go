@@ -10,6 +10,7 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/containerrestart"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // webPod runs one container on node-1.
@@ -66,32 +67,37 @@ func ExampleSupervise() {
 	plan := containerrestart.Supervise(containerrestart.Input{Request: r, Pod: webPod(), Now: time.Unix(20, 0)})
 	fmt.Println(plan.Empty(), plan.RequeueAfter)
 	plan = containerrestart.Supervise(containerrestart.Input{Request: r, Pod: webPod(), Now: time.Unix(60, 0)})
-	fmt.Println(plan.Write.Status.Phase, plan.Write.Status.Message)
+	fmt.Println(statusOf(plan.Write).Phase, statusOf(plan.Write).Message)
 	// Output:
 	// true 40s
 	// Completed daemon has not responded for a long time
 }
 
-func ExampleStep() {
+func ExampleNext() {
 	r, _ := containerrestart.Admit(again(), webPod(), &corev1.Node{})
 	work := containerrestart.Work{
 		Request: r, Now: time.Unix(1, 0),
 		Containers: []containerrestart.Container{{Name: "main", ID: "containerd://a", State: containerrestart.StateRunning}},
 	}
-	action := containerrestart.Step(work)
-	fmt.Println(action.Verdict, action.Write.Status.Phase)
-	r.Status = action.Write.Status
-	action = containerrestart.Step(work)
+	action := containerrestart.Next(work)
+	fmt.Println(action.Verdict, statusOf(action.Write).Phase)
+	r.Status = statusOf(action.Write)
+	action = containerrestart.Next(work)
 	fmt.Println(action.Verdict, action.Kills[0].ContainerID, action.Kills[0].Grace)
 	// Output:
 	// Write Recreating
 	// Kill containerd://a 30s
 }
 
-func ExampleWrite_Patch() {
+// statusOf returns the status that a write brings.
+func statusOf(w *write.Write) appsv1beta1.ContainerRecreateRequestStatus {
+	return w.Body.(containerrestart.StatusPatch).Status
+}
+
+func ExampleStatusPatch_Data() {
 	r, _ := containerrestart.Admit(again(), webPod(), &corev1.Node{})
 	plan := containerrestart.Supervise(containerrestart.Input{Request: r, Now: time.Unix(60, 0)})
-	patch, err := plan.Write.Patch()
+	patch, err := plan.Write.Data()
 	fmt.Println(string(patch), err)
 	// Output: {"metadata":{"resourceVersion":"1","uid":"8"},"status":{"completionTime":"1970-01-01T00:01:00Z","message":"pod has gone","phase":"Completed"}} <nil>
 }

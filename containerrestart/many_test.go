@@ -16,7 +16,9 @@ func TestManyRequestsOfOnePod(t *testing.T) {
 			others = append(others, admitted(in(pending), named(fmt.Sprintf("r%04d", i), -float64(n-i))))
 		}
 		last := others[n-1]
-		step = testing.AllocsPerRun(20, func() { containerrestart.Step(containerrestart.Work{Request: last, Others: others, Pod: pod, Now: at(1)}) })
+		step = testing.AllocsPerRun(20, func() {
+			containerrestart.Next(containerrestart.Work{Request: last, Others: others, Pod: pod, Now: at(1)})
+		})
 		supervise = testing.AllocsPerRun(20, func() {
 			containerrestart.Supervise(containerrestart.Input{Request: last, Others: others, Pod: pod, Now: at(1)})
 		})

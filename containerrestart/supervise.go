@@ -60,7 +60,7 @@ type Plan struct {
 	// decided upon.
 	Pod *write.Write
 	// Write is the change of the request's status; nil for none.
-	Write *Write
+	Write *write.Write
 	// RemoveFinalizer takes the finalizer off again, and RemoveActive the label ContainerRecreateRequestActiveKey.
 	RemoveFinalizer, RemoveActive bool
 	// Delete the request.
@@ -95,7 +95,7 @@ func Supervise(in Input) Plan {
 		s.requeue(pollEvery)
 		s.takeOut()
 	}
-	s.plan.Write = writeOf(r, s.status)
+	s.plan.Write = writeOf(r, s.status, false)
 	return s.plan
 }
 

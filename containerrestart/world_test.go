@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/containerrestart"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // world is a node with one pod, its kubelet and runtime, an API server, a manager and a daemon. Both of these carry out
@@ -110,8 +111,8 @@ func (w *world) delete(name string) {
 }
 
 // write sends a patch of a status, and says whether it arrived.
-func (w *world) write(who, name string, write *containerrestart.Write) bool {
-	body, err := write.Patch()
+func (w *world) write(who, name string, patch *write.Write) bool {
+	body, err := patch.Data()
 	if err != nil {
 		w.fail("%v", err)
 		return false
@@ -212,7 +213,7 @@ func (w *world) manage() {
 func toldPlan(p containerrestart.Plan) string {
 	var body, pod []byte
 	if p.Write != nil {
-		body, _ = p.Write.Patch()
+		body, _ = p.Write.Data()
 	}
 	if p.Pod != nil {
 		pod, _ = p.Pod.Data()
@@ -290,16 +291,16 @@ func (w *world) pass() (acted bool) {
 		work := containerrestart.Work{
 			Request: r, Others: w.requests(w.seen), Pod: w.pod, Containers: slices.Clone(w.runtime), Attempts: slices.Clone(w.attempts), Together: w.together, Now: w.now,
 		}
-		action := containerrestart.Step(work)
+		action := containerrestart.Next(work)
 		if w.Intn(4) == 0 { // it takes long
 			before := text(work)
-			again := containerrestart.Step(work)
+			again := containerrestart.Next(work)
 			if text(work) != before {
 				w.fail("the input was changed")
 			}
 			w.Shuffle(len(work.Containers), reflect.Swapper(work.Containers))
 			w.Shuffle(len(work.Others), reflect.Swapper(work.Others))
-			if more := containerrestart.Step(work); toldOf(action) != toldOf(again) || toldOf(action) != toldOf(more) {
+			if more := containerrestart.Next(work); toldOf(action) != toldOf(again) || toldOf(action) != toldOf(more) {
 				w.fail("several actions for one situation:\n%s\n%s\n%s", toldOf(action), toldOf(again), toldOf(more))
 			}
 		}
@@ -339,7 +340,7 @@ func (w *world) cancel(r types.UID) {
 func toldOf(a containerrestart.Action) string {
 	var body []byte
 	if a.Write != nil {
-		body, _ = a.Write.Patch()
+		body, _ = a.Write.Data()
 	}
 	a.Write = nil
 	return text(a) + string(body)

@@ -3,7 +3,7 @@
 //
 // From the user to the node:
 //
-//   - [Ahead] makes the jobs that pull a revision's new images to the nodes of a workload's pods.
+//   - [PreDownload] returns the jobs that pull a revision's new images to the nodes of a workload's pods.
 //   - [List] makes one job for each image of a list, and sums up how they do.
 //   - [Secrets] brings the pull secrets of a job to where nodes may read them, and takes them away again.
 //   - [Select] names the nodes of a job; [Request.Review] says how far it is, and which of them to tell next;

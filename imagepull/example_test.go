@@ -10,11 +10,11 @@ import (
 	"github.com/kruisekit/kruisekit/imagepull"
 )
 
-func ExampleAhead() {
+func ExamplePreDownload() {
 	pod := func(image string) *corev1.PodTemplateSpec {
 		return &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: image}}}}
 	}
-	jobs := imagepull.Ahead(imagepull.Rollout{
+	jobs := imagepull.PreDownload(imagepull.Rollout{
 		Namespace: "shop",
 		Revision:  &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-6d5f"}},
 		From:      pod("web:1"), To: pod("web:2"),

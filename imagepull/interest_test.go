@@ -92,24 +92,12 @@ func TestPodChanges(t *testing.T) {
 	}
 }
 
-func TestUnfit(t *testing.T) {
-	odd := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Odd"}}}
-	for name, c := range map[string]struct {
-		change func(*v1beta1.ImagePullJob)
-		unfit  bool
-	}{
-		"a job":           {func(*v1beta1.ImagePullJob) {}, false},
-		"no image":        {func(j *v1beta1.ImagePullJob) { j.Spec.Image = "A:" }, true},
-		"an odd selector": {func(j *v1beta1.ImagePullJob) { j.Spec.Selector = &v1beta1.ImagePullJobNodeSelector{LabelSelector: odd} }, true},
-		"an odd pod's": {func(j *v1beta1.ImagePullJob) {
-			j.Spec.PodSelector = &v1beta1.ImagePullJobPodSelector{LabelSelector: odd}
-		}, true},
+func TestNeedsUser(t *testing.T) {
+	for code, want := range map[string]bool{
+		imagepull.NoteRefused: true, imagepull.NoteNoSecret: true, imagepull.NoteBadSecret: true, imagepull.NoteLimited: false, imagepull.NoteFull: false,
 	} {
-		if err := imagepull.Unfit(pullJob("web", "nginx", c.change)); (err != nil) != c.unfit {
-			t.Errorf("%s: %v", name, err)
+		if got := imagepull.NeedsUser(note.Note{Code: code}); got != want {
+			t.Errorf("%s: %t, want %t", code, got, want)
 		}
-	}
-	if !imagepull.NeedsUser(note.Note{Code: imagepull.NoteRefused}) || imagepull.NeedsUser(note.Note{Code: imagepull.NoteLimited}) {
-		t.Error("a refused NodeImage needs a user, a pull that waits does not")
 	}
 }

@@ -66,15 +66,6 @@ func SelectImages(job *v1beta1.ImagePullJob, images []*v1beta1.NodeImage, pods [
 	return selected, err
 }
 
-// Unfit returns why a job cannot run: only another spec helps. It is nil for a job that can.
-func Unfit(job *v1beta1.ImagePullJob) error {
-	if _, err := Parse(job.Spec.Image); err != nil {
-		return fmt.Errorf("spec.image: %w", err)
-	}
-	_, err := Select(job, nil, nil)
-	return err
-}
-
 func selectByPods(job *v1beta1.ImagePullJob, nodes []Node, pods []*corev1.Pod) ([]string, error) {
 	selector, err := metav1.LabelSelectorAsSelector(&job.Spec.PodSelector.LabelSelector)
 	if err != nil {

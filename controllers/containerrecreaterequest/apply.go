@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/containerrestart"
 	"github.com/kruisekit/kruisekit/note"
@@ -77,7 +79,7 @@ func (a *act) writeStatus(ctx context.Context) error {
 	if a.plan.Write == nil {
 		return nil
 	}
-	patch, err := a.plan.Write.Patch()
+	patch, err := a.plan.Write.Data()
 	if err != nil {
 		return err
 	}
@@ -148,7 +150,7 @@ func (a *act) patch(ctx context.Context, subresource string, body map[string]any
 
 // send writes, and goes on with what the API server answered.
 func (a *act) send(ctx context.Context, subresource string, body []byte) error {
-	raw, patch := a.untyped(), client.RawPatch(containerrestart.PatchType, body)
+	raw, patch := a.untyped(), client.RawPatch(types.MergePatchType, body)
 	var err error
 	if subresource == main {
 		err = a.api.Client.Patch(ctx, raw, patch)

@@ -11,6 +11,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/containerrestart"
@@ -140,7 +142,7 @@ func ttl(seconds int32) func(*request) {
 func (b *bench) phase(r *request, p v1beta1.ContainerRecreateRequestPhase) {
 	b.Helper()
 	patch := fmt.Sprintf(`{"status":{"phase":%q}}`, p)
-	if err := b.client.Status().Patch(b.Context(), r, client.RawPatch(containerrestart.PatchType, []byte(patch))); err != nil {
+	if err := b.client.Status().Patch(b.Context(), r, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -60,7 +60,7 @@ func (n *node) work(ctx context.Context, name string, pod *corev1.Pod) error {
 		if pod != nil && pod.UID == podUID(r) {
 			w.Pod, w.Containers = pod, slices.Clone(n.running[pod.UID])
 		}
-		if err := n.do(ctx, r, containerrestart.Step(w)); err != nil {
+		if err := n.do(ctx, r, containerrestart.Next(w)); err != nil {
 			return err
 		}
 	}
@@ -89,14 +89,14 @@ func (n *node) requests(ctx context.Context) ([]*request, error) {
 func (n *node) do(ctx context.Context, r *request, action containerrestart.Action) error {
 	switch action.Verdict {
 	case containerrestart.DoWrite:
-		body, err := action.Write.Patch()
+		body, err := action.Write.Data()
 		if err != nil {
 			return err
 		}
 		raw := stored.Untyped(gvk())
 		raw.SetNamespace(r.Namespace)
 		raw.SetName(r.Name)
-		if err := n.client.Status().Patch(ctx, raw, client.RawPatch(containerrestart.PatchType, body)); !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		if err := n.client.Status().Patch(ctx, raw, client.RawPatch(types.MergePatchType, body)); !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			return err
 		}
 	case containerrestart.DoKill:

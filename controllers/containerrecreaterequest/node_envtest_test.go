@@ -37,7 +37,7 @@ const (
 
 // node is one with a runtime, a kubelet and, once it serves, a daemon. What runs is kept here and not in the pods, so
 // that nothing that somebody writes can change it. The kubelet starts again what has ended, the daemon does what
-// containerrestart.Step says.
+// containerrestart.Next says.
 type node struct {
 	client    client.Client
 	namespace string

@@ -16,15 +16,16 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/validation"
 )
 
 // snapshot is what one pass looks at. Objects in it may be the cache's and are only read.
 type snapshot struct {
 	// job with its defaults.
 	job *pullJob
-	// unfit says why nothing can be done with the spec.
-	unfit error
-	now   time.Time
+	// invalid is why nothing can be done with the spec.
+	invalid error
+	now     time.Time
 	// nodes that are selected, in the order in which they pull.
 	nodes []*nodeImage
 }
@@ -52,16 +53,24 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	if err != nil {
 		return nil, err
 	}
-	s := &snapshot{job: job, now: r.api.Now(), unfit: malformed}
-	if s.unfit != nil || s.ended() {
+	s := &snapshot{job: job, now: r.api.Now(), invalid: malformed}
+	if s.invalid != nil || s.ended() {
 		return s, nil //nolint:nilerr // the pass refuses the job
 	}
 	job.Default()
-	if s.unfit = imagepull.Unfit(job); s.unfit != nil {
+	if s.invalid = invalid(job); s.invalid != nil {
 		return s, nil //nolint:nilerr // as above
 	}
 	s.nodes, err = r.selected(ctx, s)
 	return s, err
+}
+
+// invalid returns the first fault for which the webhook rejects a job that has its defaults; nil if there is none.
+func invalid(job *pullJob) error {
+	for _, fault := range validation.ImagePullJob(job) {
+		return fault
+	}
+	return nil
 }
 
 // forget drops what is known of a job that is gone. If it went without its finalizer, its secrets are still claimed.

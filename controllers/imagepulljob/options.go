@@ -14,8 +14,7 @@ import (
 
 // Options of a Reconciler. The zero value behaves as the reference does by default.
 type Options struct {
-	// Live reads past the cache: pull secrets, and NodeImages that somebody else has just written. SetupWithManager takes
-	// the manager's API reader where it is nil.
+	// Live reads past the cache: pull secrets, and NodeImages after a conflict. Nil is the manager's API reader.
 	Live client.Reader
 	// Recorder takes events. SetupWithManager takes the manager's where it is nil.
 	Recorder record.EventRecorder
@@ -25,17 +24,15 @@ type Options struct {
 	// SecretNamespace is where nodes may read pull secrets, and where copies of them are kept. Empty is
 	// [v1beta1.DefaultImagePullSecretNamespace]. The namespace need not exist before a job names a secret.
 	SecretNamespace string
-	// SecretPeriod is how often pull secrets of jobs under way are read again, to see that they were changed, or made.
-	// Each costs one read. Zero is ten seconds; with less nobody looks, and each pass of
-	// a job reads its own.
+	// SecretPeriod is how often pull secrets of jobs under way are read again, at one read each. Zero is ten seconds; below zero each
+	// pass of a job reads its own.
 	SecretPeriod time.Duration
 	// WatchSecrets watches the metadata of all Secrets instead. Changes are then seen at once and nothing is read in vain,
 	// but the manager must be allowed to list and watch Secrets, which is to read all of the cluster's.
 	WatchSecrets bool
 	// KeepSeconds is added to the time that tags of jobs with an end stay on their nodes. Nil is 300.
 	KeepSeconds *int32
-	// Explain is told at each pass, after its writes, what waits, and why. The context is that of the pass, which it holds up
-	// as long as it takes. Nil is told nothing.
+	// Explain takes the notes of each pass, after its writes. The pass waits for it. Nil takes none.
 	Explain func(ctx context.Context, job types.NamespacedName, notes []note.Note)
 }
 

@@ -137,14 +137,14 @@ func (p *pass) emit(ctx context.Context, notes []note.Note) {
 // refuse reports in the status and in an event why the job cannot run.
 func (p *pass) refuse(ctx context.Context) error {
 	status := *p.job.Status.DeepCopy()
-	status.Message = "job cannot run: " + p.unfit.Error()
+	status.Message = "job cannot run: " + p.invalid.Error()
 	if status.Message == p.job.Status.Message {
 		return nil
 	}
 	if err := p.writeStatus(ctx, status); err != nil {
 		return err
 	}
-	p.api.Event(p.job, corev1.EventTypeWarning, reasonInvalidSpec, p.unfit.Error())
+	p.api.Event(p.job, corev1.EventTypeWarning, reasonInvalidSpec, p.invalid.Error())
 	return nil
 }
 

@@ -72,7 +72,10 @@ func TestPauseAndDeadline(t *testing.T) {
 	b.status(job, "3/2/0/0", "job is running, progress 0.0%")
 	b.nodes.tell(b.node(1)+" nginx:1", v1beta1.ImagePhaseSucceeded)
 	b.status(job, "3/2/1/0", "job is running, progress 33.3%")
-	b.change(job, func(j *v1beta1.ImagePullJob) { s := int64(1); j.Spec.CompletionPolicy.ActiveDeadlineSeconds = &s })
+	b.change(job, func(j *v1beta1.ImagePullJob) {
+		timeout, deadline := int32(1), int64(1)
+		j.Spec.PullPolicy, j.Spec.CompletionPolicy.ActiveDeadlineSeconds = &v1beta1.PullPolicy{TimeoutSeconds: &timeout}, &deadline
+	})
 	b.status(job, "3/0/1/2", "job exceeds activeDeadlineSeconds")
 }
 

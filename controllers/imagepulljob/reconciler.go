@@ -121,8 +121,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	switch {
 	case s.ended():
 		after, err = p.end(ctx)
-	case s.unfit != nil:
-		err = errors.Join(p.refuse(ctx), reconcile.TerminalError(s.unfit))
+	case s.invalid != nil:
+		err = errors.Join(p.refuse(ctx), reconcile.TerminalError(s.invalid))
 	case p.plan.Wait() > 0:
 		after = p.plan.Wait()
 	default:

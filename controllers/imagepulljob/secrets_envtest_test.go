@@ -160,6 +160,7 @@ func TestJobAmongCopies(t *testing.T) {
 	b.copies = b.namespace
 	b.reconcile(imagepulljob.Options{}, plain)
 	b.have(1)
+	b.seen(1) // a busy machine may take longer than the job waits for its nodes
 	job := b.create("web", "nginx:1", secrets("login"))
 	b.status(job, "1/0/1/0", "job has completed")
 	if got := b.nodeImage(1).Spec.Images["nginx"].PullSecrets; len(got) != 1 || got[0].Name != "login" || got[0].Mode != "" {

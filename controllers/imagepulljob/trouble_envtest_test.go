@@ -23,7 +23,7 @@ import (
 )
 
 // A job that cannot run says why, once, and is left; the jobs beside it never notice, and mended it runs.
-func TestUnfit(t *testing.T) {
+func TestInvalid(t *testing.T) {
 	b := start(t, imagepulljob.Options{})
 	b.have(1)
 	for name, test := range map[string]struct{ spec, says string }{
@@ -31,6 +31,7 @@ func TestUnfit(t *testing.T) {
 		"selector": {`"image":"nginx:1","completionPolicy":{},"selector":{"matchExpressions":[{"key":"a","operator":"Odd"}]}`, "spec.selector"},
 		"pods":     {`"image":"nginx:1","completionPolicy":{},"podSelector":{"matchLabels":{"a":"not a value"}}`, "spec.podSelector"},
 		"number":   {`"image":"nginx:1","completionPolicy":{},"parallelism":3000000000`, "parallelism"},
+		"deadline": {`"image":"nginx:1","completionPolicy":{"activeDeadlineSeconds":599}`, "spec.completionPolicy.activeDeadlineSeconds"},
 	} {
 		text := fmt.Sprintf(`{"apiVersion":"apps.kruise.io/v1beta1","kind":"ImagePullJob","metadata":{"namespace":%q,"name":%q},"spec":{%s}}`, b.namespace, name, test.spec)
 		job := &unstructured.Unstructured{}
@@ -70,8 +71,8 @@ func TestUnfit(t *testing.T) {
 				told[e.InvolvedObject.Name] += max(e.Count, 1)
 			}
 		}
-		if len(told) != 4 || told["image"] != 1 || told["number"] != 1 {
-			return fmt.Errorf("events %v, want one for each of four", told)
+		if len(told) != 5 || told["image"] != 1 || told["number"] != 1 {
+			return fmt.Errorf("events %v, want one for each of five", told)
 		}
 		return nil
 	})

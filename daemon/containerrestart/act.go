@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -17,6 +16,7 @@ import (
 	"github.com/kruisekit/kruisekit/daemon/internal/containers"
 	"github.com/kruisekit/kruisekit/daemon/internal/stopping"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // mostSteps bounds how often a request is looked at in one pass. No request needs as many.
@@ -72,7 +72,7 @@ func (a *act) serve(ctx context.Context, i int) error {
 	}
 	for range mostSteps {
 		work.Request, work.Attempts = a.requests[i], a.attempts(a.requests[i])
-		action := containerrestart.Step(work)
+		action := containerrestart.Next(work)
 		explain(ctx, action)
 		switch action.Verdict {
 		case containerrestart.DoWrite:
@@ -154,17 +154,17 @@ func (a *act) attempts(r *request) []containerrestart.Attempt {
 }
 
 // write sends a change of a status, and says whether it has arrived. Where it has not, an event tells what has changed instead.
-func (a *act) write(ctx context.Context, i int, w *containerrestart.Write) (bool, error) {
-	body, err := w.Patch()
+func (a *act) write(ctx context.Context, i int, w *write.Write) (bool, error) {
+	body, err := w.Data()
 	if err != nil {
 		return false, err
 	}
 	raw := stored.Untyped(gvk())
 	raw.SetNamespace(a.requests[i].Namespace)
 	raw.SetName(a.requests[i].Name)
-	err = a.client.Status().Patch(ctx, raw, client.RawPatch(containerrestart.PatchType, body))
+	err = a.client.Status().Patch(ctx, raw, client.RawPatch(w.Type, body))
 	switch {
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+	case write.IsOutdated(err):
 		a.wake(soon)
 		return false, nil
 	case err != nil:

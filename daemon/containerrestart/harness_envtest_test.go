@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -192,11 +193,11 @@ func (b *bench) carryOut(ctx context.Context, r *request, pod *corev1.Pod, plan 
 		}
 	}
 	if plan.Write != nil {
-		body, err := plan.Write.Patch()
+		body, err := plan.Write.Data()
 		if err != nil {
 			return err
 		}
-		return b.client.Status().Patch(ctx, r, client.RawPatch(pure.PatchType, body))
+		return b.client.Status().Patch(ctx, r, client.RawPatch(types.MergePatchType, body))
 	}
 	if plan.RemoveFinalizer || plan.RemoveActive {
 		if plan.RemoveFinalizer {

@@ -155,7 +155,7 @@ func (w *world) manage() {
 		r := w.stored[name]
 		plan := containerrestart.Supervise(containerrestart.Input{Request: r, Pod: w.pod, Others: slices.Collect(maps.Values(w.stored)), Now: time.Now()})
 		if plan.Write != nil {
-			body, err := plan.Write.Patch()
+			body, err := plan.Write.Data()
 			if err != nil {
 				panic(err)
 			}

@@ -1,9 +1,11 @@
 package imagepull
 
 import (
+	gocmp "cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -164,20 +166,21 @@ func TestTurns(t *testing.T) {
 		limits Options
 		// ready are registries, each with the namespaces of its jobs, in the order of their places.
 		ready string
-		busy  string
-		want  int
+		// busy are registries in the same way, with how often; once where that is left out.
+		busy string
+		want int
 	}{
 		"nobody waits":               {Options{}, "", "", -1},
 		"who came first":             {Options{}, "a b", "", 0},
 		"the least busy":             {Options{}, "a b", "a", 1},
-		"all places are taken":       {Options{}, "a", "b b b c c", -1},
-		"one registry has its share": {Options{}, "a", "a a a a", -1},
-		"another has not":            {Options{}, "a b a", "a a a a", 1},
+		"all places are taken":       {Options{}, "a", "b=3 c=2", -1},
+		"one registry has its share": {Options{}, "a", "a=4", -1},
+		"another has not":            {Options{}, "a b a", "a=4", 1},
 		"two places are for anybody": {Options{MaxPulls: 2}, "a", "a", 0},
 		"one place":                  {Options{MaxPulls: 1}, "a", "a", -1},
-		"no limit":                   {Options{MaxPulls: -1}, "a", strings.Repeat("a ", 1000), 0},
+		"no limit":                   {Options{MaxPulls: -1}, "a", "a=1000", 0},
 		"a share as told":            {Options{MaxPerRegistry: 1}, "a", "a", -1},
-		"a share above the limit":    {Options{MaxPulls: 2, MaxPerRegistry: 9}, "a", "a a", -1},
+		"a share above the limit":    {Options{MaxPulls: 2, MaxPerRegistry: 9}, "a", "a=2", -1},
 
 		"a namespace with many registries leaves a place":  {Options{}, "e:evil", "a:evil b:evil c:evil d:evil", -1},
 		"which another one gets":                           {Options{}, "e:evil f:shop", "a:evil b:evil c:evil d:evil", 1},
@@ -203,7 +206,14 @@ func TestTurns(t *testing.T) {
 		}
 		busy := newLoad()
 		for _, j := range jobs(test.busy) {
-			busy.add(j.registry, busy.payer(j))
+			registry, times, _ := strings.Cut(j.registry, "=")
+			n, err := strconv.Atoi(gocmp.Or(times, "1"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range n {
+				busy.add(registry, busy.payer(j))
+			}
 		}
 		if got := newTurns(test.limits.withDefaults()).next(jobs(test.ready), busy); got != test.want {
 			t.Errorf("%s: %d, want %d", why, got, test.want)

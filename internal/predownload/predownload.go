@@ -87,7 +87,7 @@ func Plan(r Rollout) (Result, error) {
 		return result, nil
 	}
 	result.Label = v1beta1.ImagePreDownloadCreatedKey
-	result.Create = imagepull.Ahead(imagepull.Rollout{
+	result.Create = imagepull.PreDownload(imagepull.Rollout{
 		Namespace: r.Namespace, Owner: r.Owner, Revision: r.Update, From: from, To: r.To, Selector: r.Selector,
 		Parallelism: r.Strategy.ImagePreDownloadParallelism, TimeoutSeconds: r.Strategy.ImagePreDownloadTimeoutSeconds,
 	})

@@ -10,6 +10,7 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/note"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // graceSlack is added to the grace period, whose beginning is known to the second only.
@@ -72,7 +73,7 @@ type Action struct {
 	// Verdict says which of the other fields matter.
 	Verdict Verdict
 	// Write is the change of the request's status, for DoWrite.
-	Write *Write
+	Write *write.Write
 	// Kills are containers to stop, for DoKill, all at once.
 	Kills []Kill
 	// After is when to look again at the latest, for DoWait; 0 for when something changes.
@@ -81,10 +82,10 @@ type Action struct {
 	Notes []note.Note
 }
 
-// Step says what the daemon on the node does about a request: one thing, and then it is asked again. All that has to
+// Next returns what the daemon on the node does about a request: one thing, after which Next is called again. All that has to
 // be remembered is in the request, so that a daemon can die at any time. Several requests of one pod can be asked about
 // in any order: all but the first wait.
-func Step(w Work) Action {
+func Next(w Work) Action {
 	s := &stepper{Work: w, status: *w.Request.Status.DeepCopy(), strategy: strategyOf(w.Request)}
 	switch {
 	case w.Request.DeletionTimestamp != nil, w.Pod != nil && w.Pod.UID == podOf(w.Request) && w.Pod.DeletionTimestamp != nil:
@@ -94,10 +95,9 @@ func Step(w Work) Action {
 	default:
 		s.proceed()
 	}
-	switch write := writeOf(w.Request, s.status); {
-	case write != nil:
-		write.late = ended(w.Request)
-		s.action.Verdict, s.action.Write, s.action.Kills, s.action.After = DoWrite, write, nil, 0
+	switch change := writeOf(w.Request, s.status, ended(w.Request)); {
+	case change != nil:
+		s.action.Verdict, s.action.Write, s.action.Kills, s.action.After = DoWrite, change, nil, 0
 	case ended(w.Request):
 		s.action.Verdict = DoNothing
 	case len(s.action.Kills) > 0:

@@ -19,8 +19,8 @@ func st(name string, p phase, killed bool, message string) state {
 	return state{Name: name, Phase: p, IsKilled: killed, Message: message}
 }
 
-// TestStep looks at requests 30 seconds after they were made. A status that is written is told whole.
-func TestStep(t *testing.T) {
+// TestNext looks at requests 30 seconds after they were made. A status that is written is told whole.
+func TestNext(t *testing.T) {
 	type work = containerrestart.Work
 	type containers = []containerrestart.Container
 	old := containers{up("app", 0, -60), up("log", 0, -60)}
@@ -216,7 +216,7 @@ func TestStep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tc.work.Now = at(30)
 			before := text(tc.work)
-			action := containerrestart.Step(tc.work)
+			action := containerrestart.Next(tc.work)
 			if text(tc.work) != before {
 				t.Error("the input was changed")
 			}
@@ -239,7 +239,7 @@ func TestStep(t *testing.T) {
 			}
 			got := outcome{Do: action.Verdict, After: action.After, Notes: codes(action.Notes)}
 			if action.Write != nil {
-				got.Write = &action.Write.Status
+				got.Write = ptr.To(statusOf(action.Write))
 			}
 			for _, k := range action.Kills {
 				got.Kills = append(got.Kills, k.Container)
@@ -275,7 +275,7 @@ func TestWritePatch(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.work.Now = at(30)
-			if diff := cmp.Diff(tc.want, patch(t, containerrestart.Step(tc.work).Write)); diff != "" {
+			if diff := cmp.Diff(tc.want, patch(t, containerrestart.Next(tc.work).Write)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.why, diff)
 			}
 		})

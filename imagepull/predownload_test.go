@@ -36,7 +36,7 @@ func rollout(from, to *corev1.PodTemplateSpec) imagepull.Rollout {
 	}
 }
 
-func TestAhead(t *testing.T) {
+func TestPreDownload(t *testing.T) {
 	cases := map[string]struct {
 		why      string
 		from, to *corev1.PodTemplateSpec
@@ -54,7 +54,7 @@ func TestAhead(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, job := range imagepull.Ahead(rollout(c.from, c.to)) {
+			for _, job := range imagepull.PreDownload(rollout(c.from, c.to)) {
 				got = append(got, job.Name+" "+job.Spec.Image)
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
@@ -88,7 +88,7 @@ func TestJob(t *testing.T) {
 			SandboxConfig:    &v1beta1.SandboxConfig{Labels: labels, Annotations: map[string]string{"team": "shop"}},
 		}},
 	}
-	got := imagepull.Ahead(r)
+	got := imagepull.PreDownload(r)
 	if diff := cmp.Diff([]*v1beta1.ImagePullJob{want}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -118,7 +118,7 @@ func TestParallelism(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := rollout(template("web=web:1"), template("web=web:2"))
 			r.Parallelism = c.in
-			if got := imagepull.Ahead(r)[0].Spec.Parallelism.IntVal; got != c.want {
+			if got := imagepull.PreDownload(r)[0].Spec.Parallelism.IntVal; got != c.want {
 				t.Errorf("%s: %d, want %d", c.why, got, c.want)
 			}
 		})
@@ -131,7 +131,7 @@ func TestLongNames(t *testing.T) {
 	r := rollout(template(), template(long+"a=x:1", long+"b=x:2"))
 	r.Revision.Name = strings.Repeat("w", 234)
 	seen := map[string]bool{}
-	for _, job := range imagepull.Ahead(r) {
+	for _, job := range imagepull.PreDownload(r) {
 		seen[job.Name] = true
 		if faults := validation.IsDNS1123Subdomain(job.Name); len(faults) > 0 {
 			t.Errorf("%s: %v", job.Name, faults)

@@ -42,9 +42,9 @@ const (
 	longestName = 253
 )
 
-// Ahead makes a job for each image that is new in a container, in the order of the containers. They run on the nodes of the
-// pods that are not yet of the revision, and end by themselves. Init containers do not count: they are not started again.
-func Ahead(r Rollout) []*v1beta1.ImagePullJob {
+// PreDownload returns a job for each image that is new in a container, in the order of the containers. The jobs run on the nodes of the
+// pods that are not yet of the revision, and end by themselves. Init containers do not count: an update does not start them again.
+func PreDownload(r Rollout) []*v1beta1.ImagePullJob {
 	before := map[string]string{}
 	for i := range r.From.Spec.Containers {
 		before[r.From.Spec.Containers[i].Name] = r.From.Spec.Containers[i].Image

@@ -9,37 +9,39 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/write"
 )
 
-// PatchType is the type of all patches of requests.
-const PatchType = types.MergePatchType
-
-// Write is a change of a request's status.
-type Write struct {
+// StatusPatch is the body of a write of a request's status, which must not have been changed since the plan. The API server refuses
+// the write as outdated when another writer changed the request meanwhile. The result of a kill that outlived its request is written
+// in any case.
+type StatusPatch struct {
 	// Status as it is to be.
 	Status appsv1beta1.ContainerRecreateRequestStatus
 
 	request *request
-	late    bool
+	// late is the result of a kill that outlived its request.
+	late bool
 }
 
-// writeOf is the write of a status; nil when the request has it already.
-func writeOf(r *request, s appsv1beta1.ContainerRecreateRequestStatus) *Write {
+// writeOf returns the write of a status; nil when the request has it already. A late one is written whatever happened meanwhile.
+func writeOf(r *request, s appsv1beta1.ContainerRecreateRequestStatus, late bool) *write.Write {
 	if equality.Semantic.DeepEqual(r.Status, s) {
 		return nil
 	}
-	return &Write{Status: s, request: r}
+	return &write.Write{
+		Verb: write.Patch, Object: r, Subresource: write.Status, Type: types.MergePatchType,
+		Body: StatusPatch{Status: s, request: r, late: late},
+	}
 }
 
-// Patch is the body, of PatchType, for the status of the request that was given, which must not have been changed since.
-// The API server refuses it, as a conflict, when somebody else has written the request meanwhile: look again then. Only
-// the result of a kill that outlived its request is written whatever happened.
-func (w *Write) Patch() ([]byte, error) {
-	from, err := fieldsOf(w.request.Status)
+// Data returns the bytes of a merge patch.
+func (p StatusPatch) Data() ([]byte, error) {
+	from, err := fieldsOf(p.request.Status)
 	if err != nil {
 		return nil, err
 	}
-	to, err := fieldsOf(w.Status)
+	to, err := fieldsOf(p.Status)
 	if err != nil {
 		return nil, err
 	}
@@ -54,9 +56,9 @@ func (w *Write) Patch() ([]byte, error) {
 			status[key] = nil
 		}
 	}
-	metadata := map[string]any{"uid": w.request.UID}
-	if !w.late {
-		metadata["resourceVersion"] = w.request.ResourceVersion
+	metadata := map[string]any{"uid": p.request.UID}
+	if !p.late {
+		metadata["resourceVersion"] = p.request.ResourceVersion
 	}
 	return json.Marshal(map[string]any{"metadata": metadata, "status": status})
 }
