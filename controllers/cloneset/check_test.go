@@ -223,10 +223,3 @@ func withUpdateHook(s *v1beta1.CloneSet) {
 	s.Spec.Template.Labels["example.com/hook"] = "true"
 	s.Spec.Lifecycle = &pub.Lifecycle{InPlaceUpdate: &pub.LifecycleHook{LabelsHandler: map[string]string{"example.com/hook": "true"}}}
 }
-
-// about returns the requests that contain all of some words.
-func about(requests []string, words ...string) []string {
-	return slices.DeleteFunc(slices.Clone(requests), func(request string) bool {
-		return slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(request, w) })
-	})
-}

@@ -70,7 +70,7 @@ func TestFaults(t *testing.T) {
 	if got, want := len(b.claims()), 3**runs; got != want {
 		t.Errorf("%d claims, want %d", got, want)
 	}
-	if created := len(about(b.asked(), "POST pods 201")); created != 3**runs {
+	if created := len(podbench.About(b.asked(), "POST pods 201")); created != 3**runs {
 		t.Errorf("%d pods were created, want %d", created, 3**runs)
 	}
 }
@@ -101,7 +101,7 @@ func TestRestartWhileCreating(t *testing.T) {
 				b.still()
 				// The answer to the last creation of the first manager may be lost, and not be counted. A surplus pod would be deleted.
 				asked := b.asked()
-				created, deleted := about(asked, "POST pods 201"), about(asked, "DELETE pods/")
+				created, deleted := podbench.About(asked, "POST pods 201"), podbench.About(asked, "DELETE pods/")
 				if len(created) > 6 || len(deleted) > 0 || len(b.claims()) != 6 {
 					t.Errorf("%d pods were created and %d deleted, with %d claims; want 6, none and 6", len(created), len(deleted), len(b.claims()))
 				}

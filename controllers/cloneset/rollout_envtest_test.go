@@ -16,6 +16,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
+	"github.com/kruisekit/kruisekit/test/podbench"
 )
 
 // An image update costs four writes a pod, none of which is rejected. A converged set costs none.
@@ -41,15 +42,15 @@ func TestWritesOfAnUpdateInPlace(t *testing.T) {
 	if after := uids(b.pods(set)); fmt.Sprint(after) != fmt.Sprint(before) {
 		t.Errorf("pods %v became %v", before, after)
 	}
-	if writes := about(all, "pods/"); len(writes) != 40 {
+	if writes := podbench.About(all, "pods/"); len(writes) != 40 {
 		t.Errorf("%d requests for 10 pods, want 40: %v", len(writes), writes)
 	}
 	for _, code := range []string{" 409", " 422", " 500", "GET "} {
-		if bad := about(all, code); len(bad) > 0 {
+		if bad := podbench.About(all, code); len(bad) > 0 {
 			t.Errorf("requests with%s: %v", code, bad)
 		}
 	}
-	t.Logf("%d writes of the status of the set, %d in all", len(about(all, "clonesets/")), len(about(all)))
+	t.Logf("%d writes of the status of the set, %d in all", len(podbench.About(all, "clonesets/")), len(podbench.About(all)))
 }
 
 // An update that recreates pods costs five writes a pod: three of the new pod, its creation and the deletion of the old one.
@@ -73,7 +74,7 @@ func TestWritesOfAnUpdateByNewPods(t *testing.T) {
 	b.still()
 	all := b.asked()
 	for words, want := range map[[2]string]int{{"PATCH", "pods/"}: 15, {"DELETE", "pods/"}: 5, {"POST", "pods"}: 5} {
-		if got := about(all, words[:]...); len(got) != want {
+		if got := podbench.About(all, words[:]...); len(got) != want {
 			t.Errorf("%v: %d requests, want %d: %v", words, len(got), want, got)
 		}
 	}
@@ -198,10 +199,10 @@ func TestPreDownload(t *testing.T) {
 		t.Errorf("the revision has %q", got)
 	}
 	all := b.asked()
-	if made := about(all, "POST", "imagepulljobs"); len(made) != 1 {
+	if made := podbench.About(all, "POST", "imagepulljobs"); len(made) != 1 {
 		t.Errorf("creates: %v, want one", made)
 	}
-	if read := about(all, "GET"); len(read) != 0 {
+	if read := podbench.About(all, "GET"); len(read) != 0 {
 		t.Errorf("reads past the cache: %v", read)
 	}
 
@@ -222,7 +223,7 @@ func TestPreDownload(t *testing.T) {
 		return nil
 	})
 	b.still()
-	if deletes := about(b.asked(), "DELETE", "imagepulljobs"); len(deletes) != 2 {
+	if deletes := podbench.About(b.asked(), "DELETE", "imagepulljobs"); len(deletes) != 2 {
 		t.Errorf("%v, want two", deletes)
 	}
 }
