@@ -11,6 +11,7 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -359,4 +360,32 @@ func testLateKind(b *bench) {
 	b.install(crd)
 	b.set("late", "late")
 	b.until("the set is not in", func() bool { return strings.Contains(b.read().Webhooks[0].MatchConditions[0].Expression, "'late'") })
+}
+
+// Pods that were created while the entries were missing are reported by an event of each set that they lack.
+func testBare(b *bench) {
+	b.create()
+	b.set("web", "web")
+	b.start(b.overURL())
+	b.until("there is no entry", func() bool { return len(b.read().Webhooks) == 1 })
+	namespace := b.Namespace(b.T)
+	if err := b.Client.Delete(b.Context(), b.read()); err != nil {
+		b.Fatal(err)
+	}
+	for _, app := range []string{"web", "other"} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: app, Labels: map[string]string{"app": app}}}
+		pod.Spec.Containers = []corev1.Container{{Name: "c", Image: "i"}}
+		if err := b.Client.Create(b.Context(), pod); err != nil {
+			b.Fatal(err)
+		}
+	}
+	want := "Warning ContainersMissing 1 pods were created without this set while the entries of the pod webhook were missing, the first is " + namespace + "/web"
+	b.until("no event reports the pod", func() bool {
+		select {
+		case e := <-b.events.Events:
+			return strings.HasPrefix(e, want)
+		default:
+			return false
+		}
+	})
 }

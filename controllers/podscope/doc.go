@@ -16,6 +16,7 @@
 //     entries with other names.
 //   - A configuration that is reset or deleted is written or created within a second. Pauses grow to a minute only while another writer
 //     changes the entries again within half a minute.
+//   - Pods that were created without their sets while entries were missing are reported, once, by an event of each set.
 //   - A new entry has the CA of the same service in the main configuration. Until there is one, nothing is written.
 //   - Provisional entries (internal/scope/provisional) have a configuration of their own, and end seconds after they were written.
 //   - A kind that is installed after the start is followed within seconds.

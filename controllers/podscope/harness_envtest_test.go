@@ -67,7 +67,7 @@ func TestPodScope(t *testing.T) {
 	}
 	for name, test := range map[string]func(*bench){
 		"Latency": testLatency, "Adversary": testAdversary, "Enforcer": testEnforcer, "Authority": testAuthority, "Off": testOff, "Malformed": testMalformed,
-		"Missing": testMissing, "Lost": testLost, "Replicas": testReplicas, "LateKind": testLateKind,
+		"Missing": testMissing, "Lost": testLost, "Replicas": testReplicas, "LateKind": testLateKind, "Bare": testBare,
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &bench{T: t, Cluster: c, scheme: scheme, limited: limited, crds: crds, hook: scopetest.New(t), events: record.NewFakeRecorder(1000)}

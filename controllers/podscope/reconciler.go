@@ -72,6 +72,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,verbs=create
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,resourceNames=kruise-pods-webhook-configuration;kruise-pods-provisional-webhook-configuration,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,resourceNames=kruise-mutating-webhook-configuration,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods;namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 // SetupWithManager registers the reconciler. It must come before the manager starts.
@@ -156,6 +157,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	}
 	r.state = pass.State
 	r.report(ctx, o.Pods, pass.Notes)
+	if err := r.reportBare(ctx, o, pass.Window); err != nil {
+		return ctrl.Result{}, err
+	}
 	if pass.Write == nil {
 		return ctrl.Result{RequeueAfter: pass.RequeueAfter}, nil
 	}

@@ -69,6 +69,7 @@ func shortened(text string) string {
 type meters struct {
 	notes   map[string]prometheus.Gauge
 	repairs prometheus.Counter
+	bare    prometheus.Counter
 }
 
 // newMeters returns nil without a registerer.
@@ -90,7 +91,14 @@ func newMeters(registerer prometheus.Registerer) (*meters, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &meters{notes: map[string]prometheus.Gauge{}, repairs: repairs}
+	bare, err := collectors.Register(registerer, prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "kruisekit_pod_scope_bare_pods_total",
+		Help: "Pods that were created without their SidecarSets while entries of the pod webhook were missing.",
+	}))
+	if err != nil {
+		return nil, err
+	}
+	m := &meters{notes: map[string]prometheus.Gauge{}, repairs: repairs, bare: bare}
 	for _, code := range []string{scope.NoteUnreadable, scope.NoteWidened, entries.NotePolicy, entries.NoteCatchAll, entries.NoteNoAuthority} {
 		m.notes[code] = notes.WithLabelValues(code)
 	}
@@ -115,5 +123,11 @@ func (m *meters) count(notes []note.Note) {
 func (m *meters) repaired() {
 	if m != nil {
 		m.repairs.Inc()
+	}
+}
+
+func (m *meters) found(pods int) {
+	if m != nil {
+		m.bare.Add(float64(pods))
 	}
 }

@@ -18,6 +18,8 @@ const (
 	DefaultMostPause = time.Minute
 	// catchUp is the time for the cache to show a write.
 	catchUp = 200 * time.Millisecond
+	// visible is the time for the cache to show a pod, and an edit of a configuration.
+	visible = 2 * time.Second
 )
 
 type (
@@ -54,6 +56,8 @@ type Observation struct {
 type State struct {
 	repairs, sweeps pace
 	waiting         map[waitingKey]waiting
+	// window is the time without the entries, after which pods are looked for.
+	window scope.Window
 }
 
 // Pass is what is to be done.
@@ -64,6 +68,8 @@ type Pass struct {
 	Notes []note.Note
 	// Announce is reported once the write is made.
 	Announce []note.Note
+	// Window is a time without the entries that is over: pods of that time may lack their sets. Zero for none.
+	Window scope.Window
 	// RequeueAfter is when to look again without an event; zero for never.
 	RequeueAfter time.Duration
 	// State is for the next pass. Written replaces it where the write was made.
@@ -87,7 +93,28 @@ func Next(o Observation, s State, p Policy) (Pass, error) {
 	}
 	s.repairs.undoneAt = time.Time{}
 	s.waiting = covered(s.waiting, o.Now)
-	return pass.sweep(o, s, p), nil
+	over := s.window.Until.Add(visible).Sub(o.Now)
+	if !s.window.Until.IsZero() && over <= 0 {
+		pass.Window, s.window = s.window, scope.Window{}
+	}
+	pass = pass.sweep(o, s, p)
+	if !s.window.Until.IsZero() && (pass.RequeueAfter == 0 || over < pass.RequeueAfter) {
+		pass.RequeueAfter = over
+	}
+	return pass, nil
+}
+
+// missingSince returns the time since which the entries are missing; zero where it is not known. It is earlier than the event of it.
+func missingSince(o Observation, s State) time.Time {
+	switch _, known := readRecord(o.Pods); {
+	case !s.repairs.undoneAt.IsZero():
+		return s.repairs.undoneAt.Add(-visible)
+	case !s.repairs.last.IsZero():
+		return o.Now.Add(-visible)
+	case o.Pods != nil && !known: // nothing has written entries yet, as after a reset or an installation
+		return o.Pods.CreationTimestamp.Time
+	}
+	return time.Time{}
 }
 
 // repair writes the entries of pods.
@@ -109,6 +136,12 @@ func (pass Pass) repair(o Observation, s State, p Policy, c change) Pass {
 	}
 	pass.Write = c.write(o, p.Configuration)
 	pass.Written.repairs = s.repairs.wrote(version(o.Pods), c.wanted, o.Now)
+	if since := missingSince(o, s); !since.IsZero() && (undone || len(c.edited) > 0 || s.repairs.last.IsZero()) {
+		if w := s.window; !w.Since.IsZero() {
+			since = w.Since
+		}
+		pass.Written.window = scope.Window{Since: since, Until: o.Now}
+	}
 	if undone || len(c.edited) > 0 {
 		pass.Announce = []note.Note{undoneNote(p.Configuration, c.edited)}
 	}

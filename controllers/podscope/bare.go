@@ -1,0 +1,63 @@
+package podscope
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/scope"
+	"github.com/kruisekit/kruisekit/internal/scope/entries"
+)
+
+// reasonBare is the reason for which the reconciler of SidecarSets reports pods that lack containers, too.
+const reasonBare = "ContainersMissing"
+
+// reportBare emits an event for each set that pods of a window lack. It reads all pods of the cache, once after entries were missing.
+func (r *Reconciler) reportBare(ctx context.Context, o entries.Observation, w scope.Window) error {
+	if w.Until.IsZero() || len(o.Sets) == 0 {
+		return nil
+	}
+	var pods corev1.PodList
+	if err := r.objects.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list pods: %w", err)
+	}
+	lacking, total := map[string][]string{}, 0
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if !w.Contains(pod) {
+			continue
+		}
+		namespace := &metav1.PartialObjectMetadata{}
+		namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+		if err := r.objects.Get(ctx, types.NamespacedName{Name: pod.Namespace}, namespace); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("read namespace %s: %w", pod.Namespace, err)
+		}
+		sets := scope.Bare(pod, &corev1.Namespace{ObjectMeta: namespace.ObjectMeta}, o.Sets, r.options.Namespace)
+		for _, set := range sets {
+			lacking[set] = append(lacking[set], pod.Namespace+"/"+pod.Name)
+		}
+		if len(sets) > 0 {
+			total++
+		}
+	}
+	r.metrics.found(total)
+	for _, name := range slices.Sorted(maps.Keys(lacking)) {
+		all := lacking[name]
+		slices.Sort(all)
+		text := fmt.Sprintf("%d pods were created without this set while the entries of the pod webhook were missing, the first is %s; recreate the pods", len(all), all[0])
+		log.FromContext(ctx).Info("Found pods without their sidecarset", "sidecarset", name, "pods", all[:min(len(all), 20)], "count", len(all))
+		at := slices.IndexFunc(o.Sets, func(set *unstructured.Unstructured) bool { return set.GetName() == name })
+		about := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: name, UID: o.Sets[at].GetUID()}}
+		r.options.Recorder.Event(about, corev1.EventTypeWarning, reasonBare, text)
+	}
+	return nil
+}
