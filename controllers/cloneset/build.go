@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -14,6 +13,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/internal/claims"
+	"github.com/kruisekit/kruisekit/internal/history"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/note"
@@ -39,7 +39,7 @@ func (b *identity) build(creations []workload.Creation) ([][]write.Object, error
 	for i, id := range b.plan.ids {
 		name := creations[i].Revision
 		if templates[name] == nil {
-			rev := s.stored(name)
+			rev := history.Find(s.Revisions, name)
 			if rev == nil {
 				return nil, fmt.Errorf("the revision %s is not stored", name)
 			}
@@ -198,14 +198,4 @@ func (o Options) revisionLabel(name string) string {
 		return revision.Short(name)
 	}
 	return name
-}
-
-// stored returns a revision by its name or hash; nil for none.
-func (s *snapshot) stored(name string) *appsv1.ControllerRevision {
-	for _, rev := range s.Revisions {
-		if revision.Match(rev.Name, name) {
-			return rev
-		}
-	}
-	return nil
 }

@@ -34,7 +34,7 @@ func (p *plan) preDownload(s *snapshot, o Options) predownload.Rollout {
 	only := policy == v1beta1.InPlaceOnlyCloneSetPodUpdateStrategyType
 	r := predownload.Rollout{
 		Namespace: s.set.Namespace, Owner: s.controllerRef(), Selector: s.set.Spec.Selector, Replicas: *s.set.Spec.Replicas,
-		Current: s.stored(p.current), Update: s.stored(p.update), To: &s.set.Spec.Template, Jobs: s.Jobs,
+		Current: history.Find(s.Revisions, p.current), Update: history.Find(s.Revisions, p.update), To: &s.set.Spec.Template, Jobs: s.Jobs,
 		Over:      p.current == p.update,
 		Recreates: policy != v1beta1.InPlaceIfPossibleCloneSetPodUpdateStrategyType && !only,
 		Strategy:  ptr.Deref(p.rolling.InPlaceUpdateStrategy, pub.InPlaceUpdateStrategy{}), Policy: o.policy(),

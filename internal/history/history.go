@@ -248,6 +248,16 @@ func (w Writer) Delete(ctx context.Context, owner types.NamespacedName, surplus 
 	return err
 }
 
+// Find returns a revision by its name or hash; nil for none.
+func Find(all []*appsv1.ControllerRevision, name string) *appsv1.ControllerRevision {
+	for _, stored := range all {
+		if revision.Match(stored.Name, name) {
+			return stored
+		}
+	}
+	return nil
+}
+
 // Replace returns the revisions with one that was written, the oldest first. Nil replaces none. The given slice stays as it is.
 func Replace(all []*appsv1.ControllerRevision, written *appsv1.ControllerRevision) []*appsv1.ControllerRevision {
 	if written == nil {

@@ -228,3 +228,12 @@ func TestReplace(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+func TestFind(t *testing.T) {
+	all := []*appsv1.ControllerRevision{rev("web-a1", "A", 1), rev("web-b2", "b", 2)}
+	for name, want := range map[string]*appsv1.ControllerRevision{"web-b2": all[1], "b2": all[1], "web-c3": nil, "": nil} {
+		if got := history.Find(all, name); got != want {
+			t.Errorf("%q: got %v, want %v", name, got, want)
+		}
+	}
+}
