@@ -51,12 +51,14 @@ func (m *deployed) testManager(t *testing.T, left map[string]*remains) {
 
 // What API servers refuse a manager is refused for a reason that does not pass: its account, or the schema of what it writes.
 func (m *deployed) testNothingRefused(t *testing.T) {
-	for _, pod := range m.pods(t) {
+	for _, pod := range append(m.pods(t), m.daemons(t)...) {
 		said, err := m.Kubectl(t.Context(), "logs", "-n", system, pod.Name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, sign := range []string{"system:serviceaccount:kruise-system:kruise-manager", "Required value"} {
+		for _, sign := range []string{
+			"system:serviceaccount:kruise-system:kruise-manager", "system:serviceaccount:kruise-system:kruise-daemon", "ValidatingAdmissionPolicy", "Required value",
+		} {
 			if before, after, found := strings.Cut(said, sign); found {
 				line, _, _ := strings.Cut(after, "\n")
 				t.Errorf("%s: %s%s%s", pod.Name, before[strings.LastIndex(before, "\n")+1:], sign, line)
