@@ -33,7 +33,7 @@ func budgets() []budget {
 		{path: "scale", allowed: kube(), most: 71},
 		{path: "workload", allowed: kube(), most: 78},
 		{path: "write", allowed: kube(), most: 70},
-		{path: "imagepull", allowed: append(kube(), images()...), most: 74},
+		{path: "imagepull", allowed: append(kube(), images()...), most: 75},
 		{path: "imagepull/order", allowed: kube(), most: 74},
 		{path: "containerrestart", allowed: kube(), most: 78},
 		{path: "driver/clientgo", allowed: append(append(kube(), clients()...), "gopkg.in/evanphx/json-patch.v4"), client: true, most: 260},
