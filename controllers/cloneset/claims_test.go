@@ -1,6 +1,7 @@
 package cloneset_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -9,12 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
+	"github.com/kruisekit/kruisekit/test/podbench"
 )
 
 // With reuse, a deleted pod is replaced by a pod of the same name with the same claims.
@@ -164,4 +167,55 @@ func TestRecreateOnClaimChange(t *testing.T) {
 	})
 	then("InPlaceOnly looks at no claim", false, "3Gi", image("web:5"), resize("4Gi"))
 	then("InPlaceOnly, back to an earlier image", false, "3Gi", image("web:4"), resize("5Gi"))
+}
+
+// A manager starts with a cache that shows the claim of a pod and not yet the pod. The claim stays, also where no pod is to be created.
+func TestClaimsOfUnseenPods(t *testing.T) {
+	for name, c := range map[string]struct {
+		why    string
+		change func(*v1beta1.CloneSet)
+	}{
+		"creation is limited": {
+			"no pod may be unavailable, so that none is created",
+			func(s *v1beta1.CloneSet) { s.Spec.ScaleStrategy.MaxUnavailable = ptr.To(intstr.FromInt32(0)) },
+		},
+		"scaled in": {"the pods that the cache shows are enough", func(s *v1beta1.CloneSet) { s.Spec.Replicas = ptr.To(int32(1)) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newModel(t, cloneset.Options{})
+			set := m.create("web", 2, withClaims)
+			m.eventually(set, settled)
+			cache := &stale{frozen: true, onlyPods: true, pods: corev1.PodList{Items: m.pods(set)[:1]}}
+			live := &lists{Reader: m.server}
+			m.start(cloneset.Options{Live: live}, cache.client)
+			m.change(set, c.change)
+			m.server.Requests()
+			m.still()
+			cache.catchUp()
+			m.eventually(set, settled)
+			if requests := m.server.Requests(); len(podbench.About(requests, "POST persistentvolumeclaims")) > 0 {
+				t.Errorf("%s: requests %v", c.why, requests)
+			}
+			if live.n != 1 {
+				t.Errorf("%s: the pods are listed %d times past the cache, want once", c.why, live.n)
+			}
+			for _, pod := range m.pods(set) {
+				if id := pod.Labels[pub.CloneSetInstanceIDKey]; !slices.Contains(m.claimsOf(set.UID), "data-web-"+id) {
+					t.Errorf("%s: pod %s runs, and claims are %v", c.why, pod.Name, m.claimsOf(set.UID))
+				}
+			}
+		})
+	}
+}
+
+// lists counts the lists that a reader answers.
+type lists struct {
+	client.Reader
+
+	n int
+}
+
+func (l *lists) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
+	l.n++
+	return l.Reader.List(ctx, into, options...)
 }

@@ -69,7 +69,10 @@ func newModelWith(t *testing.T, o cloneset.Options, wrap func(client.WithWatch) 
 // start starts another reconciler in the place of the one before.
 func (m *model) start(o cloneset.Options, wrap func(client.WithWatch) client.WithWatch) {
 	m.Helper()
-	o.Now, o.Recorder, o.Live = m.now, m.server, m.server
+	o.Now, o.Recorder = m.now, m.server
+	if o.Live == nil {
+		o.Live = m.server
+	}
 	r, err := cloneset.New(wrap(m.server), o)
 	if err != nil {
 		m.Fatal(err)

@@ -110,7 +110,8 @@ func (s *snapshot) key() types.NamespacedName { return client.ObjectKeyFromObjec
 // verified reports whether the pods were read past the cache since the process started.
 func (s *snapshot) verified() bool { return s.known.verified == s.set.UID }
 
-// verifyPods reads, before the first creation for a set, the pods of the set past the cache, and adds those that the cache lacks.
+// verifyPods reads the pods of the set past the cache, and adds those that the cache lacks. It comes before the first pass that creates
+// pods, or deletes claims without a pod.
 func (r *Reconciler) verifyPods(ctx context.Context, s *snapshot) error {
 	missing, err := r.dependents.Missing(ctx, s.set, s.selector, s.Pods)
 	if err != nil {

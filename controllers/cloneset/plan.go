@@ -21,6 +21,7 @@ import (
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/workload"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // plan is what one pass of a set is to do. All of it follows from the snapshot.
@@ -35,6 +36,8 @@ type plan struct {
 	pass            *workload.Pass
 	// ids are those of the pods to create, once the pass has come to that.
 	ids []string
+	// deletesClaims means that the pass deletes claims whose pods are not observed.
+	deletesClaims bool
 	// invalid is why pods of the template cannot be managed.
 	invalid error
 
@@ -94,6 +97,9 @@ const fixedPrefix = "claims:"
 // runs reports whether the pass is executed. The pods of a set that is deleted are the garbage collector's.
 func (p *plan) runs(s *snapshot) bool { return p.invalid == nil && s.set.DeletionTimestamp == nil }
 
+// needsAllPods reports whether the pass would do harm where the cache lacks a pod: it would create the pod twice, or delete its claims.
+func (p *plan) needsAllPods() bool { return len(p.pass.Creations()) > 0 || p.deletesClaims }
+
 // notes are why the plan is as it is, and what pods wait for.
 func (p *plan) notes() []note.Note { return append(p.pass.Notes(), p.waits...) }
 
@@ -101,6 +107,7 @@ func (p *plan) notes() []note.Note { return append(p.pass.Notes(), p.waits...) }
 func (o Options) input(s *snapshot, p *plan) workload.Input {
 	spec := &s.set.Spec
 	first, kept := s.ownershipWrites()
+	p.deletesClaims = slices.ContainsFunc(first, func(w write.Write) bool { return w.Verb == write.Delete })
 	b := &identity{options: o, snapshot: s, plan: p, claims: s.pool(kept)}
 	in := workload.Input{
 		Scale: scale.Input{

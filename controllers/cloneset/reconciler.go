@@ -88,7 +88,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, r.reject(ctx, s)
 	}
 	p, err := r.options.plan(s)
-	if err == nil && p.runs(s) && len(p.pass.Creations()) > 0 && !s.verified() {
+	if err == nil && p.runs(s) && p.needsAllPods() && !s.verified() {
 		if err = r.verifyPods(ctx, s); err != nil {
 			return ctrl.Result{}, errors.Join(err, r.giveUp(ctx, s, s.set.Status.DeepCopy(), err))
 		}

@@ -20,8 +20,10 @@ import (
 type stale struct {
 	mu     sync.Mutex
 	frozen bool
-	pods   corev1.PodList
-	claims corev1.PersistentVolumeClaimList
+	// onlyPods means that the claims are current.
+	onlyPods bool
+	pods     corev1.PodList
+	claims   corev1.PersistentVolumeClaimList
 }
 
 func (s *stale) catchUp() {
@@ -42,7 +44,7 @@ func (s *stale) client(c client.WithWatch) client.WithWatch {
 					return nil
 				}
 			case *corev1.PersistentVolumeClaimList:
-				if s.frozen {
+				if s.frozen && !s.onlyPods {
 					s.claims.DeepCopyInto(list)
 					return nil
 				}

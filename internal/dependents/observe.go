@@ -154,8 +154,8 @@ func controlled[T any, P interface {
 }
 
 // Missing reads the pods of a workload past the cache, and returns those that were not observed. An earlier process, or an
-// earlier leader, may have created them a moment ago, and no ledger knows. Call it once before the first creation for a
-// workload.
+// earlier leader, may have created them a moment ago, and no ledger knows. Call it once for a workload, before the
+// first creation of a pod or deletion of a claim without a pod.
 func (d *Dependents) Missing(ctx context.Context, owner client.Object, selector labels.Selector, observed Pods) ([]*corev1.Pod, error) {
 	var list corev1.PodList
 	if err := d.api.Live.List(ctx, &list, client.InNamespace(owner.GetNamespace()), client.MatchingLabelsSelector{Selector: selector}); err != nil {
