@@ -28,7 +28,7 @@ func (p *Pass) Answer(now time.Time, w *Write, object write.Object, err error) [
 		return p.succeeded(w, object)
 	case w.Verb != write.Create && write.IsOutdated(err), apierrors.IsAlreadyExists(err) && len(w.rest) > 0:
 		// What the pod needs exists and was not observed: it may be terminating or another owner's, so that the pod would never start.
-		p.wake(retryOutdated)
+		p.wake(p.in.Repeats.outdatedPause())
 		p.outdated = true
 		if w.of != nil {
 			w.of.over = p.stage

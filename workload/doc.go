@@ -105,7 +105,8 @@
 //     instance twice.
 //   - Each failure stops only its own instance. Where an update is refused, another instance takes its turn.
 //   - A write that was decided upon an older pod is no failure: the pass asks to be made again.
-//   - With Input.Repeats, a write that another writer reverts is made again at most once a minute.
+//   - With Input.Repeats, a write that another writer reverts is made again at most once a minute, and so are passes in a row whose
+//     writes are outdated each time.
 //   - The grace period of a pod begins when the pod has left traffic, however long the writes before it took.
 //   - The order of the instances does not matter, and neither they nor their pods are changed.
 //

@@ -44,7 +44,7 @@ type Input struct {
 	// its reason, and ends the updates that begin in the pass, so that their order is kept.
 	MayUpdate func(*corev1.Pod) (ok bool, why string)
 	// Repeats are what Pass.Repeats returned after the pass before. Without them a write that another writer reverts is
-	// bounded in each pass alone.
+	// bounded in each pass alone, and a pass with outdated writes is made again after a second each time.
 	Repeats Repeats
 	// NeedsNode keeps a new pod without a preNormal hook from Normal until it is on a node, as CloneSet does.
 	NeedsNode bool

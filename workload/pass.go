@@ -62,7 +62,7 @@ const (
 	maxReplans = 3
 	// maxWritesPerPod bounds the writes of a pod in one pass, whatever they are.
 	maxWritesPerPod = 12
-	// retryOutdated is when to observe again after a write that was decided upon an older object.
+	// retryOutdated is when to observe again after a write that was decided upon an older object, the first times in a row.
 	retryOutdated = time.Second
 	// retryRefused is when to ask again for an update that MayUpdate refused.
 	retryRefused = time.Second

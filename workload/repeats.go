@@ -12,6 +12,8 @@ import (
 const (
 	// freeRepeats is how often the same write is made to a pod without a pause.
 	freeRepeats = 3
+	// freeOutdated is how many passes in a row may have outdated writes before the pauses between them grow.
+	freeOutdated = 10
 	// longestPause bounds the pause before the same write is made again.
 	longestPause = time.Minute
 )
@@ -19,7 +21,11 @@ const (
 // Repeats are the writes that recent passes have made to the pods of a workload. A write is made again where another writer
 // reverts it, and less and less often: at most once a minute. The zero value knows no writes. Keep one value for each workload;
 // nothing but the pauses is lost with it.
-type Repeats struct{ made map[repeatKey]repeat }
+type Repeats struct {
+	made map[repeatKey]repeat
+	// outdated is how many passes in a row had writes that were decided upon older objects.
+	outdated int
+}
 
 // repeatKey identifies a write whatever its time.
 type repeatKey struct {
@@ -105,7 +111,17 @@ func (p *Pass) Repeats() Repeats {
 			all[key] = r
 		}
 	}
-	return Repeats{all}
+	r := Repeats{made: all}
+	if p.outdated {
+		r.outdated = p.in.Repeats.outdated + 1
+	}
+	return r
+}
+
+// outdatedPause is when to observe again after a pass with outdated writes. After many of them in a row another writer does not stop, or
+// the cache stands still.
+func (r Repeats) outdatedPause() time.Duration {
+	return min(retryOutdated<<min(max(r.outdated-freeOutdated, 0), 10), longestPause)
 }
 
 // digest identifies what a patch does, whatever the times in it.

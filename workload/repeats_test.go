@@ -121,3 +121,37 @@ func TestRepeatsAreForgotten(t *testing.T) {
 		t.Errorf("writes are known after an hour: %v", known)
 	}
 }
+
+// Passes whose writes are outdated each time are made less and less often, at most once a minute, and at once again as soon as one applies.
+func TestOutdatedPasses(t *testing.T) {
+	const duration = 20 * time.Minute
+	s := newServer(t, ready("a", "web-1", "web:1"))
+	s.fails = func(*workload.Write) error { return outdated() }
+	known, passes := workload.Repeats{}, 0
+	pass := func() time.Duration {
+		in := s.input()
+		in.Repeats = known
+		p := s.run(in)
+		known = p.Repeats()
+		passes++
+		return p.RequeueAfter()
+	}
+	for end := s.now.Add(duration); s.now.Before(end); {
+		after := pass()
+		if after <= 0 || after > time.Minute {
+			t.Fatalf("pass %d asks for another one after %s", passes, after)
+		}
+		s.now = s.now.Add(after)
+	}
+	// Ten with short pauses, six with growing ones, one a minute.
+	if most := 10 + 6 + int(duration/time.Minute); passes > most {
+		t.Errorf("%d passes in %s, want at most %d", passes, duration, most)
+	}
+	s.fails = nil
+	pass()
+	s.fails = func(*workload.Write) error { return outdated() }
+	s.pods["a"] = ready("a", "web-1", "web:1")
+	if after := pass(); after != time.Second {
+		t.Errorf("after a pass whose writes apply, the next one that is outdated asks for another one after %s", after)
+	}
+}
