@@ -1,6 +1,7 @@
 package serving_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -167,35 +168,67 @@ func TestPods(t *testing.T) {
 	phase := func(phase corev1.PodPhase) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Status.Phase = phase } }
 	answered, unknown := serving.Verdict{}, serving.Verdict{Unknown: true}
 	refused := serving.Verdict{Why: "the client is a pod: only API servers are answered"}
+	unseen := serving.Verdict{Why: "the address is of an IP family in which pods cannot be looked up"}
 	const address, other = "10.1.2.3", "10.9.9.9"
+	node := func(ranges ...string) corev1.Node {
+		n := corev1.Node{Spec: corev1.NodeSpec{PodCIDRs: ranges}}
+		n.Annotations = map[string]string{"example.com/tunnel": "10.7.7.7", "example.com/range": "10.8.8.8/24", "example.com/name": "a"}
+		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "a"}, {Type: corev1.NodeInternalIP, Address: other}}
+		return n
+	}
 	cases := map[string]struct {
 		why    string
 		pods   []corev1.Pod
 		server string
 		want   serving.Verdict
+		nodes  []corev1.Node
+		// own is the first address of the pods beside the manager.
+		own string
+		// address is the default without one.
+		address string
 	}{
-		"nothing":                  {"it may be outside of the cluster, or a pod that has just started", nil, other, unknown},
-		"an API server":            {"it is an endpoint of the Service kubernetes", nil, address, answered},
-		"a pod":                    {"no API server has its address", []corev1.Pod{pod("shop", nil)}, other, refused},
-		"a pod that waits":         {"its network may be ready before its phase", []corev1.Pod{pod("shop", phase(corev1.PodPending))}, other, refused},
-		"a pod that has succeeded": {"its address may be that of another", []corev1.Pod{pod("shop", phase(corev1.PodSucceeded))}, other, unknown},
-		"a pod that has failed":    {"its address may be that of another", []corev1.Pod{pod("shop", phase(corev1.PodFailed))}, address, answered},
-		"a node":                   {"an API server may run there, in the network of the node", []corev1.Pod{pod("shop", func(p *corev1.Pod) { p.Spec.HostNetwork = true })}, other, answered},
-		"a tunnel":                 {"API servers may come through pods of the system", []corev1.Pod{pod("kube-system", nil)}, other, answered},
-		"ended and running":        {"one that runs is enough", []corev1.Pod{pod("shop", phase(corev1.PodFailed)), pod("shop", nil)}, other, refused},
+		"nothing":                  {why: "it may be outside of the cluster, or a pod that has just started", server: other, want: unknown},
+		"an API server":            {why: "it is an endpoint of the Service kubernetes", server: address, want: answered},
+		"a pod":                    {why: "no API server has its address", pods: []corev1.Pod{pod("shop", nil)}, server: other, want: refused},
+		"a pod that waits":         {why: "its network may be ready before its phase", pods: []corev1.Pod{pod("shop", phase(corev1.PodPending))}, server: other, want: refused},
+		"a pod that has succeeded": {why: "its address may be that of another", pods: []corev1.Pod{pod("shop", phase(corev1.PodSucceeded))}, server: other, want: unknown},
+		"a pod that has failed":    {why: "its address may be that of another", pods: []corev1.Pod{pod("shop", phase(corev1.PodFailed))}, server: address, want: answered},
+		"a node":                   {why: "an API server may run there, in the network of the node", pods: []corev1.Pod{pod("shop", func(p *corev1.Pod) { p.Spec.HostNetwork = true })}, server: other, want: answered},
+		"a tunnel":                 {why: "API servers may come through pods of the system", pods: []corev1.Pod{pod("kube-system", nil)}, server: other, want: answered},
+		"ended and running":        {why: "one that runs is enough", pods: []corev1.Pod{pod("shop", phase(corev1.PodFailed)), pod("shop", nil)}, server: other, want: refused},
+		"the address of a node":    {why: "no pod in its network is needed", nodes: []corev1.Node{node()}, address: other, want: answered},
+		"a tunnel of a node":       {why: "network plugins note it in an annotation", nodes: []corev1.Node{node()}, address: "10.7.7.7", want: answered},
+		"a range of a node":        {why: "an annotation may have the length of the prefix", nodes: []corev1.Node{node()}, address: "10.8.8.8", want: answered},
+		"the network of pods":      {why: "a tunnel device has the first address of the range of a node", nodes: []corev1.Node{node("10.1.2.0/24")}, address: "10.1.2.0", want: answered},
+		"the gateway of pods":      {why: "a bridge has the second address", nodes: []corev1.Node{node("10.1.2.0/24", "fd00:1::/64")}, address: "fd00:1::1", want: answered},
+		"in the range of a node":   {why: "pods have the others", nodes: []corev1.Node{node("10.1.2.0/24")}, want: unknown},
+		"a pod at the gateway":     {why: "a network plugin may not mind ranges", nodes: []corev1.Node{node("10.1.2.2/31")}, pods: []corev1.Pod{pod("shop", nil)}, want: refused},
+		"the first family":         {why: "API servers find pods by their first address", own: "10.2.2.2", want: unknown},
+		"the second family":        {why: "API servers find no pod by its second address", own: "10.2.2.2", address: "fd00:1::5", want: unseen},
+		"the other first family":   {why: "the first address may be of IPv6", own: "fd00:1::2", want: unseen},
+		"a node, second family":    {why: "a node lists all of its addresses", own: "fd00:1::2", nodes: []corev1.Node{node()}, address: other, want: answered},
 	}
 	for name, c := range cases {
 		for _, err := range []error{nil, errors.New("down")} {
 			t.Run(fmt.Sprintf("%s/%v", name, err), func(t *testing.T) {
+				at := cmp.Or(c.address, address)
 				reader := interceptor.NewClient(nil, interceptor.Funcs{
 					List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, o ...client.ListOption) error {
 						all := (&client.ListOptions{}).ApplyOptions(o)
 						switch into := into.(type) {
 						case *corev1.PodList:
+							if all.Namespace != "" {
+								p := pod(all.Namespace, nil)
+								p.Status.PodIP = c.own
+								into.Items = []corev1.Pod{p}
+								break
+							}
 							into.Items = c.pods
-							if asked := all.FieldSelector.String(); asked != "status.podIP="+address {
+							if asked := all.FieldSelector.String(); asked != "status.podIP="+at || all.Raw == nil || all.Raw.ResourceVersion != "0" {
 								t.Errorf("asked for pods with %q", asked)
 							}
+						case *corev1.NodeList:
+							into.Items = c.nodes
 						case *discoveryv1.EndpointSliceList:
 							into.Items = []discoveryv1.EndpointSlice{{Endpoints: []discoveryv1.Endpoint{{Addresses: []string{c.server}}}}}
 							if asked := all.Namespace + " " + all.LabelSelector.String(); asked != "default kubernetes.io/service-name=kubernetes" {
@@ -205,7 +238,7 @@ func TestPods(t *testing.T) {
 						return err
 					},
 				})
-				got, failed := serving.Pods(reader, "kube-system")(t.Context(), netip.MustParseAddr(address))
+				got, failed := serving.Pods(reader, "kube-system")(t.Context(), netip.MustParseAddr(at))
 				want := c.want
 				if err != nil {
 					want = serving.Verdict{}

@@ -52,8 +52,8 @@ type Clients struct {
 	CA *x509.CertPool
 	// Names are the common names in their certificates. Empty is any name that the CA has signed.
 	Names []string
-	// Check returns what is known of the client at an address. Each verdict is used for a minute. While Check fails, its client is
-	// answered. Nil answers all addresses.
+	// Check returns what is known of the client at an address. Each verdict is used for a minute. A client that was answered within ten
+	// minutes waits for the next one at most a quarter of a second. While Check fails, its client is answered. Nil answers all addresses.
 	Check func(ctx context.Context, address netip.Addr) (Verdict, error)
 	// Settle is how long a client of which nothing is known waits. Default 5 seconds.
 	Settle time.Duration

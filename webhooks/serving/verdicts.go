@@ -5,17 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 const (
@@ -27,6 +21,10 @@ const (
 	checks, burst = 5, 20
 	// patience of one check.
 	patience = 2 * time.Second
+	// retry is when a check is repeated that failed.
+	retry = 5 * time.Second
+	// lately is how long a client that was answered does not wait for its next check longer than brief.
+	lately, brief = 10 * time.Minute, 250 * time.Millisecond
 )
 
 // Verdict is what is known of a client.
@@ -42,6 +40,7 @@ type Verdict struct {
 type verdicts struct {
 	check   func(ctx context.Context, address netip.Addr) (Verdict, error)
 	settle  time.Duration
+	brief   time.Duration
 	unknown *rate.Limiter
 	flights singleflight.Group
 
@@ -52,10 +51,16 @@ type verdicts struct {
 type verdict struct {
 	why   string
 	until time.Time
+	// settled reports that the last check succeeded, and at when it did.
+	settled bool
+	at      time.Time
 }
 
+// answered reports whether the client was answered after a check.
+func (v verdict) answered() bool { return v.settled && v.why == "" }
+
 func newVerdicts(c Clients) *verdicts {
-	return &verdicts{check: c.Check, settle: c.Settle, unknown: rate.NewLimiter(checks, burst), known: map[netip.Addr]verdict{}}
+	return &verdicts{check: c.Check, settle: c.Settle, brief: brief, unknown: rate.NewLimiter(checks, burst), known: map[netip.Addr]verdict{}}
 }
 
 // of returns why a client is refused, or an error where that is not known.
@@ -63,15 +68,24 @@ func (v *verdicts) of(ctx context.Context, address netip.Addr) (string, error) {
 	if v.check == nil || !address.IsValid() {
 		return "", nil
 	}
-	last, found := v.last(address)
-	if found && time.Now().Before(last.until) { //nolint:forbidigo // of connections, which no test has at another time
+	last, _ := v.last(address)
+	now := time.Now() //nolint:forbidigo // of connections, which no test has at another time
+	if now.Before(last.until) {
 		return last.why, nil
 	}
 	// All requests of a client wait for one check.
 	result := v.flights.DoChan(address.String(), func() (any, error) {
-		return v.decide(context.WithoutCancel(ctx), address, found && last.why == "")
+		return v.decide(context.WithoutCancel(ctx), address, last)
 	})
+	var late <-chan time.Time
+	if last.answered() && now.Sub(last.at) < lately {
+		timer := time.NewTimer(v.brief)
+		defer timer.Stop()
+		late = timer.C
+	}
 	select {
+	case <-late:
+		return "", nil
 	case <-ctx.Done():
 		return "", fmt.Errorf("check a client: %w", ctx.Err())
 	case r := <-result:
@@ -80,22 +94,25 @@ func (v *verdicts) of(ctx context.Context, address netip.Addr) (string, error) {
 	}
 }
 
-// decide checks a client. A client that was answered before is checked without delay, however many others there are.
-func (v *verdicts) decide(ctx context.Context, address netip.Addr, answered bool) (string, error) {
-	if !answered && !v.unknown.Allow() {
+// decide checks a client. A client that was answered before is checked without delay, however many others there are. After a check that
+// failed, the client is answered until the next one.
+func (v *verdicts) decide(ctx context.Context, address netip.Addr, last verdict) (string, error) {
+	if !last.answered() && !v.unknown.Allow() {
 		return "too many clients to check: try again", nil
 	}
 	now, err := v.ask(ctx, address)
-	if err == nil && now.Unknown && !answered {
+	if err == nil && now.Unknown && !last.answered() {
 		settled := time.NewTimer(v.settle)
 		defer settled.Stop()
 		<-settled.C // the client may go meanwhile; the verdict is of use for its next request
 		now, err = v.ask(ctx, address)
 	}
+	at := time.Now() //nolint:forbidigo // as above
 	if err != nil {
+		v.keep(address, verdict{until: at.Add(retry), settled: last.answered(), at: last.at})
 		return "", err
 	}
-	v.keep(address, verdict{now.Why, time.Now().Add(fresh)}) //nolint:forbidigo // as above
+	v.keep(address, verdict{why: now.Why, until: at.Add(fresh), settled: true, at: at})
 	return now.Why, nil
 }
 
@@ -129,43 +146,4 @@ func (v *verdicts) keep(address netip.Addr, now verdict) {
 func (v *verdicts) refused(address netip.Addr) bool {
 	last, found := v.last(address)
 	return found && last.why != "" && time.Now().Before(last.until) //nolint:forbidigo // as above
-}
-
-// +kubebuilder:rbac:groups="",resources=pods,verbs=list
-// +kubebuilder:rbac:groups=discovery.k8s.io,namespace=default,resources=endpointslices,verbs=list
-
-// Pods returns a check for Clients.Check: it refuses an address that is that of a pod, unless the pod is in one of the spared
-// namespaces, in which API servers or their tunnels may run. Known are also nodes, by the pods in their network, and the endpoints of
-// the Service kubernetes.
-//
-// The reader must read live.
-func Pods(reader client.Reader, spared ...string) func(ctx context.Context, address netip.Addr) (Verdict, error) {
-	return func(ctx context.Context, address netip.Addr) (Verdict, error) {
-		var pods corev1.PodList
-		at := fields.OneTermEqualSelector("status.podIP", address.String())
-		if err := reader.List(ctx, &pods, client.MatchingFieldsSelector{Selector: at}); err != nil {
-			return Verdict{}, fmt.Errorf("list pods at %s: %w", address, err)
-		}
-		living := slices.DeleteFunc(pods.Items, ended)
-		if slices.ContainsFunc(living, func(p corev1.Pod) bool { return !p.Spec.HostNetwork && !slices.Contains(spared, p.Namespace) }) {
-			return Verdict{Why: "the client is a pod: only API servers are answered"}, nil
-		}
-		if len(living) > 0 {
-			return Verdict{}, nil
-		}
-		var servers discoveryv1.EndpointSliceList
-		of := client.MatchingLabels{discoveryv1.LabelServiceName: "kubernetes"}
-		if err := reader.List(ctx, &servers, client.InNamespace(metav1.NamespaceDefault), of); err != nil {
-			return Verdict{}, fmt.Errorf("list API servers: %w", err)
-		}
-		known := slices.ContainsFunc(servers.Items, func(s discoveryv1.EndpointSlice) bool {
-			return slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool { return slices.Contains(e.Addresses, address.String()) })
-		})
-		return Verdict{Unknown: !known}, nil
-	}
-}
-
-// ended reports whether a pod may still have an address that another one has now.
-func ended(pod corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

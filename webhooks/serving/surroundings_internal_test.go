@@ -1,0 +1,58 @@
+package serving
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// Nodes are read in pages, and once for all clients. A client at an unknown address causes no other read of them.
+func TestSurroundings(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", nil)
+	cases := map[string]struct {
+		why     string
+		err     error
+		reads   int
+		unknown bool
+	}{
+		"two pages":   {"the address is that of a node on the second page", nil, 2, false},
+		"no right":    {"the client waits, and the check works without nodes", forbidden, 1, true},
+		"unavailable": {"the client waits, and the next one asks again", errors.New("down"), 3, true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			reads := 0
+			s := &surroundings{reader: interceptor.NewClient(nil, interceptor.Funcs{
+				List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, o ...client.ListOption) error {
+					reads++
+					nodes := into.(*corev1.NodeList)
+					all := (&client.ListOptions{}).ApplyOptions(o)
+					if all.Limit != page {
+						t.Errorf("a list of %d nodes", all.Limit)
+					}
+					nodes.Continue = "more"
+					if all.Continue != "" {
+						nodes.Continue = ""
+						nodes.Items = []corev1.Node{{Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Address: "10.0.0.1"}}}}}
+					}
+					return c.err
+				},
+			})}
+			for range 3 {
+				if got := s.verdict(t.Context(), netip.MustParseAddr("10.0.0.1")); got != (Verdict{Unknown: c.unknown}) {
+					t.Errorf("%s: %+v", c.why, got)
+				}
+			}
+			if reads != c.reads {
+				t.Errorf("%s: %d reads of nodes, want %d", c.why, reads, c.reads)
+			}
+		})
+	}
+}
