@@ -9,6 +9,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -104,7 +105,8 @@ func (r *readers) judge(q *http.Request) (int, error) {
 	if known && now.Before(last.until) {
 		return last.code, nil
 	}
-	if !r.asking.Allow() {
+	// A reader that had the right is asked about without delay, however many others there are.
+	if last.code != http.StatusOK && !r.asking.Allow() {
 		return http.StatusTooManyRequests, nil
 	}
 	ctx, cancel := context.WithTimeout(q.Context(), patience)
@@ -113,13 +115,21 @@ func (r *readers) judge(q *http.Request) (int, error) {
 	if err != nil {
 		return http.StatusInternalServerError, err
 	}
+	r.keep(k, verdict{code, now.Add(fresh)})
+	return code, nil
+}
+
+// keep remembers an answer. Where there are too many, readers without a right are forgotten first.
+func (r *readers) keep(k key, now verdict) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.known) >= most {
+		maps.DeleteFunc(r.known, func(_ key, old verdict) bool { return old.code != http.StatusOK })
+	}
+	if len(r.known) >= most {
 		clear(r.known)
 	}
-	r.known[k] = verdict{code, now.Add(fresh)}
-	return code, nil
+	r.known[k] = now
 }
 
 // ask asks the API server about a token and a path.

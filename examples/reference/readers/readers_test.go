@@ -7,10 +7,14 @@ import (
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
 )
 
@@ -100,5 +104,46 @@ func TestFilter(t *testing.T) {
 	}
 	if n := api.asked.Load() - before; n > 40 {
 		t.Errorf("%d reviews for 100 tokens at once", n)
+	}
+}
+
+// Readers without a right, however many, keep no reader with the right from the metrics: neither when their tokens fill the memory, nor
+// when its answer has to be asked for again.
+func TestManyReaders(t *testing.T) {
+	api := &server{}
+	listening := httptest.NewServer(api)
+	defer listening.Close()
+	rc := &rest.Config{Host: listening.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
+	tokens, access := authenticationclient.NewForConfigOrDie(rc), authorizationclient.NewForConfigOrDie(rc)
+	r := &readers{
+		tokens: tokens.TokenReviews(), access: access.SubjectAccessReviews(), asking: rate.NewLimiter(0, most+1), known: map[key]verdict{},
+	}
+	ask := func(token string) int {
+		t.Helper()
+		q := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody)
+		q.Header.Set("Authorization", "Bearer "+token)
+		code, err := r.judge(q)
+		if err != nil {
+			t.Error(err)
+		}
+		return code
+	}
+	if code := ask("prometheus"); code != http.StatusOK {
+		t.Fatalf("%d for a reader", code)
+	}
+	for i := range most + 10 {
+		ask(fmt.Sprintf("tenant-%d", i))
+	}
+	for _, why := range []string{"from memory", "asked for again"} {
+		if code := ask("prometheus"); code != http.StatusOK {
+			t.Errorf("%d for a reader among others, %s", code, why)
+		}
+		for k, v := range r.known {
+			v.until = time.Time{}
+			r.known[k] = v
+		}
+	}
+	if n := len(r.known); n > most {
+		t.Errorf("%d readers in memory", n)
 	}
 }
