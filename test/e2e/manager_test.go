@@ -32,7 +32,7 @@ func (m *deployed) testManager(t *testing.T, left map[string]*remains) {
 		}
 		for name, test := range map[string]func(*testing.T){
 			"in place": m.testInPlace, "resize": m.testResize, "claims": m.testClaims,
-			"partition and pause": m.testPartitionAndPause, "surge": m.testSurge, "hooks": m.testHooks, "pods to delete": m.testPodsToDelete, "sample": m.testSample,
+			"partition and pause": m.testPartitionAndPause, "surge": m.testSurge, "hooks": m.testHooks, "stalled": m.testStalled, "pods to delete": m.testPodsToDelete, "sample": m.testSample,
 			"readiness gate": m.testReadinessGate(false),
 		} {
 			t.Run(name, func(t *testing.T) { t.Parallel(); test(t) })
