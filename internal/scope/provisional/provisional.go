@@ -137,7 +137,10 @@ func (w *Writer) enter(ctx context.Context, r *request) error {
 		return ctx.Err()
 	case w.turn <- struct{}{}:
 	}
-	defer func() { <-w.turn }()
+	defer func() {
+		w.leave(r) // before the next turn: the next caller must not write what has failed
+		<-w.turn
+	}()
 	for {
 		w.mu.Lock()
 		batch := slices.Clone(w.waiting)
