@@ -11,7 +11,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/sidecar"
 )
 
@@ -169,28 +168,4 @@ func TestMatches(t *testing.T) {
 		t.Errorf("want %s, got %v", want, err)
 	}
 	sameAs(t, "namespaces of a set that was read", []string{"shop"}, parse(in(withLabels(corev1.LabelMetadataName, "shop")))[0].Namespaces())
-}
-
-// TestSetIsShared: sets and what is restored of them serve many pods at once.
-func TestSetIsShared(t *testing.T) {
-	set := parse(sidecarSet("s", of(container("c", hot("empty"), sharing, wholeEnv)), volumes("v"), patches(overwrite, "k", "v"), hashed("h", "r")))
-	was := set[0].Object().DeepCopy()
-	results := make(chan *corev1.Pod)
-	for range 4 {
-		go func() {
-			injection, err := sidecar.Inject(podOf(own("main", mounts("d", "/d"), env("POD_NAME", "p"))), set, at())
-			if err != nil {
-				t.Error(err)
-			}
-			results <- injection.Pod
-		}()
-	}
-	first := <-results
-	for range 3 {
-		other := <-results
-		sameAs(t, "one pod as the other", first, other)
-		other.Spec.Containers[0].Env[0].Value = "changed"
-		other.Annotations[pub.SidecarSetHashKey] = "changed"
-	}
-	sameAs(t, "the set", was, set[0].Object())
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/test/objects"
+	"github.com/kruisekit/kruisekit/test/patches"
 	"github.com/kruisekit/kruisekit/test/standin"
 )
 
@@ -34,7 +35,7 @@ func newPod(t *testing.T, change func(*corev1.Pod)) (*objects.Server, *corev1.Po
 // A patch is applied, or fails, as on an API server.
 func TestPatch(t *testing.T) {
 	dropped := func(err error) bool {
-		var d *objects.DroppedError
+		var d *patches.DroppedError
 		return errors.As(err, &d)
 	}
 	fine := func(err error) bool { return err == nil }

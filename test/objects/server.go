@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/test/patches"
 )
 
 // Server holds objects. The zero value is not usable: see New.
@@ -202,7 +204,7 @@ func (s *Server) patch(o client.Object, subresource string, patch client.Patch) 
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", k.kind, err)
 	}
-	if raw, err = ApplyPatch(raw, patch.Type(), data, have); err != nil {
+	if raw, err = patches.Apply(raw, patch.Type(), data, have); err != nil {
 		return nil, err
 	}
 	after, is := reflect.TypeAssert[client.Object](reflect.New(reflect.TypeOf(have).Elem()))
@@ -226,7 +228,7 @@ func check(subresource string, before, after client.Object) error {
 	pod, isPod := after.(*corev1.Pod)
 	old, wasPod := before.(*corev1.Pod)
 	if isPod && wasPod {
-		return CheckPod(subresource, old, pod)
+		return patches.CheckPod(subresource, old, pod)
 	}
 	return checkStatus(subresource, before, after)
 }
@@ -242,14 +244,14 @@ func checkStatus(subresource string, before, after client.Object) error {
 	}
 	if subresource == "" {
 		if _, has := old["spec"]; has && !apiequality.Semantic.DeepEqual(old["status"], fresh["status"]) {
-			return &DroppedError{subresource, "the status"}
+			return &patches.DroppedError{Subresource: subresource, Changed: "the status"}
 		}
 		return nil
 	}
 	delete(old, "status")
 	delete(fresh, "status")
 	if !apiequality.Semantic.DeepEqual(old, fresh) {
-		return &DroppedError{subresource, "more than the status"}
+		return &patches.DroppedError{Subresource: subresource, Changed: "more than the status"}
 	}
 	return nil
 }

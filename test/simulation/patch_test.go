@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kruisekit/kruisekit/test/objects"
+	"github.com/kruisekit/kruisekit/test/patches"
 )
 
 // change is a request to patch a pod.
@@ -26,7 +26,7 @@ func (s *server) patch(c change) (*corev1.Pod, error) {
 	if have == nil {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, c.pod)
 	}
-	raw, err := objects.ApplyPatch(have.raw, c.kind, c.data, corev1.Pod{})
+	raw, err := patches.Apply(have.raw, c.kind, c.data, corev1.Pod{})
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func (s *server) patch(c change) (*corev1.Pod, error) {
 	if pod.UID != have.pod.UID || pod.ResourceVersion != have.pod.ResourceVersion {
 		return nil, apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, c.pod, fmt.Errorf("it is another one"))
 	}
-	if err := objects.CheckPod(c.subresource, have.pod, pod); err != nil {
+	if err := patches.CheckPod(c.subresource, have.pod, pod); err != nil {
 		return nil, err
 	}
 	if !apiequality.Semantic.DeepEqual(pod.Spec, have.pod.Spec) {

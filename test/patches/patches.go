@@ -1,4 +1,5 @@
-package objects
+// Package patches applies patches to objects in memory as an API server does, and reports what of a patch an API server drops.
+package patches
 
 import (
 	"errors"
@@ -21,8 +22,8 @@ func (e *DroppedError) Error() string {
 	return fmt.Sprintf("a patch of %q changes %s", e.Subresource, e.Changed)
 }
 
-// ApplyPatch returns the encoded object after a patch. like is a value of the type of the object.
-func ApplyPatch(raw []byte, patch types.PatchType, data []byte, like any) ([]byte, error) {
+// Apply returns the encoded object after a patch. like is a value of the type of the object.
+func Apply(raw []byte, patch types.PatchType, data []byte, like any) ([]byte, error) {
 	switch patch {
 	case types.JSONPatchType:
 		ops, err := jsonpatch.DecodePatch(data)
