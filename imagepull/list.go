@@ -146,8 +146,9 @@ func summarise(list *v1beta1.ImageListPullJob, chosen map[string]*v1beta1.ImageP
 	return s
 }
 
+// jobOf returns the job of an image. Of the pull secrets it has no more than a job may name.
 func jobOf(list *v1beta1.ImageListPullJob, image, hash string) *v1beta1.ImagePullJob {
-	return &v1beta1.ImagePullJob{
+	job := &v1beta1.ImagePullJob{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: list.Namespace, GenerateName: list.Name + "-",
 			Labels: map[string]string{pub.PodRevisionLabelKey: hash},
@@ -157,6 +158,10 @@ func jobOf(list *v1beta1.ImageListPullJob, image, hash string) *v1beta1.ImagePul
 		},
 		Spec: v1beta1.ImagePullJobSpec{Image: image, ImagePullJobTemplate: *list.Spec.ImagePullJobTemplate.DeepCopy()},
 	}
+	if len(job.Spec.PullSecrets) > MaxPullSecrets {
+		job.Spec.PullSecrets = PullSecretsOf(job)
+	}
+	return job
 }
 
 func distinct(all []string) []string {

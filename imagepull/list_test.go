@@ -135,6 +135,23 @@ func TestListCreates(t *testing.T) {
 	}
 }
 
+// The webhook admits the jobs of a list that names more pull secrets than a job may have, and they are not replaced.
+func TestListLimitsSecrets(t *testing.T) {
+	l := listJob("nginx:1")
+	for i := range imagepull.MaxPullSecrets + 1 {
+		l.Spec.PullSecrets = append(l.Spec.PullSecrets, fmt.Sprint("s", i))
+	}
+	plan := imagepull.List(l, nil, noon())
+	if len(plan.Create) != 1 || len(plan.Create[0].Spec.PullSecrets) != imagepull.MaxPullSecrets {
+		t.Fatalf("creates %v", plan.Create)
+	}
+	made := plan.Create[0]
+	made.Name, made.OwnerReferences = "made", []metav1.OwnerReference{{UID: l.UID}}
+	if plan := imagepull.List(l, []*v1beta1.ImagePullJob{made}, noon()); len(plan.Create)+len(plan.DeleteJobs) > 0 {
+		t.Errorf("creates %v, deletes %v", plan.Create, plan.DeleteJobs)
+	}
+}
+
 func TestListFailures(t *testing.T) {
 	l := listJob("nginx:1", "redis:1", "mysql:1")
 	jobs := list(child("c", "mysql:1", l, at(2, 0, 1, 1)), child("b", "redis:1", l, at(2, 1, 1, 0)), child("a", "nginx:1", l, at(2, 0, 2, 0)))

@@ -75,7 +75,7 @@ type ClaimPlan struct {
 // Secrets plans which copies of its pull secrets a job needs, and which it needs no longer: none once it has ended or is
 // being deleted. A copy has the type and the docker configuration of its source, its name and its users; nothing else is
 // copied. A source that does not exist, has another type, cannot be parsed or is too long is skipped, with a note: the nodes
-// pull without it.
+// pull without it. So are the names after those that a job may have.
 func Secrets(c Claim) ClaimPlan {
 	if c.Namespace == "" {
 		c.Namespace = v1beta1.DefaultImagePullSecretNamespace
@@ -84,6 +84,9 @@ func Secrets(c Claim) ClaimPlan {
 	var names []string
 	if c.Job.DeletionTimestamp == nil && c.Job.Status.CompletionTime == nil {
 		names = PullSecretsOf(c.Job)
+		if all := distinct(c.Job.Spec.PullSecrets); len(all) > len(names) {
+			b.skip(NoteBadSecret, all[len(names)], fmt.Sprintf("a job may name at most %d pull secrets, and this one and those after it are left out", MaxPullSecrets))
+		}
 	}
 	if c.Job.Namespace == c.Namespace {
 		for _, name := range names {

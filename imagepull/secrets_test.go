@@ -156,6 +156,9 @@ func TestSecretsAreLimited(t *testing.T) {
 	if len(plan.Create) != imagepull.MaxPullSecrets || len(plan.References) != imagepull.MaxPullSecrets {
 		t.Errorf("%d copies, %d references", len(plan.Create), len(plan.References))
 	}
+	if len(plan.Notes) != 1 || plan.Notes[0].Code != imagepull.NoteBadSecret || plan.Notes[0].Object != "shop/s32" || !imagepull.NeedsUser(plan.Notes[0]) {
+		t.Errorf("notes %v, want one about the first secret that is left out", plan.Notes)
+	}
 	home := func(j *v1beta1.ImagePullJob) { j.Namespace = daemonNamespace }
 	if plan := imagepull.Secrets(imagepull.Claim{Job: pullJob("a", "nginx", wants(names...), home)}); len(plan.References) != imagepull.MaxPullSecrets {
 		t.Errorf("%d references", len(plan.References))

@@ -10,11 +10,12 @@ import (
 )
 
 // invalid returns the first fault for which the webhook rejects a list that has its defaults, or all of its jobs; nil if there is none.
-// An image that is no reference is no such fault: the plan reports it, and the other images get their jobs.
+// An image that is no reference is no such fault: the plan reports it, and the other images get their jobs. Neither are too many pull
+// secrets, of which the jobs get the first ones.
 func invalid(list *v1beta1.ImageListPullJob) error {
 	for _, fault := range validation.ImageListPullJob(list) {
 		ofImage := strings.HasPrefix(fault.Field, "spec.images[") && fault.Type != field.ErrorTypeDuplicate
-		if !ofImage {
+		if !ofImage && fault.Field != "spec.pullSecrets" {
 			return fault
 		}
 	}

@@ -16,6 +16,10 @@ func TestInvalid(t *testing.T) {
 	for i := range numbers {
 		numbers[i] = i
 	}
+	secrets := make([]string, 33)
+	for i := range secrets {
+		secrets[i] = fmt.Sprint("s", i)
+	}
 	for name, c := range map[string]struct{ spec, want string }{
 		"valid":          {`{"images":["a"]}`, ""},
 		"no images":      {`{"images":[]}`, "spec.images: Required"},
@@ -34,6 +38,7 @@ func TestInvalid(t *testing.T) {
 		"odd pods":       {`{"images":["a"],"podSelector":{"matchExpressions":[{"key":"a","operator":"Near"}]}}`, "spec.podSelector.matchExpressions[0].operator: Invalid"},
 		"names twice":    {`{"images":["a"],"selector":{"names":["n","n"]}}`, "spec.selector.names[1]: Duplicate"},
 		"names, labels":  {`{"images":["a"],"selector":{"names":["n"],"matchLabels":{"a":"b"}}}`, "spec.selector.names: Forbidden"},
+		"many secrets":   {`{"images":["a"],"pullSecrets":["` + strings.Join(secrets, `","`) + `"]}`, ""},
 		"a list without": {`{}`, "spec.images: Required"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -65,10 +65,13 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	return s, err
 }
 
-// invalid returns the first fault for which the webhook rejects a job that has its defaults; nil if there is none.
+// invalid returns the first fault for which the webhook rejects a job that has its defaults; nil if there is none. Too many pull secrets
+// are no such fault: takeovers find such jobs, and the plan uses the first secrets and reports the rest.
 func invalid(job *pullJob) error {
 	for _, fault := range validation.ImagePullJob(job) {
-		return fault
+		if fault.Field != "spec.pullSecrets" {
+			return fault
+		}
 	}
 	return nil
 }
