@@ -70,7 +70,7 @@ const (
 
 // Plan begins a pass. The error is one of scale.Plan.
 func Plan(in Input) (*Pass, error) {
-	p := &Pass{in: in, now: in.Scale.Now, repeats: repeats{known: in.Repeats}}
+	p := &Pass{in: in, now: in.Scale.Now, repeats: repeats{known: in.Repeats, revision: in.Update.Name}}
 	p.changes.in = &p.in
 	p.observe()
 	if err := p.plan(false); err != nil {

@@ -27,7 +27,7 @@ type Repeats struct {
 	outdated int
 }
 
-// repeatKey identifies a write whatever its time.
+// repeatKey identifies a write whatever its time, on the way to one revision. The same step of the next release is another write.
 type repeatKey struct {
 	pod    types.UID
 	digest uint64
@@ -53,7 +53,9 @@ func (r repeat) isRecent(now time.Time) bool { return now.Sub(r.last) < longestP
 // repeats are those of a pass: the known ones are only read.
 type repeats struct {
 	known Repeats
-	own   map[repeatKey]repeat
+	// revision is the name of the update revision.
+	revision string
+	own      map[repeatKey]repeat
 }
 
 // pause returns how long a write has to wait; zero for not at all. It prepares the write to be recorded.
@@ -65,7 +67,7 @@ func (r *repeats) pause(w *Write, now time.Time) time.Duration {
 	if err != nil {
 		return 0 // sending it fails in the same way
 	}
-	w.Body, w.repeat = write.Bytes(data), repeatKey{w.Object.GetUID(), digest(w, data)}
+	w.Body, w.repeat = write.Bytes(data), repeatKey{w.Object.GetUID(), r.digest(w, data)}
 	before := r.of(w.repeat)
 	if !before.isRecent(now) {
 		return 0
@@ -125,9 +127,9 @@ func (r Repeats) outdatedPause() time.Duration {
 }
 
 // digest identifies what a patch does, whatever the times in it.
-func digest(w *Write, data []byte) uint64 {
+func (r *repeats) digest(w *Write, data []byte) uint64 {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(w.Subresource))
+	_, _ = h.Write([]byte(r.revision + "/" + w.Subresource + "/"))
 	for from := 0; from < len(data); {
 		to := from
 		for to < len(data) && !isTime(data[to:]) {

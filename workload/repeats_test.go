@@ -1,6 +1,7 @@
 package workload_test
 
 import (
+	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -153,5 +154,30 @@ func TestOutdatedPasses(t *testing.T) {
 	s.pods["a"] = ready("a", "web-1", "web:1")
 	if after := pass(); after != time.Second {
 		t.Errorf("after a pass whose writes apply, the next one that is outdated asks for another one after %s", after)
+	}
+}
+
+// Releases that follow each other fast are no writes that another writer reverts: each takes the pod out of traffic and back at once.
+func TestManyReleases(t *testing.T) {
+	s := newServer(t, ready("a", "web-1", "web:1"))
+	known := workload.Repeats{}
+	for n := 2; n < 12; n++ {
+		name, before := fmt.Sprint("web-", n), rev(s, fmt.Sprint("web-", n-1), fmt.Sprint("web:", n-1))
+		for range 10 { // seconds
+			in := s.input()
+			in.Repeats, in.Update, in.Current = known, rev(s, name, fmt.Sprint("web:", n)), before
+			p := s.run(in)
+			known = p.Repeats()
+			for _, note := range p.Notes() {
+				if note.Code == workload.NoteReverted {
+					t.Fatalf("release %d: %v", n, note)
+				}
+			}
+			s.restart()
+			s.now = s.now.Add(time.Second)
+		}
+		if pod := s.pods["a"]; pod.Labels[pub.PodRevisionLabelKey] != name || !workload.IsReady(pod) {
+			t.Fatalf("release %d: the pod is at %s, ready: %t", n, pod.Labels[pub.PodRevisionLabelKey], workload.IsReady(pod))
+		}
 	}
 }
