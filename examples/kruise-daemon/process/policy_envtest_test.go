@@ -38,6 +38,8 @@ func testPolicy(t *testing.T, c *cluster.Cluster) {
 		}
 		return nil
 	})
+	p.create(t, `{"apiVersion":"apps.kruise.io/v1beta1","kind":"NodeImage","metadata":{"name":"node-c"}}`)
+	onC := p.client(t, p.daemonPod(t, "node-c"))
 	cases := map[string]struct {
 		why     string
 		as      runtimeclient.Client
@@ -55,6 +57,7 @@ func testPolicy(t *testing.T, c *cluster.Cluster) {
 		"a finalizer":                   {"it would hold the pod", onA, patchPod("pod-a", `{"metadata":{"finalizers":["a.b/c"]}}`), "must not change labels"},
 		"a condition":                   {"the kubelet owns the status", onA, patchPod("pod-a", `{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`), "the status of a pod"},
 		"status of its NodeImage":       {"it reports pulls", onA, patchStatus("NodeImage", "", "node-a", `{"status":{"desired":1,"pulling":1}}`), ""},
+		"status of an empty NodeImage":  {"without a spec, which the kind does not require", onC, patchStatus("NodeImage", "", "node-c", `{"status":{"desired":0}}`), ""},
 		"status of another's NodeImage": {"pulls there would seem to have ended", onA, patchStatus("NodeImage", "", "node-b", `{"status":{"desired":1}}`), "of this node"},
 		"status of its request":         {"it reports restarts", onA, patchStatus("ContainerRecreateRequest", "shop", "again-a", `{"status":{"phase":"Recreating"}}`), ""},
 		"status of another's request":   {"a restart there would seem to be over", onA, patchStatus("ContainerRecreateRequest", "shop", "again-b", `{"status":{"phase":"Completed"}}`), "of this node"},
