@@ -24,6 +24,8 @@ type memory struct {
 type state struct {
 	// pods are the writes of pods. Their owner is the namespace.
 	pods *ledger.Ledger[*corev1.Pod]
+	// namespaces are those of which pods has writes, or had.
+	namespaces map[string]bool
 	// held are the pods whose update was refused, and the time until which other pods take their turn.
 	held map[types.UID]time.Time
 	// stall measures how long updates wait.
@@ -46,6 +48,25 @@ func (m *memory) of(name string) *state {
 		m.sets[name] = &state{pods: m.newWrites()}
 	}
 	return m.sets[name]
+}
+
+// patched records what a pod became.
+func (s *state) patched(pod *corev1.Pod) {
+	if s.namespaces == nil {
+		s.namespaces = map[string]bool{}
+	}
+	s.namespaces[pod.Namespace] = true
+	s.pods.Patched(types.NamespacedName{Namespace: pod.Namespace}, pod)
+}
+
+// keep drops the writes of namespaces without pods of the set. The cache has shown these pods before they were written, so they are gone.
+func (s *state) keep(pods map[string][]*corev1.Pod) {
+	for namespace := range s.namespaces {
+		if len(pods[namespace]) == 0 {
+			s.pods.Forget(types.NamespacedName{Namespace: namespace})
+			delete(s.namespaces, namespace)
+		}
+	}
 }
 
 func (m *memory) forget(name string) {

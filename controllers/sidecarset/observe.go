@@ -90,9 +90,10 @@ func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
 	for _, pod := range cached {
 		s.pods[pod.Namespace] = append(s.pods[pod.Namespace], pod)
 	}
-	writes := r.memory.of(s.set.Name).pods
+	known := r.memory.of(s.set.Name)
+	known.keep(s.pods)
 	for namespace, pods := range s.pods {
-		if s.pods[namespace], _, err = writes.Overlay(ctx, types.NamespacedName{Namespace: namespace}, pods); err != nil {
+		if s.pods[namespace], _, err = known.pods.Overlay(ctx, types.NamespacedName{Namespace: namespace}, pods); err != nil {
 			return err
 		}
 	}

@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -90,7 +89,7 @@ func (p *pass) answer(c *rollout.Change, pod *corev1.Pod, err error) []*rollout.
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if pod != nil && pod.UID == c.Pod.UID {
-		p.state.pods.Patched(types.NamespacedName{Namespace: pod.Namespace}, pod)
+		p.state.patched(pod)
 	}
 	if c.Action == rollout.ActionReset {
 		p.emitReset(c.Pod, err)
