@@ -75,7 +75,7 @@ func (m *deployed) testPullRefused(t *testing.T) {
 	}
 }
 
-// An unusable secret is skipped. Where the registry asks for a login, the failure names the secret.
+// An unusable secret is skipped, with an event of the job. Where the registry asks for a login, the pull fails.
 func (m *deployed) testPullWithUnusableSecret(t *testing.T) {
 	p := m.newPulls(t)
 	p.registry.set(func(r *registry) { r.user, r.password = "reader", "secret" })
@@ -88,5 +88,8 @@ func (m *deployed) testPullWithUnusableSecret(t *testing.T) {
 	}
 	p.job(t, func(s *v1beta1.ImagePullJobSpec) { s.PullSecrets = []string{"unusable"} })
 	p.ends(t, 0, 3)
-	p.everywhere(t, "pulling without a secret")
+	p.everywhere(t, "authorization failed")
+	eventually(t, func(ctx context.Context) error {
+		return p.event(ctx, "job", corev1.EventTypeWarning, "SecretUnusable", "unusable")
+	})
 }
