@@ -15,7 +15,7 @@ import (
 const (
 	firstDelay = time.Second
 	longDelay  = 30 * time.Second
-	// pulledByKey tells a runtime who pulls.
+	// pulledByKey is the annotation that names the puller to the container runtime.
 	pulledByKey   = "apps.kruise.io/pulling-image-by"
 	pulledByValue = "kruise-daemon"
 )
@@ -26,9 +26,9 @@ type Pull struct {
 	Reference Reference
 	// Tag is what is asked for.
 	Tag v1beta1.ImageTagSpec
-	// Secrets to log in with, to be read anew for each attempt.
+	// Secrets to log in with. The caller reads them for each attempt.
 	Secrets []v1beta1.ReferenceObject
-	// Sandbox goes to the runtime with each attempt. Nobody else has its maps.
+	// Sandbox goes to the runtime with each attempt. Its maps are copies, not shared with the NodeImage.
 	Sandbox v1beta1.SandboxConfig
 	// Status of the tag, as the NodeImage has it.
 	Status v1beta1.ImageTagStatus

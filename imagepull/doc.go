@@ -4,21 +4,21 @@
 // From the user to the node:
 //
 //   - [PreDownload] returns the jobs that pull a revision's new images to the nodes of a workload's pods.
-//   - [List] makes one job for each image of a list, and sums up how they do.
-//   - [Secrets] brings the pull secrets of a job to where nodes may read them, and takes them away again.
-//   - [Select] names the nodes of a job; [Request.Review] says how far it is, and which of them to tell next;
-//     [Request.Tell] changes the NodeImage of one.
-//   - [Maintain] keeps a NodeImage in line with its node, and with those who asked for its tags.
-//   - [Work] says what a node pulls and stops; [Pull] is one tag on its way; [Keyring] knows how to log in.
+//   - [List] plans one job for each image of a list, and the status of the list.
+//   - [Secrets] plans the copies of a job's pull secrets in the namespace that nodes may read, and their deletion.
+//   - [Select] returns the nodes of a job. [Request.Review] returns the status of the job and the NodeImages to update next.
+//     [Request.Apply] adds the job to one NodeImage.
+//   - [Maintain] plans the creation, the updates and the deletion of a NodeImage.
+//   - [Work] plans which pulls a node starts and stops. [Pull] is the pull of one tag. [Keyring] selects credentials.
 //
 // A reconciler of jobs is little more than this:
 //
 //	names, err := imagepull.Select(job, nodes, pods)
 //	r := imagepull.Request{Job: job, Secrets: claim.References, Now: now, Random: rand.Uint32()}
 //	plan, err := r.Review(nodeImages) // in the order of names
-//	for _, name := range plan.Tell {
-//		if told, err := r.Tell(byName[name]); told != nil {
-//			// update it; after a conflict read it again and call Tell again
+//	for _, name := range plan.Update {
+//		if changed, err := r.Apply(byName[name]); changed != nil {
+//			// update it; after a conflict read it again and call Apply again
 //		}
 //	}
 //	// write plan.Status if it differs, look again after plan.RequeueAfter
@@ -33,12 +33,14 @@
 //   - The same input gives the same output, and is not changed. Time and randomness are input.
 //   - The order of the input does not matter, unless it is one: pods and nodes pull in the order given, pull secrets and
 //     images of a list are as the user ordered them.
-//   - A converged input gives an empty plan, and a plan that is applied is not made again.
-//   - No more nodes are told than may pull at once. A job that was lowered below what is under way tells none.
-//   - Being told takes nothing away from others: no version goes back, no owner, secret or limit is lost. Others' pulls are
-//     begun anew only where what they get is not enough.
-//   - Every node counts once: what is desired is at least what succeeded, failed and is active together.
-//   - Only what is known to be gone is dropped, and a tag that nobody owns stays until its time is over.
+//   - A converged input gives an empty plan. The plan after an applied plan does not repeat its writes.
+//   - A job adds itself to no more nodes than may pull at once. A job whose parallelism is lowered below its active pulls
+//     adds itself to none.
+//   - Apply takes nothing from other jobs: no version decreases, and no owner, secret or limit is removed. Apply restarts the
+//     pull of another job only where its result is not enough for this job.
+//   - Every node counts once: desired is at least the sum of succeeded, failed and active.
+//   - Maintain drops an owner or a secret only when the caller reports it gone. A tag that never had an owner stays until its
+//     TTL has passed.
 //   - Whatever the API server stores gives a plan, or an error that names the field; numbers that make no sense are
 //     bounded, and noted.
 //

@@ -96,21 +96,21 @@ func ask() imagepull.Request {
 
 func ExampleRequest_Review() {
 	plan, err := ask().Review([]*v1beta1.NodeImage{{ObjectMeta: metav1.ObjectMeta{Name: "b"}}, {ObjectMeta: metav1.ObjectMeta{Name: "a"}}})
-	fmt.Println(plan.Tell, plan.Status.Message, err)
+	fmt.Println(plan.Update, plan.Status.Message, err)
 	fmt.Println(plan.Notes[0].Text)
 	// Output:
 	// [b] job is running, progress 0.0% <nil>
 	// 1 nodes wait, 1 pull at once
 }
 
-func ExampleRequest_Tell() {
-	told, err := ask().Tell(&v1beta1.NodeImage{})
+func ExampleRequest_Apply() {
+	changed, err := ask().Apply(&v1beta1.NodeImage{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(told.Spec.Images["nginx"].Tags[0].Tag)
-	again, _ := ask().Tell(told)
+	fmt.Println(changed.Spec.Images["nginx"].Tags[0].Tag)
+	again, _ := ask().Apply(changed)
 	fmt.Println(again == nil)
 	// Output:
 	// 1.25

@@ -22,7 +22,7 @@ var ErrFull = errors.New("the NodeImage lists as many images, tags or owners as 
 const (
 	// defaultKeepSeconds is for how long a tag outlives its pull and its job's interest, unless the caller knows better.
 	defaultKeepSeconds = 300
-	// neverSeconds is for how long a tag of a job without end stays. Then it is pulled anew.
+	// neverSeconds is how long a tag of a job without end stays. After that, the node pulls the tag again.
 	neverSeconds = 86400
 	// certain is how long a node is known to have what it has pulled. Then the kubelet may have collected it.
 	certain = 5 * time.Minute
@@ -44,26 +44,30 @@ type Request struct {
 	KeepSeconds *int32
 }
 
-// Tell gives the NodeImage as it is once it has been told to pull the job's image, or nil where it has been told already.
+// Apply returns a copy of the NodeImage that lists the job's image, owned by the job. It returns nil where the NodeImage
+// lists the job and its secrets already.
 //
-// A tag that others asked for is joined: owners, secrets and limits are added to theirs, the larger limits count. It is
-// pulled once more (its version is raised) only where what they get is not enough for this job: their pull failed, or it
-// ended and this job always pulls, or it has not ended and is content with an image that is there, and this job is not. A success of more
-// than five minutes ago is asked for again, which is no pull where the node still has the image.
-// A sandboxConfig replaces the last one; none leaves it.
-func (r Request) Tell(node *v1beta1.NodeImage) (*v1beta1.NodeImage, error) {
+// When other jobs own the tag, Apply adds the job's owner reference and secrets to theirs, and keeps the larger of each limit.
+// Apply raises the version of such a tag, so that the node pulls it again, in these cases only:
+//   - The pull has failed.
+//   - The pull has succeeded, and this job's pull policy is not IfNotPresent.
+//   - The pull has succeeded five minutes ago or earlier, or at an unknown time. The node pulls only if the image is gone.
+//   - The pull has not ended and has the policy IfNotPresent, and this job has another policy.
+//
+// A job that Apply adds replaces the sandboxConfig of the image with its own. A job without a sandboxConfig leaves it unchanged.
+func (r Request) Apply(node *v1beta1.NodeImage) (*v1beta1.NodeImage, error) {
 	ref, err := r.reference()
 	if err != nil {
 		return nil, err
 	}
 	image := node.Spec.Images[ref.Name]
 	at := tagAt(image.Tags, ref.Tag)
-	told := at >= 0 && owns(image.Tags[at].OwnerReferences, r.Job)
+	owned := at >= 0 && owns(image.Tags[at].OwnerReferences, r.Job)
 	missing := lacking(image.PullSecrets, r.Secrets)
-	if told && len(missing) == 0 {
+	if owned && len(missing) == 0 {
 		return nil, nil
 	}
-	if !told && !r.hasRoom(node, ref, at) {
+	if !owned && !r.hasRoom(node, ref, at) {
 		return nil, fmt.Errorf("%s: image %s: %w", node.Name, ref.Name, ErrFull)
 	}
 	changed := node.DeepCopy()
@@ -71,13 +75,13 @@ func (r Request) Tell(node *v1beta1.NodeImage) (*v1beta1.NodeImage, error) {
 	image.PullSecrets = append(image.PullSecrets, missing...)
 	status := statusOf(node, ref)
 	switch {
-	case told:
+	case owned:
 	case at >= 0:
 		r.join(&image.Tags[at], status)
 	default:
 		image.Tags = append(image.Tags, r.tag(ref.Tag, next(-1, status)))
 	}
-	if r.Job.Spec.SandboxConfig != nil && !told {
+	if r.Job.Spec.SandboxConfig != nil && !owned {
 		image.SandboxConfig = r.Job.Spec.SandboxConfig.DeepCopy()
 	}
 	slices.SortStableFunc(image.Tags, func(a, b v1beta1.ImageTagSpec) int { return strings.Compare(a.Tag, b.Tag) })
@@ -99,7 +103,7 @@ func (r Request) reference() (Reference, error) {
 	return ref, nil
 }
 
-// tag is what the job asks for where nobody has.
+// tag returns the tag of a job, for an image that does not list the tag yet.
 func (r Request) tag(tag string, version int64) v1beta1.ImageTagSpec {
 	return v1beta1.ImageTagSpec{
 		Tag: tag, Version: version, CreatedAt: ptr.To(metav1.NewTime(r.Now)), PullPolicy: r.policy(),
@@ -195,7 +199,7 @@ func copied[T any](p *T) *T {
 	return ptr.To(*p)
 }
 
-// next is a version that neither the spec nor the status of a tag has had. After the last one it begins anew.
+// next returns a version that neither the spec nor the status of a tag has had. After the largest version, next returns 0.
 func next(version int64, status *v1beta1.ImageTagStatus) int64 {
 	if status != nil {
 		version = max(version, status.Version)

@@ -14,10 +14,10 @@ import (
 	"github.com/kruisekit/kruisekit/imagepull"
 )
 
-func tell(t *testing.T, r imagepull.Request, n *v1beta1.NodeImage) *v1beta1.NodeImage {
+func apply(t *testing.T, r imagepull.Request, n *v1beta1.NodeImage) *v1beta1.NodeImage {
 	t.Helper()
 	before := n.DeepCopy()
-	got, err := r.Tell(n)
+	got, err := r.Apply(n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,11 +27,11 @@ func tell(t *testing.T, r imagepull.Request, n *v1beta1.NodeImage) *v1beta1.Node
 	return got
 }
 
-func TestTellNew(t *testing.T) {
+func TestApplyNew(t *testing.T) {
 	r := request(pullJob("b", "nginx:1", func(j *v1beta1.ImagePullJob) {
 		j.Spec.SandboxConfig = &v1beta1.SandboxConfig{Labels: map[string]string{"a": "b"}}
 	}), "s", "s")
-	got := tell(t, r, nodeImage("n1", lists("nginx:2", 7, "x"), lists("nginx:0", 0), did("nginx:1", 5, failed)))
+	got := apply(t, r, nodeImage("n1", lists("nginx:2", 7, "x"), lists("nginx:0", 0), did("nginx:1", 5, failed)))
 	want := v1beta1.ImageSpec{
 		PullSecrets:   []v1beta1.ReferenceObject{{Namespace: "kruise-daemon-config", Name: "s"}},
 		SandboxConfig: &v1beta1.SandboxConfig{Labels: map[string]string{"a": "b"}},
@@ -45,10 +45,10 @@ func TestTellNew(t *testing.T) {
 	if diff := cmp.Diff(want, got.Spec.Images["nginx"]); diff != "" {
 		t.Errorf("image (-want +got):\n%s", diff)
 	}
-	if again := tell(t, r, got); again != nil {
-		t.Errorf("told twice: %s", jsonOf(again.Spec))
+	if again := apply(t, r, got); again != nil {
+		t.Errorf("applied twice: %s", jsonOf(again.Spec))
 	}
-	first := tell(t, request(pullJob("b", "nginx@"+digest)), nodeImage("n1")).Spec.Images["nginx"]
+	first := apply(t, request(pullJob("b", "nginx@"+digest)), nodeImage("n1")).Spec.Images["nginx"]
 	if len(first.Tags) != 1 || first.Tags[0].Tag != digest || first.Tags[0].Version != 0 || len(first.Tags[0].OwnerReferences) != 1 {
 		t.Errorf("of a digest: %s", jsonOf(first))
 	}
@@ -59,7 +59,7 @@ func endedAgo(d time.Duration) func(*v1beta1.NodeImage) {
 }
 
 // A job that joins a tag has the node begin anew only where what the others get is not enough, or no longer certain.
-func TestTellJoins(t *testing.T) {
+func TestApplyJoins(t *testing.T) {
 	wantsAlways := edit("nginx", func(s *v1beta1.ImageTagSpec) { s.ImagePullPolicy = v1beta1.PullAlways })
 	wantsNothing := edit("nginx", func(s *v1beta1.ImageTagSpec) { s.ImagePullPolicy = "" })
 	for name, test := range map[string]struct {
@@ -86,7 +86,7 @@ func TestTellJoins(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := nodeImage("n1", append(list(lists("nginx:1", 3, "a"), secretsOf("nginx", v1beta1.ReferenceObject{Namespace: "kruise-daemon-config", Name: "s1"})), test.node...)...)
 			old := n.Spec.Images["nginx"].Tags[0]
-			got := tell(t, request(pullJob("b", "nginx:1", test.job...), "s1", "s2"), n).Spec.Images["nginx"]
+			got := apply(t, request(pullJob("b", "nginx:1", test.job...), "s1", "s2"), n).Spec.Images["nginx"]
 			tag := got.Tags[0]
 			if tag.Version != test.version || tag.ImagePullPolicy != test.policy {
 				t.Errorf("version %d, policy %s", tag.Version, tag.ImagePullPolicy)
@@ -107,20 +107,20 @@ func TestTellJoins(t *testing.T) {
 func list[T any](all ...T) []T { return all }
 
 // A version begins anew after the last one, and is never negative.
-func TestTellVersions(t *testing.T) {
+func TestApplyVersions(t *testing.T) {
 	for name, test := range map[string]struct{ spec, status, want int64 }{
 		"the last one":       {math.MaxInt64, math.MaxInt64, 0},
 		"negative":           {math.MinInt64, math.MinInt64, 0},
 		"one before nothing": {-1, -1, 0},
 	} {
 		n := nodeImage("n1", lists("nginx:1", test.spec, "a"), did("nginx:1", test.status, failed))
-		if got := tell(t, request(pullJob("b", "nginx:1")), n).Spec.Images["nginx"].Tags[0].Version; got != test.want {
+		if got := apply(t, request(pullJob("b", "nginx:1")), n).Spec.Images["nginx"].Tags[0].Version; got != test.want {
 			t.Errorf("%s: %d", name, got)
 		}
 	}
 }
 
-func TestTellLimits(t *testing.T) {
+func TestApplyLimits(t *testing.T) {
 	limits := func(timeout, backoff, ttl *int32, deadline *int64) *v1beta1.ImageTagPullPolicy {
 		return &v1beta1.ImageTagPullPolicy{TimeoutSeconds: timeout, BackoffLimit: backoff, TTLSecondsAfterFinished: ttl, ActiveDeadlineSeconds: deadline}
 	}
@@ -166,7 +166,7 @@ func TestTellLimits(t *testing.T) {
 			}
 			r := request(test.job)
 			r.Random, r.KeepSeconds = test.random, test.keep
-			got := tell(t, r, n).Spec.Images["nginx"].Tags[0].PullPolicy
+			got := apply(t, r, n).Spec.Images["nginx"].Tags[0].PullPolicy
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("limits (-want +got):\n%s", diff)
 			}
@@ -175,15 +175,15 @@ func TestTellLimits(t *testing.T) {
 }
 
 // What ended a while ago stays as long as if it had been pulled now.
-func TestTellStays(t *testing.T) {
+func TestApplyStays(t *testing.T) {
 	n := nodeImage("n1", lists("nginx:1", 0, "a"), did("nginx:1", 0, succeeded))
 	n.Status.ImageStatuses["nginx"].Tags[0].CompletionTime = ago(200 * time.Second)
-	if got := tell(t, request(pullJob("b", "nginx:1", ttl(820))), n).Spec.Images["nginx"].Tags[0].PullPolicy.TTLSecondsAfterFinished; *got != 1320 {
+	if got := apply(t, request(pullJob("b", "nginx:1", ttl(820))), n).Spec.Images["nginx"].Tags[0].PullPolicy.TTLSecondsAfterFinished; *got != 1320 {
 		t.Errorf("%d seconds", *got)
 	}
 }
 
-func TestTellSandbox(t *testing.T) {
+func TestApplySandbox(t *testing.T) {
 	theirs, ours := &v1beta1.SandboxConfig{Labels: map[string]string{"a": "1"}}, &v1beta1.SandboxConfig{Labels: map[string]string{"b": "2"}}
 	for name, test := range map[string]struct {
 		ours, want *v1beta1.SandboxConfig
@@ -200,17 +200,17 @@ func TestTellSandbox(t *testing.T) {
 		i := n.Spec.Images["nginx"]
 		i.SandboxConfig = theirs
 		n.Spec.Images["nginx"] = i
-		got := tell(t, request(pullJob("b", "nginx:1", func(j *v1beta1.ImagePullJob) { j.Spec.SandboxConfig = test.ours }), "new"), n)
+		got := apply(t, request(pullJob("b", "nginx:1", func(j *v1beta1.ImagePullJob) { j.Spec.SandboxConfig = test.ours }), "new"), n)
 		if diff := cmp.Diff(test.want, got.Spec.Images["nginx"].SandboxConfig); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
 
-// Somebody who is told already, and lacks a secret, gets it and nothing else.
-func TestTellMends(t *testing.T) {
+// A node that lists the job already, and lacks a secret, gets the secret and nothing else.
+func TestApplyMends(t *testing.T) {
 	n := nodeImage("n1", lists("nginx:1", 3, "b"), did("nginx:1", 3, failed))
-	got := tell(t, request(pullJob("b", "nginx:1"), "s"), n)
+	got := apply(t, request(pullJob("b", "nginx:1"), "s"), n)
 	want := n.DeepCopy()
 	secretsOf("nginx", v1beta1.ReferenceObject{Namespace: "kruise-daemon-config", Name: "s"})(want)
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -218,15 +218,15 @@ func TestTellMends(t *testing.T) {
 	}
 }
 
-func TestTellRefuses(t *testing.T) {
+func TestApplyRefuses(t *testing.T) {
 	n := nodeImage("n1", full)
-	if _, err := request(pullJob("b", "nginx:1")).Tell(n); !errors.Is(err, imagepull.ErrFull) || !strings.HasPrefix(err.Error(), "n1: image nginx: ") {
+	if _, err := request(pullJob("b", "nginx:1")).Apply(n); !errors.Is(err, imagepull.ErrFull) || !strings.HasPrefix(err.Error(), "n1: image nginx: ") {
 		t.Error(err)
 	}
-	if got := tell(t, request(pullJob("b", "other-7:2")), n); len(got.Spec.Images["other-7"].Tags) != 2 {
+	if got := apply(t, request(pullJob("b", "other-7:2")), n); len(got.Spec.Images["other-7"].Tags) != 2 {
 		t.Error("another tag of what is listed needs no room")
 	}
-	if _, err := request(pullJob("b", "a b")).Tell(n); err == nil || !strings.HasPrefix(err.Error(), "spec.image: ") {
+	if _, err := request(pullJob("b", "a b")).Apply(n); err == nil || !strings.HasPrefix(err.Error(), "spec.image: ") {
 		t.Error(err)
 	}
 }

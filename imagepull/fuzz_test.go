@@ -98,12 +98,12 @@ func FuzzNode(f *testing.F) {
 			t.Errorf("started twice: %s", names(again.Start))
 		}
 		r := request(j, "s")
-		if told, err := r.Tell(n); err == nil && told != nil {
-			if again, err := r.Tell(told); err != nil || again != nil {
-				t.Errorf("told twice: %v, %v", jsonOf(again), err)
+		if changed, err := r.Apply(n); err == nil && changed != nil {
+			if again, err := r.Apply(changed); err != nil || again != nil {
+				t.Errorf("applied twice: %v, %v", jsonOf(again), err)
 			}
-			if plan, err := r.Review(nodes(told)); err == nil && slices.Contains(plan.Tell, n.Name) {
-				t.Error("told, and to be told")
+			if plan, err := r.Review(nodes(changed)); err == nil && slices.Contains(plan.Update, n.Name) {
+				t.Error("applied, and the plan updates it again")
 			}
 		}
 		if jsonOf(n)+jsonOf(j) != before {

@@ -144,12 +144,12 @@ func TestReviewLaws(t *testing.T) {
 		if err != nil {
 			return err.Error()
 		}
-		status, tell := expect(q, all)
+		status, want := expect(q, all)
 		if diff := cmp.Diff(status, plan.Status); diff != "" {
 			return "status (-oracle +got):\n" + diff
 		}
-		if !slices.Equal(tell, plan.Tell) {
-			return fmt.Sprintf("tells %v, not %v", plan.Tell, tell)
+		if !slices.Equal(want, plan.Update) {
+			return fmt.Sprintf("updates %v, not %v", plan.Update, want)
 		}
 		again, _ := q.Review(all)
 		if diff := cmp.Diff(plan, again); diff != "" || jsonOf(all)+jsonOf(q) != before {
@@ -157,8 +157,8 @@ func TestReviewLaws(t *testing.T) {
 		}
 		r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		shuffled, _ := q.Review(all)
-		if shuffled.Status.Message != "job exceeds activeDeadlineSeconds" && cmp.Diff(plan.Status, shuffled.Status) != "" || len(shuffled.Tell) != len(plan.Tell) {
-			return "the order of the nodes changes more than the order of what is told"
+		if shuffled.Status.Message != "job exceeds activeDeadlineSeconds" && cmp.Diff(plan.Status, shuffled.Status) != "" || len(shuffled.Update) != len(plan.Update) {
+			return "the order of the nodes changes more than the order of the updates"
 		}
 		return ""
 	})
@@ -185,20 +185,20 @@ func TestRolloutLaws(t *testing.T) {
 			if int(plan.Status.Active) > most {
 				return fmt.Sprintf("%d are active, of at most %d", plan.Status.Active, most)
 			}
-			if plan.Status.Succeeded+plan.Status.Failed == plan.Status.Desired && len(plan.Tell) == 0 {
+			if plan.Status.Succeeded+plan.Status.Failed == plan.Status.Desired && len(plan.Update) == 0 {
 				return idle(q, all)
 			}
 			for i, n := range all {
 				switch {
-				case slices.Contains(plan.Tell, n.Name):
-					told, err := q.Tell(n)
-					if err != nil || told == nil {
-						return fmt.Sprintf("%s is to be told, and there is nothing to tell: %v", n.Name, err)
+				case slices.Contains(plan.Update, n.Name):
+					changed, err := q.Apply(n)
+					if err != nil || changed == nil {
+						return fmt.Sprintf("the plan updates %s, and Apply changes nothing: %v", n.Name, err)
 					}
-					if problem := kept(n, told); problem != "" {
+					if problem := kept(n, changed); problem != "" {
 						return problem
 					}
-					all[i] = told
+					all[i] = changed
 				case r.once(2):
 					all[i] = r.pull(n)
 				}
@@ -211,14 +211,14 @@ func TestRolloutLaws(t *testing.T) {
 // idle says what is still done for a job where nothing is left to do.
 func idle(q imagepull.Request, all []*v1beta1.NodeImage) string {
 	for _, n := range all {
-		if told, err := q.Tell(n); told != nil || err != nil {
-			return fmt.Sprintf("converged, and %s is told %s, %v", n.Name, jsonOf(told), err)
+		if changed, err := q.Apply(n); changed != nil || err != nil {
+			return fmt.Sprintf("converged, and %s becomes %s, %v", n.Name, jsonOf(changed), err)
 		}
 	}
 	return ""
 }
 
-// kept says what a NodeImage has lost by being told.
+// kept returns what Apply removed from a NodeImage; empty for nothing.
 func kept(before, after *v1beta1.NodeImage) string {
 	for name, image := range before.Spec.Images {
 		for _, t := range image.Tags {

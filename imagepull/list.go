@@ -33,7 +33,7 @@ type ListPlan struct {
 	Delete bool
 	// RequeueAfter is when to look again, if not before. Zero is when something changes.
 	RequeueAfter time.Duration
-	// Notes tell which jobs are replaced, and which images are not pulled.
+	// Notes report which jobs are replaced, and which images are not pulled.
 	Notes []note.Note
 }
 

@@ -43,7 +43,7 @@ type Upkeep struct {
 	Random uint32
 }
 
-// Failure is a pull that ended because its node did not tell about it in time.
+// Failure is a pull that Maintain ends, because its node did not report a result in time.
 type Failure struct {
 	Reference Reference
 	Owners    []corev1.ObjectReference
@@ -58,19 +58,19 @@ type UpkeepPlan struct {
 	Delete bool
 	// Update is the NodeImage with the labels of its node, and without what is no longer wanted.
 	Update *v1beta1.NodeImage
-	// Status is the one to write, when pulls have to be ended that the node does not tell about.
+	// Status is the status to write when the plan ends pulls whose results the node does not report.
 	Status *v1beta1.NodeImageStatus
 	// Failures are those pulls, by image and tag.
 	Failures []Failure
 	// RequeueAfter is when to look again, if not before. Zero is when something changes.
 	RequeueAfter time.Duration
-	// Notes tell what is dropped, and why.
+	// Notes report which tags and secrets the plan drops, and why.
 	Notes []note.Note
 }
 
-// Maintain keeps a NodeImage in line with its node, and with those who asked for its tags. It drops owners that are gone, tags
-// whose owners are all gone or that ended long enough ago, secrets that are gone, and images without tags. Where nothing is to
-// be dropped it ends the pulls of which the node has not told for too long.
+// Maintain plans the creation, the update and the deletion of a NodeImage. It copies the labels of the node. It drops owners
+// and secrets that are gone, and images without tags. It also drops tags without createdAt, tags whose last owner is gone, and
+// tags whose TTL has passed. When the NodeImage needs no update, Maintain ends the pulls whose results the node has not reported in time.
 func Maintain(u Upkeep) UpkeepPlan {
 	k := keeper{Upkeep: u}
 	k.ReadyFor, k.Answer = cmp.Or(k.ReadyFor, defaultReadyFor), cmp.Or(k.Answer, defaultAnswer)
@@ -170,7 +170,7 @@ func (k *keeper) prune(name string, image *v1beta1.ImageSpec) bool {
 		why := ""
 		switch {
 		case t.CreatedAt == nil:
-			why = "nobody knows when it was asked for"
+			why = "it has no createdAt"
 		case lost && len(owners) == 0:
 			why = "those who asked for it are gone"
 		case k.expired(ref, t):

@@ -4,7 +4,7 @@ import "github.com/kruisekit/kruisekit/note"
 
 // The codes of notes.
 const (
-	// NotePaused says that no node is told to pull, because parallelism is 0.
+	// NotePaused says that the job starts no pulls, because parallelism is 0.
 	NotePaused = "Paused"
 	// NoteLimited says that nodes wait for others to finish.
 	NoteLimited = "ParallelismReached"
@@ -20,7 +20,7 @@ const (
 	NoteDropped = "Dropped"
 	// NoteNotReady is a node that gets its NodeImage when it has been ready for a while.
 	NoteNotReady = "NodeNotReady"
-	// NoteNoAnswer is a pull that the node does not tell about.
+	// NoteNoAnswer is a pull whose result the node does not report.
 	NoteNoAnswer = "NoAnswer"
 	// NoteReplaced is a job of a list that another takes the place of.
 	NoteReplaced = "Replaced"

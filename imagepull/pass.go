@@ -33,7 +33,7 @@ func (r Request) For(node string) Request {
 //		if err != nil || len(names) == 0 {
 //			break
 //		}
-//		pass.Answer(outcomes) // of changing each with Request.For(name).Tell
+//		pass.Answer(outcomes) // of updating each with Request.For(name).Apply
 //	}
 //	plan, err := pass.Conclude()
 type Pass struct {
@@ -69,7 +69,7 @@ func (p *Pass) Next() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	next := slices.DeleteFunc(plan.Tell, func(name string) bool { return p.refused[name] })
+	next := slices.DeleteFunc(plan.Update, func(name string) bool { return p.refused[name] })
 	if len(next) == 0 || len(p.refused) > maxRefusals {
 		return nil, nil
 	}

@@ -45,7 +45,7 @@ func execute(t *testing.T, p *imagepull.Pass, refuse, gone func(string) bool) (a
 			case gone(n.Name):
 				outcomes[n.Name] = imagepull.Outcome{}
 			default:
-				changed, err := p.Request.For(n.Name).Tell(n)
+				changed, err := p.Request.For(n.Name).Apply(n)
 				if err != nil {
 					t.Fatal(err)
 				}

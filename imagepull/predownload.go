@@ -119,7 +119,7 @@ func (r *Rollout) parallelism() *intstr.IntOrString {
 	return ptr.To(intstr.FromInt32(int32(n)))
 }
 
-// nameOf a container's job. One that is too long is cut, and told from others by a hash of the whole.
+// nameOf returns the name of a container's job. A name that is too long is cut, and ends with a hash of the whole name.
 func nameOf(revision, container string) string {
 	name := revision + "-" + container
 	if len(name) <= longestName {

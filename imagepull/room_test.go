@@ -56,13 +56,13 @@ func TestRoom(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, r := nodeImage("n1", test.change), request(pullJob("late", "nginx:1"))
-			changed, err := r.Tell(n)
+			changed, err := r.Apply(n)
 			if errors.Is(err, imagepull.ErrFull) != test.full || (changed == nil) != test.full {
-				t.Errorf("told: %v", err)
+				t.Errorf("apply: %v", err)
 			}
 			plan, err := r.Review([]*v1beta1.NodeImage{n})
-			if err != nil || (len(plan.Tell) == 0) != test.full {
-				t.Errorf("told next: %v, %v", plan.Tell, err)
+			if err != nil || (len(plan.Update) == 0) != test.full {
+				t.Errorf("next updates: %v, %v", plan.Update, err)
 			}
 			if test.full && (codes(plan.Notes) != "NodeImageFull n1" || plan.RequeueAfter == 0) {
 				t.Errorf("notes %q, again after %s", codes(plan.Notes), plan.RequeueAfter)

@@ -32,8 +32,9 @@ func PullSecretsOf(job *v1beta1.ImagePullJob) []string {
 	return names[:min(len(names), MaxPullSecrets)]
 }
 
-// PullSecretData returns the part of a secret that is copied, and no more of it than tells that it is too long. It is nil for secrets of
-// other types than the two docker types.
+// PullSecretData returns the docker configuration of a secret, which is the data that copies have. It cuts the configuration
+// at MaxPullSecretBytes+1 bytes, which suffices to detect one that is too long. It returns nil for a secret without a
+// configuration, or of another type than the two docker types.
 func PullSecretData(s *corev1.Secret) map[string][]byte {
 	key := dataKey(s.Type)
 	data, found := s.Data[key]
@@ -60,13 +61,13 @@ type Claim struct {
 
 // ClaimPlan is what to write about the pull secrets of a job, in the order of the fields.
 type ClaimPlan struct {
-	// Delete are copies that nobody uses any more, or that another takes the place of.
+	// Delete are copies that no job uses any more, or that a new copy replaces.
 	Delete []*corev1.Secret
 	// Update are copies with other data, or that others use than before.
 	Update []*corev1.Secret
 	// Create are new copies.
 	Create []*corev1.Secret
-	// References are what NodeImages are told, in the order in which the job names the secrets.
+	// References are the secrets to list in NodeImages, in the order in which the job names them.
 	References []v1beta1.ReferenceObject
 	// Notes are about secrets that do not exist, or cannot be used.
 	Notes []note.Note
@@ -189,7 +190,8 @@ func (c *claimer) keep(s, source *corev1.Secret, data map[string][]byte) {
 	c.refer(s)
 }
 
-// create makes a copy of its own: what else is on the source is somebody else's, and an immutable copy cannot follow it.
+// create plans a new copy. It copies neither labels nor annotations of the source, which have other owners. It does not copy
+// immutable, because an immutable copy cannot follow its source.
 func (c *claimer) create(source *corev1.Secret, users []string) {
 	key := source.Namespace + "/" + source.Name
 	s := &corev1.Secret{

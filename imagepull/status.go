@@ -19,29 +19,29 @@ import (
 type JobPlan struct {
 	// Status of the job.
 	Status v1beta1.ImagePullJobStatus
-	// Tell names the nodes to change now with [Request.Tell].
-	Tell []string
+	// Update names the NodeImages to update now with [Request.Apply].
+	Update []string
 	// Delete says that the job has been finished for long enough. Nothing else is to be done then.
 	Delete bool
 	// RequeueAfter is when to look again, if not before. Zero is when something changes.
 	RequeueAfter time.Duration
-	// Notes tell what waits, and why.
+	// Notes report which nodes and limits the job waits for, and why.
 	Notes []note.Note
 }
 
-// fullDelay is how long a job waits for room on a node. No event tells of it: the job owns nothing there yet.
+// fullDelay is how long a job waits for room in a NodeImage. No event requeues the job: it owns no tag there yet.
 const fullDelay = time.Minute
 
 // standing is what a job's nodes did.
 type standing struct {
 	succeeded, failed, active []string
-	// ask are the nodes that have not been told to pull; mend those that lack a secret; full those without room.
+	// ask are the nodes whose NodeImages do not list the job yet; mend those that lack a secret; full those without room.
 	ask, mend, full []string
 }
 
-// Review says how far the job is on the nodes that it selects, and which of them to tell next. Their order is the order in
-// which they pull. A job that has ended stays as it is, until it is deleted. A job of a list that has ended leaves with
-// its list.
+// Review returns the status of the job on the nodes that it selects, and which NodeImages to update next. The nodes pull in
+// the order given. The status of a completed job does not change, and the job is deleted after its TTL. Review does not
+// delete a job of an ImageListPullJob.
 func (r Request) Review(nodes []*v1beta1.NodeImage) (JobPlan, error) {
 	if r.Job.Status.CompletionTime != nil {
 		return r.ended(), nil
@@ -183,7 +183,8 @@ func (r Request) giveUp(plan *JobPlan, s standing) {
 		len(status.FailedNodes)-len(s.failed), status.Desired, *r.Job.Spec.CompletionPolicy.ActiveDeadlineSeconds))
 }
 
-// fanOut tells as many nodes as may pull at once. Whoever pulls already and lacks a secret gets it in any case.
+// fanOut adds the job to as many nodes as may pull at once. A node of the job that lacks a secret gets it in any case, unless
+// parallelism is 0.
 func (r Request) fanOut(plan *JobPlan, s standing) {
 	limit := r.parallelism(plan)
 	if len(s.full) > 0 && (plan.RequeueAfter == 0 || plan.RequeueAfter > fullDelay) {
@@ -193,11 +194,11 @@ func (r Request) fanOut(plan *JobPlan, s standing) {
 		plan.note(NoteFull, name, fmt.Sprintf("lists as many images, tags or owners as it may, and has no room for %s", r.Job.Spec.Image))
 	}
 	if limit == 0 {
-		plan.note(NotePaused, r.Job.Name, "parallelism is 0, no node is told to pull")
+		plan.note(NotePaused, r.Job.Name, "parallelism is 0, no node starts to pull")
 		return
 	}
 	room := min(max(limit-len(s.active), 0), len(s.ask))
-	plan.Tell = slices.Concat(s.mend, s.ask[:room])
+	plan.Update = slices.Concat(s.mend, s.ask[:room])
 	if waiting := len(s.ask) - room; waiting > 0 {
 		plan.note(NoteLimited, r.Job.Name, fmt.Sprintf("%d nodes wait, %d pull at once", waiting, limit))
 	}

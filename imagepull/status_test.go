@@ -134,7 +134,7 @@ func TestReview(t *testing.T) {
 			if diff := cmp.Diff(test.want, plan.Status); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)
 			}
-			if got := strings.Join(plan.Tell, " "); got != test.tell || plan.RequeueAfter != test.after || plan.Delete {
+			if got := strings.Join(plan.Update, " "); got != test.tell || plan.RequeueAfter != test.after || plan.Delete {
 				t.Errorf("tells %q, again after %v, want %q after %v", got, plan.RequeueAfter, test.tell, test.after)
 			}
 			if got := codes(plan.Notes); got != test.notes {
@@ -162,8 +162,8 @@ func TestReviewParallelism(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			job := pullJob("a", "nginx:1", func(j *v1beta1.ImagePullJob) { j.Spec.Parallelism = test.of })
 			plan, err := request(job).Review(nodes(nodeImage("n1"), nodeImage("n2"), nodeImage("n3")))
-			if err != nil || len(plan.Tell) != test.want || codes(plan.Notes) != test.notes {
-				t.Errorf("tells %v, notes %q, %v", plan.Tell, codes(plan.Notes), err)
+			if err != nil || len(plan.Update) != test.want || codes(plan.Notes) != test.notes {
+				t.Errorf("updates %v, notes %q, %v", plan.Update, codes(plan.Notes), err)
 			}
 		})
 	}

@@ -15,7 +15,8 @@ type WorkPlan struct {
 	Start []Pull
 	// Keep are those that go on, or have ended, with the secrets and limits that the NodeImage now has for them.
 	Keep []Pull
-	// Stop are those to end, without a word about them: nobody asks any more, or it is settled.
+	// Stop are the pulls to cancel without a status or an event. The NodeImage no longer lists their tags, or lists another
+	// version, or has their results already; or another pull has the same reference.
 	Stop []Pull
 	// Status is the whole status, with pulls that are yet to begin as waiting. What is not about images is as it was.
 	Status v1beta1.NodeImageStatus

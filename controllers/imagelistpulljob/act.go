@@ -43,7 +43,7 @@ func (a *act) leave(ctx context.Context) error {
 	return nil
 }
 
-// label writes the hash of the template on the list, by which users tell jobs of the same template.
+// label writes the hash of the template as a label of the list. Users select the jobs of the same template by it.
 func (a *act) label(ctx context.Context) error {
 	if a.list.Labels[pub.PodRevisionLabelKey] == a.plan.Hash {
 		return nil

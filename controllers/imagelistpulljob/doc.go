@@ -18,9 +18,9 @@
 // an object that cannot be decoded is reported likewise.
 //
 // In these the reconciler departs from the reference, which is known to fail there:
-//   - Failed images are told in the order of the list, so that the status does not change without a cause.
-//   - The status is written also when a job could not be made. That is told in an event, FailedCreate.
-//   - A deadline that is less than the timeout of one attempt is told, and not tried.
+//   - The status lists failed images in the order of the list, so that it does not change without a cause.
+//   - The reconciler writes the status also when the creation of a job fails. It emits the event FailedCreate.
+//   - The reconciler creates no jobs for a deadline that is less than the timeout of one attempt. It emits the event InvalidSpec.
 //
 // Jobs of a list must not leave before it does, or what they pulled is pulled again: Review in the package imagepull sees to that.
 //

@@ -13,7 +13,7 @@ import (
 
 // Options of a Reconciler. The zero value behaves as the reference does.
 type Options struct {
-	// Live reads past the cache: needed to tell whether a write whose answer was lost has happened. SetupWithManager
+	// Live reads past the cache, to find out whether a write without an answer took effect. SetupWithManager
 	// takes the manager's API reader where it is nil.
 	Live client.Reader
 	// Recorder takes events. SetupWithManager takes the manager's where it is nil.
@@ -21,7 +21,7 @@ type Options struct {
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
 
-	// Explain is told at each pass, after its writes, which jobs are replaced and which images are passed over, and why. The
-	// context is that of the pass, which it holds up as long as it takes. Nil is told nothing.
+	// Explain takes the notes of each pass, after its writes: which jobs are replaced, which images are skipped, and why. The
+	// context is that of the pass. The pass waits for Explain. Nil takes none.
 	Explain func(ctx context.Context, list types.NamespacedName, notes []note.Note)
 }

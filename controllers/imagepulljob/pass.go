@@ -101,7 +101,7 @@ func (p *pass) askAll(ctx context.Context, names []string) (map[string]imagepull
 	outcomes := make(map[string]imagepull.Outcome, len(names))
 	_, err := batches.Each(names, func(name string) error {
 		node, err := p.nodeImages.Write(ctx, types.NamespacedName{Name: name}, func(node *nodeImage) (*nodeImage, error) {
-			changed, err := p.plan.Request.For(name).Tell(node)
+			changed, err := p.plan.Request.For(name).Apply(node)
 			if errors.Is(err, imagepull.ErrFull) {
 				return nil, nil // the next review notes it
 			}
@@ -109,10 +109,10 @@ func (p *pass) askAll(ctx context.Context, names []string) (map[string]imagepull
 		})
 		outcome := imagepull.Outcome{Node: node}
 		if write.IsFinal(err) {
-			outcome.Refusal, err = fmt.Errorf("tell node %s: %w", name, err), nil
+			outcome.Refusal, err = fmt.Errorf("update NodeImage %s: %w", name, err), nil
 		}
 		if err != nil {
-			return fmt.Errorf("tell node %s: %w", name, err)
+			return fmt.Errorf("update NodeImage %s: %w", name, err)
 		}
 		mu.Lock()
 		defer mu.Unlock()

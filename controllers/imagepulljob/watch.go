@@ -78,7 +78,7 @@ func withoutProgress() predicate.Predicate {
 	}}
 }
 
-// lost says that a part of the status is no more, as when somebody has the job run again.
+// lost reports whether a field of the status was removed. A user may remove such a field to run the job again.
 func lost(before, after *unstructured.Unstructured, field string) bool {
 	_, was, _ := unstructured.NestedString(before.Object, "status", field)
 	_, is, _ := unstructured.NestedString(after.Object, "status", field)
@@ -188,7 +188,7 @@ func (w watcher) pod(ctx context.Context, before, after *corev1.Pod) {
 	}
 }
 
-// copyEvents: a copy that somebody else has changed, or has deleted, is for those who use it.
+// copyEvents requeues the jobs that use a copy when another client changes or deletes the copy.
 func copyEvents() handler.TypedEventHandler[*corev1.Secret, reconcile.Request] {
 	wake := func(s *corev1.Secret, q queue) {
 		for _, user := range pullsecrets.Users(s) {

@@ -8,10 +8,10 @@
 // It needs no webhook. All decisions are those of Maintain in the package imagepull; here is what it reads and writes for them.
 //
 // Writes: one to create a NodeImage, one patch for all that leaves its spec at a time, one patch of its status when pulls are
-// given up. Nothing is written otherwise. The lists in a NodeImage are whole values to the API server, so that two writers of
-// one list cannot be told apart by their fields, and server-side apply would not help. Each patch is therefore of what changed
-// alone, and bound to the version that was looked at: what a daemon, a job or a user wrote meanwhile is never written over, but
-// looked at first. What a patch does not name, such as firstSyncStatus, it leaves.
+// given up. Nothing is written otherwise. The API server treats the lists in a NodeImage as atomic values. Server-side apply
+// would not help, because managed fields do not separate two writers of one atomic list. Each patch therefore has only the
+// changed fields, and the resourceVersion that the reconciler has read. A write of a daemon, a job or a user in between fails
+// the patch, and the next pass reads it. The patch leaves other fields, such as firstSyncStatus, unchanged.
 //
 // Reads: nodes and NodeImages come from the cache, of pull jobs only their metadata. The API server is asked where something
 // is about to be dropped or deleted because the cache lacks who asked for it: a cache may lag, and what is dropped is lost. That

@@ -26,7 +26,7 @@ type snapshot struct {
 	malformed error
 	// recheckAfter is when to read the image again where the cache lacks it; zero where it does not.
 	recheckAfter time.Duration
-	// unsure are the reads that failed, so that something stays of which nobody knows whether it is gone.
+	// unsure are the reads that failed. The objects that they were for stay in the NodeImage, because they may still exist.
 	unsure []error
 }
 

@@ -14,7 +14,7 @@ import (
 
 // Options of a Reconciler. The zero value behaves as the reference does.
 type Options struct {
-	// Live reads past the cache: needed to tell whether something is gone, or only not in the cache yet. SetupWithManager
+	// Live reads past the cache, to find out whether an object is gone or only not in the cache yet. SetupWithManager
 	// takes the manager's API reader where it is nil.
 	Live client.Reader
 	// Recorder takes events. SetupWithManager takes the manager's where it is nil.
@@ -30,8 +30,8 @@ type Options struct {
 	// SecretNamespace is the one from which daemons read pull secrets. Empty is
 	// [v1beta1.DefaultImagePullSecretNamespace].
 	SecretNamespace string
-	// Explain is told at each pass, after its write, what a node waits for, and what left its NodeImage. The context is that
-	// of the pass, which it holds up as long as it takes. Nil is told nothing.
+	// Explain takes the notes of each pass, after its write: what a node waits for, and what left its NodeImage. The context
+	// is that of the pass. The pass waits for Explain. Nil takes none.
 	Explain func(ctx context.Context, node string, notes []note.Note)
 }
 

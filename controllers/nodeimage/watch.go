@@ -102,7 +102,7 @@ func imageEvents() predicate.Predicate {
 	}}
 }
 
-// sameAnswers says whether a node tells the same of an image, but for how far it is.
+// sameAnswers reports whether two statuses of an image are the same, but for the progress of its pulls.
 func sameAnswers(a, b v1beta1.ImageStatus) bool {
 	return slices.EqualFunc(a.Tags, b.Tags, func(s, t v1beta1.ImageTagStatus) bool {
 		return s.Tag == t.Tag && s.Version == t.Version && s.CompletionTime.Equal(t.CompletionTime)

@@ -15,7 +15,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/nodestatus"
 )
 
-// catchUp is how long the cache gets to show what somebody else has written.
+// catchUp is how long the reconciler waits for the cache to have the write of another client.
 const catchUp = time.Second
 
 // apply makes the one write that a plan has, if any, and says when to look again.
@@ -67,7 +67,7 @@ func (r *Reconciler) delete(ctx context.Context, s *snapshot) (time.Duration, er
 	return 0, nil
 }
 
-// answer ends pulls in place of the node, and tells those who asked for them.
+// answer ends pulls in place of the node, and emits events for the NodeImage and for the owners of the tags.
 func (r *Reconciler) answer(ctx context.Context, s *snapshot, plan imagepull.UpkeepPlan) (time.Duration, error) {
 	patch, err := nodestatus.Patch(s.image, plan.Status)
 	if err != nil {

@@ -13,15 +13,14 @@
 //   - At most MaxPulls attempts run at the same time, those that were cancelled and have not returned included. Of those that
 //     wait, one goes first whose namespace has the fewest under way, and then one whose registry has. Neither a namespace nor a
 //     registry alone takes all places, if there are three or more. Pulls that pause between attempts take none.
-//   - The status is the memory. What is settled there, at the version of its tag, is not pulled again, also not
-//     by a process that has just started. What a process that ends has not settled is begun anew by the next one; it writes
-//     what has ended as its last act.
-//   - A pull that is taken out, bumped to another version, or settled by somebody else, is cancelled at the runtime, and
-//     nothing is said of it: no status, no event.
-//   - The status is patched where it is not as it should be, whoever wrote it last; at most five times at once, and then once
-//     in two seconds. What may not be written yet is not lost. A status that was written by somebody else in between is
-//     read before it is patched.
-//   - Events come after the status that they tell of, once each.
+//   - The status is the memory. A tag with a result for its version is not pulled again, also not by a process that has just
+//     started. A process that ends writes the results that it has, as its last write. The next process restarts the other pulls.
+//   - The reconciler cancels a pull at the runtime when its tag leaves the NodeImage, gets another version, or gets a result from
+//     another client. It writes no status and emits no event for such a pull.
+//   - The reconciler patches a status that differs from the wanted one, also after the write of another client. It writes at
+//     most five times at once, and then once in two seconds. A result that waits for its write is not lost. After the write of
+//     another client in between, the reconciler reads the NodeImage before it patches.
+//   - The reconciler emits the event of a result after it has written the result, once.
 //   - Secrets and the node's keyring are asked in each attempt. A pull uses the secrets of its own jobs alone. Secrets are remembered
 //     for five minutes and up to 4 MiB in all, or until a registry refuses what they say; an attempt reads at most 64. Malformed
 //     secrets are skipped, and named in the failure. All credentials are tried, in their order; only where there are none, the pull
@@ -35,8 +34,8 @@
 //
 // No runtime says it. The progress of a pull is 0, and 100 after its end. What is known is written instead: from its second
 // minute on a pull has the message "pulling for 2m0s, attempt 1 of 4", with the failure of the attempt before, if there
-// was one. All messages are renewed at once, once a minute, which is one write. A pull that takes more than five minutes is
-// told of in an event, PullImageSlow, once.
+// was one. All messages are renewed at once, once a minute, which is one write. For a pull that takes
+// more than five minutes, the reconciler emits the event PullImageSlow, once.
 //
 // The first time that all tags of a node have ended, firstSyncStatus says when and how. It does not change any more.
 //

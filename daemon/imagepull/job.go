@@ -16,7 +16,7 @@ const (
 	awayText = "the container runtime is not connected"
 )
 
-// job is a pull, and what the plan need not know of it.
+// job is a pull with the state that the plan does not need.
 type job struct {
 	imagepull.Pull
 
@@ -32,8 +32,8 @@ type job struct {
 	outages    int
 	resume     time.Time
 	generation uint64
-	// slow and told say which events have been sent.
-	slow, told bool
+	// slow and announced say which events have been sent.
+	slow, announced bool
 }
 
 // attempt is one call of the runtime, or several with different credentials.

@@ -44,7 +44,7 @@ type Options struct {
 	Secrets client.Reader
 	// Keyring is asked after the secrets of a pull; nil has nothing.
 	Keyring Keyring
-	// Recorder takes events. SetupWithManager takes the manager's where it is nil, which does not tell the node's name.
+	// Recorder takes events. SetupWithManager takes the manager's where it is nil, whose events do not name the node.
 	Recorder record.EventRecorder
 	// Registerer takes the metrics; nil for none.
 	Registerer prometheus.Registerer
@@ -60,10 +60,10 @@ type Options struct {
 	// MaxPerNamespace is how many of them may be for jobs of one namespace, in the same way. A pull that several namespaces have asked
 	// for counts for the one with the fewest.
 	MaxPerNamespace int
-	// SecretTTL is how long a secret is remembered. It is read anew after a registry has refused what it says. Zero is
+	// SecretTTL is how long a secret is remembered. It is read again after a registry has refused its credentials. Zero is
 	// five minutes, below zero is not at all.
 	SecretTTL time.Duration
-	// SlowAfter is after which time an event tells that a pull is still under way. Zero is five minutes, below zero never.
+	// SlowAfter is the time after which an event reports a pull that is still active. Zero is five minutes, below zero never.
 	SlowAfter time.Duration
 	// AnonymousAfterRefusal pulls without credentials when the registry has refused all there are. Kubelets do not.
 	AnonymousAfterRefusal bool

@@ -36,7 +36,7 @@ func (r *Reconciler) pass(ctx context.Context) (time.Duration, error) {
 		r.drop()
 		return 0, nil
 	}
-	r.tell(n)
+	r.announce(n)
 	r.follow(n)
 	now := r.options.Now()
 	after := sooner(r.advance(ctx, now), r.renew(n, now))
@@ -100,8 +100,8 @@ func (j *job) stop() {
 	}
 }
 
-// follow has the jobs that the NodeImage asks for. One whose end is in the status stays, in case that somebody takes it
-// out there.
+// follow starts and stops jobs so that they are those of the NodeImage. A job whose result is in the status stays, because
+// another writer may remove the result from the status.
 func (r *Reconciler) follow(n *v1beta1.NodeImage) {
 	plan := imagepull.Work(n, r.pulls())
 	for _, p := range plan.Stop {
@@ -191,7 +191,7 @@ func (r *Reconciler) begin(ctx context.Context, j *job, link cri.Connection, nam
 	return true
 }
 
-// renew tells of pulls that take long: once a minute in their messages, once in all as an event.
+// renew reports pulls that take long: once a minute in their messages, and once per pull in an event.
 func (r *Reconciler) renew(n *v1beta1.NodeImage, now time.Time) time.Duration {
 	var long []*job
 	for _, j := range r.inOrder() {
@@ -211,7 +211,7 @@ func (r *Reconciler) renew(n *v1beta1.NodeImage, now time.Time) time.Duration {
 			if j.elapsed(now) >= progressEvery {
 				j.Status.Message = j.progress(now)
 			}
-			r.tellSlow(n, j, now)
+			r.announceSlow(n, j, now)
 		}
 		r.progress = now.Add(progressEvery)
 	}

@@ -98,7 +98,7 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o con
 		r.secrets.reader = mgr.GetAPIReader()
 	}
 	if r.options.Recorder == nil {
-		r.options.Recorder = mgr.GetEventRecorderFor(eventSource) //nolint:staticcheck // the newer API does not tell the source
+		r.options.Recorder = mgr.GetEventRecorderFor(eventSource) //nolint:staticcheck // the newer API does not set the source
 	}
 	o.MaxConcurrentReconciles, o.NeedLeaderElection = 1, ptr.To(false)
 	if o.SkipNameValidation == nil {

@@ -21,7 +21,7 @@ const (
 	// Writes of the status: a few at once, and one in two seconds.
 	writesPerSecond = 0.5
 	writesAtOnce    = 5
-	// afterConflict is when to try again if no event tells what has changed.
+	// afterConflict is when to write again if no event shows the change first.
 	afterConflict = time.Second
 	// lastWord is how long the last write may take, when everything ends.
 	lastWord = 5 * time.Second
@@ -31,7 +31,7 @@ const (
 const (
 	reasonSucceeded = "PullImageSucceed"
 	reasonFailed    = "PullImageFailed"
-	// reasonSlow is not among the reference's, which does not tell.
+	// reasonSlow has no counterpart in the reference, which does not report slow pulls.
 	reasonSlow = "PullImageSlow"
 )
 
@@ -54,8 +54,8 @@ func (b *book) wait(now time.Time) time.Duration {
 	return wait
 }
 
-// report writes the status if it is not as it should be, whoever wrote it last. A result that may not be written now stays
-// until it is.
+// report writes the status if it differs from the wanted one, also after the write of another client. A result that the rate
+// limit holds back stays until it is written.
 func (r *Reconciler) report(ctx context.Context, n *v1beta1.NodeImage, now time.Time) (time.Duration, error) {
 	fresh, err := r.wanted(n, now)
 	if err != nil || fresh == nil {
@@ -99,8 +99,8 @@ func firstSync(s v1beta1.NodeImageStatus, now time.Time) *v1beta1.SyncStatus {
 	return first
 }
 
-// write patches what has changed in the status. Whoever has written in between is not overwritten: a controller may have
-// ended a pull.
+// write patches the changed fields of the status. The patch fails after a write of another client, such as a controller that
+// has ended a pull.
 func (r *Reconciler) write(ctx context.Context, n, fresh *v1beta1.NodeImage) error {
 	patch, err := nodestatus.Patch(n, &fresh.Status)
 	if err != nil {
@@ -112,7 +112,7 @@ func (r *Reconciler) write(ctx context.Context, n, fresh *v1beta1.NodeImage) err
 		return fmt.Errorf("write status of NodeImage: %w", err)
 	}
 	r.book.written = fresh
-	r.tell(fresh)
+	r.announce(fresh)
 	return nil
 }
 
@@ -128,7 +128,7 @@ func (r *Reconciler) end(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.collect()
-	if !slices.ContainsFunc(r.inOrder(), func(j *job) bool { return j.Ended() && !j.told }) {
+	if !slices.ContainsFunc(r.inOrder(), func(j *job) bool { return j.Ended() && !j.announced }) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWord)
@@ -144,14 +144,14 @@ func (r *Reconciler) end(ctx context.Context) error {
 	return r.write(ctx, n, fresh)
 }
 
-// tell announces the ends that a NodeImage has in its status, each once. A pull that somebody else has ended is theirs to
-// tell of.
-func (r *Reconciler) tell(n *v1beta1.NodeImage) {
+// announce emits events for the results in the status of a NodeImage, once each. It emits none for a pull that another client
+// has ended.
+func (r *Reconciler) announce(n *v1beta1.NodeImage) {
 	for _, j := range r.inOrder() {
-		if j.told || !j.Ended() || !isIn(n, j.Pull) {
+		if j.announced || !j.Ended() || !isIn(n, j.Pull) {
 			continue
 		}
-		j.told = true
+		j.announced = true
 		r.metrics.pulls.WithLabelValues(string(j.Status.Phase)).Inc()
 		if r.options.Recorder == nil {
 			continue
@@ -177,8 +177,8 @@ func isIn(n *v1beta1.NodeImage, p imagepull.Pull) bool {
 	})
 }
 
-// tellSlow announces that a pull takes long, once.
-func (r *Reconciler) tellSlow(n *v1beta1.NodeImage, j *job, now time.Time) {
+// announceSlow emits the event of a pull that takes long, once.
+func (r *Reconciler) announceSlow(n *v1beta1.NodeImage, j *job, now time.Time) {
 	if j.slow || r.options.SlowAfter < 0 || j.elapsed(now) < r.options.SlowAfter || r.options.Recorder == nil {
 		return
 	}

@@ -6,14 +6,15 @@
 //   - Defaults are filled in wherever one is missing, at every create and update. What the user wrote, fields that this
 //     program does not know included, stays as it was written.
 //   - An update is not refused for a fault that the stored object has already. The fault is a warning then.
-//   - An object that is being deleted can be updated whatever the options say: else nobody could take its finalizers off.
+//   - An update of an object that is being deleted is admitted with any options, so that controllers can remove its finalizers.
 //   - No call is made to the API server, and no input makes a handler panic.
 //
 // The rules are in the package validation.
 //
-// Where the reference is left on purpose: a list whose jobs would all be refused, for a deadline that is shorter than one
-// attempt, is refused itself; it was accepted, and nothing followed. All faults are told at once, with their paths. Tags in a
-// status are not sorted: API servers take no status from the requests that come here.
+// In these the webhooks depart from the reference on purpose:
+//   - They reject a list whose deadline is shorter than one attempt, because the webhook would reject all of its jobs.
+//   - They report all faults of an object in one answer, with their paths.
+//   - They do not sort the tags of a status, because API servers ignore the status in the requests that come here.
 //
 // Some of the rules of jobs and lists also exist as a policy, config/webhook/imagepull-policy.yaml, which API servers mind by
 // themselves. It is for clusters that set these webhooks to Ignore or leave them out, and is applied by hand:
