@@ -85,7 +85,7 @@ func checkSpec(spec *appsv1beta1.ContainerRecreateRequestSpec) field.ErrorList {
 	return faults
 }
 
-// checkPod says why containers of a pod cannot be started anew.
+// checkPod returns why containers of a pod cannot be restarted, or nil.
 func checkPod(r *request, pod *corev1.Pod, node *corev1.Node) *field.Error {
 	at, name := field.NewPath("spec", "podName"), r.Spec.PodName
 	switch {

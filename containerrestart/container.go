@@ -26,7 +26,7 @@ const (
 	StateRunning State = "Running"
 	// StateExited has ended.
 	StateExited State = "Exited"
-	// StateUnknown is what not even the runtime can tell. It is the default.
+	// StateUnknown is a state that the runtime does not report. It is the default.
 	StateUnknown State = ""
 )
 
@@ -40,7 +40,7 @@ type Container struct {
 	State State
 	// Created and Started are when that happened; zero for not yet.
 	Created, Started time.Time
-	// ExitCode and Reason tell how it ended.
+	// ExitCode and Reason are those of a container that has ended.
 	ExitCode int32
 	Reason   string
 
@@ -79,8 +79,8 @@ const (
 	noteDeletion     = "io.kubernetes.pod.deletionGracePeriod"
 )
 
-// ReadContainer is what labels and annotations that a kubelet wrote tell of a container. What cannot be read is as good as
-// absent. State and times are for the caller to fill in.
+// ReadContainer returns the container that the labels and annotations of a kubelet describe. A value that cannot be parsed
+// counts as absent. The caller sets the state, the times, the exit code and the reason.
 func ReadContainer(id string, labels, annotations map[string]string) Container {
 	c := Container{
 		Name: labels[labelContainer], ID: id,

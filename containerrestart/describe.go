@@ -25,7 +25,7 @@ type View struct {
 	Pod *corev1.Pod
 	// Containers of the pod that the runtime has, in any order.
 	Containers []Container
-	// Env has the hashes of environments compared, and containers started anew where they differ.
+	// Env compares the hashes of environments, and restarts the containers whose hashes differ.
 	Env bool
 	// Environments are those of the processes of running containers, by container ID, as far as they were read. One that
 	// is nil could not be read.
@@ -47,9 +47,9 @@ type Description struct {
 	Notes []note.Note
 }
 
-// Describe tells what the runtime knows of a pod's containers, which an in-place update waits for, and which of
-// them run with an environment from before and are to be started anew: only while the pod is out of traffic for an
-// in-place update, those with the highest launch priority first.
+// Describe returns the annotation with the running containers of a pod, which an in-place update waits for. It also returns
+// the containers to restart, because their environment is outdated. It restarts containers only while the pod is out of traffic
+// for an in-place update, those with the highest launch priority first.
 func Describe(v View) (Description, error) {
 	if !described(v.Pod) {
 		return Description{}, nil
@@ -86,7 +86,8 @@ func Describe(v View) (Description, error) {
 	return d.is, nil
 }
 
-// described says whether a pod is one that somebody asks about.
+// described reports whether a pod gets the annotation. In-place updates read it on the pods of a SidecarSet or of a workload
+// of ownGroup.
 func described(pod *corev1.Pod) bool {
 	if pod.DeletionTimestamp != nil || len(pod.Status.ContainerStatuses) == 0 {
 		return false
@@ -102,13 +103,13 @@ func described(pod *corev1.Pod) bool {
 	return group == ownGroup
 }
 
-// outOfTraffic says whether an in-place update of a pod is under way.
+// outOfTraffic reports whether a pod is out of traffic for an in-place update.
 func outOfTraffic(pod *corev1.Pod) bool {
 	c := lifecycle.ConditionOf(pod, pub.InPlaceUpdateReady)
 	return c != nil && c.Status == corev1.ConditionFalse
 }
 
-// metasOf reads what the pod says already. What cannot be read is written anew.
+// metasOf returns the annotation that the pod has. An annotation that cannot be decoded counts as absent, and is written again.
 func metasOf(pod *corev1.Pod) []pub.RuntimeContainerMeta {
 	var set pub.RuntimeContainerMetaSet
 	if err := json.Unmarshal([]byte(pod.Annotations[pub.RuntimeContainerMetaKey]), &set); err != nil {
@@ -142,7 +143,7 @@ func (d *describer) note(code, text string) {
 	d.is.Notes = append(d.is.Notes, newNote(code, d.Pod.Name, text))
 }
 
-// meta is what is told of one container. What was told of it before stays: its process does not change.
+// meta returns the entry of one container. An entry for the same container ID stays, because its process does not change.
 func (d *describer) meta(c *corev1.Container, running *Container) (pub.RuntimeContainerMeta, error) {
 	meta := pub.RuntimeContainerMeta{
 		Name: c.Name, ContainerID: running.ID, RestartCount: running.RestartCount,

@@ -1,8 +1,8 @@
-// Package containerrestart decides how containers of a running pod are stopped, so that the kubelet starts them anew: for a
+// Package containerrestart decides how containers of a running pod are stopped, so that the kubelet restarts them: for a
 // ContainerRecreateRequest, and when labels or annotations that feed their environment have changed.
 //
-// Three parties work on a request, and each has one verb. None of the verbs does anything: they take what the party
-// sees, and say what to do.
+// Three components process a request, and each calls one function. The functions have no side effects: they take the objects
+// that the component has read, and return a plan.
 //
 //	r, faults := containerrestart.Admit(r, pod, node)          // the webhook completes a new request, or refuses it
 //	plan := containerrestart.Supervise(containerrestart.Input{ // the manager keeps limits of time, and cleans up
@@ -25,29 +25,28 @@
 // The daemon sees in the runtime that a container is another than before, and in the request, where the manager copies it
 // to, that it is ready. Requests of one pod run one after the other; [Queue] is their order.
 //
-// [Describe] is for the daemon also: it tells what runs in a pod, which an in-place update waits for, and which
-// containers have an environment from before. [Stale] says when to ask it.
+// The daemon also calls [Describe]. It reports the running containers of a pod, which an in-place update waits for, and the
+// containers whose environment is outdated. [Stale] reports whether the daemon must call Describe for a pod.
 //
-// What follows from a [Kill] is the same for both.
+// The daemon carries out a [Kill] of Next and of Describe in the same way.
 //
 // Laws:
 //   - The same input gives the same output, in whatever order containers and requests come. It is not changed.
-//   - A request that has ended stays as it ended, and gets nothing but what is needed to clean up after it, and the result
-//     of a kill that it did not wait for.
-//   - Two requests of one pod are never at work at once.
-//   - No container is stopped for a request after one of its name has been, by whichever daemon. By force, a
-//     container is stopped even if it is new; once.
-//   - A daemon can die at any time, and see late what was written: the request ends as it would have without. Writes fail
-//     on a request that somebody else has written meanwhile.
-//   - Whoever waits says what for. Something ends every wait but that for a container that never gets ready, which is for
-//     the deadline of the request, and that of a request that is under way for a daemon that is gone for good.
-//   - A pod that was taken out of traffic for a request is put back when the request is over, or deleted.
+//   - The result of a request that has ended does not change. Later writes only clean up after the request, and add the
+//     result of a kill that it did not wait for.
+//   - Two requests of one pod never run at once.
+//   - A request stops at most one container of each name, also when the daemon restarts. With forceRecreate, the request stops
+//     that container also when it is already a new one.
+//   - A daemon may restart at any time, and its cache may lag: the request ends with the same result. A write fails when another
+//     client has written the request since the plan.
+//   - A plan that waits has a note with the reason. Every wait ends by itself, with two exceptions. The wait for a container that
+//     never gets ready ends with the deadline of the request. So does the wait of a Recreating request for a daemon that is gone.
+//   - A pod that was taken out of traffic for a request is put back when the request ends or is deleted.
 //
-// Other than the reference, native sidecars can be started anew, a hook may sleep or ask the pod without naming a host, a
-// request never stays Pending when it is the first, and a new container that has ended six times is Failed.
-// [Work] can have unordered containers stopped together, which the reference never does: by its promise, the next one is
-// untouched while the hook of the first runs.
+// Unlike the reference, native sidecars can be restarted. A hook may sleep, or send a request to the pod without naming a host.
+// The first request of a pod never stays Pending. A new container that has ended six times is Failed. [Work] can stop unordered
+// containers together. The reference never does: it promises that the next container runs on while the hook of the first runs.
 //
-// When not to use it: for a container that is to start with another image or other resources, which is for the package
-// inplace, and for a pod that can as well be deleted.
+// When not to use it: to start a container with another image or other resources, use the package inplace. Where the pod may
+// be deleted instead, delete it.
 package containerrestart

@@ -8,7 +8,7 @@ import (
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
-// CheckUpdate says what of a change of a request is forbidden: its spec, and the labels that tell pod and node.
+// CheckUpdate returns the forbidden changes of a request: those of its spec, and of the labels with its pod and its node.
 func CheckUpdate(was, is *appsv1beta1.ContainerRecreateRequest) field.ErrorList {
 	var faults field.ErrorList
 	if !equality.Semantic.DeepEqual(was.Spec, is.Spec) {
@@ -23,9 +23,9 @@ func CheckUpdate(was, is *appsv1beta1.ContainerRecreateRequest) field.ErrorList 
 	return faults
 }
 
-// CheckGrace says that a change would forget when the pod was made not ready. It is for changes in v1alpha1 alone: there the
-// time is an annotation, and whoever changes metadata could change it. Elsewhere it is in the status, which a client
-// may leave out of its change.
+// CheckGrace rejects a change of the time at which the pod was made not ready. Call it for updates in v1alpha1 alone: there the
+// time is an annotation, which every client that updates metadata could change. In v1beta1 the time is in the status, which a
+// client may leave out of its update.
 func CheckGrace(was, is *appsv1beta1.ContainerRecreateRequest) field.ErrorList {
 	old := conditionOf(was, appsv1beta1.ContainerRecreateRequestPreRecreateGrace)
 	if old == nil {

@@ -17,16 +17,16 @@ import (
 const (
 	// leastGrace is what every container gets to stop, in seconds.
 	leastGrace = 2
-	// usualGrace is what the containers of a request get where nobody says how long, in seconds.
+	// usualGrace is the grace period, in seconds, of a request that sets none.
 	usualGrace = 30
-	// mostGrace keeps what somebody wrote within a time.Duration, in seconds.
+	// mostGrace is the longest grace period, in seconds, that fits a time.Duration.
 	mostGrace = math.MaxInt64 / int64(time.Second)
 )
 
 // Kill is a container to be stopped, so that the kubelet starts another.
 //
-// First an event with Text. Then the Hook, if there is one, for Grace at most; if it fails that is told, and nothing
-// else follows from it. Then the runtime stops the container within what StopWithin gives.
+// The daemon first emits an event with Text. Then it runs the Hook, if there is one, for Grace at most. A hook that fails is
+// reported in an event, and the kill continues. Then the runtime stops the container within the time of StopWithin.
 type Kill struct {
 	// Container is its name.
 	Container string

@@ -24,7 +24,7 @@ type Work struct {
 	Others []*appsv1beta1.ContainerRecreateRequest
 	// Pod of the request; nil where the daemon does not see pods, or sees one of another UID.
 	Pod *corev1.Pod
-	// PodIP is that of the sandbox, for where Pod does not tell.
+	// PodIP is the IP of the sandbox. Next uses it where Pod is nil or has no IP.
 	PodIP string
 	// Containers of the pod that the runtime has, in any order.
 	Containers []Container
@@ -59,8 +59,8 @@ const (
 	DoWrite Verdict = "Write"
 	// DoKill asks to stop containers. The daemon looks again as soon as each attempt has begun, and when it is over.
 	DoKill Verdict = "Kill"
-	// DoCancel asks to give up the attempts that are under way: nobody wants them any more. So it is with those whose request
-	// does not exist any more; then there is nothing to ask about.
+	// DoCancel asks to cancel the attempts of the request that are not done, because the request or its pod is being deleted.
+	// The daemon also cancels the attempts of a request that does not exist any more, without a call of Next.
 	DoCancel Verdict = "Cancel"
 	// DoWait asks to look again when the request or its pod change, and at the latest after a time.
 	DoWait Verdict = "Wait"
@@ -91,7 +91,7 @@ func Next(w Work) Action {
 	case w.Request.DeletionTimestamp != nil, w.Pod != nil && w.Pod.UID == podOf(w.Request) && w.Pod.DeletionTimestamp != nil:
 		return s.cancel()
 	case ended(w.Request):
-		s.tellLate()
+		s.addLate()
 	default:
 		s.proceed()
 	}
@@ -145,8 +145,8 @@ func (s *stepper) cancel() Action {
 	return Action{Verdict: DoNothing}
 }
 
-// tellLate notes what became of kills that were under way when the request ended.
-func (s *stepper) tellLate() {
+// addLate adds the results of kills that were running when the request ended.
+func (s *stepper) addLate() {
 	for i := range s.status.ContainerRecreateStates {
 		st := &s.status.ContainerRecreateStates[i]
 		if a := s.attempt(st.Name); a != nil && a.Done && st.Phase == appsv1beta1.ContainerRecreateRequestPending {
@@ -187,7 +187,7 @@ func (s *stepper) inGrace() bool {
 	}
 	began := conditionOf(s.Request, appsv1beta1.ContainerRecreateRequestPreRecreateGrace)
 	if began == nil {
-		return true // the manager tells when
+		return true // until the manager sets the condition
 	}
 	left := secondsOf(*s.strategy.UnreadyGracePeriodSeconds) - s.Now.Sub(began.LastTransitionTime.Time)
 	if left <= 0 {
@@ -240,7 +240,7 @@ func (s *stepper) stop(i int) {
 		s.note(NoteStopping, "waits for a container to stop that an earlier request is about")
 		return
 	case s.strategy.ForceRecreate:
-		// Whoever comes after us must know that a container which runs then is the new one.
+		// After a restart, the daemon must recognise a container with another ID as the new one.
 		st.Message = stopping + c.ID
 	}
 	s.action.Kills = append(s.action.Kills, s.kill(&s.Request.Spec.Containers[i], c))

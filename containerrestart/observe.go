@@ -17,8 +17,8 @@ const (
 	stopping = "stopping "
 )
 
-// crashes is how often a new container may end before nobody waits for it any more. By then the kubelet takes minutes
-// between two of them.
+// crashes is how often a new container may end before the request stops waiting for it. By then the kubelet takes minutes
+// between two restarts.
 const crashes = 5
 
 // resultOf is what became of a container that was stopped, or could not be.

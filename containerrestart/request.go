@@ -50,8 +50,8 @@ func withCondition(all []metav1.Condition, c metav1.Condition) []metav1.Conditio
 	return append(all, c)
 }
 
-// Queue is the requests of one pod that have not ended, in the order in which they run: the first does, all others
-// wait. It goes by the UID of the pod, so that a request for an earlier pod of the same name holds nobody up.
+// Queue returns the requests of one pod that have not ended, in the order in which they run. The first request runs, and the
+// others wait. Queue compares the UID of the pod, so that a request for an earlier pod of the same name delays no other.
 func Queue(pod types.UID, requests []*appsv1beta1.ContainerRecreateRequest) []*appsv1beta1.ContainerRecreateRequest {
 	var queue []*request
 	for _, r := range requests {

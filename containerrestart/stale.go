@@ -7,14 +7,14 @@ import (
 	"github.com/kruisekit/kruisekit/inplace"
 )
 
-// Stale says whether a pod is to be described anew after it changed: was is how it was before, nil for a pod that was not
-// seen before. It looks at the pods alone, and is quick: it serves as the filter of events. Env is that of View.
+// Stale reports whether the daemon must call Describe again after a change of a pod. Was is the pod before the change, nil for a
+// pod that is new to the cache. Stale compares the two pods alone and is cheap, so that it can filter events. Env is View.Env.
 func Stale(was, is *corev1.Pod, env bool) bool {
 	if !described(is) {
 		return false
 	}
-	_, told := is.Annotations[pub.RuntimeContainerMetaKey]
-	if was == nil && !told {
+	_, annotated := is.Annotations[pub.RuntimeContainerMetaKey]
+	if was == nil && !annotated {
 		// A daemon that starts leaves old pods alone until something happens in them.
 		return false
 	}
@@ -36,7 +36,7 @@ func Stale(was, is *corev1.Pod, env bool) bool {
 			return true
 		}
 	}
-	return !told || known != len(metas)
+	return !annotated || known != len(metas)
 }
 
 // envMoved says whether a container is to have another environment than it has, or than it was to have before.

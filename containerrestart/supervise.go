@@ -76,8 +76,8 @@ func (p Plan) Empty() bool {
 	return !p.AddFinalizer && p.Pod == nil && p.Write == nil && !p.RemoveFinalizer && !p.RemoveActive && !p.Delete
 }
 
-// Supervise says what the manager does about a request: it keeps its limits of time, takes the pod out of traffic and
-// puts it back, tells the daemon what the API server knows of new containers, and cleans up.
+// Supervise returns what the manager does about a request. The manager enforces its time limits, takes the pod out of traffic
+// and puts it back, and cleans up. It also copies the state of new containers from the pod into the request, for the daemon.
 func Supervise(in Input) Plan {
 	s := &supervisor{Input: in, status: *in.Request.Status.DeepCopy()}
 	r := in.Request
@@ -115,7 +115,7 @@ func (s *supervisor) requeue(after time.Duration) {
 	}
 }
 
-// due says whether a time has passed, and else has the plan made anew when it has.
+// due reports whether a time has passed. If the time has not passed, due requeues the request for then.
 func (s *supervisor) due(since metav1.Time, after time.Duration) bool {
 	passed := s.Now.Sub(since.Time)
 	if passed >= after {
@@ -165,8 +165,8 @@ func (s *supervisor) late() bool {
 	case "":
 		return s.due(r.CreationTimestamp, patience)
 	}
-	// Nobody knows how long a request has been the first: it may be since a moment ago. So it is marked when it looks
-	// late, and given as long once more.
+	// The request does not record since when it is the first. A request that looks late is therefore marked InTurn, and is late
+	// only when the same time has passed once more.
 	mark := conditionOf(s.Request, InTurn)
 	if first := before(s.Request, s.Others); first != nil {
 		s.note(NoteQueued, "waits for "+first.Name)

@@ -37,7 +37,8 @@ func (s *supervisor) takeOut() {
 		appsv1beta1.ContainerRecreateRequestPreRecreateGraceReason, appsv1beta1.ContainerRecreateRequestPreRecreateGraceMessage)
 }
 
-// putBack lets the pod become ready. What cannot be read does not keep the request from going: nobody would be helped.
+// putBack lets the pod become ready. A condition that cannot be decoded does not keep the finalizer on the request, because
+// waiting would not repair the condition.
 func (s *supervisor) putBack() {
 	if s.Pod == nil || s.Pod.DeletionTimestamp != nil {
 		return

@@ -64,5 +64,5 @@ func ofNode(node string, o Options) map[client.Object]cache.ByObject {
 	return selected
 }
 
-// isLabel tells whether requests can name the node: their label takes 63 characters, the name of a node has up to 253.
+// isLabel reports whether requests can name the node: their label takes 63 characters, the name of a node has up to 253.
 func isLabel(node string) bool { return len(validation.IsValidLabelValue(node)) == 0 }

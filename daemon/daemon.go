@@ -41,7 +41,7 @@ type Options struct {
 	ImagePull imagepull.Options
 	// ContainerRestart is for what restarts containers as ContainerRecreateRequests ask for.
 	ContainerRestart containerrestart.Options
-	// ContainerMeta is for what tells of containers, and restarts those whose environment has changed.
+	// ContainerMeta is for the part that reports containers, and restarts those whose environment has changed.
 	ContainerMeta containermeta.Options
 }
 

@@ -1,5 +1,5 @@
-// Package daemon adds the parts of a node daemon to a controller-runtime manager: what pulls images, restarts containers and
-// tells of them on the node that it runs on.
+// Package daemon adds the parts of a node daemon to a controller-runtime manager. The parts pull images, restart containers and
+// report containers of the node that the daemon runs on.
 //
 //	runtimes, err := cri.Detect(ctx, cri.Search{Root: "/run"}, cri.Options{})
 //	...

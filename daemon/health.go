@@ -21,9 +21,10 @@ var (
 	errNotConnected = errors.New("not connected")
 )
 
-// Checks say by name whether a daemon can work: nodeImageInformerSynced and its siblings, that the cache of one kind has been
-// filled; runtimeConnected, that the runtimes of the node are there. They cost nothing. Restarting the daemon cures none of
-// them: they are for telling, and for a rollout to wait for; not for a liveness probe. Call it before the manager starts.
+// Checks returns the health checks of a daemon by name. nodeImageInformerSynced and its siblings report whether the cache of
+// one kind has synced. runtimeConnected reports whether the runtimes of the node are connected. The checks make no calls. A
+// restart of the daemon repairs none of them. Use them for a readiness probe, not for a liveness probe. Call Checks before the manager
+// starts.
 func Checks(ctx context.Context, mgr ctrl.Manager, n Node, o Options) (map[string]healthz.Checker, error) {
 	return checks(ctx, mgr, target{n, o, list()})
 }

@@ -4,9 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// slimPod drops from a pod what no part reads: most of its spec. What is left tells who the pod is, what its containers are
-// called, where their environment comes from, which hooks they have, and how they are. So a cached pod is nothing to update
-// from: parts patch.
+// slimPod drops what no part reads: managed fields, ephemeral containers and most of the spec. It keeps the names, images,
+// environments, ports and hooks of containers. A cached pod is therefore no base for an update: parts patch.
 func slimPod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {

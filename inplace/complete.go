@@ -94,7 +94,7 @@ func unfed(pod *corev1.Pod) waiting {
 	case err != nil:
 		return waiting{code: NoteUnreadable, text: err.Error()}
 	case !ok:
-		return waiting{code: NoteDaemon, text: "no daemon on node " + pod.Spec.NodeName + " tells of the containers' environment"}
+		return waiting{code: NoteDaemon, text: "no daemon on node " + pod.Spec.NodeName + " reports the containers' environment"}
 	}
 	if name := recorded.unlike(pod, sameEnv(pod)); name != "" {
 		return waiting{code: NoteEnv, container: name, text: "runs with the environment from before"}

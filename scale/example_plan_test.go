@@ -68,7 +68,7 @@ func ExamplePlan() {
 	// UpdateLimited - 1 instance waits to be updated (unavailable: 1, at most: 1)
 	// Partition - 1 instance waits at the old revision, as the partition says
 	// delete a
-	// ScaleIn a too many, and nothing but its name tells it apart
+	// ScaleIn a too many, and only its name ranks it
 }
 
 // A leader and its workers are one instance. It is not whole while a worker is missing.

@@ -162,5 +162,5 @@ func victimText(key int) string {
 	case keyCreated:
 		return "too many, and it is newer"
 	}
-	return "too many, and nothing but its name tells it apart"
+	return "too many, and only its name ranks it"
 }

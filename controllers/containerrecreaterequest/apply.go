@@ -169,7 +169,7 @@ func (a *act) send(ctx context.Context, subresource string, body []byte) error {
 	return nil
 }
 
-// untyped is the request to be written: nobody decodes the answer, which may be what no request can be.
+// untyped returns the request for a write. The client leaves the answer undecoded, because it may not fit the type.
 func (a *act) untyped() *unstructured.Unstructured {
 	raw := a.requests.Named(a.key())
 	raw.SetUID(a.request.UID)

@@ -1,6 +1,6 @@
-// Package containerrecreaterequest reconciles ContainerRecreateRequests: wishes to have containers of a running pod stopped, so
-// that the kubelet starts them anew. Daemons on the nodes stop them; the reconciler keeps limits of time, takes pods out of
-// traffic before and puts them back after, tells the daemon which new containers the API server knows, and cleans up.
+// Package containerrecreaterequest reconciles ContainerRecreateRequests: requests to stop containers of a running pod, so
+// that the kubelet restarts them. Daemons on the nodes stop the containers. The reconciler enforces time limits, takes pods out
+// of traffic and puts them back, and cleans up. It also copies the state of new containers into the request, for the daemon.
 //
 //	r, err := containerrecreaterequest.New(mgr.GetClient(), containerrecreaterequest.Options{})
 //	...
@@ -10,10 +10,10 @@
 // needs no webhook for itself, but a request that none has completed names no pod by its UID, and ends at once.
 //
 // Laws:
-//   - A write that depends on what was seen fails when that has changed, and the pass begins anew. So neither a lagging cache
-//     nor a daemon that writes at the same time is overwritten.
-//   - What cannot be taken back is not done on the word of a cache: before a request ends because its pod has gone, and before
-//     it lets go of a pod that it took out of traffic, the pod is read past it.
+//   - A write that depends on an object fails when the object has changed since, and the reconciler starts the pass again. A
+//     lagging cache therefore never overwrites the write of a daemon.
+//   - Before a step that cannot be undone, the reconciler reads the pod past the cache. Such steps are to end a request whose pod
+//     is gone, and to release a pod that is out of traffic.
 //   - A request that ends, or is deleted, has the others of its pod looked at, so that none waits for what is over.
 //   - Without requests nothing is written, and an event of a pod costs one look into an index.
 //

@@ -10,18 +10,18 @@ import (
 	"github.com/kruisekit/kruisekit/containerrestart"
 )
 
-// told are the notes that become events, by their code as the reason: each comes with a write that is made once. The
-// reference tells none of it.
-func told() []string {
+// emitted returns the codes of the notes that become events, with the code as the reason. Each comes with a write that is made
+// once. The reference emits no such events.
+func emitted() []string {
 	return []string{containerrestart.NoteEnded, containerrestart.NoteNoGate, containerrestart.NoteUnreadable}
 }
 
-// report tells why the plan is as it is, after its writes.
+// report logs the notes of a plan after its writes, and emits the events.
 func (a *act) report(ctx context.Context) {
 	logger := log.FromContext(ctx)
 	for _, note := range a.plan.Notes {
 		logger.V(1).Info("Note", "code", note.Code, "text", note.Text)
-		if slices.Contains(told(), note.Code) {
+		if slices.Contains(emitted(), note.Code) {
 			a.api.Event(a.request, corev1.EventTypeWarning, note.Code, note.Text)
 		}
 	}

@@ -85,7 +85,7 @@ func decode(raw *unstructured.Unstructured) (r *request, malformed, err error) {
 func (r *Reconciler) podOf(ctx context.Context, of *request) (*corev1.Pod, error) {
 	name := types.NamespacedName{Namespace: of.Namespace, Name: of.Spec.PodName}
 	if name.Name == "" || len(path.IsValidPathSegmentName(name.Name)) > 0 {
-		return nil, nil // no pod has such a name, and nobody can ask for it
+		return nil, nil // no pod has such a name, and the API server rejects a read of it
 	}
 	if over(of) {
 		if !slices.Contains(of.Finalizers, v1beta1.ContainerRecreateRequestUnreadyAcquiredKey) {

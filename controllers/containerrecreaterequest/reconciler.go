@@ -64,7 +64,7 @@ const (
 	controllerName = "containerrecreaterequest-controller"
 	kind           = "ContainerRecreateRequest"
 
-	// soon is when to look again at what has changed in the moment of a write. Usually an event tells before.
+	// soon is when to reconcile again after a write that failed because the object has changed. Usually an event comes first.
 	soon = time.Second
 )
 

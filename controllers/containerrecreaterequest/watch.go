@@ -118,7 +118,7 @@ func podEvents() predicate.Predicate {
 	}}
 }
 
-// alike compares what requests tell of a container.
+// alike compares the fields of a container that requests copy.
 func alike(a, b corev1.ContainerStatus) bool {
 	if a.Name != b.Name || a.Ready != b.Ready || a.RestartCount != b.RestartCount || a.ContainerID != b.ContainerID {
 		return false

@@ -78,7 +78,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o controller.Options) error {
 	if r.options.Recorder == nil {
-		r.options.Recorder = mgr.GetEventRecorderFor(controllerName) //nolint:staticcheck // the newer API does not tell the source
+		r.options.Recorder = mgr.GetEventRecorderFor(controllerName) //nolint:staticcheck // the newer API does not set the source
 	}
 	r.objects = mgr.GetCache()
 	b := ctrl.NewControllerManagedBy(mgr).Named(controllerName).WithOptions(retries.WithDefaults(o))

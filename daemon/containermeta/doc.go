@@ -1,14 +1,15 @@
-// Package containermeta tells, on each pod of a node that somebody updates in place, what the container runtime knows of its
-// containers, and starts those anew whose environment comes from labels and annotations that were changed in place.
+// Package containermeta reports the containers of the container runtime in an annotation of their pod. It does so for the pods
+// of its node that belong to a SidecarSet or to a workload of apps.kruise.io. It restarts containers whose environment comes
+// from labels and annotations that were changed in place.
 //
 //	r, err := containermeta.New(mgr.GetClient(), node, runtimes.Found, containermeta.Options{})
 //	...
 //	err = r.SetupWithManager(ctx, mgr, controller.Options{})
 //
-// What is told is the annotation apps.kruise.io/runtime-containers-meta, which an in-place update waits for: the IDs of the
-// containers, and the hashes of what they were made from. It is written through the status of the pod, where the API
-// server accepts changes of annotations: a node's daemon needs no right to write pods themselves. Which pods, what is told and what
-// starts anew, the package containerrestart at the root decides.
+// An in-place update waits for the annotation, apps.kruise.io/runtime-containers-meta. It has the IDs of the containers, and the
+// hashes of their specs and environments. The reconciler writes the annotation through the status subresource, where the API
+// server accepts changes of annotations. The daemon of a node therefore needs no permission to write pods themselves. The
+// package containerrestart at the root selects the pods and the containers to restart, and computes the annotation.
 //
 // What holds:
 //   - One write for each change of containers, none besides.
@@ -21,5 +22,5 @@
 //     change of what feeds it, for the kubelet to have seen that when it starts the next.
 //   - A daemon that ends gives up what it is doing. The next one sees what is left to do.
 //
-// When not to use it: for containers that are to start anew for no change of the pod, which are ContainerRecreateRequests.
+// When not to use it: to restart containers without a change of the pod, create a ContainerRecreateRequest.
 package containermeta

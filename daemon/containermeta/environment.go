@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// readWithin is how long a container may take to tell its environment.
+	// readWithin is how long a container may take to print its environment.
 	readWithin = 3 * time.Second
 	// mostEnvironment is how much of it is read. Linux gives a process no more, by default.
 	mostEnvironment = 2 << 20
@@ -107,7 +107,7 @@ func feeds(pod *corev1.Pod) string {
 	return all.String()
 }
 
-// fed is what of an environment may come from the pod. The rest is nobody's business, and not kept.
+// fed returns the variables of an environment that may come from the pod. The reconciler keeps no others, which may be secret.
 func fed(pod *corev1.Pod, all map[string]string) map[string]string {
 	some := map[string]string{}
 	for i := range pod.Spec.Containers {

@@ -17,8 +17,8 @@ import (
 // memory is what is remembered of a pod from one pass to the next. Passes of one pod come one after the other.
 type memory struct {
 	uid types.UID
-	// told is what was written last, and version what the pod was then; empty once the cache knows.
-	told, version string
+	// annotation is the last one written, and version is the pod's resourceVersion after that; empty once the cache has it.
+	annotation, version string
 	// environments are those that were read, by container ID: of each what comes from the pod.
 	environments map[string]map[string]string
 	// fed is what feeds environments in the pod, and since when it is that.
@@ -96,13 +96,13 @@ func (m *memory) asWritten(pod *corev1.Pod) *corev1.Pod {
 		return pod
 	}
 	if order, err := resourceversion.CompareResourceVersion(pod.ResourceVersion, m.version); err != nil || order >= 0 {
-		m.told, m.version = "", ""
+		m.annotation, m.version = "", ""
 		return pod
 	}
 	pod = pod.DeepCopy()
 	if pod.Annotations == nil {
 		pod.Annotations = map[string]string{}
 	}
-	pod.Annotations[pub.RuntimeContainerMetaKey] = m.told
+	pod.Annotations[pub.RuntimeContainerMetaKey] = m.annotation
 	return pod
 }

@@ -23,7 +23,7 @@ type Options struct {
 
 	// Stops is how many containers are stopped at the same time; 10 by default. More wait.
 	Stops int
-	// NoEnv neither reads environments nor stops containers: only what runs is told. It is the feature gate
+	// NoEnv neither reads environments nor stops containers: the reconciler only writes the annotation. It is the feature gate
 	// InPlaceUpdateEnvFromMetadata when it is off.
 	NoEnv bool
 }

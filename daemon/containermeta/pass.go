@@ -84,7 +84,7 @@ func (p *pass) describe(ctx context.Context, pod *corev1.Pod) error {
 		}
 	}
 	if is.Annotation != "" {
-		if err := p.tell(ctx, pod, is.Annotation); err != nil {
+		if err := p.annotate(ctx, pod, is.Annotation); err != nil {
 			return err
 		}
 	}
@@ -150,8 +150,8 @@ func (p *pass) trim(there []containerrestart.Container) {
 	maps.DeleteFunc(p.unstopped, func(id string, _ trial) bool { return gone(id) })
 }
 
-// tell writes the annotation, by the status of the pod.
-func (p *pass) tell(ctx context.Context, pod *corev1.Pod, text string) error {
+// annotate writes the annotation, through the status subresource of the pod.
+func (p *pass) annotate(ctx context.Context, pod *corev1.Pod, text string) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": pod.UID, "annotations": map[string]string{pub.RuntimeContainerMetaKey: text},
 	}})
@@ -166,7 +166,7 @@ func (p *pass) tell(ctx context.Context, pod *corev1.Pod, text string) error {
 	case err != nil:
 		return fmt.Errorf("write annotation of pod %s: %w", p.name, err)
 	}
-	p.told, p.version = text, written.ResourceVersion
+	p.annotation, p.version = text, written.ResourceVersion
 	return nil
 }
 

@@ -153,7 +153,8 @@ func (a *act) attempts(r *request) []containerrestart.Attempt {
 	return all
 }
 
-// write sends a change of a status, and says whether it has arrived. Where it has not, an event tells what has changed instead.
+// write patches the status of a request, and reports whether the API server accepted the patch. An outdated patch requeues the
+// pod.
 func (a *act) write(ctx context.Context, i int, w *write.Write) (bool, error) {
 	body, err := w.Data()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package containerrestart works on the ContainerRecreateRequests of a node: it stops the containers that they name, so that
-// the kubelet starts others, and tells how far it is.
+// Package containerrestart carries out the ContainerRecreateRequests of a node. It stops the containers that they name, so that
+// the kubelet restarts them, and reports the progress in the status of the requests.
 //
 //	runtimes, err := cri.Detect(ctx, cri.Search{Root: "/run"}, cri.Options{})
 //	...
@@ -7,12 +7,13 @@
 //	...
 //	err = r.SetupWithManager(ctx, mgr, controller.Options{})
 //
-// All that is decided, the package of the same name at the root decides. Here it is carried out, one pod at a time: its requests,
-// the pod and its containers are read, and each request is led on until it waits. Containers are stopped beside the
-// workers, and what becomes of that comes back through the queue.
+// The package of the same name at the root makes all decisions. The reconciler carries them out, one pod at a time. It reads the
+// requests, the pod and its containers, and continues each request until it waits. Containers are stopped outside of the
+// workers. The result of a stop requeues the pod.
 //
 // What holds beyond the laws there:
-//   - A daemon that ends gives up what it is doing, and tells nothing of it: the next one looks again. A hook may run twice so.
+//   - A daemon that ends cancels its stops and writes no result for them. The next daemon reads the requests again. A hook may
+//     therefore run twice.
 //   - A stop that was begun goes on when its request ends early, and its result is written to the request still. It is given
 //     up when the request or the pod is deleted.
 //   - A runtime that is away for half a minute fails nothing.

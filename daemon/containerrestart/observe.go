@@ -58,7 +58,7 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	return s, err
 }
 
-// ofPod are the requests of pods of a name that the cache knows of, as the last writes left them.
+// ofPod returns the requests in the cache for pods of a name, as the last writes left them.
 func (r *Reconciler) ofPod(ctx context.Context, name types.NamespacedName) ([]*request, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk().GroupVersion().WithKind(kind + "List"))
@@ -136,7 +136,7 @@ func attempted(known map[attempt]stopping.Outcome, uid types.UID) bool {
 }
 
 // recall adds the requests for which containers are being stopped and that the cache has lost: because they have ended, where
-// it holds active ones alone, or because they are gone. In the latter case nobody wants what is under way.
+// it holds active ones alone, or because they are gone. In the latter case the stops are cancelled.
 func (r *Reconciler) recall(ctx context.Context, s *snapshot) error {
 	for a := range r.crew.Known() {
 		if a.pod != s.name || slices.ContainsFunc(s.requests, func(one *request) bool { return one.UID == a.uid }) {

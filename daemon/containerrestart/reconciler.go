@@ -113,7 +113,7 @@ const (
 	// The pauses between attempts that fail.
 	leastPause = 500 * time.Millisecond
 	mostPause  = 50 * time.Second
-	// soon is when to look again at what has changed in the moment of a write. Usually an event tells before.
+	// soon is when to reconcile again after a write that failed because the object has changed. Usually an event comes first.
 	soon = time.Second
 )
 

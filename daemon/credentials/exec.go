@@ -103,7 +103,7 @@ func (p *plugin) parse(data []byte) (said, error) {
 	if r.CacheDuration != nil {
 		s.lasts = r.CacheDuration.Duration
 	}
-	entries, err := json.Marshal(r.Auth) //nolint:gosec // passwords, which the keyring parses and nobody else sees
+	entries, err := json.Marshal(r.Auth) //nolint:gosec // passwords, which only the keyring parses
 	if err != nil {
 		return said{}, errors.New("its answer cannot be read")
 	}

@@ -1,6 +1,6 @@
 package cri
 
-// candidates is the one pipe that there is. Whether somebody listens there, opening it tells.
+// candidates returns the pipe of containerd. Open reports whether a process listens there.
 func (Search) candidates() ([]candidate, error) {
 	return []candidate{{endpoint: "npipe://./pipe/containerd-containerd"}}, nil
 }

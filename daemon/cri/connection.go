@@ -39,7 +39,7 @@ func (r *Runtime) Connection() (Connection, <-chan struct{}) {
 	return r.link.now, r.link.changed
 }
 
-// link makes the connections that gRPC asks for, and so knows of each. gRPC's own states can come and go unseen.
+// link makes the connections that gRPC asks for, and so counts them. gRPC's own states can come and go unseen.
 type link struct {
 	address string
 	conn    *grpc.ClientConn
@@ -147,7 +147,7 @@ func (l *link) lastFailure() error {
 	return l.failure
 }
 
-// connection tells when it is closed, by gRPC or after the runtime has closed it.
+// connection calls closed when it is closed, by gRPC or after the runtime has closed it.
 type connection struct {
 	net.Conn
 	closed func()

@@ -78,7 +78,7 @@ func (c Container) TerminationGrace() (time.Duration, bool) {
 	return c.seconds(AnnotationTerminationGrace)
 }
 
-// DeletionGrace is what whoever deleted the pod gives its containers to end.
+// DeletionGrace is the grace period of the pod's deletion.
 func (c Container) DeletionGrace() (time.Duration, bool) {
 	return c.seconds(AnnotationDeletionGrace)
 }

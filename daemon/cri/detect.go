@@ -26,7 +26,7 @@ type Skipped struct {
 type Runtimes struct {
 	// Found has at least one. The first is the one to pull images with.
 	Found []*Runtime
-	// Skipped is for whoever wonders why one was not found.
+	// Skipped are the endpoints that Detect did not use, with the reasons. It is for logs.
 	Skipped []Skipped
 }
 

@@ -1,5 +1,5 @@
 // Package cri speaks to the container runtime of a node through CRI v1: containers of a pod, stop, exec, images, pulls,
-// events. It takes and gives values of its own, so that whoever uses it sees neither gRPC nor protobuf.
+// events. It takes and returns types of its own, so that its callers see neither gRPC nor protobuf.
 //
 //	runtimes, err := cri.Detect(ctx, cri.Search{Root: "/run"}, cri.Options{})
 //	...
@@ -19,10 +19,9 @@
 //
 //   - Every call ends: in 5 seconds, Stop and Exec in 5 seconds and the time they are given. A Pull, and an Exec without a
 //     limit, last as long as their context. When the context ends, the call ends at once, at the runtime too.
-//   - A runtime that restarts costs only the calls that are under way, which fail with [ErrUnavailable]. Those that
-//     come while it is away wait for it, for 5 seconds at most. The connection is made again within 2 seconds of the
-//     runtime's return, whether or not anybody calls; [Runtime.Connection] tells, so that what was listed can be
-//     listed again.
+//   - When a runtime restarts, only the calls in flight fail, with [ErrUnavailable]. Later calls wait for the runtime, for 5
+//     seconds at most. The package reconnects within 2 seconds of the runtime's return, also without a call.
+//     [Runtime.Connection] reports the new connection, so that callers can list again.
 //   - A container that ends while its pod is listed is left out; it is no error.
 //   - An error that a caller can act on is one of the package's: [ErrNotFound], [ErrUnavailable], [ErrCredentials],
 //     [ErrExecTimeout], [ErrNoSocket]; and [errors.ErrUnsupported] where a runtime lacks a call.

@@ -15,9 +15,9 @@ var (
 	// ErrUnavailable says that the runtime was not there, went away during the call, or did not answer in time. Whether
 	// a call that was under way has done its work is not known. Trying again later is right.
 	ErrUnavailable = errors.New("container runtime unavailable")
-	// ErrCredentials says that the registry wants other credentials for a pull, or some. CRI has no code for it, so it
-	// is told from the texts of containerd, CRI-O and Docker: most refusals are recognised, not all, and registries
-	// that hide what exists answer alike for an image that does not.
+	// ErrCredentials says that the registry wants other credentials for a pull, or some. CRI has no code for it. The
+	// package recognises the error texts of containerd, CRI-O and Docker, which covers most refusals and not all. Some
+	// registries give the same answer for an image that does not exist.
 	ErrCredentials = errors.New("registry refused the credentials")
 	// ErrExecTimeout says that a command ran longer than it may, and was killed by the runtime.
 	ErrExecTimeout = errors.New("command timed out")
@@ -51,7 +51,7 @@ type answer struct {
 	sent bool
 }
 
-// judge tells which of the package's errors an answer is, if any.
+// judge returns the error of the package that an answer means; nil for none.
 func (o operation) judge(a answer) error {
 	code, text := status.Code(a.err), status.Convert(a.err).Message()
 	if o.registry {
@@ -71,7 +71,7 @@ func (o operation) judge(a answer) error {
 	case code == codes.DeadlineExceeded && o.command:
 		return ErrExecTimeout
 	case code == codes.Unavailable, code == codes.Canceled:
-		// Nobody on this side has cancelled anything: a runtime that stops cancels what it is doing.
+		// A runtime that stops cancels its calls. The end of the caller's context is no answer, see explain.
 		return ErrUnavailable
 	case starting(text):
 		return ErrUnavailable
@@ -82,7 +82,7 @@ func (o operation) judge(a answer) error {
 	return nil
 }
 
-// starting tells whether containerd says that it has only just started. Older releases do it without a code.
+// starting reports whether containerd answers that it has only just started. Older releases answer so without a code.
 func starting(text string) bool { return strings.Contains(text, "server is not initialized yet") }
 
 func judgePull(code codes.Code, text string) error {

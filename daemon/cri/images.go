@@ -53,7 +53,8 @@ func imageOf(i *criv1.Image) Image {
 	return Image{ID: i.GetId(), Tags: i.GetRepoTags(), Digests: i.GetRepoDigests(), Size: i.GetSize(), Pinned: i.GetPinned()}
 }
 
-// Credentials for a registry: a name and a password, or one of the tokens. The zero value is nobody. Neither prints.
+// Credentials for a registry: a name and a password, or one of the tokens. The zero value is anonymous. Formatting
+// prints no secrets.
 type Credentials struct {
 	Username string
 	Password string `json:"-"`
@@ -87,7 +88,7 @@ func (c Credentials) config() *criv1.AuthConfig {
 	}
 }
 
-// SandboxConfig tells a runtime for which pod an image is pulled. Plug-ins of runtimes read it.
+// SandboxConfig names the pod for which a runtime pulls an image. Plug-ins of runtimes read it.
 type SandboxConfig struct {
 	Labels, Annotations map[string]string
 }

@@ -30,7 +30,7 @@ type Version struct {
 }
 
 // Open connects to the runtime at an endpoint: unix:///path, an absolute path, or npipe://./pipe/name on Windows. It fails
-// at once when nobody listens there, and when the runtime does not serve what this package calls: CRI v1,
+// at once when no process listens there, and when the runtime does not serve what this package calls: CRI v1,
 // images included, and a name.
 func Open(ctx context.Context, at string, o Options) (*Runtime, error) {
 	if err := o.validate(); err != nil {
@@ -141,7 +141,7 @@ func (r *Runtime) Version(ctx context.Context) (Version, error) {
 }
 
 // Healthy returns an error when the runtime does not answer, or says itself that it cannot run containers. The state of
-// the node's network does not count. Restarting the caller cures neither: this is for telling, not for a liveness probe.
+// the node's network does not count. A restart of the caller repairs neither. Use it for reports, not for a liveness probe.
 func (r *Runtime) Healthy(ctx context.Context) error {
 	asking := operation{verb: "ask for the runtime's state"}
 	s, err := call(ctx, r, asking, func(ctx context.Context, o ...grpc.CallOption) (*criv1.StatusResponse, error) {

@@ -80,7 +80,7 @@ func (b *Binding) Bind(mgr ctrl.Manager, controllerName string, o controller.Opt
 		b.live = mgr.GetAPIReader()
 	}
 	if b.recorder == nil {
-		b.recorder = mgr.GetEventRecorderFor(controllerName) //nolint:staticcheck // the newer API does not tell the source
+		b.recorder = mgr.GetEventRecorderFor(controllerName) //nolint:staticcheck // the newer API does not set the source
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named(controllerName).WithOptions(retries.WithDefaults(o)).WatchesRawSource(&b.Queue)
 }

@@ -111,7 +111,7 @@ func counterpart(stored, element any, i int) any {
 	return nil
 }
 
-// replaces tells a default of an empty value from the same value in another notation, as 0 and "0" of a quantity are.
+// replaces distinguishes a default of an empty value from the same value in another notation, as 0 and "0" of a quantity are.
 func replaces(have, want any) bool {
 	switch have.(type) {
 	case string:

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// The pauses between attempts that fail. What was in the way, as a quota, may go without telling, so that even the longest is to be
+// The pauses between attempts that fail. What was in the way, as a quota, may go without an event, so that even the longest is to be
 // one that a user sits out.
 const (
 	leastPause = 5 * time.Millisecond

@@ -7,7 +7,8 @@
 //   - Labels that the daemons go by are those of the pod, whatever the user wrote there.
 //   - Two reads of one object each for a new request; none for one that is wrong by itself, none for an update. Nothing is
 //     written.
-//   - A request that is being deleted can be updated even without a daemon: else nobody could take its finalizer off.
+//   - An update of a request that is being deleted is admitted even without a daemon, so that the manager can remove its
+//     finalizer.
 //   - No input makes the handler panic.
 //
 // What cannot be changed is also guarded by a policy, config/webhook/containerrecreaterequest-policy.yaml, which API servers mind by

@@ -30,7 +30,7 @@ func (w *Webhook) Mutate(ctx context.Context, req admission.Request) admission.R
 		if review.IsDeleting(req) {
 			return admission.Allowed("")
 		}
-		return review.Forbidden("no container is started anew: feature gate KruiseDaemon is off")
+		return review.Forbidden("no container is restarted: feature gate KruiseDaemon is off")
 	}
 	now, err := read(version, req.Object.Raw)
 	if err != nil {

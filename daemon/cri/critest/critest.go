@@ -1,5 +1,5 @@
-// Package critest is a container runtime in memory, behind a real socket, for tests of what works with the package cri. It has
-// the containers and images that it is told to have, and counts what it is asked.
+// Package critest is a container runtime in memory, behind a real socket, for tests of packages that call the package cri. It
+// has the containers and images that a test adds, and counts its calls.
 //
 //	runtime := critest.Serve(t, filepath.Join(dir, "containerd.sock"))
 //	runtime.Add(critest.Container{ID: "0f3c", PodUID: "42", Name: "web"})
@@ -217,7 +217,7 @@ func (r *Runtime) StopContainer(_ context.Context, q *criv1.StopContainerRequest
 	return &criv1.StopContainerResponse{}, nil
 }
 
-// GetContainerEvents tells nothing, until the listener goes.
+// GetContainerEvents sends no events, and returns when the listener is gone.
 func (*Runtime) GetContainerEvents(_ *criv1.GetEventsRequest, stream grpc.ServerStreamingServer[criv1.ContainerEventResponse]) error {
 	<-stream.Context().Done()
 	return errors.New("the listener has gone")

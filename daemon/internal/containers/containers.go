@@ -1,4 +1,4 @@
-// Package containers tells of containers in the words of containerrestart.
+// Package containers converts containers of a runtime to those of the package containerrestart.
 package containers
 
 import (
@@ -8,15 +8,15 @@ import (
 
 // Of are the containers that a runtime of some name has.
 func Of(runtime string, all []cri.Container) []containerrestart.Container {
-	told := make([]containerrestart.Container, 0, len(all))
+	converted := make([]containerrestart.Container, 0, len(all))
 	for _, c := range all {
 		is := containerrestart.ReadContainer(runtime+"://"+c.ID, c.Labels, c.Annotations)
 		is.Name = c.Name
 		is.State, is.Created, is.Started = stateOf(c.State), c.CreatedAt, c.StartedAt
 		is.ExitCode, is.Reason = c.ExitCode, c.Reason
-		told = append(told, is)
+		converted = append(converted, is)
 	}
-	return told
+	return converted
 }
 
 func stateOf(s cri.State) containerrestart.State {

@@ -89,7 +89,7 @@ func (n *Node) remove(pod types.UID) {
 	n.containers = slices.DeleteFunc(n.containers, func(c cri.Container) bool { return c.PodUID() == string(pod) })
 }
 
-// sync starts what does not run, and tells how it is.
+// sync starts the containers of a pod that do not run, and writes the status of the pod.
 func (n *Node) sync(ctx context.Context, c client.Client, pod *corev1.Pod) error {
 	if pod.DeletionTimestamp != nil {
 		if slices.Contains(pod.Finalizers, Stay) {

@@ -1,5 +1,5 @@
-// Package nodetest is a node for tests that have an API server alone: a container runtime in memory, and a kubelet that keeps
-// the containers of pods running in it and tells the API server.
+// Package nodetest is a node for tests that have an API server alone: a container runtime in memory, and a kubelet that runs
+// the containers of pods in it and reports their status to the API server.
 package nodetest
 
 import (
@@ -119,7 +119,7 @@ func (n *Node) End(id string, code int32) bool {
 	}
 	c := &n.containers[i]
 	c.State, c.FinishedAt, c.ExitCode, c.Reason = cri.Exited, time.Now(), code, "Error"
-	n.tell(cri.ContainerStopped, *c)
+	n.notify(cri.ContainerStopped, *c)
 	return true
 }
 
@@ -154,7 +154,7 @@ func (n *Node) start(pod *corev1.Pod, spec *corev1.Container) {
 	}
 	n.containers = append(n.containers, c)
 	n.environments[c.ID] = environmentOf(pod, spec)
-	n.tell(cri.ContainerStarted, c)
+	n.notify(cri.ContainerStarted, c)
 	if slow := n.ways[spec.Name].Slow; slow > 0 {
 		time.AfterFunc(slow, n.nudge)
 	}
@@ -179,8 +179,8 @@ func environmentOf(pod *corev1.Pod, spec *corev1.Container) map[string]string {
 	return environment
 }
 
-// tell lets kubelet and listeners know.
-func (n *Node) tell(kind cri.EventKind, c cri.Container) {
+// notify sends an event to the listeners, and wakes the kubelet.
+func (n *Node) notify(kind cri.EventKind, c cri.Container) {
 	for l := range n.listeners {
 		l <- cri.Event{Kind: kind, ContainerID: c.ID, At: time.Now(), Sandbox: cri.Sandbox{PodUID: c.PodUID()}}
 	}

@@ -101,7 +101,7 @@ func (n *Node) Stop(ctx context.Context, id string, grace time.Duration) error {
 	return nil
 }
 
-// Events tells what happens to containers.
+// Events returns the events of containers, until the context ends.
 func (n *Node) Events(ctx context.Context) iter.Seq2[cri.Event, error] {
 	return func(yield func(cri.Event, error) bool) {
 		events := make(chan cri.Event, 1000)

@@ -1,4 +1,5 @@
-// Package recording makes recorders of events that come from a node. Those of controller-runtime do not tell the node.
+// Package recording makes recorders whose events name a component on a node. Recorders of controller-runtime do not set the
+// node.
 package recording
 
 import (

@@ -53,7 +53,8 @@ type job struct {
 	forgotten bool
 }
 
-// New makes a crew, which begins with its first order when Work is called. Over is told when an order is over; not when it is forgotten.
+// New returns a crew, which starts with its first order when Work is called. The crew calls over when an order is over, unless
+// the order is forgotten.
 func New[K comparable](o Options, over func(K)) (*Crew[K], error) {
 	m, err := newMetrics(o.By, o.Registerer)
 	if err != nil {
@@ -172,7 +173,7 @@ func (c *Crew[K]) next(ctx context.Context) []func() {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.leave()
-			// What was cut short by the end of all is not over: whoever comes after us looks again.
+			// An order that the end of Work cut short has no outcome: the next process reads its cause again.
 			if ctx.Err() == nil || err == nil {
 				c.end(k, j, err)
 			}
@@ -187,7 +188,7 @@ func (c *Crew[K]) leave() {
 	c.nudge()
 }
 
-// end notes that an order is over, and tells.
+// end records that an order is over, and calls over.
 func (c *Crew[K]) end(k K, j *job, err error) {
 	if j.forgotten {
 		delete(c.jobs, k)

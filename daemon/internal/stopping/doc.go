@@ -1,5 +1,5 @@
 // Package stopping stops containers, so that kubelets start others: the event, the preStop hook, then the runtime.
 //
-// A Crew does it beside whoever orders it, a bounded number at a time, and tells when one is over. What it does ends with
-// the context that it was started with; what is cut short by that has no outcome, for another process will look again.
+// A Crew stops containers in goroutines of its own, a bounded number at a time, and calls a function when an order is over. The
+// context of Work ends all orders. An order that the context cuts short has no outcome: the next process reads its cause again.
 package stopping

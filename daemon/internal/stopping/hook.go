@@ -104,10 +104,10 @@ func requestOf(ctx context.Context, get containerrestart.HTTPGet) (*http.Request
 }
 
 func (h hooks) ask(request *http.Request) error {
-	response, err := h.http.Do(request) //nolint:gosec // whoever makes pods has kubelets ask the same
+	response, err := h.http.Do(request) //nolint:gosec // kubelets send the same request for the users who create pods
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
-		return wrapped.Err // without the URL, whose query is nobody's business
+		return wrapped.Err // without the URL, whose query may be secret
 	}
 	if err != nil {
 		return err

@@ -39,7 +39,7 @@ func (o Order) id() string {
 	return id
 }
 
-// named says what happened by the name of the container, for its ID tells a user nothing.
+// named replaces the ID of the container in a text by its name, which users know.
 func (o Order) named(text string) string {
 	return strings.ReplaceAll(text, o.id(), o.Kill.Container)
 }

@@ -36,7 +36,7 @@ func (c *Crew[K]) stop(ctx context.Context, o Order) error {
 }
 
 func (c *Crew[K]) kill(ctx context.Context, o Order) error {
-	c.tell(o, corev1.EventTypeNormal, reasonKilling, o.Kill.Text)
+	c.event(o, corev1.EventTypeNormal, reasonKilling, o.Kill.Text)
 	began := c.options.Now()
 	if o.Kill.Hook != nil && o.Kill.Grace > 0 {
 		c.prepare(ctx, o)
@@ -59,7 +59,7 @@ func (c *Crew[K]) kill(ctx context.Context, o Order) error {
 	return ctx.Err()
 }
 
-// prepare runs the hook, for as long as the grace lasts. What becomes of it changes nothing but what is told.
+// prepare runs the hook, within the grace period. A hook that fails changes only events, metrics and logs: the stop continues.
 func (c *Crew[K]) prepare(ctx context.Context, o Order) {
 	within, cancel := context.WithTimeout(ctx, o.Kill.Grace)
 	defer cancel()
@@ -72,12 +72,12 @@ func (c *Crew[K]) prepare(ctx context.Context, o Order) {
 		log.FromContext(ctx).Info("Hook was cut short by the end of the grace period", "pod", o.Object.Name, "container", o.Kill.Container)
 		c.metrics.hook(o.Kill.Hook, hookCut)
 	default:
-		c.tell(o, corev1.EventTypeWarning, reasonFailedHook, "PreStopHook failed: "+o.named(err.Error()))
+		c.event(o, corev1.EventTypeWarning, reasonFailedHook, "PreStopHook failed: "+o.named(err.Error()))
 		c.metrics.hook(o.Kill.Hook, hookFailed)
 	}
 }
 
-func (c *Crew[K]) tell(o Order, eventType, reason, text string) {
+func (c *Crew[K]) event(o Order, eventType, reason, text string) {
 	if c.options.Recorder != nil {
 		c.options.Recorder.Event(o.Object, eventType, reason, text)
 	}

@@ -17,15 +17,15 @@ import (
 	"github.com/kruisekit/kruisekit/daemon/cri"
 )
 
-// pauseAfter is how long a runtime that gives no events is left alone. Whoever waits looks by itself meanwhile.
+// pauseAfter is the pause after an event stream that failed. Reconcilers poll for themselves meanwhile.
 const pauseAfter = 3 * time.Second
 
-// Connected is a runtime that tells when the connection to it is made again.
+// Connected is a runtime that reports when it is connected again.
 type Connected interface {
 	Connection() (cri.Connection, <-chan struct{})
 }
 
-// Eventful is a runtime that tells what happens to containers.
+// Eventful is a runtime with events of its containers.
 type Eventful interface {
 	Events(ctx context.Context) iter.Seq2[cri.Event, error]
 }
@@ -46,7 +46,7 @@ func New() *List {
 	return l
 }
 
-// Start tells the list where requests go. It is a source of a controller.
+// Start sets the queue of the list. A List is a source of a controller.
 func (l *List) Start(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,14 +128,14 @@ func (l *List) Reconnections(ctx context.Context, r Connected) {
 	}
 }
 
-// Events wakes those whose containers come and go, until the context ends or the runtime says that it tells no events. It
-// listens only while the list is not empty.
+// Events requeues the pods of the list whose containers have events, until the context ends or the runtime does not support
+// events. It listens only while the list is not empty.
 func (l *List) Events(ctx context.Context, r Eventful) {
 	for l.wait(ctx, func() chan struct{} { return l.some }) {
 		err := l.listen(ctx, r)
 		switch {
 		case errors.Is(err, errors.ErrUnsupported):
-			log.FromContext(ctx).Info("Container runtime tells no events: looking every few seconds while something is under way")
+			log.FromContext(ctx).Info("Runtime does not support container events, polling instead")
 			return
 		case err != nil:
 			timer := time.NewTimer(pauseAfter)

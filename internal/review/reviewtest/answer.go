@@ -39,7 +39,7 @@ func Refused(t *testing.T, err error, code int32, paths ...string) {
 	}
 }
 
-// Says wants a refusal by a judge, which a word tells, that names a path; none where the path is empty.
+// Says returns an error unless err is a rejection that names the path and the judge. With an empty path, err must be nil.
 func Says(err error, judge, path string) error {
 	switch {
 	case path == "" && err == nil:
@@ -47,7 +47,7 @@ func Says(err error, judge, path string) error {
 	case path != "" && err != nil && strings.Contains(err.Error(), path) && strings.Contains(err.Error(), judge):
 		return nil
 	case err == nil:
-		return errors.New("nobody refuses " + path)
+		return errors.New("no error rejects " + path)
 	}
 	return fmt.Errorf("want %q by %q: %w", path, judge, err)
 }

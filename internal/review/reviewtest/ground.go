@@ -43,7 +43,7 @@ type Input struct {
 	// Resources whose CRDs and webhooks are installed.
 	Resources []string
 	Setup     Setup
-	// Bad is an object that the webhooks refuse with 400, 403 or 422, and nobody else does.
+	// Bad is an object that only the webhooks reject, with 400, 403 or 422.
 	Bad *unstructured.Unstructured
 }
 

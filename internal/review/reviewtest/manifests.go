@@ -71,7 +71,7 @@ func Manifests(t *testing.T, version, file string) []*unstructured.Unstructured 
 	return objects(t, "manifests", version, file)
 }
 
-// Mistake is what users get wrong in a manifest, and how the schema tells them.
+// Mistake is an invalid manifest, and the error of the schema for it.
 type Mistake struct {
 	Why, Version, Manifest, Refusal string
 	Patch                           map[string]any

@@ -22,7 +22,7 @@ const (
 	lost = 5 * time.Second
 )
 
-// waitingKey tells states of a set apart. An entry that appears again is for another state of its set, or was written back.
+// waitingKey distinguishes the states of a set. An entry that appears again is for another state of its set, or was written back.
 type waitingKey struct {
 	entry string
 	mark  scope.Mark

@@ -45,7 +45,7 @@ func (w *Webhook) ServeHTTP(to http.ResponseWriter, r *http.Request) {
 	w.mu.Unlock()
 	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
 	review.Request = nil
-	_ = json.NewEncoder(to).Encode(review) // whoever has gone needs no answer
+	_ = json.NewEncoder(to).Encode(review) // a client that has gone needs no answer
 }
 
 // Sent is how often something like a call came. What is empty in it may be anything.
