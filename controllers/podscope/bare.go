@@ -21,9 +21,15 @@ import (
 // reasonBare is the reason for which the reconciler of SidecarSets reports pods that lack containers, too.
 const reasonBare = "ContainersMissing"
 
-// reportBare emits an event for each set that pods of a window lack. It reads all pods of the cache, once after entries were missing.
-func (r *Reconciler) reportBare(ctx context.Context, o entries.Observation, w scope.Window) error {
-	if w.Until.IsZero() || len(o.Sets) == 0 {
+// reportBare emits an event for each set that pods of the window lack. It reads all pods of the cache, once after entries were missing, and
+// again after an error.
+func (r *Reconciler) reportBare(ctx context.Context, o entries.Observation) error {
+	w := r.bare
+	if w.Until.IsZero() {
+		return nil
+	}
+	if len(o.Sets) == 0 {
+		r.bare = scope.Window{}
 		return nil
 	}
 	var pods corev1.PodList
@@ -49,6 +55,7 @@ func (r *Reconciler) reportBare(ctx context.Context, o entries.Observation, w sc
 			total++
 		}
 	}
+	r.bare = scope.Window{}
 	r.metrics.found(total)
 	for _, name := range slices.Sorted(maps.Keys(lacking)) {
 		all := lacking[name]

@@ -45,6 +45,8 @@ type Reconciler struct {
 	// followed are the kinds of the sources that are watched.
 	followed map[schema.GroupVersionKind]bool
 	state    entries.State
+	// bare is the window whose pods are still to be reported.
+	bare     scope.Window
 	reported string
 }
 
@@ -157,13 +159,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	}
 	r.state = pass.State
 	r.report(ctx, o.Pods, pass.Notes)
-	if err := r.reportBare(ctx, o, pass.Window); err != nil {
+	if !pass.Window.Until.IsZero() {
+		r.bare = pass.Window
+	}
+	result, err := r.write(ctx, o, pass)
+	// Entries are written also while pods cannot be listed.
+	if err = errors.Join(err, r.reportBare(ctx, o)); err != nil {
 		return ctrl.Result{}, err
 	}
+	return result, nil
+}
+
+// write makes the write of a pass.
+func (r *Reconciler) write(ctx context.Context, o entries.Observation, pass entries.Pass) (ctrl.Result, error) {
 	if pass.Write == nil {
 		return ctrl.Result{RequeueAfter: pass.RequeueAfter}, nil
 	}
-	_, err = runtimeclient.Send(ctx, r.client, pass.Write)
+	_, err := runtimeclient.Send(ctx, r.client, pass.Write)
 	switch {
 	case apierrors.IsAlreadyExists(err), write.IsOutdated(err):
 		return ctrl.Result{RequeueAfter: catchUp}, nil
