@@ -22,26 +22,38 @@ import (
 // started is a cache of which handlers are handed to the test.
 type started struct {
 	cache.Cache
-	cache.Informer
-	toolscache.ResourceEventHandlerRegistration
 
 	handlers chan toolscache.ResourceEventHandler
 }
 
 func (*started) WaitForCacheSync(context.Context) bool { return true }
 
-func (*started) HasSynced() bool { return true }
-
-func (*started) IsStopped() bool { return false }
-
 func (s *started) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
-	return s, nil
+	return &startedInformer{handlers: s.handlers}, nil
 }
 
-func (s *started) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
-	s.handlers <- h
-	return s, nil
+// startedInformer is an informer of such a cache.
+type startedInformer struct {
+	cache.Informer
+
+	handlers chan toolscache.ResourceEventHandler
 }
+
+func (*startedInformer) HasSynced() bool { return true }
+
+func (*startedInformer) IsStopped() bool { return false }
+
+func (s *startedInformer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	s.handlers <- h
+	return registration{}, nil
+}
+
+// registration is of a handler that has seen everything.
+type registration struct {
+	toolscache.ResourceEventHandlerRegistration
+}
+
+func (registration) HasSynced() bool { return true }
 
 // lateMapper answers the looks for a kind in their order, the last answer again and again.
 type lateMapper struct {
