@@ -2,7 +2,6 @@ package imagepulljob
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -170,19 +169,11 @@ func (p *pass) isHeld() bool {
 
 // writeFinalizers writes all of them, unless the job has changed.
 func (p *pass) writeFinalizers(ctx context.Context, all []string) error {
-	data, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": p.job.UID, "resourceVersion": p.job.ResourceVersion, "finalizers": all,
-	}})
-	if err != nil {
-		return fmt.Errorf("encode finalizers: %w", err)
+	answer, err := p.jobs.WriteFinalizers(ctx, p.api.Client, p.job, all)
+	if err == nil {
+		p.job.Finalizers, p.job.ResourceVersion = all, answer.GetResourceVersion()
 	}
-	answer := p.jobs.Named(p.key())
-	if err := p.api.Client.Patch(ctx, answer, client.RawPatch(types.MergePatchType, data)); err != nil {
-		return fmt.Errorf("write finalizers: %w", err)
-	}
-	p.jobs.Writes.Patched(p.key(), answer)
-	p.job.Finalizers, p.job.ResourceVersion = all, answer.GetResourceVersion()
-	return nil
+	return err
 }
 
 // end releases what an ended job holds, and deletes the job when its time has come.

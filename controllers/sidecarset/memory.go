@@ -5,16 +5,15 @@ import (
 	"sync/atomic"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kruisekit/kruisekit/ledger"
+	"github.com/kruisekit/kruisekit/internal/podwrites"
 	"github.com/kruisekit/kruisekit/sidecar/rollout"
 )
 
 // memory is the state of sets that the API server does not store. It may be lost at any time.
 type memory struct {
-	newWrites func() *ledger.Ledger[*corev1.Pod]
+	newWrites func() *podwrites.Writes
 
 	mu   sync.Mutex
 	sets map[string]*state
@@ -22,10 +21,7 @@ type memory struct {
 
 // state is that of one set, which has one pass at a time.
 type state struct {
-	// pods are the writes of pods. Their owner is the namespace.
-	pods *ledger.Ledger[*corev1.Pod]
-	// namespaces are those of which pods has writes, or had.
-	namespaces map[string]bool
+	pods *podwrites.Writes
 	// held are the pods whose update was refused, and the time until which other pods take their turn.
 	held map[types.UID]time.Time
 	// stall measures how long updates wait.
@@ -48,25 +44,6 @@ func (m *memory) of(name string) *state {
 		m.sets[name] = &state{pods: m.newWrites()}
 	}
 	return m.sets[name]
-}
-
-// patched records what a pod became.
-func (s *state) patched(pod *corev1.Pod) {
-	if s.namespaces == nil {
-		s.namespaces = map[string]bool{}
-	}
-	s.namespaces[pod.Namespace] = true
-	s.pods.Patched(types.NamespacedName{Namespace: pod.Namespace}, pod)
-}
-
-// keep drops the writes of namespaces without pods of the set. The cache has shown these pods before they were written, so they are gone.
-func (s *state) keep(pods map[string][]*corev1.Pod) {
-	for namespace := range s.namespaces {
-		if len(pods[namespace]) == 0 {
-			s.pods.Forget(types.NamespacedName{Namespace: namespace})
-			delete(s.namespaces, namespace)
-		}
-	}
 }
 
 func (m *memory) forget(name string) {

@@ -90,14 +90,7 @@ func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
 	for _, pod := range cached {
 		s.pods[pod.Namespace] = append(s.pods[pod.Namespace], pod)
 	}
-	known := r.memory.of(s.set.Name)
-	known.keep(s.pods)
-	for namespace, pods := range s.pods {
-		if s.pods[namespace], _, err = known.pods.Overlay(ctx, types.NamespacedName{Namespace: namespace}, pods); err != nil {
-			return err
-		}
-	}
-	return nil
+	return r.memory.of(s.set.Name).pods.Overlay(ctx, s.pods)
 }
 
 // podsOf returns the pods that record a set, from the cache.

@@ -89,7 +89,7 @@ func (p *pass) answer(c *rollout.Change, pod *corev1.Pod, err error) []*rollout.
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if pod != nil && pod.UID == c.Pod.UID {
-		p.state.patched(pod)
+		p.state.pods.Patched(pod)
 	}
 	if c.Action == rollout.ActionReset {
 		p.emitReset(c.Pod, err)

@@ -20,6 +20,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/failure"
 	"github.com/kruisekit/kruisekit/internal/history"
 	"github.com/kruisekit/kruisekit/internal/once"
+	"github.com/kruisekit/kruisekit/internal/podwrites"
 	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ledger"
@@ -54,7 +55,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	return &Reconciler{
 		api: api, options: o.withDefaults(), meters: meters, sets: sets, status: statuspatch.Writer{Client: c, Kind: sets},
 		revisions: history.Writer{Client: c, Live: api.Live, Writes: ledger.New[*appsv1.ControllerRevision](api.Live, api.Now)},
-		memory:    memory{newWrites: func() *ledger.Ledger[*corev1.Pod] { return ledger.New[*corev1.Pod](api.Live, api.Now) }},
+		memory:    memory{newWrites: func() *podwrites.Writes { return podwrites.New(api.Live, api.Now) }},
 	}, nil
 }
 

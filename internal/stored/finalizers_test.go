@@ -1,0 +1,45 @@
+package stored_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/test/objects"
+)
+
+// All finalizers are written, unless the object has changed since it was read.
+func TestWriteFinalizers(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	server := objects.New(scheme, time.Now)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	pod.Spec.Containers = []corev1.Container{{Name: "web", Image: "web"}}
+	if err := server.Create(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	kind, read := stored.Kind{GVK: corev1.SchemeGroupVersion.WithKind("Pod")}, pod.DeepCopy()
+	answer, err := kind.WriteFinalizers(t.Context(), server, read, []string{"example.com/a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := &corev1.Pod{}
+	if err := server.Get(t.Context(), client.ObjectKeyFromObject(pod), now); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(now.Finalizers, []string{"example.com/a"}) || answer.GetResourceVersion() != now.ResourceVersion {
+		t.Errorf("stored %v at version %s, answered version %s", now.Finalizers, now.ResourceVersion, answer.GetResourceVersion())
+	}
+	if _, err := kind.WriteFinalizers(t.Context(), server, read, nil); !apierrors.IsConflict(err) {
+		t.Errorf("a write of what was read before got %v, want a conflict", err)
+	}
+}
