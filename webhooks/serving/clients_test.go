@@ -148,6 +148,22 @@ func TestForgedReviewOfNewPod(t *testing.T) {
 	}
 }
 
+// A review of a pod does not wait until a distant API server is known: it would come too late, and the pod would be created bare. A
+// client that is a pod is refused all the same.
+func TestPromptReview(t *testing.T) {
+	pods := &made{why: map[string]string{"127.0.0.3": "the client is a pod"}, late: map[string]string{"127.0.0.2": ""}}
+	clients := serving.Clients{Check: pods.check, Settle: time.Hour, Prompt: []string{"/mutate-pod"}}
+	g := start(t, serving.Options{Clients: clients}, "/mutate-pod", "/mutate-pod-new/a")
+	for _, at := range []string{"/mutate-pod", "/mutate-pod-new/a"} {
+		if code, text := g.post(t, newClient(t, "127.0.0.2"), at, strings.NewReader("{}")); code != http.StatusOK {
+			t.Errorf("the API server at %s is answered %d %s", at, code, text)
+		}
+	}
+	if code, text := g.post(t, newClient(t, "127.0.0.3"), "/mutate-pod", strings.NewReader("{}")); code != http.StatusForbidden {
+		t.Errorf("the pod is answered %d %s", code, text)
+	}
+}
+
 // While pods cannot be read, reviews are answered: else an outage of the API server's list would stop all creations.
 func TestUncheckedClient(t *testing.T) {
 	pods := &made{err: errors.New("down")}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -87,7 +88,8 @@ func (g *gate) check(path string, client netip.Addr, r *http.Request) error {
 	if g.clients.CA != nil && !slices.Contains(g.clients.Bare, path) && !g.known(r) {
 		return &refusal{noCertificate, http.StatusUnauthorized, "the client must show a certificate of an API server"}
 	}
-	why, err := g.verdicts.of(r.Context(), client)
+	prompt := slices.ContainsFunc(g.clients.Prompt, func(prefix string) bool { return strings.HasPrefix(path, prefix) })
+	why, err := g.verdicts.of(r.Context(), client, prompt)
 	if err != nil {
 		log.FromContext(r.Context()).Error(err, "Answered a client without a check", "client", client.String())
 		return nil // while clients cannot be looked up, the API server is still answered

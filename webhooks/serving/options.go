@@ -57,6 +57,9 @@ type Clients struct {
 	Check func(ctx context.Context, address netip.Addr) (Verdict, error)
 	// Settle is how long a client of which nothing is known waits. Default 5 seconds.
 	Settle time.Duration
+	// Prompt are prefixes of paths at which a client waits for a check at most a quarter of a second, such as those of pods: an API server
+	// that waits in vain creates the pod without what the webhook adds.
+	Prompt []string
 	// Public are paths that every client may call, such as that of a health check.
 	Public []string
 	// Bare are paths without a certificate, such as that of conversions: an API server shows no certificate there.

@@ -63,8 +63,8 @@ func newVerdicts(c Clients) *verdicts {
 	return &verdicts{check: c.Check, settle: c.Settle, brief: brief, unknown: rate.NewLimiter(checks, burst), known: map[netip.Addr]verdict{}}
 }
 
-// of returns why a client is refused, or an error where that is not known.
-func (v *verdicts) of(ctx context.Context, address netip.Addr) (string, error) {
+// of returns why a client is refused, or an error where that is not known. A prompt request does not wait for a slow check.
+func (v *verdicts) of(ctx context.Context, address netip.Addr, prompt bool) (string, error) {
 	if v.check == nil || !address.IsValid() {
 		return "", nil
 	}
@@ -78,7 +78,7 @@ func (v *verdicts) of(ctx context.Context, address netip.Addr) (string, error) {
 		return v.decide(context.WithoutCancel(ctx), address, last)
 	})
 	var late <-chan time.Time
-	if last.answered() && now.Sub(last.at) < lately {
+	if prompt || last.answered() && now.Sub(last.at) < lately {
 		timer := time.NewTimer(v.brief)
 		defer timer.Stop()
 		late = timer.C

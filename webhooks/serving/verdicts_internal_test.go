@@ -39,7 +39,7 @@ func TestSlowLookup(t *testing.T) {
 			}
 			answer := make(chan string, 1)
 			go func() {
-				why, err := v.of(t.Context(), address)
+				why, err := v.of(t.Context(), address, false)
 				if err != nil {
 					t.Error(err)
 				}
@@ -69,7 +69,7 @@ func TestFailedLookup(t *testing.T) {
 		return Verdict{}, errors.New("down")
 	}})
 	for range 3 {
-		_, _ = v.of(t.Context(), address)
+		_, _ = v.of(t.Context(), address, false)
 	}
 	if lookups != 1 {
 		t.Errorf("%d lookups of one client at once", lookups)

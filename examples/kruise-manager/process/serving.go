@@ -18,6 +18,7 @@ import (
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
 	"github.com/kruisekit/kruisekit/webhooks/certificates"
 	"github.com/kruisekit/kruisekit/webhooks/conversion"
+	"github.com/kruisekit/kruisekit/webhooks/pod"
 	"github.com/kruisekit/kruisekit/webhooks/serving"
 )
 
@@ -25,6 +26,7 @@ import (
 func webhookServer(rc *rest.Config, o options.Webhook, certificate func(*tls.Config)) (*serving.Server, error) {
 	clients := serving.Clients{
 		Names: o.ClientNames, Public: []string{certificates.HealthPath}, Bare: []string{conversion.Path},
+		Prompt: []string{pod.Path},
 	}
 	var err error
 	if clients.CA, err = authorities(o.ClientCA); err != nil {
