@@ -19,7 +19,7 @@ func st(name string, p phase, killed bool, message string) state {
 	return state{Name: name, Phase: p, IsKilled: killed, Message: message}
 }
 
-// TestNext looks at requests 30 seconds after they were made. A status that is written is told whole.
+// TestNext looks at requests 30 seconds after they were made. A written status is shown whole.
 func TestNext(t *testing.T) {
 	type work = containerrestart.Work
 	type containers = []containerrestart.Container

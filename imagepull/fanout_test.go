@@ -58,7 +58,7 @@ func endedAgo(d time.Duration) func(*v1beta1.NodeImage) {
 	return func(n *v1beta1.NodeImage) { n.Status.ImageStatuses["nginx"].Tags[0].CompletionTime = ago(d) }
 }
 
-// A job that joins a tag has the node begin anew only where what the others get is not enough, or no longer certain.
+// A job that joins a tag has the node pull again only where what the others get is not enough, or no longer certain.
 func TestApplyJoins(t *testing.T) {
 	wantsAlways := edit("nginx", func(s *v1beta1.ImageTagSpec) { s.ImagePullPolicy = v1beta1.PullAlways })
 	wantsNothing := edit("nginx", func(s *v1beta1.ImageTagSpec) { s.ImagePullPolicy = "" })
@@ -78,7 +78,7 @@ func TestApplyJoins(t *testing.T) {
 		"it has the image":                   {list(did("nginx:1", 3, succeeded)), nil, 3, v1beta1.PullIfNotPresent},
 		"it had the image four minutes ago":  {list(did("nginx:1", 3, succeeded), endedAgo(4*time.Minute)), nil, 3, v1beta1.PullIfNotPresent},
 		"it may have lost the image since":   {list(did("nginx:1", 3, succeeded), endedAgo(5*time.Minute)), nil, 4, v1beta1.PullIfNotPresent},
-		"nobody knows when it had the image": {list(did("nginx:1", 3, succeeded), func(n *v1beta1.NodeImage) { n.Status.ImageStatuses["nginx"].Tags[0].CompletionTime = nil }), nil, 4, v1beta1.PullIfNotPresent},
+		"the success has no time":            {list(did("nginx:1", 3, succeeded), func(n *v1beta1.NodeImage) { n.Status.ImageStatuses["nginx"].Tags[0].CompletionTime = nil }), nil, 4, v1beta1.PullIfNotPresent},
 		"it has it, but may be outdated":     {list(did("nginx:1", 3, succeeded)), list(always), 4, v1beta1.PullAlways},
 		"it failed":                          {list(wantsAlways, did("nginx:1", 3, failed)), nil, 4, v1beta1.PullIfNotPresent},
 		"it failed, and told of later times": {list(did("nginx:1", 3, failed), func(n *v1beta1.NodeImage) { n.Spec.Images["nginx"].Tags[0].Version = 2 }), list(always), 4, v1beta1.PullAlways},

@@ -77,7 +77,7 @@ func TestClaimReuseIsSwitchedOff(t *testing.T) {
 	before = uids(m.pods(set))
 	m.delete(m.pods(set)...)
 	m.eventually(set, replaced)
-	m.still()
+	m.Still()
 	own := m.claimsOf(set.UID)
 	if len(own) != 8 || slices.ContainsFunc(own, func(name string) bool { return slices.Contains(claims, name) }) {
 		t.Errorf("claims %v became %v", claims, own)
@@ -113,7 +113,7 @@ func TestFinishedPods(t *testing.T) {
 				}
 				return counts(2, 0)(set, pods)
 			})
-			m.still()
+			m.Still()
 			if got := names(m.pods(set)); !slices.Equal(got, c.want) {
 				t.Errorf("%s: pods %v, want %v", c.why, got, c.want)
 			}
@@ -134,7 +134,7 @@ func TestRecreateOnClaimChange(t *testing.T) {
 			s.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests = corev1.ResourceList{"storage": resource.MustParse(size)}
 		}
 	}
-	then := func(why string, anew bool, size string, how ...func(*v1beta1.CloneSet)) {
+	then := func(why string, recreated bool, size string, how ...func(*v1beta1.CloneSet)) {
 		t.Helper()
 		before := m.pods(set)[0]
 		m.change(set, func(s *v1beta1.CloneSet) {
@@ -148,8 +148,8 @@ func TestRecreateOnClaimChange(t *testing.T) {
 			}
 			return settled(set, pods)
 		})
-		m.still()
-		if now := m.pods(set)[0]; (now.UID != before.UID) != anew {
+		m.Still()
+		if now := m.pods(set)[0]; (now.UID != before.UID) != recreated {
 			t.Errorf("%s: pod %s became %s", why, before.Name, now.Name)
 		}
 		if got := m.claims(); len(got) != 1 || got[0].Spec.Resources.Requests.Storage().String() != size {
@@ -186,14 +186,14 @@ func TestClaimsOfUnseenPods(t *testing.T) {
 			set := m.create("web", 2, withClaims)
 			m.eventually(set, settled)
 			cache := &stale{frozen: true, onlyPods: true, pods: corev1.PodList{Items: m.pods(set)[:1]}}
-			live := &lists{Reader: m.server}
+			live := &lists{Reader: m.Server}
 			m.start(cloneset.Options{Live: live}, cache.client)
 			m.change(set, c.change)
-			m.server.Requests()
-			m.still()
+			m.Server.Requests()
+			m.Still()
 			cache.catchUp()
 			m.eventually(set, settled)
-			if requests := m.server.Requests(); len(podbench.About(requests, "POST persistentvolumeclaims")) > 0 {
+			if requests := m.Server.Requests(); len(podbench.About(requests, "POST persistentvolumeclaims")) > 0 {
 				t.Errorf("%s: requests %v", c.why, requests)
 			}
 			if live.n != 1 {

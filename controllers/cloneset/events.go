@@ -134,11 +134,13 @@ func (r *Reconciler) emitWaits(s *snapshot, p *plan) {
 
 // emitInvalid emits what of the spec cannot be used, as long as the status does not have the text.
 func (r *Reconciler) emitInvalid(s *snapshot, scaling, updating error) {
-	for t, err := range map[string]error{failedScale: scaling, failedUpdate: updating} {
-		if err != nil && !hasText(s, t, err) {
+	emit := func(conditionType string, err error) {
+		if err != nil && !hasText(s, conditionType, err) {
 			r.api.Warningf(s.set, reasonInvalidSpec, "%v", err)
 		}
 	}
+	emit(failedScale, scaling)
+	emit(failedUpdate, updating)
 }
 
 // hasText reports whether the status has the text of a failure, as the cache shows the status or as it was written last.

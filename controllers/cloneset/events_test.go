@@ -74,7 +74,7 @@ func TestEventsOfLaggingCache(t *testing.T) {
 				m.look(before)
 				shown = before
 				for range 3 {
-					m.reconcile()
+					m.Reconcile()
 				}
 				shown = nil
 				m.stays(set, m.emitted(c.event, times))

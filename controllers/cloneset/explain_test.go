@@ -66,7 +66,7 @@ func TestExplain(t *testing.T) {
 	})
 	explained(workload.NoteNotInPlace, "spec.containers[web].env: ")
 	m.eventually(set, settled)
-	m.still()
+	m.Still()
 	if len(last) > 0 {
 		t.Errorf("nothing is left to do, but notes: %v", last)
 	}

@@ -195,9 +195,9 @@ func TestGracePeriod(t *testing.T) {
 		return all(states(inStates{updating: 1}), images(map[string]int{"web:1": 1}))(set, pods)
 	}
 	m.eventually(set, waiting)
-	m.advance(10 * time.Second)
+	m.Advance(10 * time.Second)
 	m.stays(set, waiting)
-	m.advance(3630 * time.Second)
+	m.Advance(3630 * time.Second)
 	m.eventually(set, all(settled, images(map[string]int{"web:2": 1}), states(inStates{normal: 1})))
 	if now := m.pods(set)[0]; now.UID != first.UID || now.Annotations[pub.InPlaceUpdateGraceKey] != "" {
 		t.Errorf("pod %s with annotations %v", now.Name, now.Annotations)

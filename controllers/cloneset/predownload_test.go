@@ -55,7 +55,7 @@ func TestNoPreDownload(t *testing.T) {
 			if got := m.decision(set); got != c.want {
 				t.Errorf("%s: the revision has %q, want %q", c.why, got, c.want)
 			}
-			if made := podbench.About(m.server.Requests(), "POST imagepulljobs/"); len(made) > 0 {
+			if made := podbench.About(m.Server.Requests(), "POST imagepulljobs/"); len(made) > 0 {
 				t.Errorf("%s: %v", c.why, made)
 			}
 		})
@@ -81,7 +81,7 @@ func TestPreDownloadLater(t *testing.T) {
 		}
 	}
 	m.eventually(set, ready(1))
-	m.still()
+	m.Still()
 	if got := m.decision(set); got != "" || len(m.jobs()) > 0 {
 		t.Errorf("one is ready, two are asked for: the revision has %q, jobs %v", got, m.jobs())
 	}
@@ -130,7 +130,7 @@ func TestPreDownloadFails(t *testing.T) {
 				}
 				return nil
 			})
-			if len(m.server.Events(set, "FailedCreateImagePullJob")) == 0 {
+			if len(m.Server.Events(set, "FailedCreateImagePullJob")) == 0 {
 				t.Error("no event")
 			}
 		})

@@ -62,7 +62,7 @@ func TestScaleOutOfTwoRevisions(t *testing.T) {
 		s.Spec.Replicas = ptr.To(int32(5))
 	})
 	m.eventually(set, counts(5, 5))
-	m.still()
+	m.Still()
 	want := map[string]string{"web-aa": "web:1", "web-ab": "web:1", "web-ac": "web:1", "web-ad": "web:2", "web-ae": "web:2"}
 	for _, pod := range m.pods(set) {
 		id := pod.Labels[pub.CloneSetInstanceIDKey]

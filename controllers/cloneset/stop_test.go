@@ -76,10 +76,14 @@ func (s *stop) write(_ string, write func() error) error {
 	return write()
 }
 
-func (s *stop) stopped() bool {
+// stopped returns an error for a manager that still runs.
+func (s *stop) stopped() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.sent >= s.at
+	if s.sent < s.at {
+		return fmt.Errorf("%d writes are sent, it stops at %d", s.sent, s.at)
+	}
+	return nil
 }
 
 // The manager stops at any of its writes, and another one without a ledger continues, with a cache that is current or from before.
@@ -113,16 +117,15 @@ func stopWhileCreating(m *model, first *stop, frozen bool) bool {
 	m.Helper()
 	m.start(cloneset.Options{}, first.client)
 	set := m.create("web", 2, withClaims)
-	m.turns(first.stopped)
-	if !first.stopped() {
+	if err := m.Turns(first.stopped); err != nil {
 		return false
 	}
 	cache := &stale{frozen: frozen}
 	m.start(cloneset.Options{}, cache.client)
-	m.still()
+	m.Still()
 	cache.catchUp()
 	m.eventually(set, settled)
-	requests := m.server.Requests()
+	requests := m.Server.Requests()
 	created, deleted := podbench.About(requests, "POST pods/", " 201"), podbench.About(requests, "DELETE pods/")
 	if len(created) != 2 || len(deleted) > 0 || len(m.claims()) != 2 {
 		m.Errorf("stop at write %d: %d pods were created and %d deleted, with %d claims; want 2, none and 2", first.at, len(created), len(deleted), len(m.claims()))
@@ -138,12 +141,11 @@ func stopWhileUpdating(m *model, second *stop, frozen bool) bool {
 	before := uids(m.pods(set))
 	m.start(cloneset.Options{}, second.client)
 	m.change(set, image("web:2"))
-	m.turns(second.stopped)
-	if !second.stopped() {
+	if err := m.Turns(second.stopped); err != nil {
 		return false
 	}
 	m.start(cloneset.Options{}, cache.client)
-	m.still()
+	m.Still()
 	cache.catchUp()
 	m.eventually(set, func(set *v1beta1.CloneSet, pods []corev1.Pod) error {
 		if n := running(pods, "web:2"); n != 2 {

@@ -58,12 +58,12 @@ func TestClaimNameTaken(t *testing.T) {
 			m.eventually(set, all(waits, m.emitted("FailedCreate", 1)))
 			for range 5 { // passes, each when the one before asks for it
 				m.stays(set, all(waits, m.emitted("FailedCreate", 1)))
-				m.clock = m.due
+				m.Clock = m.Due
 			}
-			if event := m.server.Events(set, "FailedCreate")[0]; !strings.Contains(event.Message, "logs-web-aa "+c.text) {
+			if event := m.Server.Events(set, "FailedCreate")[0]; !strings.Contains(event.Message, "logs-web-aa "+c.text) {
 				t.Errorf("%s: event %q, want %q", c.why, event.Message, c.text)
 			}
-			if asked := podbench.About(m.server.Requests(), "POST", "logs-web-aa"); len(asked) != 1 { // the one that created it
+			if asked := podbench.About(m.Server.Requests(), "POST", "logs-web-aa"); len(asked) != 1 { // the one that created it
 				t.Errorf("requests while the name is taken: %v", asked)
 			}
 			m.edit(logs, c.free)

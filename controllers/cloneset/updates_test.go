@@ -43,7 +43,7 @@ func TestRecreateMarksFirst(t *testing.T) {
 			marked++
 		}
 	}
-	if n := len(m.server.Events(set, "SuccessfulUpdatePodReCreate")); marked != 1 || n != 1 || len(m.pods(set)) != 5 {
+	if n := len(m.Server.Events(set, "SuccessfulUpdatePodReCreate")); marked != 1 || n != 1 || len(m.pods(set)) != 5 {
 		t.Errorf("%d of %d pods are marked, with %d events", marked, len(m.pods(set)), n)
 	}
 }
@@ -90,7 +90,7 @@ func TestInPlaceIfPossible(t *testing.T) {
 			if state := now.Annotations[pub.InPlaceUpdateStateKey]; !c.recreated && !strings.Contains(state, `"lastContainerStatuses":{"web":{"imageID":"sha256:web-1"`) {
 				t.Errorf("the state does not record the old image: %s", state)
 			}
-			if n := len(m.server.Events(set, "SuccessfulUpdatePodReCreate")); (n == 1) != c.recreated {
+			if n := len(m.Server.Events(set, "SuccessfulUpdatePodReCreate")); (n == 1) != c.recreated {
 				t.Errorf("%d events", n)
 			}
 		})
@@ -183,7 +183,7 @@ func TestRolloutKeepsItsBudget(t *testing.T) {
 		down := 0
 		for i := range pods {
 			ready := lifecycle.ConditionOf(&pods[i], corev1.PodReady)
-			if ready.Status != corev1.ConditionTrue || m.clock.Before(ready.LastTransitionTime.Add(time.Second)) {
+			if ready.Status != corev1.ConditionTrue || m.Clock.Before(ready.LastTransitionTime.Add(time.Second)) {
 				down++
 			}
 		}

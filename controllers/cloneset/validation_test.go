@@ -66,17 +66,17 @@ func TestInvalidSpec(t *testing.T) {
 				}
 				return nil
 			})
-			m.still()
+			m.Still()
 			if n := len(condition(set, c.in)); n > 1024 {
 				t.Errorf("the message has %d bytes", n)
 			}
-			if n := len(m.server.Events(set, "InvalidSpec")); n != 1 {
+			if n := len(m.Server.Events(set, "InvalidSpec")); n != 1 {
 				t.Errorf("%d events, want 1", n)
 			}
-			m.server.Requests()
-			m.reconcile()
-			m.reconcile()
-			if again := m.server.Requests(); len(again) > 0 {
+			m.Server.Requests()
+			m.Reconcile()
+			m.Reconcile()
+			if again := m.Server.Requests(); len(again) > 0 {
 				t.Errorf("later passes send %v", again)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kruisekit/kruisekit/internal/collectors"
+	"github.com/kruisekit/kruisekit/internal/failure"
 	"github.com/kruisekit/kruisekit/internal/scope"
 	"github.com/kruisekit/kruisekit/internal/scope/entries"
 	"github.com/kruisekit/kruisekit/note"
@@ -53,16 +54,7 @@ func (r *Reconciler) event(about *admissionregistrationv1.MutatingWebhookConfigu
 		about = &admissionregistrationv1.MutatingWebhookConfiguration{}
 		about.Name = r.options.Configuration
 	}
-	r.options.Recorder.Event(about, corev1.EventTypeWarning, reason, shortened(text))
-}
-
-// shortened returns a text that fits into an event.
-func shortened(text string) string {
-	const most = 1000
-	if len(text) <= most {
-		return text
-	}
-	return text[:most] + "..."
+	r.options.Recorder.Event(about, corev1.EventTypeWarning, reason, failure.BriefText(text))
 }
 
 // meters count what the entries lack.

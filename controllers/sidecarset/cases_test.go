@@ -48,7 +48,7 @@ func TestLegacyRecords(t *testing.T) {
 	m.annotate("pod-0", map[string]string{
 		pub.SidecarSetHashKey: legacy(pub.SidecarSetHashKey), pub.SidecarSetHashWithoutImageKey: legacy(pub.SidecarSetHashWithoutImageKey),
 	})
-	m.still()
+	m.Still()
 	m.counted(set, 1, 1, 1, 1)
 	m.change(set, image("mesh:2"))
 	m.counted(set, 1, 1, 1, 1)
@@ -84,13 +84,13 @@ func TestMetadata(t *testing.T) {
 		p.Annotations = map[string]string{"merged": `{"b":2}`, "over": "pod", "kept": "pod"}
 	})
 	m.counted(set, 1, 1, 1, 1)
-	m.still()
-	m.server.Requests()
+	m.Still()
+	m.Server.Requests()
 	m.change(set, writes(`{"a":1}`))
 	m.kept(set, 1, 2)
 	m.latest(set)
-	m.still()
-	if asked := about(m.server.Requests(), "pods/"); len(asked) > 0 {
+	m.Still()
+	if asked := about(m.Server.Requests(), "pods/"); len(asked) > 0 {
 		t.Errorf("pods are written for annotations alone: %v", asked)
 	}
 	m.change(set, image("mesh:2"))
@@ -142,7 +142,7 @@ func TestPreferred(t *testing.T) {
 			m.counted(set, n, n, n, n)
 			m.change(set, image("mesh:2"))
 			m.counted(set, n, 2, n, 2)
-			m.still()
+			m.Still()
 			var got []string
 			for _, pod := range m.pods() {
 				if slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Image == "mesh:2" }) {
@@ -167,7 +167,7 @@ func TestTwoSets(t *testing.T) {
 	m.change(logs, image("logs:2"))
 	m.counted(logs, 2, 2, 2, 2)
 	m.counted(mesh, 2, 0, 2, 0)
-	m.still()
+	m.Still()
 	m.marked(corev1.ConditionFalse, pub.SidecarSetUpgradableReasonImmutableField)
 	m.change(mesh, func(s *v1beta1.SidecarSet) { s.Spec.Containers[0].Env = nil }, image("mesh:2"))
 	m.counted(mesh, 2, 2, 2, 2)
@@ -175,7 +175,7 @@ func TestTwoSets(t *testing.T) {
 	m.runs("logs=logs:2", "logs=logs:2", "mesh=mesh:2", "mesh=mesh:2")
 }
 
-// TestUnreadRecords: a pod whose records somebody has spoilt keeps no other from its update, and has its own when they are mended.
+// TestUnreadRecords: a pod whose records cannot be read stops no other update, and is updated once the records are mended.
 func TestUnreadRecords(t *testing.T) {
 	for name, spoilt := range map[string]map[string]string{
 		"hash":       {pub.SidecarSetHashKey: `[]`},
@@ -191,11 +191,11 @@ func TestUnreadRecords(t *testing.T) {
 			m.counted(set, 3, 2, 3, 2)
 			m.change(set, image("mesh:2"))
 			m.counted(set, 3, 2, 3, 2)
-			m.still()
+			m.Still()
 			m.runs("mesh=mesh:1", "mesh=mesh:2", "mesh=mesh:2")
 			m.until(func() error { // once for each state of the set
 				if n := m.events(set, "FailedUpdate"); n != 2 {
-					return fmt.Errorf("it is told %d times", n)
+					return fmt.Errorf("the event is emitted %d times", n)
 				}
 				return nil
 			})

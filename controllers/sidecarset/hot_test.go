@@ -19,7 +19,7 @@ func TestHotUpgradeBadImage(t *testing.T) {
 	m.counted(set, 2, 2, 2, 2)
 	m.change(set, image("mesh:broken"))
 	m.counted(set, 2, 1, 1, 0)
-	m.still()
+	m.Still()
 	m.counted(set, 2, 1, 1, 0)
 	m.change(set, image("mesh:2"))
 	m.works("mesh", "mesh-2", "mesh:2")

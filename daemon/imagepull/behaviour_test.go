@@ -170,7 +170,7 @@ func TestTurns(t *testing.T) {
 		busy string
 		want int
 	}{
-		"nobody waits":               {Options{}, "", "", -1},
+		"no pull waits":              {Options{}, "", "", -1},
 		"who came first":             {Options{}, "a b", "", 0},
 		"the least busy":             {Options{}, "a b", "a", 1},
 		"all places are taken":       {Options{}, "a", "b=3 c=2", -1},

@@ -231,7 +231,7 @@ func TestMark(t *testing.T) {
 		want    string
 		blocks  bool
 	}{
-		"stuck":                {why: "nobody has said so", change: env, want: no + `{"s":false}`, blocks: true},
+		"stuck":                {why: "no pass has reported it", change: env, want: no + `{"s":false}`, blocks: true},
 		"stuck as before":      {why: "it is said", change: env, status: "False", message: `{"s":false}`},
 		"stuck now":            {why: "it was not before", change: env, status: "True", message: `{"s":true}`, want: no + `{"s":false}`, blocks: true},
 		"another is stuck":     {why: "both have to be upgradable", change: image("mesh:2"), status: "False", message: `{"z":false}`, want: no + `{"s":true,"z":false}`},
@@ -239,10 +239,10 @@ func TestMark(t *testing.T) {
 		"updated again":        {why: "it is said", change: image("mesh:2"), status: "True", message: `{"s":true}`},
 		"changed back":         {why: "it has what the set wants again", change: func(*v1beta1.SidecarSet) {}, status: "False", message: `{"s":false}`, want: yes + `{"s":true}`},
 		"never updated":        {why: "there is nothing to tell", change: func(*v1beta1.SidecarSet) {}},
-		"not told":             {why: "it was updated, and whoever did died", change: func(*v1beta1.SidecarSet) {}, state: true, want: yes + `{"s":true}`},
+		"not reported":         {why: "the process died after the update", change: func(*v1beta1.SidecarSet) {}, state: true, want: yes + `{"s":true}`},
 		"a gone set":           {why: "it says nothing any more", change: image("mesh:2"), status: "False", message: `{"s":true,"z":false}`, gone: "z", want: yes + `{"s":true}`},
-		"a message of no use":  {why: "it is written anew", change: env, status: "False", message: `?`, want: no + `{"s":false}`, blocks: true},
-		"a message of nothing": {why: "it is written anew", change: env, status: "False", message: `null`, want: no + `{"s":false}`, blocks: true},
+		"a message of no use":  {why: "it is written again", change: env, status: "False", message: `?`, want: no + `{"s":false}`, blocks: true},
+		"a message of nothing": {why: "it is written again", change: env, status: "False", message: `null`, want: no + `{"s":false}`, blocks: true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -2,7 +2,10 @@ package pod
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"hash/fnv"
+	"math"
 	"sync"
 	"time"
 
@@ -108,4 +111,52 @@ func (k *restorations) restore(set *sidecar.Set, r *appsv1.ControllerRevision) (
 	}
 	k.all[set.Name()] = restoration{of: set, revision: r.UID, version: r.ResourceVersion, set: restored}
 	return restored, nil
+}
+
+// resolve returns the set as this pod gets it, which may be a former revision.
+func (s *sidecars) resolve(ctx context.Context, r *round, set *sidecar.Set) (*sidecar.Set, error) {
+	former, err := s.former(ctx, r, set)
+	if err != nil {
+		return nil, err
+	}
+	held, err := set.HoldsBack(r.Pod, r.draw(set, former.Name))
+	if err != nil || !held {
+		return set, err
+	}
+	return s.restored.restore(set, former)
+}
+
+// former returns the revision that a set is pinned to. A revision that the cache lacks is read from the API server, because the cache
+// of revisions may be behind that of sets. A revision that the API server lacks too is read again only after a pause.
+func (s *sidecars) former(ctx context.Context, r *round, set *sidecar.Set) (*appsv1.ControllerRevision, error) {
+	find := func(from client.Reader) (*appsv1.ControllerRevision, error) {
+		revisions, err := revisionsOf(ctx, from, s.options.Namespace, set)
+		if err != nil {
+			return nil, &setLookupError{set.Name(), &LookupError{What: "revisions of sidecarset " + set.Name(), Err: err}}
+		}
+		return sidecar.Former(set, revisions)
+	}
+	failed := func(err error) bool { return errors.As(err, new(*setLookupError)) }
+	former, err := find(s.lookups.Revisions)
+	if err == nil || failed(err) || s.lookups.Live == nil || s.absent.known(set.Object(), r.Now) {
+		return former, err
+	}
+	if former, err = find(s.lookups.Live); err != nil && !failed(err) {
+		s.absent.record(set.Object(), r.Now)
+	}
+	return former, err
+}
+
+// draw returns the random number of a set for this pod. A pod that was injected before keeps its revision: the API server sends a pod
+// once for each entry that selects it, and each of them is a request of its own.
+func (r *round) draw(set *sidecar.Set, former string) uint32 {
+	if got, before := gotBefore(r.Pod, set.Name()); before {
+		if got == former {
+			return 0
+		}
+		return math.MaxUint32
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(string(r.UID) + "/" + set.Name()))
+	return uint32(h.Sum64() >> 32)
 }

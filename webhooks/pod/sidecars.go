@@ -6,16 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
-	"math"
 	"slices"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/internal/scope"
@@ -224,54 +220,6 @@ func (s *sidecars) namespace(ctx context.Context, r *round, sets []*sidecar.Set)
 		return namespace, nil
 	}
 	return nil, nil //nolint:nilnil // no set selects by its labels
-}
-
-// resolve returns the set as this pod gets it, which may be a former revision.
-func (s *sidecars) resolve(ctx context.Context, r *round, set *sidecar.Set) (*sidecar.Set, error) {
-	former, err := s.former(ctx, r, set)
-	if err != nil {
-		return nil, err
-	}
-	held, err := set.HoldsBack(r.Pod, r.draw(set, former.Name))
-	if err != nil || !held {
-		return set, err
-	}
-	return s.restored.restore(set, former)
-}
-
-// former returns the revision that a set is pinned to. A revision that the cache lacks is read from the API server, because the cache
-// of revisions may be behind that of sets. A revision that the API server lacks too is read again only after a pause.
-func (s *sidecars) former(ctx context.Context, r *round, set *sidecar.Set) (*appsv1.ControllerRevision, error) {
-	find := func(from client.Reader) (*appsv1.ControllerRevision, error) {
-		revisions, err := revisionsOf(ctx, from, s.options.Namespace, set)
-		if err != nil {
-			return nil, &setLookupError{set.Name(), &LookupError{What: "revisions of sidecarset " + set.Name(), Err: err}}
-		}
-		return sidecar.Former(set, revisions)
-	}
-	failed := func(err error) bool { return errors.As(err, new(*setLookupError)) }
-	former, err := find(s.lookups.Revisions)
-	if err == nil || failed(err) || s.lookups.Live == nil || s.absent.known(set.Object(), r.Now) {
-		return former, err
-	}
-	if former, err = find(s.lookups.Live); err != nil && !failed(err) {
-		s.absent.record(set.Object(), r.Now)
-	}
-	return former, err
-}
-
-// draw returns the random number of a set for this pod. A pod that was injected before keeps its revision: the API server sends a pod
-// once for each entry that selects it, and each of them is a request of its own.
-func (r *round) draw(set *sidecar.Set, former string) uint32 {
-	if got, before := gotBefore(r.Pod, set.Name()); before {
-		if got == former {
-			return 0
-		}
-		return math.MaxUint32
-	}
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(string(r.UID) + "/" + set.Name()))
-	return uint32(h.Sum64() >> 32)
 }
 
 // gotBefore returns the revision of a set that is recorded on a pod with injected containers.

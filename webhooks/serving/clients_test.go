@@ -98,7 +98,7 @@ func TestForgedReview(t *testing.T) {
 	}
 }
 
-// Many clients that nobody knows wait for each other, and not an API server that is known.
+// Many unknown clients wait for each other. An API server that is known does not wait.
 func TestManyForgers(t *testing.T) {
 	pods := &made{why: map[string]string{}}
 	for i := range 60 {

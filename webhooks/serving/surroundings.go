@@ -17,8 +17,11 @@ import (
 const (
 	// page is how many objects one request lists, which bounds the memory, and sample is how many pods show their families.
 	page, sample = 250, 20
-	// remembered is how long nodes and families are used, and reading how long it may take to read them.
-	remembered, reading = time.Minute, 20 * time.Second
+	// remembered is how long nodes and families are used for an address that is not that of a node, and nodesRemembered for one that is: an
+	// API server is checked once a minute and stays where it is, and in a large cluster the nodes are many. The pods come first in a check.
+	remembered, nodesRemembered = time.Minute, time.Hour
+	// reading is how long it may take to read them.
+	reading = 20 * time.Second
 )
 
 // surroundings are what is known of addresses that are those of no pod. They are read for all clients together, because clients with unknown
@@ -43,7 +46,7 @@ type facts struct {
 
 // verdict returns what is known of an address at which no pod is found. While nodes cannot be read, nothing is.
 func (s *surroundings) verdict(ctx context.Context, address netip.Addr) Verdict {
-	f, err := s.facts(ctx)
+	f, err := s.facts(ctx, address)
 	switch {
 	case err != nil:
 		log.FromContext(ctx).V(1).Info("Checked a client without the nodes", "client", address.String(), "reason", err.Error())
@@ -55,13 +58,13 @@ func (s *surroundings) verdict(ctx context.Context, address netip.Addr) Verdict 
 	return Verdict{Unknown: true}
 }
 
-// facts reads at most once a minute. A reading that takes long goes on for the next clients.
-func (s *surroundings) facts(ctx context.Context) (*facts, error) {
+// facts reads at most once a minute, and once an hour where the address is known. A reading that takes long goes on for the next clients.
+func (s *surroundings) facts(ctx context.Context, address netip.Addr) (*facts, error) {
 	s.mu.Lock()
 	last, at := s.last, s.at
 	s.mu.Unlock()
 	now := time.Now() //nolint:forbidigo // of connections, which no test has at another time
-	if last != nil && now.Sub(at) < remembered {
+	if age := now.Sub(at); last != nil && (age < remembered || age < nodesRemembered && last.nodes[address]) {
 		return last, nil
 	}
 	result := s.flights.DoChan("", func() (any, error) {

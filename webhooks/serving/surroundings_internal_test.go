@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -54,5 +55,34 @@ func TestSurroundings(t *testing.T) {
 				t.Errorf("%s: %d reads of nodes, want %d", c.why, reads, c.reads)
 			}
 		})
+	}
+}
+
+// The nodes are read again for an address that is not known, and not for that of a node, which is checked once a minute.
+func TestNodesAreRemembered(t *testing.T) {
+	reads := 0
+	s := &surroundings{reader: interceptor.NewClient(nil, interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, _ ...client.ListOption) error {
+			reads++
+			into.(*corev1.NodeList).Items = []corev1.Node{{Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Address: "10.0.0.1"}}}}}
+			return nil
+		},
+	})}
+	known, unknown := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.9")
+	for _, c := range []struct {
+		why     string
+		age     time.Duration
+		address netip.Addr
+		reads   int
+	}{
+		{"nothing is read yet", 0, known, 1},
+		{"a node stays where it is", 30 * remembered, known, 1},
+		{"the address may be that of a new node", 2 * remembered, unknown, 2},
+		{"a node may be gone after an hour", 2 * nodesRemembered, known, 3},
+	} {
+		s.at = s.at.Add(-c.age)
+		if got := s.verdict(t.Context(), c.address); got.Unknown != (c.address == unknown) || reads != c.reads {
+			t.Errorf("%s: %+v after %d reads, want %d", c.why, got, reads, c.reads)
+		}
 	}
 }

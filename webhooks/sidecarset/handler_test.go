@@ -172,7 +172,7 @@ func TestRefusedDryRuns(t *testing.T) {
 	}
 }
 
-// TestSparedNamespaces: nobody would notice that such a set does nothing.
+// TestSparedNamespaces: without the warning, no user would notice that such a set does nothing.
 func TestSparedNamespaces(t *testing.T) {
 	set := object(t, "v1beta1", `{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"managers"}}}`)
 	for namespace, want := range map[string]int{"managers": 1, "others": 0} {

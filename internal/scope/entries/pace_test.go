@@ -60,7 +60,7 @@ func (g *ground) pause() time.Duration {
 	return max(pass.RequeueAfter, time.Millisecond)
 }
 
-// What is wanted anew does not wait for a quarrel, which goes on with its pauses.
+// A new wish does not wait for a quarrel, whose pauses continue.
 func TestQuarrel(t *testing.T) {
 	g := newGround(t).want(wanted("mpod.kb.io", "a"))
 	g.Pods = named(name)

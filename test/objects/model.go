@@ -1,0 +1,129 @@
+package objects
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/kruisekit/kruisekit/test/standin"
+)
+
+// Model runs a reconciler and a kubelet by turns over objects in memory, with a clock that only the test moves.
+type Model struct {
+	Server  *Server
+	Kubelet *standin.Kubelet
+	// Reconciler reconciles the objects of List.
+	Reconciler reconcile.Reconciler
+	List       client.ObjectList
+	Clock      time.Time
+	// Due is when an object is reconciled again although nothing changes; zero for never.
+	Due time.Time
+
+	t testing.TB
+}
+
+// NewModel returns a model without a reconciler. The scheme has the kinds of Kubernetes and those of add.
+func NewModel(t testing.TB, list client.ObjectList, add func(*runtime.Scheme) error) *Model {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), add(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	m := &Model{t: t, List: list, Clock: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}
+	m.Server = New(scheme, m.Now)
+	m.Kubelet = &standin.Kubelet{Node: "node-1", Now: m.Now, Broken: func(image string) bool { return strings.HasSuffix(image, ":broken") }}
+	return m
+}
+
+// Now is the time of the clock.
+func (m *Model) Now() time.Time { return m.Clock }
+
+// Advance moves the clock.
+func (m *Model) Advance(by time.Duration) { m.Clock = m.Clock.Add(by) }
+
+// Reconcile reconciles each object once.
+func (m *Model) Reconcile() {
+	m.t.Helper()
+	m.Due = time.Time{}
+	if err := m.Server.List(m.t.Context(), m.List); err != nil {
+		m.t.Fatal(err)
+	}
+	err := meta.EachListItem(m.List, func(item runtime.Object) error {
+		object, err := meta.Accessor(item)
+		if err != nil {
+			return err
+		}
+		request := ctrl.Request{}
+		request.Namespace, request.Name = object.GetNamespace(), object.GetName()
+		result, err := m.Reconciler.Reconcile(m.t.Context(), request)
+		after := result.RequeueAfter
+		if err != nil && !errors.Is(err, reconcile.TerminalError(nil)) {
+			m.t.Logf("%s: %v", object.GetName(), err)
+			after = time.Second
+		}
+		if at := m.Clock.Add(after); after > 0 && (m.Due.IsZero() || at.Before(m.Due)) {
+			m.Due = at
+		}
+		return nil
+	})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// Turns checks after each turn of the reconciler and of the kubelet, until the check returns nil or there is nothing left to do now.
+func (m *Model) Turns(check func() error) (err error) {
+	m.t.Helper()
+	for range 1000 {
+		before := m.Server.Version()
+		m.Reconcile()
+		if err = check(); err == nil {
+			return nil
+		}
+		m.Server.RunPods(m.Kubelet)
+		if err = check(); err == nil {
+			return nil
+		}
+		m.Advance(50 * time.Millisecond)
+		if m.Server.Version() == before && (m.Due.IsZero() || m.Due.After(m.Clock)) {
+			return err
+		}
+	}
+	m.t.Fatalf("the model does not come to rest: %v; requests: %v", err, m.Server.Requests())
+	return err
+}
+
+var errNever = errors.New("never")
+
+// Still runs until there is nothing left to do now.
+func (m *Model) Still() {
+	m.t.Helper()
+	_ = m.Turns(func() error { return errNever })
+}
+
+// Eventually runs until the check returns nil. It moves the clock to the next requeue where nothing else is left to do.
+func (m *Model) Eventually(check func() error) {
+	m.t.Helper()
+	err := check()
+	for range 200 {
+		if err == nil {
+			return
+		}
+		if err = m.Turns(check); err == nil || m.Due.IsZero() {
+			break
+		}
+		m.Clock = m.Due
+	}
+	if err != nil {
+		requests := m.Server.Requests()
+		m.t.Fatalf("%v; requests:\n%s", err, strings.Join(requests[max(len(requests)-40, 0):], "\n"))
+	}
+}
