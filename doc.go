@@ -7,7 +7,7 @@
 //   - [github.com/kruisekit/kruisekit/api/apps/v1alpha1]: their older version, and the kinds that have no newer one.
 //   - [github.com/kruisekit/kruisekit/api/policy/v1beta1] and [github.com/kruisekit/kruisekit/api/policy/v1alpha1]:
 //     PodUnavailableBudget.
-//   - [github.com/kruisekit/kruisekit/api/pub]: keys written on pods, and structs that several kinds share.
+//   - [github.com/kruisekit/kruisekit/api/kruise]: keys written on pods, and structs that several kinds share.
 //   - [github.com/kruisekit/kruisekit/config/crd]: the CustomResourceDefinitions as Go values.
 //
 // # Deciding

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
 
@@ -36,8 +36,8 @@ func Admit(r *appsv1beta1.ContainerRecreateRequest, pod *corev1.Pod, node *corev
 	}
 	label(r, appsv1beta1.ContainerRecreateRequestNodeNameKey, pod.Spec.NodeName)
 	label(r, appsv1beta1.ContainerRecreateRequestPodUIDKey, string(pod.UID))
-	if node.Labels[pub.NodeTypeKey] == pub.NodeTypeVirtualKubelet {
-		label(r, pub.NodeTypeKey, pub.NodeTypeVirtualKubelet)
+	if node.Labels[kruise.NodeTypeKey] == kruise.NodeTypeVirtualKubelet {
+		label(r, kruise.NodeTypeKey, kruise.NodeTypeVirtualKubelet)
 	}
 	if grace := pod.Spec.TerminationGracePeriodSeconds; grace != nil && r.Spec.Strategy.TerminationGracePeriodSeconds == nil {
 		seconds := *grace
@@ -91,7 +91,7 @@ func checkPod(r *request, pod *corev1.Pod, node *corev1.Node) *field.Error {
 	switch {
 	case pod == nil:
 		return field.NotFound(at, name)
-	case !active(pod) && lifecycle.ConditionOf(pod, pub.SidecarTerminated) == nil:
+	case !active(pod) && lifecycle.ConditionOf(pod, kruise.SidecarTerminated) == nil:
 		return field.Invalid(at, name, "the pod has ended, or is being deleted")
 	case pod.Spec.NodeName == "":
 		return field.Invalid(at, name, "the pod is on no node yet")

@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/containerrestart"
 )
 
@@ -154,7 +154,7 @@ func TestAdmitFills(t *testing.T) {
 			why: "its sidecars may still run", want: func(*request) {},
 			pod: newPod(func(p *corev1.Pod) {
 				p.Status.Phase = corev1.PodSucceeded
-				p.Status.Conditions = []corev1.PodCondition{{Type: pub.SidecarTerminated}}
+				p.Status.Conditions = []corev1.PodCondition{{Type: kruise.SidecarTerminated}}
 			}),
 		},
 	}

@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/containerrestart"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/note"
@@ -101,7 +101,7 @@ func newPod(change ...func(*corev1.Pod)) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u1"},
 		Spec: corev1.PodSpec{
 			NodeName: "n1", TerminationGracePeriodSeconds: ptr.To[int64](10),
-			ReadinessGates: []corev1.PodReadinessGate{{ConditionType: pub.KruisePodReadyConditionType}},
+			ReadinessGates: []corev1.PodReadinessGate{{ConditionType: kruise.KruisePodReadyConditionType}},
 			InitContainers: []corev1.Container{
 				{Name: "setup"},
 				{Name: "mesh", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)},
@@ -113,7 +113,7 @@ func newPod(change ...func(*corev1.Pod)) *corev1.Pod {
 			Conditions: []corev1.PodCondition{
 				{Type: corev1.ContainersReady, Status: corev1.ConditionTrue},
 				{Type: corev1.PodReady, Status: corev1.ConditionTrue},
-				{Type: pub.KruisePodReadyConditionType, Status: corev1.ConditionTrue},
+				{Type: kruise.KruisePodReadyConditionType, Status: corev1.ConditionTrue},
 			},
 			InitContainerStatuses: []corev1.ContainerStatus{running("mesh", 0, -60)},
 			ContainerStatuses:     []corev1.ContainerStatus{running("app", 0, -60), running("log", 0, -60)},

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/note"
@@ -55,7 +55,7 @@ func Describe(v View) (Description, error) {
 		return Description{}, nil
 	}
 	d := &describer{View: v, had: metasOf(v.Pod)}
-	var metas []pub.RuntimeContainerMeta
+	var metas []kruise.RuntimeContainerMeta
 	for i := range v.Pod.Status.ContainerStatuses {
 		name := v.Pod.Status.ContainerStatuses[i].Name
 		c, running := ownContainer(v.Pod, name), newest(v.Containers, name)
@@ -69,9 +69,9 @@ func Describe(v View) (Description, error) {
 		metas = append(metas, meta)
 	}
 	if !slices.Equal(metas, d.had) {
-		text, err := json.Marshal(pub.RuntimeContainerMetaSet{Containers: metas})
+		text, err := json.Marshal(kruise.RuntimeContainerMetaSet{Containers: metas})
 		if err != nil {
-			return Description{}, fmt.Errorf("encode %s: %w", pub.RuntimeContainerMetaKey, err)
+			return Description{}, fmt.Errorf("encode %s: %w", kruise.RuntimeContainerMetaKey, err)
 		}
 		d.is.Annotation = string(text)
 		if len(metas) == 0 {
@@ -92,7 +92,7 @@ func described(pod *corev1.Pod) bool {
 	if pod.DeletionTimestamp != nil || len(pod.Status.ContainerStatuses) == 0 {
 		return false
 	}
-	if _, ok := pod.Annotations[pub.SidecarSetHashKey]; ok {
+	if _, ok := pod.Annotations[kruise.SidecarSetHashKey]; ok {
 		return true
 	}
 	owner := metav1.GetControllerOfNoCopy(pod)
@@ -105,21 +105,21 @@ func described(pod *corev1.Pod) bool {
 
 // outOfTraffic reports whether a pod is out of traffic for an in-place update.
 func outOfTraffic(pod *corev1.Pod) bool {
-	c := lifecycle.ConditionOf(pod, pub.InPlaceUpdateReady)
+	c := lifecycle.ConditionOf(pod, kruise.InPlaceUpdateReady)
 	return c != nil && c.Status == corev1.ConditionFalse
 }
 
 // metasOf returns the annotation that the pod has. An annotation that cannot be decoded counts as absent, and is written again.
-func metasOf(pod *corev1.Pod) []pub.RuntimeContainerMeta {
-	var set pub.RuntimeContainerMetaSet
-	if err := json.Unmarshal([]byte(pod.Annotations[pub.RuntimeContainerMetaKey]), &set); err != nil {
+func metasOf(pod *corev1.Pod) []kruise.RuntimeContainerMeta {
+	var set kruise.RuntimeContainerMetaSet
+	if err := json.Unmarshal([]byte(pod.Annotations[kruise.RuntimeContainerMetaKey]), &set); err != nil {
 		return nil
 	}
 	return set.Containers
 }
 
-func metaOf(metas []pub.RuntimeContainerMeta, name string) *pub.RuntimeContainerMeta {
-	if i := slices.IndexFunc(metas, func(m pub.RuntimeContainerMeta) bool { return m.Name == name }); i >= 0 {
+func metaOf(metas []kruise.RuntimeContainerMeta, name string) *kruise.RuntimeContainerMeta {
+	if i := slices.IndexFunc(metas, func(m kruise.RuntimeContainerMeta) bool { return m.Name == name }); i >= 0 {
 		return &metas[i]
 	}
 	return nil
@@ -135,7 +135,7 @@ func ownContainer(pod *corev1.Pod, name string) *corev1.Container {
 
 type describer struct {
 	View
-	had []pub.RuntimeContainerMeta
+	had []kruise.RuntimeContainerMeta
 	is  Description
 }
 
@@ -144,10 +144,10 @@ func (d *describer) note(code, text string) {
 }
 
 // meta returns the entry of one container. An entry for the same container ID stays, because its process does not change.
-func (d *describer) meta(c *corev1.Container, running *Container) (pub.RuntimeContainerMeta, error) {
-	meta := pub.RuntimeContainerMeta{
+func (d *describer) meta(c *corev1.Container, running *Container) (kruise.RuntimeContainerMeta, error) {
+	meta := kruise.RuntimeContainerMeta{
 		Name: c.Name, ContainerID: running.ID, RestartCount: running.RestartCount,
-		Hashes: pub.RuntimeContainerHashes{PlainHash: running.Hash},
+		Hashes: kruise.RuntimeContainerHashes{PlainHash: running.Hash},
 	}
 	if old := metaOf(d.had, c.Name); old != nil && old.ContainerID == running.ID {
 		meta = *old
@@ -171,7 +171,7 @@ func (d *describer) meta(c *corev1.Container, running *Container) (pub.RuntimeCo
 
 // restart chooses the containers to stop. A container waits until those of a higher launch priority, whose environment
 // comes from metadata also, run with the one that they are to have and are ready.
-func (d *describer) restart(metas []pub.RuntimeContainerMeta) error {
+func (d *describer) restart(metas []kruise.RuntimeContainerMeta) error {
 	var stale []*corev1.Container
 	first := math.MinInt // the highest launch priority of those that are not up
 	for i := range d.Pod.Spec.Containers {
@@ -205,7 +205,7 @@ func (d *describer) restart(metas []pub.RuntimeContainerMeta) error {
 }
 
 // compare says whether a container runs with another environment than it is to have, and whether it is up with that one.
-func (d *describer) compare(c *corev1.Container, metas []pub.RuntimeContainerMeta) (stale, up bool, err error) {
+func (d *describer) compare(c *corev1.Container, metas []kruise.RuntimeContainerMeta) (stale, up bool, err error) {
 	want, err := inplace.EnvHash(c, d.Pod.Labels, d.Pod.Annotations)
 	if err != nil {
 		return false, false, fmt.Errorf("hash environment of container %s: %w", c.Name, err)

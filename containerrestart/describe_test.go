@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/containerrestart"
 	"github.com/kruisekit/kruisekit/inplace"
 )
@@ -33,7 +33,7 @@ func fed(container int, annotation string) func(*corev1.Pod) {
 func priority(container int, key string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		c := &p.Spec.Containers[container]
-		c.Env = append(c.Env, corev1.EnvVar{Name: pub.ContainerLaunchBarrierEnvName, ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{Key: key}}})
+		c.Env = append(c.Env, corev1.EnvVar{Name: kruise.ContainerLaunchBarrierEnvName, ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{Key: key}}})
 	}
 }
 
@@ -42,7 +42,7 @@ func annotated(key, value string) func(*corev1.Pod) {
 }
 
 func updating(p *corev1.Pod) {
-	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: pub.InPlaceUpdateReady, Status: corev1.ConditionFalse})
+	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: kruise.InPlaceUpdateReady, Status: corev1.ConditionFalse})
 }
 
 // confHash is the hash of an environment with CONF of a value; of one without such variables for none.
@@ -59,12 +59,12 @@ func confHash(values ...string) uint64 {
 	return hash
 }
 
-func meta(name string, restarts int, plain, env uint64) pub.RuntimeContainerMeta {
-	return pub.RuntimeContainerMeta{Name: name, ContainerID: id(name, restarts), RestartCount: int32(restarts), Hashes: pub.RuntimeContainerHashes{PlainHash: plain, ExtractedEnvFromMetadataHash: env}}
+func meta(name string, restarts int, plain, env uint64) kruise.RuntimeContainerMeta {
+	return kruise.RuntimeContainerMeta{Name: name, ContainerID: id(name, restarts), RestartCount: int32(restarts), Hashes: kruise.RuntimeContainerHashes{PlainHash: plain, ExtractedEnvFromMetadataHash: env}}
 }
 
-func told(metas ...pub.RuntimeContainerMeta) func(*corev1.Pod) {
-	return annotated(pub.RuntimeContainerMetaKey, text(pub.RuntimeContainerMetaSet{Containers: metas}))
+func told(metas ...kruise.RuntimeContainerMeta) func(*corev1.Pod) {
+	return annotated(kruise.RuntimeContainerMetaKey, text(kruise.RuntimeContainerMetaSet{Containers: metas}))
 }
 
 func plain(c containerrestart.Container, hash uint64) containerrestart.Container {
@@ -86,44 +86,44 @@ func TestDescribe(t *testing.T) {
 	cases := map[string]struct {
 		why     string
 		view    view
-		metas   []pub.RuntimeContainerMeta // nil when nothing is written
+		metas   []kruise.RuntimeContainerMeta // nil when nothing is written
 		read    []string
 		restart []string
 		notes   []string
 	}{
-		"new": {why: "what the runtime tells", view: view{Pod: newPod(owned), Containers: both}, metas: []pub.RuntimeContainerMeta{meta("app", 0, 7, 0), meta("log", 0, 8, 0)}},
+		"new": {why: "what the runtime tells", view: view{Pod: newPod(owned), Containers: both}, metas: []kruise.RuntimeContainerMeta{meta("app", 0, 7, 0), meta("log", 0, 8, 0)}},
 		"new, with environments": {
 			why: "without variables from metadata there is nothing to read", view: view{Pod: newPod(owned), Containers: both, Env: true},
-			metas: []pub.RuntimeContainerMeta{meta("app", 0, 7, none), meta("log", 0, 8, none)},
+			metas: []kruise.RuntimeContainerMeta{meta("app", 0, 7, none), meta("log", 0, 8, none)},
 		},
 		"told already":        {why: "nothing to write", view: view{Pod: newPod(owned, told(meta("app", 0, 7, none), meta("log", 0, 8, none))), Containers: both, Env: true}},
 		"other's pods":        {why: "nobody asks about them", view: view{Pod: newPod(), Containers: both}},
 		"of a built-in":       {why: "nobody asks about them", view: view{Pod: newPod(owned, func(p *corev1.Pod) { p.OwnerReferences[0].APIVersion = "apps/v1" }), Containers: both}},
-		"with a SidecarSet":   {why: "its sidecars are updated in place", view: view{Pod: newPod(annotated(pub.SidecarSetHashKey, "{}")), Containers: both}, metas: []pub.RuntimeContainerMeta{meta("app", 0, 7, 0), meta("log", 0, 8, 0)}},
+		"with a SidecarSet":   {why: "its sidecars are updated in place", view: view{Pod: newPod(annotated(kruise.SidecarSetHashKey, "{}")), Containers: both}, metas: []kruise.RuntimeContainerMeta{meta("app", 0, 7, 0), meta("log", 0, 8, 0)}},
 		"being deleted":       {why: "it is no matter any more", view: view{Pod: newPod(owned, func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(stamp(0)) }), Containers: both}},
 		"no status":           {why: "the kubelet comes first", view: view{Pod: newPod(owned, func(p *corev1.Pod) { p.Status.ContainerStatuses = nil }), Containers: both}},
-		"not in the runtime":  {why: "it is left out", view: view{Pod: newPod(owned), Containers: both[1:]}, metas: []pub.RuntimeContainerMeta{meta("log", 0, 8, 0)}},
-		"none in the runtime": {why: "what was told is no longer so", view: view{Pod: newPod(owned, told(meta("app", 0, 7, 0)))}, metas: []pub.RuntimeContainerMeta{}},
+		"not in the runtime":  {why: "it is left out", view: view{Pod: newPod(owned), Containers: both[1:]}, metas: []kruise.RuntimeContainerMeta{meta("log", 0, 8, 0)}},
+		"none in the runtime": {why: "what was told is no longer so", view: view{Pod: newPod(owned, told(meta("app", 0, 7, 0)))}, metas: []kruise.RuntimeContainerMeta{}},
 		"none yet":            {why: "nothing is as good as nothing", view: view{Pod: newPod(owned)}},
-		"not in the spec":     {why: "nobody waits for it", view: view{Pod: newPod(owned, func(p *corev1.Pod) { p.Spec.Containers = p.Spec.Containers[:1] }), Containers: both}, metas: []pub.RuntimeContainerMeta{meta("app", 0, 7, 0)}},
+		"not in the spec":     {why: "nobody waits for it", view: view{Pod: newPod(owned, func(p *corev1.Pod) { p.Spec.Containers = p.Spec.Containers[:1] }), Containers: both}, metas: []kruise.RuntimeContainerMeta{meta("app", 0, 7, 0)}},
 		"in the order of the status": {
-			why: "kubelets sort it by name, the spec need not be", metas: []pub.RuntimeContainerMeta{meta("log", 0, 8, 0), meta("app", 0, 7, 0)},
+			why: "kubelets sort it by name, the spec need not be", metas: []kruise.RuntimeContainerMeta{meta("log", 0, 8, 0), meta("app", 0, 7, 0)},
 			view: view{Pod: newPod(owned, func(p *corev1.Pod) { s := p.Status.ContainerStatuses; s[0], s[1] = s[1], s[0] }), Containers: both},
 		},
 		"restarted": {
-			why: "only that container is told anew", metas: []pub.RuntimeContainerMeta{meta("app", 1, 9, none), meta("log", 0, 1, 2)},
+			why: "only that container is told anew", metas: []kruise.RuntimeContainerMeta{meta("app", 1, 9, none), meta("log", 0, 1, 2)},
 			view: view{Pod: newPod(owned, told(meta("app", 0, 7, none), meta("log", 0, 1, 2))), Containers: append(containers{plain(up("app", 1, 5), 9)}, both...), Env: true},
 		},
-		"unreadable annotation": {why: "it is written anew", view: view{Pod: newPod(owned, annotated(pub.RuntimeContainerMetaKey, "{")), Containers: both}, metas: []pub.RuntimeContainerMeta{meta("app", 0, 7, 0), meta("log", 0, 8, 0)}},
+		"unreadable annotation": {why: "it is written anew", view: view{Pod: newPod(owned, annotated(kruise.RuntimeContainerMetaKey, "{")), Containers: both}, metas: []kruise.RuntimeContainerMeta{meta("app", 0, 7, 0), meta("log", 0, 8, 0)}},
 
 		"environment to read": {
 			why: "only where it matters", view: view{Pod: newPod(owned, fed(0, "conf")), Containers: both, Env: true}, read: []string{id("app", 0)}, notes: []string{containerrestart.NoteNoEnv},
-			metas: []pub.RuntimeContainerMeta{meta("app", 0, 7, 0), meta("log", 0, 8, none)},
+			metas: []kruise.RuntimeContainerMeta{meta("app", 0, 7, 0), meta("log", 0, 8, none)},
 		},
 		"environment read": {
 			why:   "the process tells, not the pod",
 			view:  view{Pod: newPod(owned, fed(0, "conf"), annotated("conf", "2")), Containers: both, Env: true, Environments: map[string]map[string]string{id("app", 0): {"CONF": "1", "PATH": "/"}}},
-			metas: []pub.RuntimeContainerMeta{meta("app", 0, 7, confHash("1")), meta("log", 0, 8, none)},
+			metas: []kruise.RuntimeContainerMeta{meta("app", 0, 7, confHash("1")), meta("log", 0, 8, none)},
 		},
 		"environment unreadable": {
 			why: "the caller tries again", view: view{Pod: newPod(owned, fed(0, "conf"), told(meta("app", 0, 7, 0), meta("log", 0, 8, none))), Containers: both, Env: true, Environments: map[string]map[string]string{id("app", 0): nil}},
@@ -166,7 +166,7 @@ func TestDescribe(t *testing.T) {
 			}
 			want := ""
 			if tc.metas != nil {
-				want = text(pub.RuntimeContainerMetaSet{Containers: tc.metas})
+				want = text(kruise.RuntimeContainerMetaSet{Containers: tc.metas})
 			}
 			var restart []string
 			for _, k := range got.Restart {
@@ -215,7 +215,7 @@ func TestDescribeKill(t *testing.T) {
 
 // TestDescribedCompletes closes the circle: what is told is what an in-place update waits for.
 func TestDescribedCompletes(t *testing.T) {
-	p := newPod(owned, updating, fed(0, "conf"), annotated("conf", "2"), annotated(pub.InPlaceUpdateStateKey, `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":null,"updateEnvFromMetadata":true}`))
+	p := newPod(owned, updating, fed(0, "conf"), annotated("conf", "2"), annotated(kruise.InPlaceUpdateStateKey, `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":null,"updateEnvFromMetadata":true}`))
 	view := containerrestart.View{Pod: p, Env: true, Environments: map[string]map[string]string{id("app", 0): {"CONF": "1"}, id("app", 1): {"CONF": "2"}}}
 	for restarts, want := range []bool{false, true} {
 		p.Status.ContainerStatuses[0] = running("app", restarts, 5)
@@ -224,7 +224,7 @@ func TestDescribedCompletes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		annotated(pub.RuntimeContainerMetaKey, d.Annotation)(p)
+		annotated(kruise.RuntimeContainerMetaKey, d.Annotation)(p)
 		if completed, note := inplace.Completed(p, inplace.Policy{}); completed != want || (len(d.Restart) == 0) != want {
 			t.Errorf("after %d restarts: completed %v, %v; restart %v", restarts, completed, note, d.Restart)
 		}
@@ -276,7 +276,7 @@ func FuzzDescribe(f *testing.F) {
 	f.Add(`{"containers":null}`, "metadata.name", "")
 	f.Add(`{"containers":[{},{}]}`, "", "p_99999999999999999999")
 	f.Fuzz(func(t *testing.T, annotation, path, barrier string) {
-		p := newPod(owned, updating, annotated(pub.RuntimeContainerMetaKey, annotation), priority(0, barrier), priority(1, "p_1"))
+		p := newPod(owned, updating, annotated(kruise.RuntimeContainerMetaKey, annotation), priority(0, barrier), priority(1, "p_1"))
 		p.Spec.Containers[0].Env = append(p.Spec.Containers[0].Env, corev1.EnvVar{Name: "A", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}})
 		view := containerrestart.View{Pod: p, Env: true, Containers: []containerrestart.Container{up("app", 0, 0), up("log", 0, 0)}, Environments: map[string]map[string]string{id("app", 0): {"A": ""}}}
 		d, err := containerrestart.Describe(view)
@@ -286,11 +286,11 @@ func FuzzDescribe(f *testing.F) {
 		if d.Annotation == "" {
 			return
 		}
-		var set pub.RuntimeContainerMetaSet
+		var set kruise.RuntimeContainerMetaSet
 		if err := json.Unmarshal([]byte(d.Annotation), &set); err != nil || len(set.Containers) != 2 {
 			t.Fatalf("wrote %s: %v", d.Annotation, err)
 		}
-		annotated(pub.RuntimeContainerMetaKey, d.Annotation)(p)
+		annotated(kruise.RuntimeContainerMetaKey, d.Annotation)(p)
 		if again, err := containerrestart.Describe(view); err != nil || again.Annotation != "" {
 			t.Fatalf("what was written is written again: %s, %v", again.Annotation, err)
 		}

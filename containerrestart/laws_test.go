@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
 
@@ -157,7 +157,7 @@ func (w *world) look(reached map[string]int) {
 		}
 	}
 	if w.pod.DeletionTimestamp == nil && !w.noDaemon {
-		if c := lifecycle.ConditionOf(w.pod, pub.KruisePodReadyConditionType); c.Status != corev1.ConditionTrue {
+		if c := lifecycle.ConditionOf(w.pod, kruise.KruisePodReadyConditionType); c.Status != corev1.ConditionTrue {
 			w.fail("the pod is never put back: %s", c.Message)
 		}
 	}

@@ -3,7 +3,7 @@ package containerrestart
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 )
 
@@ -13,7 +13,7 @@ func Stale(was, is *corev1.Pod, env bool) bool {
 	if !described(is) {
 		return false
 	}
-	_, annotated := is.Annotations[pub.RuntimeContainerMetaKey]
+	_, annotated := is.Annotations[kruise.RuntimeContainerMetaKey]
 	if was == nil && !annotated {
 		// A daemon that starts leaves old pods alone until something happens in them.
 		return false
@@ -40,7 +40,7 @@ func Stale(was, is *corev1.Pod, env bool) bool {
 }
 
 // envMoved says whether a container is to have another environment than it has, or than it was to have before.
-func envMoved(was, is *corev1.Pod, c *corev1.Container, meta *pub.RuntimeContainerMeta) bool {
+func envMoved(was, is *corev1.Pod, c *corev1.Container, meta *kruise.RuntimeContainerMeta) bool {
 	want, err := inplace.EnvHash(c, is.Labels, is.Annotations)
 	if err != nil || want != meta.Hashes.ExtractedEnvFromMetadataHash {
 		return true

@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/containerrestart"
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
@@ -199,7 +199,7 @@ func TestPodReadyIsWrittenFalse(t *testing.T) {
 	plan := containerrestart.Supervise(containerrestart.Input{
 		Request: admitted(in(recreating), with(strategy{UnreadyGracePeriodSeconds: ptr.To[int64](5)}), func(r *request) { r.Finalizers = []string{finalizer} }), Pod: p, Now: at(30),
 	})
-	c := lifecycle.ConditionOf(patched(p, plan.Pod), pub.KruisePodReadyConditionType)
+	c := lifecycle.ConditionOf(patched(p, plan.Pod), kruise.KruisePodReadyConditionType)
 	if c == nil || c.Status != corev1.ConditionFalse {
 		t.Errorf("got %v", c)
 	}

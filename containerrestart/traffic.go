@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
 
@@ -20,12 +20,12 @@ func (s *supervisor) takeOut() {
 	if strategyOf(r).UnreadyGracePeriodSeconds == nil || conditionOf(r, appsv1beta1.ContainerRecreateRequestPreRecreateGrace) != nil {
 		return
 	}
-	hold, err := lifecycle.Hold(s.Pod, pub.ContainerRecreateRequestUserAgent, key(r), s.Now)
+	hold, err := lifecycle.Hold(s.Pod, kruise.ContainerRecreateRequestUserAgent, key(r), s.Now)
 	switch {
 	case err != nil:
 		s.note(NoteUnreadable, "the pod stays ready: "+err.Error())
-	case !lifecycle.HasGate(s.Pod, pub.KruisePodReadyConditionType):
-		s.note(NoteNoGate, "the pod stays ready: it has no readiness gate "+string(pub.KruisePodReadyConditionType))
+	case !lifecycle.HasGate(s.Pod, kruise.KruisePodReadyConditionType):
+		s.note(NoteNoGate, "the pod stays ready: it has no readiness gate "+string(kruise.KruisePodReadyConditionType))
 	case !slices.Contains(r.Finalizers, appsv1beta1.ContainerRecreateRequestUnreadyAcquiredKey):
 		// The rest is for the request with the finalizer.
 		s.plan.AddFinalizer, s.status = true, r.Status
@@ -43,7 +43,7 @@ func (s *supervisor) putBack() {
 	if s.Pod == nil || s.Pod.DeletionTimestamp != nil {
 		return
 	}
-	release, err := lifecycle.Release(s.Pod, pub.ContainerRecreateRequestUserAgent, key(s.Request), s.Now)
+	release, err := lifecycle.Release(s.Pod, kruise.ContainerRecreateRequestUserAgent, key(s.Request), s.Now)
 	if err != nil {
 		s.note(NoteUnreadable, "the pod may stay not ready: "+err.Error())
 	}

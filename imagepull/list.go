@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
 )
@@ -104,7 +104,7 @@ func (p *ListPlan) choose(list *v1beta1.ImageListPullJob, jobs []*v1beta1.ImageP
 
 // current says whether a job has the template of its list. Old releases gave it no hash, and the webhook filled in a policy.
 func (p *ListPlan) current(list *v1beta1.ImageListPullJob, j *v1beta1.ImagePullJob) bool {
-	if hash, ok := j.Labels[pub.PodRevisionLabelKey]; ok {
+	if hash, ok := j.Labels[kruise.PodRevisionLabelKey]; ok {
 		return hash == p.Hash
 	}
 	want, have := list.DeepCopy(), j.DeepCopy()
@@ -151,7 +151,7 @@ func jobOf(list *v1beta1.ImageListPullJob, image, hash string) *v1beta1.ImagePul
 	job := &v1beta1.ImagePullJob{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: list.Namespace, GenerateName: list.Name + "-",
-			Labels: map[string]string{pub.PodRevisionLabelKey: hash},
+			Labels: map[string]string{kruise.PodRevisionLabelKey: hash},
 			OwnerReferences: []metav1.OwnerReference{
 				*metav1.NewControllerRef(list, v1beta1.GroupVersion.WithKind("ImageListPullJob")),
 			},

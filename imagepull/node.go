@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/note"
 )
 
@@ -116,7 +116,7 @@ func (k *keeper) wait(d time.Duration) {
 }
 
 func (k *keeper) create() {
-	if k.Node.Labels[pub.NodeTypeKey] == pub.NodeTypeVirtualKubelet {
+	if k.Node.Labels[kruise.NodeTypeKey] == kruise.NodeTypeVirtualKubelet {
 		return
 	}
 	for _, c := range k.Node.Status.Conditions {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // Rollout takes a workload's pods to a revision.
@@ -63,12 +63,12 @@ func PreDownload(r Rollout) []*v1beta1.ImagePullJob {
 }
 
 func (r *Rollout) job(c *corev1.Container) *v1beta1.ImagePullJob {
-	hash := r.Revision.Labels[pub.RevisionHashLabelKey]
+	hash := r.Revision.Labels[kruise.RevisionHashLabelKey]
 	labels := maps.Clone(r.To.Labels)
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels[pub.RevisionHashLabelKey] = hash
+	labels[kruise.RevisionHashLabelKey] = hash
 	job := &v1beta1.ImagePullJob{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: r.Namespace, Name: nameOf(r.Revision.Name, c.Name),
@@ -97,7 +97,7 @@ func (r *Rollout) behind(hash string) metav1.LabelSelector {
 		selector = *r.Selector.DeepCopy()
 	}
 	selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{
-		Key: pub.PodRevisionLabelKey, Operator: metav1.LabelSelectorOpNotIn, Values: []string{r.Revision.Name, hash},
+		Key: kruise.PodRevisionLabelKey, Operator: metav1.LabelSelectorOpNotIn, Values: []string{r.Revision.Name, hash},
 	})
 	return selector
 }

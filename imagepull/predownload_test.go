@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/imagepull"
 )
 
@@ -30,7 +30,7 @@ func rollout(from, to *corev1.PodTemplateSpec) imagepull.Rollout {
 	return imagepull.Rollout{
 		Namespace: "shop", From: from, To: to,
 		Revision: &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{
-			Name: "web-6d5f", Labels: map[string]string{pub.RevisionHashLabelKey: "6d5f"},
+			Name: "web-6d5f", Labels: map[string]string{kruise.RevisionHashLabelKey: "6d5f"},
 		}},
 		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
 	}
@@ -71,7 +71,7 @@ func TestJob(t *testing.T) {
 	r := rollout(template("web=web:1"), to)
 	r.Owner = metav1.OwnerReference{APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Name: "web", UID: "1", Controller: ptr.To(true)}
 	before := []any{r.From.DeepCopy(), r.To.DeepCopy(), r.Selector.DeepCopy(), r.Revision.DeepCopy()}
-	labels := map[string]string{"app": "web", pub.RevisionHashLabelKey: "6d5f"}
+	labels := map[string]string{"app": "web", kruise.RevisionHashLabelKey: "6d5f"}
 	want := &v1beta1.ImagePullJob{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-6d5f-web", Labels: labels, OwnerReferences: []metav1.OwnerReference{r.Owner}},
 		Spec: v1beta1.ImagePullJobSpec{Image: "web:2", ImagePullJobTemplate: v1beta1.ImagePullJobTemplate{

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -103,8 +103,8 @@ func TestResizeRoundsAmounts(t *testing.T) {
 func TestStoredAmountIsRounded(t *testing.T) {
 	pod := storing(running(template(container("c1", "app:1", requests("cpu", "63m"))), "web-2"))
 	pod.Annotations = map[string]string{
-		pub.InPlaceUpdateStateKey: fmt.Sprintf(`{"revision":"web-2","updateTimestamp":%q}`, noon().Format("2006-01-02T15:04:05Z")),
-		pub.InPlaceUpdateGraceKey: `{"revision":"web-2","graceSeconds":1,"containerResources":{"c1":{"requests":{"cpu":"62500u"}}}}`,
+		kruise.InPlaceUpdateStateKey: fmt.Sprintf(`{"revision":"web-2","updateTimestamp":%q}`, noon().Format("2006-01-02T15:04:05Z")),
+		kruise.InPlaceUpdateGraceKey: `{"revision":"web-2","graceSeconds":1,"containerResources":{"c1":{"requests":{"cpu":"62500u"}}}}`,
 	}
 	action, err := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, noon().AddDate(0, 0, 1))
 	if err != nil || action.Verdict != inplace.Write || action.Write.Subresource != write.Main {

@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // AnnotationError reports that an annotation of a pod cannot be read. A user must remove the annotation, or
@@ -31,8 +31,8 @@ func (e *AnnotationError) Unwrap() error { return e.Err }
 var errNoState = errors.New("is missing, although the pod has a grace period")
 
 // StateOf reads how far the latest in-place update of a pod has come; nil for a pod that never had one.
-func StateOf(pod *corev1.Pod) (*pub.InPlaceUpdateState, error) {
-	key, text := annotation(pod, pub.InPlaceUpdateStateKey, pub.InPlaceUpdateStateKeyOld)
+func StateOf(pod *corev1.Pod) (*kruise.InPlaceUpdateState, error) {
+	key, text := annotation(pod, kruise.InPlaceUpdateStateKey, kruise.InPlaceUpdateStateKeyOld)
 	if text == "" {
 		return nil, nil
 	}
@@ -44,12 +44,12 @@ func StateOf(pod *corev1.Pod) (*pub.InPlaceUpdateState, error) {
 }
 
 // GraceOf reads the change that waits in a pod for the end of its grace period; nil when none does.
-func GraceOf(pod *corev1.Pod) (*pub.InPlaceUpdateGrace, error) {
-	key, text := annotation(pod, pub.InPlaceUpdateGraceKey, pub.InPlaceUpdateGraceKeyOld)
+func GraceOf(pod *corev1.Pod) (*kruise.InPlaceUpdateGrace, error) {
+	key, text := annotation(pod, kruise.InPlaceUpdateGraceKey, kruise.InPlaceUpdateGraceKeyOld)
 	if text == "" {
 		return nil, nil
 	}
-	g := new(pub.InPlaceUpdateGrace)
+	g := new(kruise.InPlaceUpdateGrace)
 	if err := json.Unmarshal([]byte(text), g); err != nil {
 		return nil, &AnnotationError{Key: key, Err: err}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 )
 
@@ -20,14 +20,14 @@ func TestStateOf(t *testing.T) {
 		err         string // key
 	}{
 		"none":                {why: "most pods never had an update"},
-		"empty":               {why: "an empty text is as good as none", annotations: map[string]string{pub.InPlaceUpdateStateKey: ""}},
-		"one":                 {why: "this is where it is", annotations: map[string]string{pub.InPlaceUpdateStateKey: `{"revision":"a"}`}, want: "a"},
-		"old name":            {why: "an older release wrote it", annotations: map[string]string{pub.InPlaceUpdateStateKeyOld: `{"revision":"b"}`}, want: "b"},
-		"both":                {why: "the newer name holds", annotations: map[string]string{pub.InPlaceUpdateStateKey: `{"revision":"a"}`, pub.InPlaceUpdateStateKeyOld: `{"revision":"b"}`}, want: "a"},
-		"more fields":         {why: "a newer release may know more", annotations: map[string]string{pub.InPlaceUpdateStateKey: `{"revision":"a","new":{"x":[1]}}`}, want: "a"},
-		"blanks":              {why: "a user edited it", annotations: map[string]string{pub.InPlaceUpdateStateKey: " {\n\t\"revision\" : \"a\" , \"updateImages\" : true }\r\n"}, want: "a"},
-		"unreadable":          {why: "the error tells where", annotations: map[string]string{pub.InPlaceUpdateStateKey: `{"revision":1}`}, err: pub.InPlaceUpdateStateKey},
-		"unreadable old name": {why: "the error tells where", annotations: map[string]string{pub.InPlaceUpdateStateKeyOld: `no`}, err: pub.InPlaceUpdateStateKeyOld},
+		"empty":               {why: "an empty text is as good as none", annotations: map[string]string{kruise.InPlaceUpdateStateKey: ""}},
+		"one":                 {why: "this is where it is", annotations: map[string]string{kruise.InPlaceUpdateStateKey: `{"revision":"a"}`}, want: "a"},
+		"old name":            {why: "an older release wrote it", annotations: map[string]string{kruise.InPlaceUpdateStateKeyOld: `{"revision":"b"}`}, want: "b"},
+		"both":                {why: "the newer name holds", annotations: map[string]string{kruise.InPlaceUpdateStateKey: `{"revision":"a"}`, kruise.InPlaceUpdateStateKeyOld: `{"revision":"b"}`}, want: "a"},
+		"more fields":         {why: "a newer release may know more", annotations: map[string]string{kruise.InPlaceUpdateStateKey: `{"revision":"a","new":{"x":[1]}}`}, want: "a"},
+		"blanks":              {why: "a user edited it", annotations: map[string]string{kruise.InPlaceUpdateStateKey: " {\n\t\"revision\" : \"a\" , \"updateImages\" : true }\r\n"}, want: "a"},
+		"unreadable":          {why: "the error tells where", annotations: map[string]string{kruise.InPlaceUpdateStateKey: `{"revision":1}`}, err: kruise.InPlaceUpdateStateKey},
+		"unreadable old name": {why: "the error tells where", annotations: map[string]string{kruise.InPlaceUpdateStateKeyOld: `no`}, err: kruise.InPlaceUpdateStateKeyOld},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -53,10 +53,10 @@ func TestGraceOf(t *testing.T) {
 		err         string // key
 	}{
 		"none":       {why: "most pods wait for nothing"},
-		"empty":      {why: "an empty text is as good as none", annotations: map[string]string{pub.InPlaceUpdateGraceKey: ""}},
-		"one":        {why: "this is where it is", annotations: map[string]string{pub.InPlaceUpdateGraceKey: `{"revision":"a"}`}, want: "a"},
-		"old name":   {why: "an older release wrote it", annotations: map[string]string{pub.InPlaceUpdateGraceKeyOld: `{"revision":"b"}`}, want: "b"},
-		"unreadable": {why: "the error tells where", annotations: map[string]string{pub.InPlaceUpdateGraceKey: `{"graceSeconds":1e99}`}, err: pub.InPlaceUpdateGraceKey},
+		"empty":      {why: "an empty text is as good as none", annotations: map[string]string{kruise.InPlaceUpdateGraceKey: ""}},
+		"one":        {why: "this is where it is", annotations: map[string]string{kruise.InPlaceUpdateGraceKey: `{"revision":"a"}`}, want: "a"},
+		"old name":   {why: "an older release wrote it", annotations: map[string]string{kruise.InPlaceUpdateGraceKeyOld: `{"revision":"b"}`}, want: "b"},
+		"unreadable": {why: "the error tells where", annotations: map[string]string{kruise.InPlaceUpdateGraceKey: `{"graceSeconds":1e99}`}, err: kruise.InPlaceUpdateGraceKey},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -101,12 +101,12 @@ func TestStateIsReadAsJSON(t *testing.T) {
 func compareWithJSON(t *testing.T, text string) {
 	t.Helper()
 	pod := running(template(container("c1", "app:1")), "web-1")
-	pod.Annotations = map[string]string{pub.InPlaceUpdateStateKey: text}
+	pod.Annotations = map[string]string{kruise.InPlaceUpdateStateKey: text}
 	got, err := inplace.StateOf(pod)
 	if text == "" {
 		return
 	}
-	want := &pub.InPlaceUpdateState{}
+	want := &kruise.InPlaceUpdateState{}
 	if wantErr := json.Unmarshal([]byte(text), want); wantErr != nil {
 		if err == nil || !strings.HasSuffix(err.Error(), wantErr.Error()) {
 			t.Errorf("%s: want error %v, got %v", text, wantErr, err)

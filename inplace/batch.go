@@ -9,20 +9,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // LaunchPriority is the launch priority in the key of a container's barrier; false when it has none.
 func LaunchPriority(c *corev1.Container) (int, bool) {
 	for i := range c.Env {
 		e := &c.Env[i]
-		if e.Name != pub.ContainerLaunchBarrierEnvName {
+		if e.Name != kruise.ContainerLaunchBarrierEnvName {
 			continue
 		}
 		if e.ValueFrom == nil || e.ValueFrom.ConfigMapKeyRef == nil {
 			return 0, true
 		}
-		n, err := strconv.Atoi(strings.TrimPrefix(e.ValueFrom.ConfigMapKeyRef.Key, pub.ContainerLaunchBarrierKeyPrefix))
+		n, err := strconv.Atoi(strings.TrimPrefix(e.ValueFrom.ConfigMapKeyRef.Key, kruise.ContainerLaunchBarrierKeyPrefix))
 		if err != nil {
 			return 0, true
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -201,7 +201,7 @@ func TestNextBatch(t *testing.T) {
 // TestNextBatchOfNobody goes on where a later batch names containers that the pod does not have.
 func TestNextBatchOfNobody(t *testing.T) {
 	pod := running(template(container("c1", "app:1")), "web-2")
-	pod.Annotations = map[string]string{pub.InPlaceUpdateStateKey: `{"nextContainerImages":{"c9":"app:2"},"preCheckBeforeNext":{"containersRequiredReady":["c8"]}}`}
+	pod.Annotations = map[string]string{kruise.InPlaceUpdateStateKey: `{"nextContainerImages":{"c9":"app:2"},"preCheckBeforeNext":{"containersRequiredReady":["c8"]}}`}
 	a, err := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, noon())
 	if err != nil {
 		t.Fatal(err)

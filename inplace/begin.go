@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
@@ -103,20 +103,20 @@ func (l look) start(u Update) (Action, error) {
 }
 
 // begin returns what comes first of an update, now that all of the change is known.
-func (l look) begin(u *Update, state *pub.InPlaceUpdateState, c *Change) Action {
-	takesOut := l.rules.takesOut(l.pod, c) || u.TakeOut && lifecycle.HasGate(l.pod, pub.InPlaceUpdateReady)
+func (l look) begin(u *Update, state *kruise.InPlaceUpdateState, c *Change) Action {
+	takesOut := l.rules.takesOut(l.pod, c) || u.TakeOut && lifecycle.HasGate(l.pod, kruise.InPlaceUpdateReady)
 	if takesOut && l.inTraffic() {
 		return Action{Verdict: Write, Write: l.notReady()}
 	}
 	action := l.change(u, state, c)
-	if l.rules.restarts(l.pod, c) && !lifecycle.HasGate(l.pod, pub.InPlaceUpdateReady) {
-		action.Notes = append(action.Notes, newNote(l.pod, NoteNoGate, "containers restart while the pod is in traffic, since it lacks the readiness gate "+string(pub.InPlaceUpdateReady)))
+	if l.rules.restarts(l.pod, c) && !lifecycle.HasGate(l.pod, kruise.InPlaceUpdateReady) {
+		action.Notes = append(action.Notes, newNote(l.pod, NoteNoGate, "containers restart while the pod is in traffic, since it lacks the readiness gate "+string(kruise.InPlaceUpdateReady)))
 	}
 	return action
 }
 
 // change writes the change, or the first part of it.
-func (l look) change(u *Update, state *pub.InPlaceUpdateState, c *Change) Action {
+func (l look) change(u *Update, state *kruise.InPlaceUpdateState, c *Change) Action {
 	if u.GraceSeconds > 0 && (l.rules.unready == UnreadyAlways || l.rules.restarts(l.pod, c)) {
 		return l.patch(func(p *patch) error { return l.park(p, u, state, c) })
 	}
@@ -143,7 +143,7 @@ type look struct {
 // inTraffic reports whether the pod is not marked yet, or marked and still ready: it may have become ready after it was read
 // for the mark, which then did not set Ready to False.
 func (l look) inTraffic() bool {
-	return statusOfCondition(l.pod, pub.InPlaceUpdateReady) != corev1.ConditionFalse || lifecycle.Ready(l.pod, l.now) != nil
+	return statusOfCondition(l.pod, kruise.InPlaceUpdateReady) != corev1.ConditionFalse || lifecycle.Ready(l.pod, l.now) != nil
 }
 
 // patch is an action that changes the pod itself.
@@ -152,7 +152,7 @@ func (l look) patch(b body) Action {
 }
 
 // overtake gives the state of an update that is still under way, and the change with what is left of that.
-func overtake(pod *corev1.Pod, c *Change) (*pub.InPlaceUpdateState, *Change, error) {
+func overtake(pod *corev1.Pod, c *Change) (*kruise.InPlaceUpdateState, *Change, error) {
 	state, err := StateOf(pod)
 	if err != nil {
 		return nil, nil, err
@@ -172,8 +172,8 @@ func overtake(pod *corev1.Pod, c *Change) (*pub.InPlaceUpdateState, *Change, err
 }
 
 // fresh is the state of an update that begins. Of one that it overtakes remains what the node has not done yet.
-func (l look) fresh(u *Update, old *pub.InPlaceUpdateState, c *Change) *pub.InPlaceUpdateState {
-	s := &pub.InPlaceUpdateState{
+func (l look) fresh(u *Update, old *kruise.InPlaceUpdateState, c *Change) *kruise.InPlaceUpdateState {
+	s := &kruise.InPlaceUpdateState{
 		Revision: u.Revision, UpdateTimestamp: metav1.NewTime(l.now),
 		UpdateImages: len(c.Images) > 0, UpdateResources: len(c.Resources) > 0, UpdateEnvFromMetadata: len(c.Env) > 0,
 	}
@@ -197,7 +197,7 @@ func (l look) fresh(u *Update, old *pub.InPlaceUpdateState, c *Change) *pub.InPl
 			continue
 		}
 		if s.LastContainerStatuses == nil {
-			s.LastContainerStatuses = map[string]pub.InPlaceUpdateContainerStatus{}
+			s.LastContainerStatuses = map[string]kruise.InPlaceUpdateContainerStatus{}
 		}
 		s.LastContainerStatuses[name] = last
 	}
@@ -205,21 +205,21 @@ func (l look) fresh(u *Update, old *pub.InPlaceUpdateState, c *Change) *pub.InPl
 }
 
 // park writes the change into the pod, where it waits for the end of the grace period.
-func (l look) park(p *patch, u *Update, old *pub.InPlaceUpdateState, c *Change) error {
+func (l look) park(p *patch, u *Update, old *kruise.InPlaceUpdateState, c *Change) error {
 	metadata, err := c.Metadata.patch()
 	if err != nil {
 		return err
 	}
-	data, err := json.Marshal(pub.InPlaceUpdateGrace{
+	data, err := json.Marshal(kruise.InPlaceUpdateGrace{
 		Revision: u.Revision, ContainerImages: c.Images, ContainerRefMetadata: c.RefMetadata, ContainerResources: c.Resources,
 		MetaDataPatch: metadata, UpdateEnvFromMetadata: len(c.Env) > 0, GraceSeconds: u.GraceSeconds,
 	})
 	if err != nil {
-		return fmt.Errorf("encode %s: %w", pub.InPlaceUpdateGraceKey, err)
+		return fmt.Errorf("encode %s: %w", kruise.InPlaceUpdateGraceKey, err)
 	}
 	e := l.edit()
 	e.update = u
-	e.annotations[pub.InPlaceUpdateGraceKey] = ptr.To(string(data))
+	e.annotations[kruise.InPlaceUpdateGraceKey] = ptr.To(string(data))
 	return e.store(p, l.fresh(u, old, c))
 }
 
@@ -227,8 +227,8 @@ func (l look) park(p *patch, u *Update, old *pub.InPlaceUpdateState, c *Change) 
 func (l look) notReady() *write.Write {
 	return l.write(write.Status, func(p *patch) error {
 		mark := corev1.PodCondition{
-			Type: pub.InPlaceUpdateReady, Status: corev1.ConditionFalse,
-			Reason: pub.InPlaceUpdateReadyReasonStart, LastTransitionTime: metav1.NewTime(l.now),
+			Type: kruise.InPlaceUpdateReady, Status: corev1.ConditionFalse,
+			Reason: kruise.InPlaceUpdateReadyReasonStart, LastTransitionTime: metav1.NewTime(l.now),
 		}
 		l.unchanged(p)
 		changes := []corev1.PodCondition{mark}
@@ -244,12 +244,12 @@ func (r rules) label() string {
 	if r.revisionLabel != "" {
 		return r.revisionLabel
 	}
-	return pub.PodRevisionLabelKey
+	return kruise.PodRevisionLabelKey
 }
 
 // takesOut reports whether a change takes a pod out of traffic. Without the gate nothing could.
 func (r rules) takesOut(pod *corev1.Pod, c *Change) bool {
-	if c.Empty() || !lifecycle.HasGate(pod, pub.InPlaceUpdateReady) {
+	if c.Empty() || !lifecycle.HasGate(pod, kruise.InPlaceUpdateReady) {
 		return false
 	}
 	if r.unready == UnreadyAlways && (len(c.Resources) == 0 || len(c.Images) > 0 || len(c.Env) > 0) {

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -36,7 +36,7 @@ func TestBegin(t *testing.T) {
 				`"updateImages":true,"containerBatchesRecord":[{"timestamp":"2026-11-21T12:00:00Z","containers":["c1"]}]}`,
 			check: func(t *testing.T, pod *corev1.Pod) {
 				t.Helper()
-				if pod.Spec.Containers[0].Image != "app:2" || pod.Labels[pub.PodRevisionLabelKey] != "web-2" {
+				if pod.Spec.Containers[0].Image != "app:2" || pod.Labels[kruise.PodRevisionLabelKey] != "web-2" {
 					t.Errorf("want the new image and revision, got %s", encoded(t, pod))
 				}
 			},
@@ -72,19 +72,19 @@ func TestBegin(t *testing.T) {
 			why: "nothing is done, so nothing is recorded", from: one, to: one,
 			check: func(t *testing.T, pod *corev1.Pod) {
 				t.Helper()
-				if pod.Labels[pub.PodRevisionLabelKey] != "web-2" {
+				if pod.Labels[kruise.PodRevisionLabelKey] != "web-2" {
 					t.Errorf("labels: %v", pod.Labels)
 				}
 			},
 		},
 		"labels of the update": {
-			why: "they go with the first write, and what is said of the revision holds over the template", from: with(one, label(pub.PodRevisionLabelKey, "x")), to: with(one, label(pub.PodRevisionLabelKey, "y"), image(0, "app:2")),
+			why: "they go with the first write, and what is said of the revision holds over the template", from: with(one, label(kruise.PodRevisionLabelKey, "x")), to: with(one, label(kruise.PodRevisionLabelKey, "y"), image(0, "app:2")),
 			update: inplace.Update{Labels: map[string]string{"lifecycle": "Updating"}, Annotations: map[string]string{"at": "noon"}}, writes: []string{"status"},
 			want: `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":{"c1":{"imageID":"id-of-app:1","containerID":"containerd://c1-0","image":"app:1"}},` +
 				`"updateImages":true,"containerBatchesRecord":[{"timestamp":"2026-11-21T12:00:00Z","containers":["c1"]}]}`,
 			check: func(t *testing.T, pod *corev1.Pod) {
 				t.Helper()
-				if pod.Labels[pub.PodRevisionLabelKey] != "web-2" || pod.Labels["lifecycle"] != "Updating" || pod.Annotations["at"] != "noon" {
+				if pod.Labels[kruise.PodRevisionLabelKey] != "web-2" || pod.Labels["lifecycle"] != "Updating" || pod.Annotations["at"] != "noon" {
 					t.Errorf("got %v, %v", pod.Labels, pod.Annotations)
 				}
 			},
@@ -94,7 +94,7 @@ func TestBegin(t *testing.T) {
 			want: `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":null,"containerBatchesRecord":[{"timestamp":"2026-11-21T12:00:00Z","containers":[]}]}`,
 			check: func(t *testing.T, pod *corev1.Pod) {
 				t.Helper()
-				if pod.Labels["own/revision"] != "web-2" || pod.Labels[pub.PodRevisionLabelKey] != "web-1" {
+				if pod.Labels["own/revision"] != "web-2" || pod.Labels[kruise.PodRevisionLabelKey] != "web-1" {
 					t.Errorf("labels: %v", pod.Labels)
 				}
 			},
@@ -122,7 +122,7 @@ func TestBegin(t *testing.T) {
 		"overtaking a batch": {
 			why: "what a later batch was to bring, and the new change does not undo, comes now; the state is of the new update", from: two, to: with(two, label("a", "1")),
 			pod: func(p *corev1.Pod) {
-				metav1.SetMetaDataAnnotation(&p.ObjectMeta, pub.InPlaceUpdateStateKey, `{"revision":"web-1","updateTimestamp":"2026-11-21T11:00:00Z","lastContainerStatuses":{"c1":{"imageID":"id-of-app:1"}},`+
+				metav1.SetMetaDataAnnotation(&p.ObjectMeta, kruise.InPlaceUpdateStateKey, `{"revision":"web-1","updateTimestamp":"2026-11-21T11:00:00Z","lastContainerStatuses":{"c1":{"imageID":"id-of-app:1"}},`+
 					`"updateImages":true,"nextContainerImages":{"c2":"app:7"},"preCheckBeforeNext":{"containersRequiredReady":["c1"]},"containerBatchesRecord":[{"timestamp":"2026-11-21T11:00:00Z","containers":["c1"]}]}`)
 				p.Spec.Containers[0].Image = "app:7"
 			}, writes: []string{"status"},
@@ -132,7 +132,7 @@ func TestBegin(t *testing.T) {
 		"overtaking an image of one container by a label": {
 			why: "the container whose image the node has not started is still waited for", from: one, to: with(one, label("a", "1")),
 			pod: func(p *corev1.Pod) {
-				metav1.SetMetaDataAnnotation(&p.ObjectMeta, pub.InPlaceUpdateStateKey, `{"revision":"web-1","updateTimestamp":"2026-11-21T11:00:00Z","lastContainerStatuses":{"c1":{"imageID":"id-of-app:1"}},`+
+				metav1.SetMetaDataAnnotation(&p.ObjectMeta, kruise.InPlaceUpdateStateKey, `{"revision":"web-1","updateTimestamp":"2026-11-21T11:00:00Z","lastContainerStatuses":{"c1":{"imageID":"id-of-app:1"}},`+
 					`"updateImages":true,"containerBatchesRecord":[{"timestamp":"2026-11-21T11:00:00Z","containers":["c1"]}]}`)
 				p.Spec.Containers[0].Image = "app:7"
 			},
@@ -143,7 +143,7 @@ func TestBegin(t *testing.T) {
 			why:  "the container that the node has not resized is still waited for",
 			from: template(container("c1", "app:1", requests("cpu", "2")), container("c2", "app:1")), to: template(container("c1", "app:1", requests("cpu", "2")), container("c2", "app:2")),
 			pod: func(p *corev1.Pod) {
-				metav1.SetMetaDataAnnotation(&p.ObjectMeta, pub.InPlaceUpdateStateKey, `{"revision":"web-1","updateTimestamp":"2026-11-21T11:00:00Z","lastContainerStatuses":null,`+
+				metav1.SetMetaDataAnnotation(&p.ObjectMeta, kruise.InPlaceUpdateStateKey, `{"revision":"web-1","updateTimestamp":"2026-11-21T11:00:00Z","lastContainerStatuses":null,`+
 					`"updateResources":true,"containerBatchesRecord":[{"timestamp":"2026-11-21T11:00:00Z","containers":["c1"]}]}`)
 				p.Status.ContainerStatuses[0].Resources.Requests = amounts("cpu", "1")
 			}, writes: []string{"status"},
@@ -153,12 +153,12 @@ func TestBegin(t *testing.T) {
 		"legacy state": {
 			why: "the older key is gone with the next write", from: one, to: with(one, label("a", "1")),
 			pod: func(p *corev1.Pod) {
-				p.Annotations = map[string]string{pub.InPlaceUpdateStateKeyOld: `{"revision":"web-1"}`}
+				p.Annotations = map[string]string{kruise.InPlaceUpdateStateKeyOld: `{"revision":"web-1"}`}
 			},
 			want: `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":null,"containerBatchesRecord":[{"timestamp":"2026-11-21T12:00:00Z","containers":[]}]}`,
 			check: func(t *testing.T, pod *corev1.Pod) {
 				t.Helper()
-				if _, has := pod.Annotations[pub.InPlaceUpdateStateKeyOld]; has {
+				if _, has := pod.Annotations[kruise.InPlaceUpdateStateKeyOld]; has {
 					t.Error("the older key is still there")
 				}
 			},
@@ -192,7 +192,7 @@ func TestBegin(t *testing.T) {
 			if d := cmp.Diff(tc.writes, writes); d != "" {
 				t.Errorf("%s: writes (-want +got):\n%s", tc.why, d)
 			}
-			if d := cmp.Diff(tc.want, pod.Annotations[pub.InPlaceUpdateStateKey]); d != "" {
+			if d := cmp.Diff(tc.want, pod.Annotations[kruise.InPlaceUpdateStateKey]); d != "" {
 				t.Errorf("%s: state (-want +got):\n%s", tc.why, d)
 			}
 			if tc.check != nil {
@@ -213,15 +213,15 @@ func TestBeginDecides(t *testing.T) {
 		want   inplace.Verdict
 		err    error
 	}{
-		"already there":    {why: "from there on Begin is Step", pod: func(p *corev1.Pod) { p.Labels[pub.PodRevisionLabelKey] = "web-2" }, want: inplace.Complete},
+		"already there":    {why: "from there on Begin is Step", pod: func(p *corev1.Pod) { p.Labels[kruise.PodRevisionLabelKey] = "web-2" }, want: inplace.Complete},
 		"going away":       {why: "a pod that is deleted is not updated", pod: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon()} }, want: inplace.Ignore},
 		"ended":            {why: "no container starts in it any more", pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, want: inplace.Recreate},
 		"no change":        {why: "an error of Diff that was overlooked must not pass for an update", update: func(u *inplace.Update) { u.Change = nil }, err: bad},
 		"no revision":      {why: "a pod without revision would count as updated", update: func(u *inplace.Update) { u.Revision = "" }, err: bad},
-		"unreadable state": {why: "a user must look", pod: func(p *corev1.Pod) { p.Annotations = map[string]string{pub.InPlaceUpdateStateKey: "{"} }, err: bad},
-		"unreadable grace": {why: "a user must look", pod: func(p *corev1.Pod) { p.Annotations = map[string]string{pub.InPlaceUpdateGraceKey: "{"} }, err: bad},
+		"unreadable state": {why: "a user must look", pod: func(p *corev1.Pod) { p.Annotations = map[string]string{kruise.InPlaceUpdateStateKey: "{"} }, err: bad},
+		"unreadable grace": {why: "a user must look", pod: func(p *corev1.Pod) { p.Annotations = map[string]string{kruise.InPlaceUpdateGraceKey: "{"} }, err: bad},
 		"unreadable metadata": {why: "a user must look", pod: func(p *corev1.Pod) {
-			p.Annotations = map[string]string{pub.InPlaceUpdateGraceKey: `{"metaDataPatch":"e30x"}`}
+			p.Annotations = map[string]string{kruise.InPlaceUpdateGraceKey: `{"metaDataPatch":"e30x"}`}
 		}, err: bad},
 	}
 	for name, tc := range cases {
@@ -302,7 +302,7 @@ func TestBeginUnready(t *testing.T) {
 func TestBeginTestsWhatItSaw(t *testing.T) {
 	one := template(container("c1", "app:1", requests("cpu", "1")))
 	notReady := func(p *corev1.Pod) {
-		condition(p, pub.InPlaceUpdateReady).Status = corev1.ConditionFalse
+		condition(p, kruise.InPlaceUpdateReady).Status = corev1.ConditionFalse
 		condition(p, corev1.PodReady).Status = corev1.ConditionFalse
 	}
 	cases := map[string]struct {
@@ -314,16 +314,16 @@ func TestBeginTestsWhatItSaw(t *testing.T) {
 	}{
 		"another pod of that name": {why: "it is another one's", to: with(one, image(0, "app:2")), then: func(p *corev1.Pod) { p.UID = "other" }, refuse: true},
 		"led on to another revision": {why: "the change is not from there", to: with(one, image(0, "app:2")), pod: notReady, then: func(p *corev1.Pod) {
-			p.Labels[pub.PodRevisionLabelKey] = "web-9"
+			p.Labels[kruise.PodRevisionLabelKey] = "web-9"
 		}, refuse: true},
 		"resized to another revision": {why: "the amounts are not of that one", to: template(container("c1", "app:1", requests("cpu", "2"))), then: func(p *corev1.Pod) {
-			p.Labels[pub.PodRevisionLabelKey] = "web-9"
+			p.Labels[kruise.PodRevisionLabelKey] = "web-9"
 		}, refuse: true},
 		"marked for another revision": {why: "that update may be complete by now", to: with(one, image(0, "app:2")), then: func(p *corev1.Pod) {
-			p.Labels[pub.PodRevisionLabelKey] = "web-9"
+			p.Labels[kruise.PodRevisionLabelKey] = "web-9"
 		}, refuse: true},
 		"back in traffic": {why: "it was to restart out of traffic", to: with(one, image(0, "app:2")), pod: notReady, then: func(p *corev1.Pod) {
-			condition(p, pub.InPlaceUpdateReady).Status = corev1.ConditionTrue
+			condition(p, kruise.InPlaceUpdateReady).Status = corev1.ConditionTrue
 		}, refuse: true},
 		"restarted": {why: "what ran before would be recorded wrongly", to: with(one, image(0, "app:2")), pod: notReady, then: func(p *corev1.Pod) {
 			p.Status.ContainerStatuses[0].ImageID = "other"
@@ -391,10 +391,10 @@ func TestBeginGrace(t *testing.T) {
 	}
 	want := `{"revision":"web-2","containerImages":{"c1":"app:2"},"containerRefMetadata":{"c1":{"labels":{"conf":"2"}}},"containerResources":{"c1":{"requests":{"cpu":"2"}}},` +
 		`"metaDataPatch":"eyJtZXRhZGF0YSI6eyJsYWJlbHMiOnsibmV3IjoieCJ9fX0=","updateEnvFromMetadata":true,"graceSeconds":30}`
-	if got := u.Pod.Annotations[pub.InPlaceUpdateGraceKey]; got != want {
+	if got := u.Pod.Annotations[kruise.InPlaceUpdateGraceKey]; got != want {
 		t.Errorf("want %s\ngot  %s", want, got)
 	}
-	if c := u.Pod.Spec.Containers[0]; c.Image != "app:1" || u.Pod.Labels["new"] != "" || u.Pod.Labels[pub.PodRevisionLabelKey] != "web-2" {
+	if c := u.Pod.Spec.Containers[0]; c.Image != "app:1" || u.Pod.Labels["new"] != "" || u.Pod.Labels[kruise.PodRevisionLabelKey] != "web-2" {
 		t.Errorf("something is written before its time: %s, %v", c.Image, u.Pod.Labels)
 	}
 	if s := stateOf(t, u.Pod); !s.UpdateImages || !s.UpdateResources || !s.UpdateEnvFromMetadata || len(s.ContainerBatchesRecord) > 0 {

@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 )
 
 // typical is a template with three containers of 20 variables each.
 func typical(tag string) *corev1.PodTemplateSpec {
 	t := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web", "version": tag}}}
-	t.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: pub.InPlaceUpdateReady}}
+	t.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: kruise.InPlaceUpdateReady}}
 	for i := range 3 {
 		c := corev1.Container{
 			Name: fmt.Sprintf("c%d", i), Image: "registry.example.com/team/app:" + tag, Ports: []corev1.ContainerPort{{ContainerPort: 80}},
@@ -68,8 +68,8 @@ func decisions(t testing.TB) map[string]func() (inplace.Action, error) {
 	}
 	idle := running(typical("1"), "web-1")
 	waits := idle.DeepCopy()
-	waits.Labels[pub.PodRevisionLabelKey] = "web-2"
-	waits.Annotations = map[string]string{pub.InPlaceUpdateStateKey: `{"revision":"web-2","updateTimestamp":"2026-11-21T03:00:05Z",` +
+	waits.Labels[kruise.PodRevisionLabelKey] = "web-2"
+	waits.Annotations = map[string]string{kruise.InPlaceUpdateStateKey: `{"revision":"web-2","updateTimestamp":"2026-11-21T03:00:05Z",` +
 		`"lastContainerStatuses":{` + lastOf("c0") + "," + lastOf("c1") + "," + lastOf("c2") + `},"updateImages":true,` +
 		`"containerBatchesRecord":[{"timestamp":"2026-11-21T03:00:05Z","containers":["c0","c1","c2"]}]}`}
 	for i := range waits.Spec.Containers {

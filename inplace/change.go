@@ -4,7 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // Change is what leads from one template to another in running pods. It is computed once for two revisions, and
@@ -73,7 +73,7 @@ func (m Metadata) then(newer Metadata) Metadata {
 }
 
 // planned is the change that waits in a pod for the end of its grace period.
-func planned(pod *corev1.Pod, g *pub.InPlaceUpdateGrace) (*Change, error) {
+func planned(pod *corev1.Pod, g *kruise.InPlaceUpdateGrace) (*Change, error) {
 	c := &Change{
 		Images: g.ContainerImages, Resources: g.ContainerResources, RefMetadata: g.ContainerRefMetadata,
 		Env: sorted(g.ContainerRefMetadata),
@@ -86,13 +86,13 @@ func planned(pod *corev1.Pod, g *pub.InPlaceUpdateGrace) (*Change, error) {
 	}
 	var err error
 	if c.Metadata, err = decodeMetadata(g.MetaDataPatch); err != nil {
-		return nil, &AnnotationError{Key: pub.InPlaceUpdateGraceKey, Err: err}
+		return nil, &AnnotationError{Key: kruise.InPlaceUpdateGraceKey, Err: err}
 	}
 	return c, nil
 }
 
 // left is the change that waits in a pod for its next batches.
-func left(s *pub.InPlaceUpdateState) *Change {
+func left(s *kruise.InPlaceUpdateState) *Change {
 	return &Change{
 		Images: s.NextContainerImages, Resources: s.NextContainerResources, RefMetadata: s.NextContainerRefMetadata,
 		Env: sorted(s.NextContainerRefMetadata),

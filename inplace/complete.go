@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/note"
 )
 
@@ -29,8 +29,8 @@ func Completed(pod *corev1.Pod, p Policy) (bool, note.Note) {
 }
 
 func hasGrace(pod *corev1.Pod) bool {
-	_, has := pod.Annotations[pub.InPlaceUpdateGraceKey]
-	_, old := pod.Annotations[pub.InPlaceUpdateGraceKeyOld]
+	_, has := pod.Annotations[kruise.InPlaceUpdateGraceKey]
+	_, old := pod.Annotations[kruise.InPlaceUpdateGraceKeyOld]
 	return has || old
 }
 
@@ -62,12 +62,12 @@ func (w waiting) of(pod *corev1.Pod) note.Note {
 	return newNote(pod, w.code, text)
 }
 
-func hasMore(s *pub.InPlaceUpdateState) bool {
+func hasMore(s *kruise.InPlaceUpdateState) bool {
 	return len(s.NextContainerImages) > 0 || len(s.NextContainerRefMetadata) > 0 || len(s.NextContainerResources) > 0
 }
 
 // incomplete finds what of the batches written so far the node has not done yet; nothing when it has done all.
-func incomplete(pod *corev1.Pod, s *pub.InPlaceUpdateState, r rules) waiting {
+func incomplete(pod *corev1.Pod, s *kruise.InPlaceUpdateState, r rules) waiting {
 	if s.UpdateEnvFromMetadata {
 		if w := unfed(pod); w.code != "" {
 			return w
@@ -103,7 +103,7 @@ func unfed(pod *corev1.Pod) waiting {
 }
 
 // unstarted returns what keeps a container from running its new image.
-func unstarted(pod *corev1.Pod, s *pub.InPlaceUpdateState, name string, last pub.InPlaceUpdateContainerStatus) waiting {
+func unstarted(pod *corev1.Pod, s *kruise.InPlaceUpdateState, name string, last kruise.InPlaceUpdateContainerStatus) waiting {
 	now, c := statusOf(pod, name), containerOf(pod, name)
 	switch {
 	case c == nil:
@@ -130,7 +130,7 @@ func unstarted(pod *corev1.Pod, s *pub.InPlaceUpdateState, name string, last pub
 
 // runsAsRecorded reports whether, by the record of a daemon, all containers run their specs. It is not asked about a container
 // that is still the one from before.
-func runsAsRecorded(pod *corev1.Pod, name string, now *corev1.ContainerStatus, last pub.InPlaceUpdateContainerStatus) bool {
+func runsAsRecorded(pod *corev1.Pod, name string, now *corev1.ContainerStatus, last kruise.InPlaceUpdateContainerStatus) bool {
 	if last.ContainerID != "" && last.ContainerID == now.ContainerID || find(pod.Spec.Containers, name) == nil {
 		return false
 	}
@@ -140,7 +140,7 @@ func runsAsRecorded(pod *corev1.Pod, name string, now *corev1.ContainerStatus, l
 
 // restarted reports whether the container is another one than before its image was written. Where only the image was
 // recorded, the time of its start decides.
-func restarted(now *corev1.ContainerStatus, last pub.InPlaceUpdateContainerStatus, s *pub.InPlaceUpdateState, name string) bool {
+func restarted(now *corev1.ContainerStatus, last kruise.InPlaceUpdateContainerStatus, s *kruise.InPlaceUpdateState, name string) bool {
 	if last.ContainerID != "" {
 		return now.ContainerID != "" && now.ContainerID != last.ContainerID || now.RestartCount > last.RestartCount
 	}
@@ -148,7 +148,7 @@ func restarted(now *corev1.ContainerStatus, last pub.InPlaceUpdateContainerStatu
 }
 
 // written is when the last batch with a container was.
-func written(s *pub.InPlaceUpdateState, name string) time.Time {
+func written(s *kruise.InPlaceUpdateState, name string) time.Time {
 	at := s.UpdateTimestamp.Time
 	for _, batch := range s.ContainerBatchesRecord {
 		for _, c := range batch.Containers {
@@ -161,7 +161,7 @@ func written(s *pub.InPlaceUpdateState, name string) time.Time {
 }
 
 // resizes returns what keeps the resources of the update's containers from being what the spec says.
-func resizes(pod *corev1.Pod, s *pub.InPlaceUpdateState) waiting {
+func resizes(pod *corev1.Pod, s *kruise.InPlaceUpdateState) waiting {
 	for _, batch := range s.ContainerBatchesRecord {
 		for _, name := range batch.Containers {
 			if w := unresized(pod, name); w.code != "" {

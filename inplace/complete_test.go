@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 )
 
@@ -68,10 +68,10 @@ func TestCompletedImages(t *testing.T) {
 		"first of two":         {why: "one reason is enough, and always the same", pod: []func(*corev1.Pod){stateText(`{"lastContainerStatuses":{"c1":{"imageID":"id-of-app:1"},"c0":{"imageID":"x"}}}`), same("app:1"), func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, container("c0", "app:1")) }}, want: "InPlaceImage c0"},
 		"metadata only":        {why: "nothing is to be done by the node", pod: []func(*corev1.Pod){stateText(`{"revision":"web-2","updateTimestamp":"2026-11-21T11:59:50Z","lastContainerStatuses":null}`)}},
 		"more to come":         {why: "later batches are part of it", pod: []func(*corev1.Pod){stateText(`{"nextContainerImages":{"c1":"app:3"}}`)}, want: "InPlaceBatch"},
-		"grace":                {why: "the change is not written yet", pod: []func(*corev1.Pod){annotation(pub.InPlaceUpdateGraceKey, "{}")}, want: "InPlaceGracePeriod"},
-		"empty grace":          {why: "the key counts", pod: []func(*corev1.Pod){annotation(pub.InPlaceUpdateGraceKeyOld, "")}, want: "InPlaceGracePeriod"},
+		"grace":                {why: "the change is not written yet", pod: []func(*corev1.Pod){annotation(kruise.InPlaceUpdateGraceKey, "{}")}, want: "InPlaceGracePeriod"},
+		"empty grace":          {why: "the key counts", pod: []func(*corev1.Pod){annotation(kruise.InPlaceUpdateGraceKeyOld, "")}, want: "InPlaceGracePeriod"},
 		"unreadable":           {why: "what cannot be read is never complete", pod: []func(*corev1.Pod){stateText("1")}, want: "InPlaceUnreadable"},
-		"old name":             {why: "an older release wrote it", pod: []func(*corev1.Pod){annotation(pub.InPlaceUpdateStateKeyOld, oneImage), same("app:1")}, want: "InPlaceImage"},
+		"old name":             {why: "an older release wrote it", pod: []func(*corev1.Pod){annotation(kruise.InPlaceUpdateStateKeyOld, oneImage), same("app:1")}, want: "InPlaceImage"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -102,10 +102,10 @@ func check(t *testing.T, pod *corev1.Pod, r inplace.Policy, want, why string) {
 }
 
 // daemon writes what a node daemon tells of the pod.
-func daemon(t *testing.T, change func(*pub.RuntimeContainerMetaSet)) func(*corev1.Pod) {
+func daemon(t *testing.T, change func(*kruise.RuntimeContainerMetaSet)) func(*corev1.Pod) {
 	t.Helper()
 	return func(pod *corev1.Pod) {
-		set := pub.RuntimeContainerMetaSet{}
+		set := kruise.RuntimeContainerMetaSet{}
 		for i := range pod.Spec.Containers {
 			plain, _, err := inplace.PlainHashes(&pod.Spec.Containers[i])
 			if err != nil {
@@ -116,15 +116,15 @@ func daemon(t *testing.T, change func(*pub.RuntimeContainerMetaSet)) func(*corev
 				t.Fatal(err)
 			}
 			s := &pod.Status.ContainerStatuses[i]
-			set.Containers = append(set.Containers, pub.RuntimeContainerMeta{
+			set.Containers = append(set.Containers, kruise.RuntimeContainerMeta{
 				Name: s.Name, ContainerID: s.ContainerID, RestartCount: s.RestartCount,
-				Hashes: pub.RuntimeContainerHashes{PlainHash: plain, ExtractedEnvFromMetadataHash: env},
+				Hashes: kruise.RuntimeContainerHashes{PlainHash: plain, ExtractedEnvFromMetadataHash: env},
 			})
 		}
 		if change != nil {
 			change(&set)
 		}
-		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, pub.RuntimeContainerMetaKey, encoded(t, set))
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, kruise.RuntimeContainerMetaKey, encoded(t, set))
 	}
 }
 
@@ -138,22 +138,22 @@ func TestCompletedByDaemon(t *testing.T) {
 	}{
 		"image under another tag": {why: "the daemon knows what each container was started with", pod: []func(*corev1.Pod){stateText(oneImage), same, daemon(t, nil)}},
 		"an older kubelet's hash": {why: "it hashes the whole container", pod: []func(*corev1.Pod){stateText(oneImage), same, func(p *corev1.Pod) {
-			daemon(t, func(s *pub.RuntimeContainerMetaSet) {
+			daemon(t, func(s *kruise.RuntimeContainerMetaSet) {
 				for i := range s.Containers {
 					_, s.Containers[i].Hashes.PlainHash, _ = inplace.PlainHashes(&p.Spec.Containers[i])
 				}
 			})(p)
 		}}},
-		"another image's hash":         {why: "the container was started with something else", pod: []func(*corev1.Pod){stateText(oneImage), same, daemon(t, func(s *pub.RuntimeContainerMetaSet) { s.Containers[0].Hashes.PlainHash++ })}, want: "InPlaceImage app:2"},
-		"a hash of an older container": {why: "the daemon lags behind", pod: []func(*corev1.Pod){stateText(oneImage), same, daemon(t, func(s *pub.RuntimeContainerMetaSet) { s.Containers[0].ContainerID = "old" })}, want: "InPlaceImage app:2"},
-		"no hash of a sidecar":         {why: "all containers count", pod: []func(*corev1.Pod){stateText(oneImage), same, daemon(t, func(s *pub.RuntimeContainerMetaSet) { s.Containers = s.Containers[:1] })}, want: "InPlaceImage app:2"},
-		"unreadable, but the image is": {why: "what the node says is enough", pod: []func(*corev1.Pod){stateText(oneImage), annotation(pub.RuntimeContainerMetaKey, "{")}},
+		"another image's hash":         {why: "the container was started with something else", pod: []func(*corev1.Pod){stateText(oneImage), same, daemon(t, func(s *kruise.RuntimeContainerMetaSet) { s.Containers[0].Hashes.PlainHash++ })}, want: "InPlaceImage app:2"},
+		"a hash of an older container": {why: "the daemon lags behind", pod: []func(*corev1.Pod){stateText(oneImage), same, daemon(t, func(s *kruise.RuntimeContainerMetaSet) { s.Containers[0].ContainerID = "old" })}, want: "InPlaceImage app:2"},
+		"no hash of a sidecar":         {why: "all containers count", pod: []func(*corev1.Pod){stateText(oneImage), same, daemon(t, func(s *kruise.RuntimeContainerMetaSet) { s.Containers = s.Containers[:1] })}, want: "InPlaceImage app:2"},
+		"unreadable, but the image is": {why: "what the node says is enough", pod: []func(*corev1.Pod){stateText(oneImage), annotation(kruise.RuntimeContainerMetaKey, "{")}},
 		"the same container":           {why: "it was asked before the kubelet looked", pod: []func(*corev1.Pod){stateText(recordedByUs), same, daemon(t, nil)}, want: "InPlaceImage app:2"},
 		"variables":                    {why: "all containers have theirs", pod: []func(*corev1.Pod){stateText(env), daemon(t, nil)}},
-		"variables, from before":       {why: "the container is still the old one", pod: []func(*corev1.Pod){stateText(env), daemon(t, func(s *pub.RuntimeContainerMetaSet) { s.Containers[0].Hashes.ExtractedEnvFromMetadataHash++ })}, want: "InPlaceEnv c1 runs with the environment from before"},
-		"variables, unknown":           {why: "0 is what is not known yet", pod: []func(*corev1.Pod){stateText(env), daemon(t, func(s *pub.RuntimeContainerMetaSet) { s.Containers[1].Hashes.ExtractedEnvFromMetadataHash = 0 })}, want: "InPlaceEnv c2"},
+		"variables, from before":       {why: "the container is still the old one", pod: []func(*corev1.Pod){stateText(env), daemon(t, func(s *kruise.RuntimeContainerMetaSet) { s.Containers[0].Hashes.ExtractedEnvFromMetadataHash++ })}, want: "InPlaceEnv c1 runs with the environment from before"},
+		"variables, unknown":           {why: "0 is what is not known yet", pod: []func(*corev1.Pod){stateText(env), daemon(t, func(s *kruise.RuntimeContainerMetaSet) { s.Containers[1].Hashes.ExtractedEnvFromMetadataHash = 0 })}, want: "InPlaceEnv c2"},
 		"variables, no daemon":         {why: "no daemon restarts the container", pod: []func(*corev1.Pod){stateText(env), func(p *corev1.Pod) { p.Spec.NodeName = "node-7" }}, want: "InPlaceNoDaemon node-7"},
-		"variables, unreadable":        {why: "what cannot be read is never complete", pod: []func(*corev1.Pod){stateText(env), annotation(pub.RuntimeContainerMetaKey, "{")}, want: "InPlaceUnreadable " + pub.RuntimeContainerMetaKey},
+		"variables, unreadable":        {why: "what cannot be read is never complete", pod: []func(*corev1.Pod){stateText(env), annotation(kruise.RuntimeContainerMetaKey, "{")}, want: "InPlaceUnreadable " + kruise.RuntimeContainerMetaKey},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

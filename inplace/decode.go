@@ -9,17 +9,17 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // decodeState reads a state as json.Unmarshal does. A rollout of thousands of pods reads the states of all of them again
 // and again, so the usual shape is read in one go without reflection, and all else left to json.
-func decodeState(text string) (*pub.InPlaceUpdateState, error) {
-	s := new(pub.InPlaceUpdateState)
+func decodeState(text string) (*kruise.InPlaceUpdateState, error) {
+	s := new(kruise.InPlaceUpdateState)
 	if u := (usual{all: text}); u.state(s) && u.ended() {
 		return s, nil
 	}
-	s = new(pub.InPlaceUpdateState)
+	s = new(kruise.InPlaceUpdateState)
 	if err := json.Unmarshal([]byte(text), s); err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ type usual struct {
 	at  int
 }
 
-func (u *usual) state(s *pub.InPlaceUpdateState) bool {
+func (u *usual) state(s *kruise.InPlaceUpdateState) bool {
 	return u.object(func(key string) (ok bool) {
 		switch key {
 		case "revision":
@@ -56,10 +56,10 @@ func (u *usual) state(s *pub.InPlaceUpdateState) bool {
 	})
 }
 
-func (u *usual) statuses(s *pub.InPlaceUpdateState) bool {
-	s.LastContainerStatuses = map[string]pub.InPlaceUpdateContainerStatus{}
+func (u *usual) statuses(s *kruise.InPlaceUpdateState) bool {
+	s.LastContainerStatuses = map[string]kruise.InPlaceUpdateContainerStatus{}
 	return u.object(func(name string) bool {
-		var status pub.InPlaceUpdateContainerStatus
+		var status kruise.InPlaceUpdateContainerStatus
 		if _, twice := s.LastContainerStatuses[name]; twice || !u.status(&status) {
 			return false
 		}
@@ -68,7 +68,7 @@ func (u *usual) statuses(s *pub.InPlaceUpdateState) bool {
 	})
 }
 
-func (u *usual) status(s *pub.InPlaceUpdateContainerStatus) bool {
+func (u *usual) status(s *kruise.InPlaceUpdateContainerStatus) bool {
 	return u.object(func(key string) (ok bool) {
 		switch key {
 		case "imageID":
@@ -85,9 +85,9 @@ func (u *usual) status(s *pub.InPlaceUpdateContainerStatus) bool {
 	})
 }
 
-func (u *usual) batches(s *pub.InPlaceUpdateState) bool {
+func (u *usual) batches(s *kruise.InPlaceUpdateState) bool {
 	return u.array(func() bool {
-		var batch pub.InPlaceUpdateContainerBatch
+		var batch kruise.InPlaceUpdateContainerBatch
 		ok := u.object(func(key string) (ok bool) {
 			switch key {
 			case "timestamp":
@@ -103,7 +103,7 @@ func (u *usual) batches(s *pub.InPlaceUpdateState) bool {
 	})
 }
 
-func (u *usual) names(batch *pub.InPlaceUpdateContainerBatch) bool {
+func (u *usual) names(batch *kruise.InPlaceUpdateContainerBatch) bool {
 	batch.Containers = make([]string, 0, 4)
 	return u.array(func() bool {
 		name, ok := u.text()

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -31,12 +31,12 @@ func (l look) edit() *edit {
 	return &edit{
 		look: l, finalizers: l.pod.Finalizers, labels: map[string]*string{},
 		// Whatever waited is either in this write or not wanted any more.
-		annotations: map[string]*string{pub.InPlaceUpdateGraceKey: nil, pub.InPlaceUpdateGraceKeyOld: nil},
+		annotations: map[string]*string{kruise.InPlaceUpdateGraceKey: nil, kruise.InPlaceUpdateGraceKeyOld: nil},
 	}
 }
 
 // apply writes one batch of a change, and what is left of it into the state.
-func (e *edit) apply(p *patch, s *pub.InPlaceUpdateState, c *Change) error {
+func (e *edit) apply(p *patch, s *kruise.InPlaceUpdateState, c *Change) error {
 	c = c.due(e.pod)
 	batch, rest := split(e.pod, c)
 	maps.Copy(e.labels, c.Metadata.Labels)
@@ -59,17 +59,17 @@ func (e *edit) apply(p *patch, s *pub.InPlaceUpdateState, c *Change) error {
 	s.NextContainerImages, s.NextContainerResources, s.NextContainerRefMetadata = rest.Images, rest.Resources, rest.RefMetadata
 	s.PreCheckBeforeNext = nil
 	if hasMore(s) {
-		s.PreCheckBeforeNext = &pub.InPlaceUpdatePreCheckBeforeNext{ContainersRequiredReady: batch}
+		s.PreCheckBeforeNext = &kruise.InPlaceUpdatePreCheckBeforeNext{ContainersRequiredReady: batch}
 	}
 	if batch == nil {
 		batch = []string{}
 	}
-	s.ContainerBatchesRecord = append(s.ContainerBatchesRecord, pub.InPlaceUpdateContainerBatch{Timestamp: metav1.NewTime(e.now), Containers: batch})
+	s.ContainerBatchesRecord = append(s.ContainerBatchesRecord, kruise.InPlaceUpdateContainerBatch{Timestamp: metav1.NewTime(e.now), Containers: batch})
 	return e.store(p, s)
 }
 
 // image changes an image, and records what runs before.
-func (e *edit) image(s *pub.InPlaceUpdateState, name, image string) {
+func (e *edit) image(s *kruise.InPlaceUpdateState, name, image string) {
 	field, at := "containers", slices.IndexFunc(e.pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == name })
 	if at < 0 {
 		field, at = "initContainers", slices.IndexFunc(e.pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == name })
@@ -79,7 +79,7 @@ func (e *edit) image(s *pub.InPlaceUpdateState, name, image string) {
 	if status == nil {
 		return
 	}
-	last := pub.InPlaceUpdateContainerStatus{
+	last := kruise.InPlaceUpdateContainerStatus{
 		ImageID: status.ImageID, ContainerID: status.ContainerID, RestartCount: status.RestartCount, Image: containerOf(e.pod, name).Image,
 	}
 	// Overtaken before the node did anything: the container still runs what it ran before that.
@@ -87,7 +87,7 @@ func (e *edit) image(s *pub.InPlaceUpdateState, name, image string) {
 		last.Image = before.Image
 	}
 	if s.LastContainerStatuses == nil {
-		s.LastContainerStatuses = map[string]pub.InPlaceUpdateContainerStatus{}
+		s.LastContainerStatuses = map[string]kruise.InPlaceUpdateContainerStatus{}
 	}
 	s.LastContainerStatuses[name] = last
 	e.tests = append(e.tests, statusTests(e.pod, name, status)...)
@@ -112,13 +112,13 @@ func statusTests(pod *corev1.Pod, name string, status *corev1.ContainerStatus) [
 }
 
 // store writes everything, with the state.
-func (e *edit) store(p *patch, s *pub.InPlaceUpdateState) error {
+func (e *edit) store(p *patch, s *kruise.InPlaceUpdateState) error {
 	data, err := json.Marshal(s)
 	if err != nil {
-		return fmt.Errorf("encode %s: %w", pub.InPlaceUpdateStateKey, err)
+		return fmt.Errorf("encode %s: %w", kruise.InPlaceUpdateStateKey, err)
 	}
-	e.annotations[pub.InPlaceUpdateStateKey] = ptr.To(string(data))
-	e.annotations[pub.InPlaceUpdateStateKeyOld] = nil
+	e.annotations[kruise.InPlaceUpdateStateKey] = ptr.To(string(data))
+	e.annotations[kruise.InPlaceUpdateStateKeyOld] = nil
 	return e.encode(p)
 }
 

@@ -7,14 +7,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 )
 
 // The README shows this.
 func Example() {
 	oldTemplate := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-		ReadinessGates: []corev1.PodReadinessGate{{ConditionType: pub.InPlaceUpdateReady}},
+		ReadinessGates: []corev1.PodReadinessGate{{ConditionType: kruise.InPlaceUpdateReady}},
 		Containers:     []corev1.Container{{Name: "web", Image: "web:1"}},
 	}}
 	newTemplate := oldTemplate.DeepCopy()

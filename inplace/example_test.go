@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 )
 
@@ -18,7 +18,7 @@ func web(image, level string) *corev1.PodTemplateSpec {
 	return &corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
 		Spec: corev1.PodSpec{
-			ReadinessGates: []corev1.PodReadinessGate{{ConditionType: pub.InPlaceUpdateReady}},
+			ReadinessGates: []corev1.PodReadinessGate{{ConditionType: kruise.InPlaceUpdateReady}},
 			Containers:     []corev1.Container{{Name: "main", Image: image, Env: []corev1.EnvVar{{Name: "LEVEL", Value: level}}}},
 		},
 	}
@@ -29,10 +29,10 @@ func webPod() *corev1.Pod {
 	t := web("nginx:1", "info")
 	pod := &corev1.Pod{ObjectMeta: t.ObjectMeta, Spec: t.Spec}
 	pod.Name = "web-0"
-	pod.Labels[pub.PodRevisionLabelKey] = "web-1"
+	pod.Labels[kruise.PodRevisionLabelKey] = "web-1"
 	pod.Annotations = map[string]string{"team": "blue"}
 	pod.Status.Phase = corev1.PodRunning
-	pod.Status.Conditions = []corev1.PodCondition{{Type: pub.InPlaceUpdateReady, Status: corev1.ConditionTrue}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: kruise.InPlaceUpdateReady, Status: corev1.ConditionTrue}}
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", Image: "docker.io/library/nginx:1", ImageID: "docker.io/library/nginx@sha256:aaa", ContainerID: "containerd://0"}}
 	return pod
 }
@@ -75,9 +75,9 @@ func ExampleNext() {
 
 func ExampleNext_continue() {
 	pod := webPod()
-	pod.Labels[pub.PodRevisionLabelKey] = "web-2"
+	pod.Labels[kruise.PodRevisionLabelKey] = "web-2"
 	pod.Spec.Containers[0].Image = "nginx:2"
-	pod.Annotations[pub.InPlaceUpdateStateKey] = `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z",` +
+	pod.Annotations[kruise.InPlaceUpdateStateKey] = `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z",` +
 		`"lastContainerStatuses":{"main":{"imageID":"docker.io/library/nginx@sha256:aaa"}},"updateImages":true}`
 	pod.Status.Conditions[0].Status = corev1.ConditionFalse
 
@@ -109,7 +109,7 @@ func ExampleAction_write() {
 
 func ExampleCompleted() {
 	pod := webPod()
-	pod.Annotations[pub.InPlaceUpdateGraceKey] = `{"revision":"web-2","containerImages":{"main":"nginx:2"},"graceSeconds":30}`
+	pod.Annotations[kruise.InPlaceUpdateGraceKey] = `{"revision":"web-2","containerImages":{"main":"nginx:2"},"graceSeconds":30}`
 	done, note := inplace.Completed(pod, inplace.Policy{})
 	fmt.Println(done, note.Code)
 	// Output: false InPlaceGracePeriod
@@ -153,7 +153,7 @@ func ExampleHasFedEnv() {
 }
 
 func ExampleLaunchPriority() {
-	c := &corev1.Container{Env: []corev1.EnvVar{{Name: pub.ContainerLaunchBarrierEnvName, ValueFrom: &corev1.EnvVarSource{
+	c := &corev1.Container{Env: []corev1.EnvVar{{Name: kruise.ContainerLaunchBarrierEnvName, ValueFrom: &corev1.EnvVarSource{
 		ConfigMapKeyRef: &corev1.ConfigMapKeySelector{Key: "p_10"},
 	}}}}
 	fmt.Println(inplace.LaunchPriority(c))
@@ -162,7 +162,7 @@ func ExampleLaunchPriority() {
 
 func ExampleStateOf() {
 	pod := webPod()
-	pod.Annotations[pub.InPlaceUpdateStateKey] = `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":null,"nextContainerImages":{"main":"nginx:2"}}`
+	pod.Annotations[kruise.InPlaceUpdateStateKey] = `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":null,"nextContainerImages":{"main":"nginx:2"}}`
 	state, err := inplace.StateOf(pod)
 	fmt.Println(state.Revision, state.NextContainerImages, err)
 	// Output: web-2 map[main:nginx:2] <nil>
@@ -170,7 +170,7 @@ func ExampleStateOf() {
 
 func ExampleGraceOf() {
 	pod := webPod()
-	pod.Annotations[pub.InPlaceUpdateGraceKey] = `{"revision":"web-2","containerImages":{"main":"nginx:2"},"graceSeconds":30}`
+	pod.Annotations[kruise.InPlaceUpdateGraceKey] = `{"revision":"web-2","containerImages":{"main":"nginx:2"},"graceSeconds":30}`
 	grace, err := inplace.GraceOf(pod)
 	fmt.Println(grace.ContainerImages, grace.GraceSeconds, err)
 	// Output: map[main:nginx:2] 30 <nil>

@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // feed is a label or an annotation that feeds an environment variable.
@@ -27,7 +27,7 @@ func fedBy(c *corev1.Container) []feed {
 	for i := range c.Env {
 		e := &c.Env[i]
 		// Sidecars read the version of their set this way, and must not restart for it.
-		if e.Value != "" || e.ValueFrom == nil || e.ValueFrom.FieldRef == nil || e.Name == pub.SidecarSetVersionEnvName || e.Name == pub.SidecarSetVersionAltEnvName {
+		if e.Value != "" || e.ValueFrom == nil || e.ValueFrom.FieldRef == nil || e.Name == kruise.SidecarSetVersionEnvName || e.Name == kruise.SidecarSetVersionAltEnvName {
 			continue
 		}
 		if f, ok := parseField(e.ValueFrom.FieldRef.FieldPath); ok {

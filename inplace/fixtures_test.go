@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 )
 
@@ -20,7 +20,7 @@ func noon() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
 // template is one of these containers, with the readiness gate.
 func template(containers ...corev1.Container) *corev1.PodTemplateSpec {
 	t := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}}
-	t.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: pub.InPlaceUpdateReady}}
+	t.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: kruise.InPlaceUpdateReady}}
 	t.Spec.Containers = containers
 	return t
 }
@@ -71,8 +71,8 @@ func fed(env, field string) func(*corev1.Container) {
 // launch gives a container a launch priority, as the pod webhook does.
 func launch(priority int) func(*corev1.Container) {
 	return func(c *corev1.Container) {
-		c.Env = append(c.Env, corev1.EnvVar{Name: pub.ContainerLaunchBarrierEnvName, ValueFrom: &corev1.EnvVarSource{
-			ConfigMapKeyRef: &corev1.ConfigMapKeySelector{Key: fmt.Sprintf("%s%d", pub.ContainerLaunchBarrierKeyPrefix, priority)},
+		c.Env = append(c.Env, corev1.EnvVar{Name: kruise.ContainerLaunchBarrierEnvName, ValueFrom: &corev1.EnvVarSource{
+			ConfigMapKeyRef: &corev1.ConfigMapKeySelector{Key: fmt.Sprintf("%s%d", kruise.ContainerLaunchBarrierKeyPrefix, priority)},
 		}})
 	}
 }
@@ -107,7 +107,7 @@ func running(t *corev1.PodTemplateSpec, revision string) *corev1.Pod {
 	if pod.Labels == nil {
 		pod.Labels = map[string]string{}
 	}
-	pod.Labels[pub.PodRevisionLabelKey] = revision
+	pod.Labels[kruise.PodRevisionLabelKey] = revision
 	pod.Status.Phase = corev1.PodRunning
 	for _, c := range pod.Spec.Containers {
 		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, statusOf(c))
@@ -115,7 +115,7 @@ func running(t *corev1.PodTemplateSpec, revision string) *corev1.Pod {
 	for _, c := range pod.Spec.InitContainers {
 		pod.Status.InitContainerStatuses = append(pod.Status.InitContainerStatuses, statusOf(c))
 	}
-	for _, condition := range []corev1.PodConditionType{corev1.ContainersReady, corev1.PodReady, pub.InPlaceUpdateReady} {
+	for _, condition := range []corev1.PodConditionType{corev1.ContainersReady, corev1.PodReady, kruise.InPlaceUpdateReady} {
 		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: condition, Status: corev1.ConditionTrue})
 	}
 	return pod
@@ -177,7 +177,7 @@ func encoded(t *testing.T, v any) string {
 	return string(data)
 }
 
-func stateOf(t *testing.T, pod *corev1.Pod) *pub.InPlaceUpdateState {
+func stateOf(t *testing.T, pod *corev1.Pod) *kruise.InPlaceUpdateState {
 	t.Helper()
 	s, err := inplace.StateOf(pod)
 	if err != nil {
@@ -187,7 +187,7 @@ func stateOf(t *testing.T, pod *corev1.Pod) *pub.InPlaceUpdateState {
 }
 
 // batches are the names of the containers in the batches of a state.
-func batches(s *pub.InPlaceUpdateState) [][]string {
+func batches(s *kruise.InPlaceUpdateState) [][]string {
 	var names [][]string
 	for _, b := range s.ContainerBatchesRecord {
 		names = append(names, b.Containers)

@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 func FuzzDecodeMetadata(f *testing.F) {
@@ -60,14 +60,14 @@ func FuzzPriority(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, key string, n int) {
 		barrier := func(key string) *corev1.Container {
-			return &corev1.Container{Env: []corev1.EnvVar{{Name: "OTHER"}, {Name: pub.ContainerLaunchBarrierEnvName, ValueFrom: &corev1.EnvVarSource{
+			return &corev1.Container{Env: []corev1.EnvVar{{Name: "OTHER"}, {Name: kruise.ContainerLaunchBarrierEnvName, ValueFrom: &corev1.EnvVarSource{
 				ConfigMapKeyRef: &corev1.ConfigMapKeySelector{Key: key},
 			}}}}
 		}
 		if _, ok := LaunchPriority(barrier(key)); !ok {
 			t.Errorf("%q is no barrier", key)
 		}
-		if got, ok := LaunchPriority(barrier(pub.ContainerLaunchBarrierKeyPrefix + strconv.Itoa(n))); !ok || got != n {
+		if got, ok := LaunchPriority(barrier(kruise.ContainerLaunchBarrierKeyPrefix + strconv.Itoa(n))); !ok || got != n {
 			t.Errorf("want %d, got %d", n, got)
 		}
 	})

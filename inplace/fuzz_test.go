@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/revision"
 )
@@ -36,7 +36,7 @@ func addPods(f *testing.F, add func(*corev1.Pod)) {
 			f.Fatal(err)
 		}
 		for i := range list.Items {
-			if list.Items[i].Labels[pub.PodRevisionLabelKey] != "" {
+			if list.Items[i].Labels[kruise.PodRevisionLabelKey] != "" {
 				add(&list.Items[i])
 			}
 		}
@@ -99,7 +99,7 @@ func unique(t *corev1.PodTemplateSpec) bool {
 }
 
 func FuzzState(f *testing.F) {
-	addPods(f, func(p *corev1.Pod) { f.Add(p.Annotations[pub.InPlaceUpdateStateKey]) })
+	addPods(f, func(p *corev1.Pod) { f.Add(p.Annotations[kruise.InPlaceUpdateStateKey]) })
 	f.Add(oneImage)
 	f.Add(recordedByUs)
 	f.Add(resized)
@@ -115,7 +115,7 @@ func FuzzGrace(f *testing.F) {
 	f.Add(``, ``)
 	f.Fuzz(func(t *testing.T, grace, state string) {
 		pod := running(template(container("c1", "app:1", launch(1)), container("c2", "app:1")), "web-2")
-		pod.Annotations = map[string]string{pub.InPlaceUpdateGraceKey: grace, pub.InPlaceUpdateStateKey: state}
+		pod.Annotations = map[string]string{kruise.InPlaceUpdateGraceKey: grace, kruise.InPlaceUpdateStateKey: state}
 		pod, ok := stored(pod)
 		if !ok {
 			return
@@ -228,13 +228,13 @@ func FuzzSameImage(f *testing.F) {
 }
 
 func FuzzRuntime(f *testing.F) {
-	addPods(f, func(p *corev1.Pod) { f.Add(p.Annotations[pub.RuntimeContainerMetaKey]) })
+	addPods(f, func(p *corev1.Pod) { f.Add(p.Annotations[kruise.RuntimeContainerMetaKey]) })
 	f.Add(`{"containers":[{"name":"c1","containerID":"containerd://c1-0","hashes":{"plainHash":1}}]}`)
 	f.Add(`{"containers":null}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		pod := running(template(container("c1", "app:1")), "web-2")
 		pod.Annotations = map[string]string{
-			pub.RuntimeContainerMetaKey: text, pub.InPlaceUpdateStateKey: `{"lastContainerStatuses":{"c1":{"imageID":"id-of-app:1"}},"updateEnvFromMetadata":true}`,
+			kruise.RuntimeContainerMetaKey: text, kruise.InPlaceUpdateStateKey: `{"lastContainerStatuses":{"c1":{"imageID":"id-of-app:1"}},"updateEnvFromMetadata":true}`,
 		}
 		pod.Status.ContainerStatuses[0].Image = "other"
 		a, err := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, noon())

@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/revision"
 )
 
@@ -60,29 +60,29 @@ func hashOf(v any) (uint64, error) {
 
 // runtime is what the node daemon reports of a pod's containers.
 type runtime struct {
-	metas []pub.RuntimeContainerMeta
+	metas []kruise.RuntimeContainerMeta
 }
 
 // runtimeOf reads it; ok is false where no daemon has reported.
 func runtimeOf(pod *corev1.Pod) (r runtime, ok bool, err error) {
-	text, ok := pod.Annotations[pub.RuntimeContainerMetaKey]
+	text, ok := pod.Annotations[kruise.RuntimeContainerMetaKey]
 	if !ok {
 		return runtime{}, false, nil
 	}
-	var set pub.RuntimeContainerMetaSet
+	var set kruise.RuntimeContainerMetaSet
 	if err := json.Unmarshal([]byte(text), &set); err != nil {
-		return runtime{}, false, &AnnotationError{Key: pub.RuntimeContainerMetaKey, Err: err}
+		return runtime{}, false, &AnnotationError{Key: kruise.RuntimeContainerMetaKey, Err: err}
 	}
 	return runtime{metas: set.Containers}, true, nil
 }
 
 // unlike is the first container that does not run what its spec says, by a hash; empty when all do. The
 // containers are those that every pod waits for, sidecars of other owners included.
-func (r runtime) unlike(pod *corev1.Pod, same func(*corev1.Container, pub.RuntimeContainerHashes) bool) string {
+func (r runtime) unlike(pod *corev1.Pod, same func(*corev1.Container, kruise.RuntimeContainerHashes) bool) string {
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
 		status := statusOf(pod, c.Name)
-		at := slices.IndexFunc(r.metas, func(m pub.RuntimeContainerMeta) bool { return m.Name == c.Name })
+		at := slices.IndexFunc(r.metas, func(m kruise.RuntimeContainerMeta) bool { return m.Name == c.Name })
 		if status == nil || at < 0 || r.metas[at].ContainerID != status.ContainerID || !same(c, r.metas[at].Hashes) {
 			return c.Name
 		}
@@ -90,14 +90,14 @@ func (r runtime) unlike(pod *corev1.Pod, same func(*corev1.Container, pub.Runtim
 	return ""
 }
 
-func samePlain(c *corev1.Container, h pub.RuntimeContainerHashes) bool {
+func samePlain(c *corev1.Container, h kruise.RuntimeContainerHashes) bool {
 	current, older, err := PlainHashes(c)
 	return err == nil && (h.PlainHash == current || h.PlainHash == older)
 }
 
 // sameEnv compares with the labels and annotations that the pod has now.
-func sameEnv(pod *corev1.Pod) func(*corev1.Container, pub.RuntimeContainerHashes) bool {
-	return func(c *corev1.Container, h pub.RuntimeContainerHashes) bool {
+func sameEnv(pod *corev1.Pod) func(*corev1.Container, kruise.RuntimeContainerHashes) bool {
+	return func(c *corev1.Container, h kruise.RuntimeContainerHashes) bool {
 		hash, err := EnvHash(c, pod.Labels, pod.Annotations)
 		return err == nil && h.ExtractedEnvFromMetadataHash == hash
 	}

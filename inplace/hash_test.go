@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 )
 
@@ -25,7 +25,7 @@ func TestEnvHash(t *testing.T) {
 		"image":                   {why: "only variables count", a: container("c", "i", l1), b: container("d", "j", l1), want: true},
 		"literal":                 {why: "literal values are fixed anyway", a: container("c", "i", l1), b: container("c", "i", l1, literal), want: true},
 		"other fields":            {why: "an address is no label", a: container("c", "i", l1), b: container("c", "i", l1, fed("IP", "status.podIP"), fed("ALL", "metadata.labels"), fed("ODD", "metadata.labels['l1"), fed("N", "metadata.annotations")), want: true},
-		"version of a SidecarSet": {why: "sidecars must not restart for it", a: container("c", "i", l1), b: container("c", "i", l1, fed(pub.SidecarSetVersionEnvName, "metadata.annotations['n1']"), fed(pub.SidecarSetVersionAltEnvName, "metadata.annotations['n1']")), want: true},
+		"version of a SidecarSet": {why: "sidecars must not restart for it", a: container("c", "i", l1), b: container("c", "i", l1, fed(kruise.SidecarSetVersionEnvName, "metadata.annotations['n1']"), fed(kruise.SidecarSetVersionAltEnvName, "metadata.annotations['n1']")), want: true},
 		"annotation":              {why: "it feeds like a label", a: container("c", "i", l1), b: container("c", "i", l1, fed("N1", "metadata.annotations['n1']"))},
 		"missing label":           {why: "the variable is there, and empty", a: container("c", "i", l1), b: container("c", "i", l1, fed("E3", "metadata.labels['l3']"))},
 		"two missing":             {why: "empty is empty", a: container("c", "i", fed("E3", "metadata.labels['l3']")), b: container("c", "i", fed("E3", "metadata.annotations['l1']")), want: true},

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 )
 
@@ -27,7 +27,7 @@ type kubelet struct {
 type ran struct {
 	image  string
 	env    map[string]string
-	hashes pub.RuntimeContainerHashes
+	hashes kruise.RuntimeContainerHashes
 }
 
 func start(pod *corev1.Pod, daemon bool, names string) (*kubelet, error) {
@@ -78,7 +78,7 @@ func (k *kubelet) restart(i int, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	k.runs[c.Name] = ran{c.Image, env, pub.RuntimeContainerHashes{PlainHash: plain, ExtractedEnvFromMetadataHash: hash}}
+	k.runs[c.Name] = ran{c.Image, env, kruise.RuntimeContainerHashes{PlainHash: plain, ExtractedEnvFromMetadataHash: hash}}
 	s.RestartCount++
 	s.ContainerID = fmt.Sprintf("containerd://%s-%d", c.Name, s.RestartCount)
 	s.ImageID, s.Ready, s.Resources = imageID(c.Image), false, c.Resources.DeepCopy()
@@ -132,7 +132,7 @@ func (k *kubelet) sync(i int, now time.Time) (stopped bool, err error) {
 		return stopped, k.restart(i, now)
 	case work:
 		s.Resources = k.pod.Spec.Containers[i].Resources.DeepCopy()
-	case k.daemon && k.fedLate(i) && condition(k.pod, pub.InPlaceUpdateReady).Status == corev1.ConditionFalse:
+	case k.daemon && k.fedLate(i) && condition(k.pod, kruise.InPlaceUpdateReady).Status == corev1.ConditionFalse:
 		return true, k.restart(i, now) // by the daemon, which waits for the pod to be out of traffic
 	default:
 		s.Ready = true
@@ -143,12 +143,12 @@ func (k *kubelet) sync(i int, now time.Time) (stopped bool, err error) {
 // tell writes the pod's conditions and, unless it is slow, what the daemon knows.
 func (k *kubelet) tell(daemon bool) error {
 	containers := corev1.ConditionTrue
-	set := pub.RuntimeContainerMetaSet{}
+	set := kruise.RuntimeContainerMetaSet{}
 	for _, s := range k.pod.Status.ContainerStatuses {
 		if !s.Ready {
 			containers = corev1.ConditionFalse
 		}
-		set.Containers = append(set.Containers, pub.RuntimeContainerMeta{Name: s.Name, ContainerID: s.ContainerID, RestartCount: s.RestartCount, Hashes: k.runs[s.Name].hashes})
+		set.Containers = append(set.Containers, kruise.RuntimeContainerMeta{Name: s.Name, ContainerID: s.ContainerID, RestartCount: s.RestartCount, Hashes: k.runs[s.Name].hashes})
 	}
 	ready := containers
 	for _, gate := range k.pod.Spec.ReadinessGates {
@@ -159,7 +159,7 @@ func (k *kubelet) tell(daemon bool) error {
 	k.set(corev1.ContainersReady, containers)
 	k.set(corev1.PodReady, ready)
 	if k.daemon && daemon {
-		metav1.SetMetaDataAnnotation(&k.pod.ObjectMeta, pub.RuntimeContainerMetaKey, jsonOf(set))
+		metav1.SetMetaDataAnnotation(&k.pod.ObjectMeta, kruise.RuntimeContainerMetaKey, jsonOf(set))
 	}
 	return nil
 }

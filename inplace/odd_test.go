@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/randfill"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 )
 
@@ -92,10 +92,10 @@ func oddities(r *rand.Rand, pod *corev1.Pod) {
 	}
 	pod.Status.Phase = oneOf(r, corev1.PodRunning, corev1.PodRunning, corev1.PodRunning, corev1.PodPending, corev1.PodFailed, "Odd")
 	if r.IntN(2) == 0 {
-		pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: pub.InPlaceUpdateReady})
+		pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: kruise.InPlaceUpdateReady})
 	}
 	for i := range pod.Status.Conditions {
-		pod.Status.Conditions[i].Type = oneOf(r, pub.InPlaceUpdateReady, corev1.PodReady, corev1.ContainersReady, corev1.PodResizePending)
+		pod.Status.Conditions[i].Type = oneOf(r, kruise.InPlaceUpdateReady, corev1.PodReady, corev1.ContainersReady, corev1.PodResizePending)
 		pod.Status.Conditions[i].Status = oneOf(r, corev1.ConditionTrue, corev1.ConditionFalse, "Odd")
 	}
 	for i := range pod.Status.ContainerStatuses {
@@ -106,7 +106,7 @@ func oddities(r *rand.Rand, pod *corev1.Pod) {
 	}
 	name := func() string { return jsonOf(oneOf(r, names(pod)...)) }
 	if r.IntN(3) > 0 {
-		pod.Annotations[oneOf(r, pub.InPlaceUpdateStateKey, pub.InPlaceUpdateStateKey, pub.InPlaceUpdateStateKeyOld)] = oneOf(
+		pod.Annotations[oneOf(r, kruise.InPlaceUpdateStateKey, kruise.InPlaceUpdateStateKey, kruise.InPlaceUpdateStateKeyOld)] = oneOf(
 			r, "", "{}", "null", "{", `{"revision":"a","updateTimestamp":"2026-11-21T11:59:59Z"}`, `{"updateTimestamp":"9999-11-21T11:59:59Z"}`,
 			fmt.Sprintf(`{"lastContainerStatuses":{%s:{"imageID":"x"}},"updateResources":true,"containerBatchesRecord":[{"containers":[%s]},{"containers":null}]}`, name(), name()),
 			fmt.Sprintf(`{"nextContainerImages":{%s:"new"},"nextContainerResources":{%s:{"limits":{"cpu":"7","odd":"1"}}},"preCheckBeforeNext":{}}`, name(), name()),
@@ -114,13 +114,13 @@ func oddities(r *rand.Rand, pod *corev1.Pod) {
 		)
 	}
 	if r.IntN(3) == 0 {
-		pod.Annotations[oneOf(r, pub.InPlaceUpdateGraceKey, pub.InPlaceUpdateGraceKeyOld)] = oneOf(
+		pod.Annotations[oneOf(r, kruise.InPlaceUpdateGraceKey, kruise.InPlaceUpdateGraceKeyOld)] = oneOf(
 			r, "", "{}", "null", "{", `{"revision":"a","graceSeconds":5,"metaDataPatch":"eyJtZXRhZGF0YSI6eyJsYWJlbHMiOnsiYXBwIjpudWxsfX19"}`,
 			fmt.Sprintf(`{"containerImages":{%s:"new"},"containerResources":{%s:{"requests":{"memory":"7"}}},"updateEnvFromMetadata":true,"graceSeconds":2147483647}`, name(), name()),
 		)
 	}
 	if r.IntN(3) == 0 {
-		pod.Annotations[pub.RuntimeContainerMetaKey] = oneOf(r, "", "{}", `{"containers":[{}]}`)
+		pod.Annotations[kruise.RuntimeContainerMetaKey] = oneOf(r, "", "{}", `{"containers":[{}]}`)
 	}
 	if r.IntN(8) == 0 {
 		pod.Annotations, pod.Labels = nil, nil
@@ -144,7 +144,7 @@ func oddChange(r *rand.Rand, pod *corev1.Pod) *inplace.Change {
 	}
 	if r.IntN(3) == 0 {
 		c.Metadata = inplace.Metadata{
-			Labels: map[string]*string{"x": nil, "/~": new(string)}, Annotations: map[string]*string{"x": nil, pub.InPlaceUpdateGraceKey: new(string)},
+			Labels: map[string]*string{"x": nil, "/~": new(string)}, Annotations: map[string]*string{"x": nil, kruise.InPlaceUpdateGraceKey: new(string)},
 			AddFinalizers: []string{"a/b", "a/b"}, RemoveFinalizers: pod.Finalizers,
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -24,12 +24,12 @@ func TestReadyConditions(t *testing.T) {
 		t.Fatal(err)
 	}
 	pod = applied(t, pod, a)
-	want := corev1.PodCondition{Type: pub.InPlaceUpdateReady, Status: corev1.ConditionFalse, Reason: pub.InPlaceUpdateReadyReasonStart, LastTransitionTime: metav1.NewTime(noon().Local())}
-	if d := cmp.Diff(&want, condition(pod, pub.InPlaceUpdateReady)); d != "" {
+	want := corev1.PodCondition{Type: kruise.InPlaceUpdateReady, Status: corev1.ConditionFalse, Reason: kruise.InPlaceUpdateReadyReasonStart, LastTransitionTime: metav1.NewTime(noon().Local())}
+	if d := cmp.Diff(&want, condition(pod, kruise.InPlaceUpdateReady)); d != "" {
 		t.Errorf("out of traffic (-want +got):\n%s", d)
 	}
 	ready := condition(pod, corev1.PodReady)
-	if ready.Status != corev1.ConditionFalse || ready.Reason != pub.ReasonReadinessGatesNotReady || !strings.Contains(ready.Message, string(pub.InPlaceUpdateReady)) {
+	if ready.Status != corev1.ConditionFalse || ready.Reason != kruise.ReasonReadinessGatesNotReady || !strings.Contains(ready.Message, string(kruise.InPlaceUpdateReady)) {
 		t.Errorf("not ready follows at once, got %v", ready)
 	}
 	if len(pod.Status.Conditions) != 3 {
@@ -45,8 +45,8 @@ func TestReadyConditions(t *testing.T) {
 		t.Fatal(err)
 	}
 	pod = applied(t, pod, a)
-	want = corev1.PodCondition{Type: pub.InPlaceUpdateReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon().Local())}
-	if d := cmp.Diff(&want, condition(pod, pub.InPlaceUpdateReady)); d != "" {
+	want = corev1.PodCondition{Type: kruise.InPlaceUpdateReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon().Local())}
+	if d := cmp.Diff(&want, condition(pod, kruise.InPlaceUpdateReady)); d != "" {
 		t.Errorf("back in traffic (-want +got):\n%s", d)
 	}
 	if condition(pod, corev1.PodReady).Status != corev1.ConditionFalse {
@@ -83,8 +83,8 @@ func TestMakeReadyTestsWhatItSaw(t *testing.T) {
 	}{
 		"another update": {why: "it is under way", state: oneImage, then: stateText(strings.ReplaceAll(oneImage, "web-2", "web-3")), refuse: true},
 		"first update":   {why: "it is under way", then: stateText(oneImage), refuse: true},
-		"revision only":  {why: "another update is about to come", state: oneImage, then: func(p *corev1.Pod) { p.Labels[pub.PodRevisionLabelKey] = "web-3" }, refuse: true},
-		"parked update":  {why: "it is about to come", state: oneImage, then: annotation(pub.InPlaceUpdateGraceKey, "{}"), refuse: true},
+		"revision only":  {why: "another update is about to come", state: oneImage, then: func(p *corev1.Pod) { p.Labels[kruise.PodRevisionLabelKey] = "web-3" }, refuse: true},
+		"parked update":  {why: "it is about to come", state: oneImage, then: annotation(kruise.InPlaceUpdateGraceKey, "{}"), refuse: true},
 		"ready already":  {why: "another writer did it", state: oneImage, then: marked(corev1.ConditionTrue), refuse: true},
 		"anything else":  {why: "it is no matter", state: oneImage, then: annotation("theirs", "x")},
 		"first of all":   {why: "it may be any annotation", then: annotation("theirs", "x"), refuse: true},

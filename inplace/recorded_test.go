@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/revision"
 )
@@ -43,7 +43,7 @@ func TestRecordedStates(t *testing.T) {
 	n := 0
 	for _, step := range []string{"1-created", "2-updating", "3-updated"} {
 		for name, pod := range recorded(t, step) {
-			text, has := pod.Annotations[pub.InPlaceUpdateStateKey]
+			text, has := pod.Annotations[kruise.InPlaceUpdateStateKey]
 			if !has || pod.DeletionTimestamp != nil {
 				continue
 			}
@@ -57,7 +57,7 @@ func TestRecordedStates(t *testing.T) {
 			}
 			done, note := inplace.Completed(pod, inplace.Policy{})
 			a, err := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, noon())
-			if ready := condition(pod, pub.InPlaceUpdateReady).Status == corev1.ConditionTrue; done != ready || err != nil || (a.Verdict == inplace.Complete) != ready {
+			if ready := condition(pod, kruise.InPlaceUpdateReady).Status == corev1.ConditionTrue; done != ready || err != nil || (a.Verdict == inplace.Complete) != ready {
 				t.Errorf("%s/%s: the reference made it ready: %v; we: %v, %v, %v, %v", step, name, ready, done, note, a, err)
 			}
 		}
@@ -72,8 +72,8 @@ func TestRecordedHashes(t *testing.T) {
 	n := 0
 	for _, step := range []string{"1-created", "2-updating", "3-updated"} {
 		for name, pod := range recorded(t, step) {
-			var set pub.RuntimeContainerMetaSet
-			text, has := pod.Annotations[pub.RuntimeContainerMetaKey]
+			var set kruise.RuntimeContainerMetaSet
+			text, has := pod.Annotations[kruise.RuntimeContainerMetaKey]
 			if !has {
 				continue
 			}
@@ -128,7 +128,7 @@ func TestRecordedUpdates(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 { // not ready, change
-				a, err := inplace.Next(inplace.Update{Pod: pod, Change: c, Revision: updated.Labels[pub.PodRevisionLabelKey]}, inplace.Policy{}, noon())
+				a, err := inplace.Next(inplace.Update{Pod: pod, Change: c, Revision: updated.Labels[kruise.PodRevisionLabelKey]}, inplace.Policy{}, noon())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -156,24 +156,24 @@ func TestRecordedUpdates(t *testing.T) {
 			if a, err := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, noon()); err != nil || a.Verdict != inplace.Wait {
 				t.Errorf("before the node has seen it: want to wait, got %v, %v", a, err)
 			}
-			mark := *condition(pod, pub.InPlaceUpdateReady)
+			mark := *condition(pod, kruise.InPlaceUpdateReady)
 			pod.Status = *updated.Status.DeepCopy()
-			*condition(pod, pub.InPlaceUpdateReady) = mark
-			pod.Annotations[pub.RuntimeContainerMetaKey] = updated.Annotations[pub.RuntimeContainerMetaKey]
+			*condition(pod, kruise.InPlaceUpdateReady) = mark
+			pod.Annotations[kruise.RuntimeContainerMetaKey] = updated.Annotations[kruise.RuntimeContainerMetaKey]
 			a, err := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, noon())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := condition(applied(t, pod, a), pub.InPlaceUpdateReady).Status; got != corev1.ConditionTrue {
+			if got := condition(applied(t, pod, a), kruise.InPlaceUpdateReady).Status; got != corev1.ConditionTrue {
 				t.Errorf("when the node has done it: want it ready, got %s", got)
 			}
 			// And theirs, which records less, by us.
-			pod.Annotations[pub.InPlaceUpdateStateKey] = updated.Annotations[pub.InPlaceUpdateStateKey]
+			pod.Annotations[kruise.InPlaceUpdateStateKey] = updated.Annotations[kruise.InPlaceUpdateStateKey]
 			if done, n := inplace.Completed(pod, inplace.Policy{}); !done {
 				t.Errorf("want their state complete, got %v", n)
 			}
 			pod.Status.ContainerStatuses = before[name].Status.ContainerStatuses
-			pod.Annotations[pub.RuntimeContainerMetaKey] = before[name].Annotations[pub.RuntimeContainerMetaKey]
+			pod.Annotations[kruise.RuntimeContainerMetaKey] = before[name].Annotations[kruise.RuntimeContainerMetaKey]
 			if done, _ := inplace.Completed(pod, inplace.Policy{}); done {
 				t.Error("want their state not complete before the node has seen it")
 			}
@@ -193,7 +193,7 @@ func recordedTemplates(t *testing.T) func(*corev1.Pod) *corev1.PodTemplateSpec {
 		t.Helper()
 		for i := range list.Items {
 			r := &list.Items[i]
-			if r.Namespace != pod.Namespace || r.OwnerReferences[0].UID != pod.OwnerReferences[0].UID || !revision.Match(r.Name, pod.Labels[pub.PodRevisionLabelKey]) {
+			if r.Namespace != pod.Namespace || r.OwnerReferences[0].UID != pod.OwnerReferences[0].UID || !revision.Match(r.Name, pod.Labels[kruise.PodRevisionLabelKey]) {
 				continue
 			}
 			template, err := revision.Decode(r.Data.Raw)
@@ -202,7 +202,7 @@ func recordedTemplates(t *testing.T) func(*corev1.Pod) *corev1.PodTemplateSpec {
 			}
 			return template
 		}
-		t.Fatalf("%s has no recorded revision %s", pod.Name, pod.Labels[pub.PodRevisionLabelKey])
+		t.Fatalf("%s has no recorded revision %s", pod.Name, pod.Labels[kruise.PodRevisionLabelKey])
 		return nil
 	}
 }

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
@@ -52,7 +52,7 @@ func (l look) step() (Action, error) {
 }
 
 // patience waits for the node, or gives the pod up where the policy allows that.
-func (l look) patience(s *pub.InPlaceUpdateState, w waiting) Action {
+func (l look) patience(s *kruise.InPlaceUpdateState, w waiting) Action {
 	pod, r, now := l.pod, l.rules, l.now
 	limit := time.Duration(-1)
 	switch {
@@ -79,9 +79,9 @@ func wait(after time.Duration, why note.Note) Action {
 }
 
 // endGrace waits for the end of the grace period, and then writes the change.
-func (l look) endGrace(g *pub.InPlaceUpdateGrace, s *pub.InPlaceUpdateState) (Action, error) {
+func (l look) endGrace(g *kruise.InPlaceUpdateGrace, s *kruise.InPlaceUpdateState) (Action, error) {
 	if s == nil {
-		return Action{}, &AnnotationError{Key: pub.InPlaceUpdateStateKey, Err: errNoState}
+		return Action{}, &AnnotationError{Key: kruise.InPlaceUpdateStateKey, Err: errNoState}
 	}
 	c, err := planned(l.pod, g)
 	if err != nil {
@@ -101,7 +101,7 @@ func (l look) endGrace(g *pub.InPlaceUpdateGrace, s *pub.InPlaceUpdateState) (Ac
 }
 
 // nextBatch waits for the containers of the last batch, and then writes the next.
-func (l look) nextBatch(s *pub.InPlaceUpdateState) (Action, error) {
+func (l look) nextBatch(s *kruise.InPlaceUpdateState) (Action, error) {
 	if s.PreCheckBeforeNext != nil {
 		for _, name := range s.PreCheckBeforeNext.ContainersRequiredReady {
 			status := statusOf(l.pod, name)
@@ -116,7 +116,7 @@ func (l look) nextBatch(s *pub.InPlaceUpdateState) (Action, error) {
 	return l.applyNext(s, left(s)), nil
 }
 
-func (l look) applyNext(s *pub.InPlaceUpdateState, c *Change) Action {
+func (l look) applyNext(s *kruise.InPlaceUpdateState, c *Change) Action {
 	if w := l.resize(c); w != nil {
 		return Action{Verdict: Write, Write: w}
 	}
@@ -126,7 +126,7 @@ func (l look) applyNext(s *pub.InPlaceUpdateState, c *Change) Action {
 // makeReady puts a pod whose update is complete back into traffic.
 func (l look) makeReady() Action {
 	pod := l.pod
-	if !lifecycle.HasGate(pod, pub.InPlaceUpdateReady) || statusOfCondition(pod, pub.InPlaceUpdateReady) == corev1.ConditionTrue {
+	if !lifecycle.HasGate(pod, kruise.InPlaceUpdateReady) || statusOfCondition(pod, kruise.InPlaceUpdateReady) == corev1.ConditionTrue {
 		return Action{Verdict: Complete}
 	}
 	if pod.Status.Phase == corev1.PodPending && statusOfCondition(pod, corev1.ContainersReady) == "" {
@@ -136,7 +136,7 @@ func (l look) makeReady() Action {
 	}
 	return Action{Verdict: Write, Write: l.write(write.Status, func(p *patch) error {
 		l.unchanged(p)
-		ready := corev1.PodCondition{Type: pub.InPlaceUpdateReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(l.now)}
+		ready := corev1.PodCondition{Type: kruise.InPlaceUpdateReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(l.now)}
 		p.ops = append(p.ops, lifecycle.SetConditions(pod, ready)...)
 		return nil
 	})}

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 )
 
@@ -23,11 +23,11 @@ const resized = `{"revision":"web-2","updateTimestamp":"2026-11-21T11:59:50Z","l
 	`"updateResources":true,"containerBatchesRecord":[{"timestamp":"2026-11-21T11:59:50Z","containers":["c1"]}]}`
 
 func stateText(text string) func(*corev1.Pod) {
-	return func(p *corev1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, pub.InPlaceUpdateStateKey, text) }
+	return func(p *corev1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, kruise.InPlaceUpdateStateKey, text) }
 }
 
 func marked(status corev1.ConditionStatus) func(*corev1.Pod) {
-	return func(p *corev1.Pod) { condition(p, pub.InPlaceUpdateReady).Status = status }
+	return func(p *corev1.Pod) { condition(p, kruise.InPlaceUpdateReady).Status = status }
 }
 
 func TestStep(t *testing.T) {
@@ -57,7 +57,7 @@ func TestStep(t *testing.T) {
 		"image done":                       {why: "the pod is put back", of: t2, pod: []func(*corev1.Pod){stateText(oneImage), marked(corev1.ConditionFalse)}, want: "Write status"},
 		"image not done":                   {why: "the node is not ready", of: t2, pod: []func(*corev1.Pod){stateText(oneImage), marked(corev1.ConditionFalse), still}, want: "Wait 1m0s InPlaceImage"},
 		"ready":                            {why: "there is nothing left", of: t1, want: "Complete"},
-		"ready with a reason":              {why: "a reason at a true condition is no matter", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { condition(p, pub.InPlaceUpdateReady).Reason = "Odd" }}, want: "Complete"},
+		"ready with a reason":              {why: "a reason at a true condition is no matter", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { condition(p, kruise.InPlaceUpdateReady).Reason = "Odd" }}, want: "Complete"},
 		"going away":                       {why: "a pod that is deleted is not updated", of: t2, pod: []func(*corev1.Pod){stateText(oneImage), still, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon()} }}, want: "Ignore"},
 		"ended":                            {why: "nothing will change in it", of: t2, pod: []func(*corev1.Pod){stateText(oneImage), still, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }}, want: "Ignore"},
 		"resize not done":                  {why: "the node is not ready", of: sized, pod: []func(*corev1.Pod){stateText(resized), func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Resources.Requests = amounts("cpu", "1") }}, want: "Wait 1m0s InPlaceResize"},
@@ -73,10 +73,10 @@ func TestStep(t *testing.T) {
 		"deferred, not yet given up":       {why: "there is time left", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Deferred", 2)}, rules: inplace.Policy{RecreateDeferred: 30 * time.Second}, want: "Wait 20s InPlaceResizeDeferred"},
 		"deferred for long":                {why: "the next look is in a minute", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Deferred", 2)}, rules: inplace.Policy{RecreateDeferred: time.Hour}, want: "Wait 1m0s InPlaceResizeDeferred"},
 		"unreadable state":                 {why: "a user must look", of: t1, pod: []func(*corev1.Pod){stateText("[")}, want: "error apps.kruise.io/inplace-update-state"},
-		"empty grace":                      {why: "there is nothing in it, and without removing it the update would never be complete", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations = map[string]string{pub.InPlaceUpdateGraceKey: ""} }}, want: "Write "},
-		"grace without state":              {why: "the begin is unknown", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations = map[string]string{pub.InPlaceUpdateGraceKey: "{}"} }}, want: "error apps.kruise.io/inplace-update-state"},
-		"grace with unreadable metadata":   {why: "a user must look", of: t1, pod: []func(*corev1.Pod){stateText(oneImage), func(p *corev1.Pod) { p.Annotations[pub.InPlaceUpdateGraceKey] = `{"metaDataPatch":"MQ=="}` }}, want: "error apps.kruise.io/inplace-update-grace"},
-		"unreadable grace of the old name": {why: "the error tells where", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations = map[string]string{pub.InPlaceUpdateGraceKeyOld: "1"} }}, want: "error inplace-update-grace"},
+		"empty grace":                      {why: "there is nothing in it, and without removing it the update would never be complete", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations = map[string]string{kruise.InPlaceUpdateGraceKey: ""} }}, want: "Write "},
+		"grace without state":              {why: "the begin is unknown", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations = map[string]string{kruise.InPlaceUpdateGraceKey: "{}"} }}, want: "error apps.kruise.io/inplace-update-state"},
+		"grace with unreadable metadata":   {why: "a user must look", of: t1, pod: []func(*corev1.Pod){stateText(oneImage), func(p *corev1.Pod) { p.Annotations[kruise.InPlaceUpdateGraceKey] = `{"metaDataPatch":"MQ=="}` }}, want: "error apps.kruise.io/inplace-update-grace"},
+		"unreadable grace of the old name": {why: "the error tells where", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations = map[string]string{kruise.InPlaceUpdateGraceKeyOld: "1"} }}, want: "error inplace-update-grace"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -143,9 +143,9 @@ func TestStepGrace(t *testing.T) {
 		"no seconds":     {why: "there is nothing to wait for", grace: grace(0, ""), image: "app:2"},
 		"less than none": {why: "there is nothing to wait for", grace: grace(-5, ""), image: "app:2"},
 		"clock far behind": {why: "a state from the future says nothing of when it began", grace: grace(5, ""), image: "app:2", annotations: func(a map[string]string) {
-			a[pub.InPlaceUpdateStateKey] = `{"revision":"web-2","updateTimestamp":"2036-11-21T11:59:50Z"}`
+			a[kruise.InPlaceUpdateStateKey] = `{"revision":"web-2","updateTimestamp":"2036-11-21T11:59:50Z"}`
 		}},
-		"old name":                     {why: "an older release wrote it", key: pub.InPlaceUpdateGraceKeyOld, grace: grace(5, ""), image: "app:2"},
+		"old name":                     {why: "an older release wrote it", key: kruise.InPlaceUpdateGraceKeyOld, grace: grace(5, ""), image: "app:2"},
 		"metadata":                     {why: "it waits as a patch", grace: grace(5, `,"metaDataPatch":"eyJtZXRhZGF0YSI6eyIkc2V0RWxlbWVudE9yZGVyL2ZpbmFsaXplcnMiOltdLCJsYWJlbHMiOnsiYXBwIjpudWxsLCJuZXciOiJ4In19fQ=="`), image: "app:2", parts: map[string]string{"new": "x"}},
 		"unknown containers":           {why: "a container that the pod does not have is forgotten", grace: grace(5, `,"containerRefMetadata":{"c9":{"labels":{"x":"y"}}}`), image: "app:2"},
 		"environment of a removed key": {why: "a removed key feeds an unknown container", grace: grace(5, `,"updateEnvFromMetadata":true`), image: "app:2"},
@@ -155,16 +155,16 @@ func TestStepGrace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := running(t1, "web-2")
 			marked(corev1.ConditionFalse)(pod)
-			key := pub.InPlaceUpdateGraceKey
+			key := kruise.InPlaceUpdateGraceKey
 			if tc.key != "" {
 				key = tc.key
 			}
-			pod.Annotations = map[string]string{key: tc.grace, pub.InPlaceUpdateStateKey: state}
+			pod.Annotations = map[string]string{key: tc.grace, kruise.InPlaceUpdateStateKey: state}
 			if tc.annotations != nil {
 				tc.annotations(pod.Annotations)
 			}
 			if tc.revision != "" {
-				pod.Labels[pub.PodRevisionLabelKey] = tc.revision
+				pod.Labels[kruise.PodRevisionLabelKey] = tc.revision
 			}
 			a, err := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, noon())
 			if err != nil {
@@ -219,7 +219,7 @@ func TestRollbackInGrace(t *testing.T) {
 			}
 			pod = applied(t, pod, a)
 		}
-		if condition(pod, pub.InPlaceUpdateReady).Status != corev1.ConditionTrue || pod.Spec.Containers[0].Image != name {
+		if condition(pod, kruise.InPlaceUpdateReady).Status != corev1.ConditionTrue || pod.Spec.Containers[0].Image != name {
 			t.Errorf("%s: got %s", name, encoded(t, pod))
 		}
 		if done, n := inplace.Completed(pod, inplace.Policy{}); !done {

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -150,7 +150,7 @@ func (o *rollout) want() {
 	if next != o.wanted {
 		// Nothing is overtaken where everything was done.
 		done, _ := inplace.Completed(o.k.pod, o.rules)
-		o.overtaken = o.overtaken || !done || o.k.undone() != "" || o.k.pod.Labels[pub.PodRevisionLabelKey] != fmt.Sprintf("r-%d", o.wanted)
+		o.overtaken = o.overtaken || !done || o.k.undone() != "" || o.k.pod.Labels[kruise.PodRevisionLabelKey] != fmt.Sprintf("r-%d", o.wanted)
 		o.wanted, o.sinceWanted = next, 0
 		o.tell("want r-%d", next)
 	}
@@ -160,7 +160,7 @@ func (o *rollout) want() {
 func (o *rollout) decide(pod *corev1.Pod) inplace.Action {
 	o.decided++
 	var at int
-	if _, err := fmt.Sscanf(pod.Labels[pub.PodRevisionLabelKey], "r-%d", &at); err != nil {
+	if _, err := fmt.Sscanf(pod.Labels[kruise.PodRevisionLabelKey], "r-%d", &at); err != nil {
 		o.fail("the revision label is lost: %v", pod.Labels)
 		return inplace.Action{}
 	}
@@ -201,7 +201,7 @@ func (o *rollout) act(pod *corev1.Pod, stale bool) {
 	case next == nil:
 		return
 	}
-	o.tell("write %q (stale: %v) -> %s %s", a.Write.Subresource, stale, next.Labels[pub.PodRevisionLabelKey], next.Annotations[pub.InPlaceUpdateStateKey])
+	o.tell("write %q (stale: %v) -> %s %s", a.Write.Subresource, stale, next.Labels[kruise.PodRevisionLabelKey], next.Annotations[kruise.InPlaceUpdateStateKey])
 	o.writes++
 	if !stale {
 		o.sinceWanted++
@@ -209,7 +209,7 @@ func (o *rollout) act(pod *corev1.Pod, stale bool) {
 	if a.Write.Subresource != write.Status {
 		o.halfway = a.Write.Subresource == write.Resize
 	}
-	back := condition(o.k.pod, pub.InPlaceUpdateReady).Status == corev1.ConditionFalse && condition(next, pub.InPlaceUpdateReady).Status == corev1.ConditionTrue
+	back := condition(o.k.pod, kruise.InPlaceUpdateReady).Status == corev1.ConditionFalse && condition(next, kruise.InPlaceUpdateReady).Status == corev1.ConditionTrue
 	o.keep()
 	o.ordered(o.k.pod, next)
 	o.k.pod = next
@@ -217,7 +217,7 @@ func (o *rollout) act(pod *corev1.Pod, stale bool) {
 		o.fail("back in traffic too soon: %s", late)
 	}
 	if state := forget(next); o.forgetful && state != "" {
-		next.Annotations[pub.InPlaceUpdateStateKey] = state
+		next.Annotations[kruise.InPlaceUpdateStateKey] = state
 	}
 }
 
@@ -247,7 +247,7 @@ func forget(pod *corev1.Pod) string {
 		return ""
 	}
 	for name, last := range s.LastContainerStatuses {
-		s.LastContainerStatuses[name] = pub.InPlaceUpdateContainerStatus{ImageID: last.ImageID}
+		s.LastContainerStatuses[name] = kruise.InPlaceUpdateContainerStatus{ImageID: last.ImageID}
 	}
 	return jsonOf(s)
 }
@@ -260,7 +260,7 @@ func version(pod *corev1.Pod) {
 
 func priority(c *corev1.Container) (n int, has bool) {
 	for _, e := range c.Env {
-		if e.Name == pub.ContainerLaunchBarrierEnvName {
+		if e.Name == kruise.ContainerLaunchBarrierEnvName {
 			_, err := fmt.Sscanf(e.ValueFrom.ConfigMapKeyRef.Key, "p_%d", &n)
 			return n, err == nil
 		}
@@ -294,7 +294,7 @@ func (o *rollout) node() {
 	}
 	gated := len(o.k.pod.Spec.ReadinessGates) > 0
 	harmless := o.rules.Unready == inplace.UnreadyOnRestart && slices.Contains(o.rules.Harmless, name)
-	if stopped && gated && !harmless && o.exact() && condition(o.k.pod, pub.InPlaceUpdateReady).Status != corev1.ConditionFalse {
+	if stopped && gated && !harmless && o.exact() && condition(o.k.pod, kruise.InPlaceUpdateReady).Status != corev1.ConditionFalse {
 		o.fail("%s stops in traffic", name)
 	}
 }
@@ -317,7 +317,7 @@ func (o *rollout) step(wild bool) {
 // ended says what the pod still lacks; empty for nothing.
 func (o *rollout) ended() string {
 	pod, want := o.k.pod, o.templates[o.wanted]
-	if pod.Labels[pub.PodRevisionLabelKey] != fmt.Sprintf("r-%d", o.wanted) {
+	if pod.Labels[kruise.PodRevisionLabelKey] != fmt.Sprintf("r-%d", o.wanted) {
 		return "the revision"
 	}
 	if a := o.decide(pod); a.Verdict != inplace.Complete {

@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/note"
 )
@@ -41,12 +41,12 @@ type key struct {
 
 // keyOf is the key of a priority.
 func keyOf(priority int64) string {
-	return pub.ContainerLaunchBarrierKeyPrefix + strconv.FormatInt(priority, 10)
+	return kruise.ContainerLaunchBarrierKeyPrefix + strconv.FormatInt(priority, 10)
 }
 
 // parse reads the key of a barrier. The reference writes priorities of 64 bits.
 func parse(text string) (key, bool) {
-	digits, ok := strings.CutPrefix(text, pub.ContainerLaunchBarrierKeyPrefix)
+	digits, ok := strings.CutPrefix(text, kruise.ContainerLaunchBarrierKeyPrefix)
 	if !ok {
 		return key{}, false
 	}
@@ -63,7 +63,7 @@ func heldIn(pod *corev1.Pod, r Policy) ([]held, []note.Note) {
 		c := &pod.Spec.Containers[i]
 		h := held{name: c.Name}
 		for j := range c.Env {
-			if c.Env[j].Name != pub.ContainerLaunchBarrierEnvName {
+			if c.Env[j].Name != kruise.ContainerLaunchBarrierEnvName {
 				continue
 			}
 			k, ok := keyIn(&c.Env[j], barrier)
@@ -153,5 +153,5 @@ func over(pod *corev1.Pod) bool {
 }
 
 func completed(pod *corev1.Pod) bool {
-	return pod.Annotations[pub.ContainerLaunchPriorityCompletedKey] == "true"
+	return pod.Annotations[kruise.ContainerLaunchPriorityCompletedKey] == "true"
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/note"
 )
 
@@ -49,8 +49,8 @@ func Inject(pod *corev1.Pod, o Options) (Injection, field.ErrorList) {
 	for at := range i.Pod.Spec.Containers {
 		i.hold(&i.Pod.Spec.Containers[at], barrier, all[at])
 	}
-	if _, is := i.Pod.Annotations[pub.ContainerLaunchPriorityCompletedKey]; is {
-		delete(i.Pod.Annotations, pub.ContainerLaunchPriorityCompletedKey)
+	if _, is := i.Pod.Annotations[kruise.ContainerLaunchPriorityCompletedKey]; is {
+		delete(i.Pod.Annotations, kruise.ContainerLaunchPriorityCompletedKey)
 		i.note(NoteCompletedDropped, i.Pod.Name, "a new pod is not complete: its containers would wait for ever")
 	}
 	if equality.Semantic.DeepEqual(pod, i.Pod) {
@@ -60,7 +60,7 @@ func Inject(pod *corev1.Pod, o Options) (Injection, field.ErrorList) {
 }
 
 // BarrierName is the name of the ConfigMap that the containers of a pod wait for.
-func BarrierName(pod string) string { return pod + pub.ContainerLaunchBarrierNameSuffix }
+func BarrierName(pod string) string { return pod + kruise.ContainerLaunchBarrierNameSuffix }
 
 func (i *Injection) note(code, object, text string) {
 	i.Notes = append(i.Notes, newNote(code, object, text))
@@ -87,7 +87,7 @@ func (i *Injection) name(suffix string) *field.Error {
 		i.Pod.Name = base[:min(len(base), mostGenerated)] + suffix
 		i.note(NoteNameCompleted, i.Pod.Name, "the barrier is called after the pod, so its name cannot be left to the API server")
 	}
-	if most := validation.DNS1123SubdomainMaxLength - len(pub.ContainerLaunchBarrierNameSuffix); len(i.Pod.Name) > most {
+	if most := validation.DNS1123SubdomainMaxLength - len(kruise.ContainerLaunchBarrierNameSuffix); len(i.Pod.Name) > most {
 		return field.TooLong(at, i.Pod.Name, most)
 	}
 	return nil
@@ -95,7 +95,7 @@ func (i *Injection) name(suffix string) *field.Error {
 
 // hold makes a container wait for the key of its priority, in place of another one.
 func (i *Injection) hold(c *corev1.Container, barrier string, priority int64) {
-	wait := corev1.EnvVar{Name: pub.ContainerLaunchBarrierEnvName, ValueFrom: &corev1.EnvVarSource{
+	wait := corev1.EnvVar{Name: kruise.ContainerLaunchBarrierEnvName, ValueFrom: &corev1.EnvVarSource{
 		ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: barrier}, Key: keyOf(priority)},
 	}}
 	is := func(e corev1.EnvVar) bool { return e.Name == wait.Name }

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/note"
 )
 
@@ -228,5 +228,5 @@ func dataOf(keys []string) map[string]string {
 
 // markOf is the annotation of a pod whose containers may all start.
 func markOf() map[string]string {
-	return map[string]string{pub.ContainerLaunchPriorityCompletedKey: "true"}
+	return map[string]string{kruise.ContainerLaunchPriorityCompletedKey: "true"}
 }

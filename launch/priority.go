@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // priorities returns those of the containers of a new pod, in their order; nil if the pod asks for no order.
@@ -16,7 +16,7 @@ func priorities(pod *corev1.Pod) ([]int64, field.ErrorList) {
 		return nil, nil
 	}
 	all := make([]int64, len(containers))
-	if pod.Annotations[pub.ContainerLaunchPriorityKey] == pub.ContainerLaunchOrdered {
+	if pod.Annotations[kruise.ContainerLaunchPriorityKey] == kruise.ContainerLaunchOrdered {
 		for i := range all {
 			all[i] = -int64(i)
 		}
@@ -42,7 +42,7 @@ func priorities(pod *corev1.Pod) ([]int64, field.ErrorList) {
 func asked(env []corev1.EnvVar, at *field.Path) (int64, *field.Error) {
 	for i := len(env) - 1; i >= 0; i-- {
 		e := &env[i]
-		if e.Name != pub.ContainerLaunchPriorityEnvName {
+		if e.Name != kruise.ContainerLaunchPriorityEnvName {
 			continue
 		}
 		if e.ValueFrom != nil {

@@ -7,20 +7,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/write"
 )
 
 func ExampleSettle() {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{pub.LifecycleStateKey: "Updating"}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{kruise.LifecycleStateKey: "Updating"}}}
 	move := lifecycle.Settle(lifecycle.Situation{Pod: pod, Completed: true})
 	fmt.Println(move.To)
 	// Output: Normal
 }
 
 func ExampleBeforeUpdate() {
-	hooks := &pub.Lifecycle{InPlaceUpdate: &pub.LifecycleHook{FinalizersHandler: []string{"example.com/drain"}}}
+	hooks := &kruise.Lifecycle{InPlaceUpdate: &kruise.LifecycleHook{FinalizersHandler: []string{"example.com/drain"}}}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{"example.com/drain"}}}
 	verdict, move := lifecycle.BeforeUpdate(lifecycle.Situation{Pod: pod, Hooks: hooks})
 	fmt.Println(verdict, "in", move.To)
@@ -34,7 +34,7 @@ func ExampleBeforeDelete() {
 }
 
 func ExampleMove_Next() {
-	move := lifecycle.Move{To: pub.LifecycleStateNormal}
+	move := lifecycle.Move{To: kruise.LifecycleStateNormal}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "7", Labels: map[string]string{"app": "web"}, Annotations: map[string]string{"a": "b"}}}
 	w, err := move.Next(pod, time.Unix(0, 0).UTC())
 	for _, op := range w.Body.(write.Ops) {
@@ -52,9 +52,9 @@ func ExampleMove_Next() {
 func ExampleHold() {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{UID: "7"},
-		Spec:       corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: pub.KruisePodReadyConditionType}}},
+		Spec:       corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: kruise.KruisePodReadyConditionType}}},
 		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{
-			Type: pub.KruisePodReadyConditionType, Status: corev1.ConditionTrue,
+			Type: kruise.KruisePodReadyConditionType, Status: corev1.ConditionTrue,
 		}}},
 	}
 	w, err := lifecycle.Hold(pod, "my-operator", "backup", time.Unix(0, 0))
@@ -72,9 +72,9 @@ func ExampleHold() {
 
 func ExampleRelease() {
 	pod := &corev1.Pod{
-		Spec: corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: pub.KruisePodReadyConditionType}}},
+		Spec: corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: kruise.KruisePodReadyConditionType}}},
 		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{
-			Type: pub.KruisePodReadyConditionType, Status: corev1.ConditionFalse, Message: `[{"userAgent":"my-operator","key":"backup"}]`,
+			Type: kruise.KruisePodReadyConditionType, Status: corev1.ConditionFalse, Message: `[{"userAgent":"my-operator","key":"backup"}]`,
 		}}},
 	}
 	w, err := lifecycle.Release(pod, "my-operator", "backup", time.Unix(0, 0))
@@ -97,32 +97,32 @@ func ExampleSetConditions() {
 }
 
 func ExampleHasAny() {
-	hook := &pub.LifecycleHook{LabelsHandler: map[string]string{"a": "1", "b": "1"}}
+	hook := &kruise.LifecycleHook{LabelsHandler: map[string]string{"a": "1", "b": "1"}}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "1"}}}
 	fmt.Println(lifecycle.HasAny(pod, hook), lifecycle.HasAll(pod, hook))
 	// Output: true false
 }
 
 func ExampleHasAll() {
-	fmt.Println(lifecycle.HasAll(&corev1.Pod{}, &pub.LifecycleHook{}), lifecycle.HasAll(&corev1.Pod{}, nil))
+	fmt.Println(lifecycle.HasAll(&corev1.Pod{}, &kruise.LifecycleHook{}), lifecycle.HasAll(&corev1.Pod{}, nil))
 	// Output: true false
 }
 
 func ExampleStateOf() {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{pub.LifecycleStateKey: "Updated"}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{kruise.LifecycleStateKey: "Updated"}}}
 	fmt.Println(lifecycle.StateOf(pod))
 	// Output: Updated
 }
 
 func ExampleHasGate() {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: "example.com/ready"}}}}
-	fmt.Println(lifecycle.HasGate(pod, "example.com/ready"), lifecycle.HasGate(pod, pub.KruisePodReadyConditionType))
+	fmt.Println(lifecycle.HasGate(pod, "example.com/ready"), lifecycle.HasGate(pod, kruise.KruisePodReadyConditionType))
 	// Output: true false
 }
 
 func ExampleIsHeld() {
 	pod := &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{
-		Type: pub.KruisePodReadyConditionType, Status: corev1.ConditionFalse, Message: `[{"userAgent":"my-operator","key":"backup"}]`,
+		Type: kruise.KruisePodReadyConditionType, Status: corev1.ConditionFalse, Message: `[{"userAgent":"my-operator","key":"backup"}]`,
 	}}}}
 	fmt.Println(lifecycle.IsHeld(pod, "my-operator", "backup"), lifecycle.IsHeld(pod, "my-operator", "restore"))
 	// Output: true false

@@ -5,16 +5,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // StateOf returns the state in the pod's label. A pod without the label counts as Normal.
-func StateOf(pod *corev1.Pod) pub.LifecycleState {
-	return pub.LifecycleState(pod.Labels[pub.LifecycleStateKey])
+func StateOf(pod *corev1.Pod) kruise.LifecycleState {
+	return kruise.LifecycleState(pod.Labels[kruise.LifecycleStateKey])
 }
 
 // HasAny reports whether the pod has any label or finalizer of a hook. A hook that is nil or empty has none.
-func HasAny(pod *corev1.Pod, hook *pub.LifecycleHook) bool {
+func HasAny(pod *corev1.Pod, hook *kruise.LifecycleHook) bool {
 	if hook == nil {
 		return false
 	}
@@ -28,7 +28,7 @@ func HasAny(pod *corev1.Pod, hook *pub.LifecycleHook) bool {
 
 // HasAll reports whether the pod has all labels and finalizers of a hook. It reports true for an empty hook and false
 // for nil.
-func HasAll(pod *corev1.Pod, hook *pub.LifecycleHook) bool {
+func HasAll(pod *corev1.Pod, hook *kruise.LifecycleHook) bool {
 	if hook == nil {
 		return false
 	}

@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -15,7 +15,7 @@ type Situation struct {
 	// Pod as it was read.
 	Pod *corev1.Pod
 	// Hooks of the workload; nil when it has none.
-	Hooks *pub.Lifecycle
+	Hooks *kruise.Lifecycle
 	// AtTarget reports that the pod has the revision that its workload wants.
 	AtTarget bool
 	// Completed reports that no in-place update of the pod is under way.
@@ -40,9 +40,9 @@ const (
 // ready.
 type Move struct {
 	// To is the new state; empty to stay.
-	To pub.LifecycleState
+	To kruise.LifecycleState
 	// Rehook adds the labels and finalizers of a hook to the pod, so that the hook's owner acts once more.
-	Rehook *pub.LifecycleHook
+	Rehook *kruise.LifecycleHook
 	// Hold and Release are keys of entries that keep the pod not ready. They are written before the state. Empty for none.
 	Hold, Release string
 }
@@ -51,27 +51,27 @@ type Move struct {
 // out of traffic is held again where its entry was lost.
 func Settle(s Situation) Move {
 	switch StateOf(s.Pod) {
-	case pub.LifecycleStatePreparingNormal:
+	case kruise.LifecycleStatePreparingNormal:
 		if s.isNormal() {
-			return s.to(pub.LifecycleStateNormal)
+			return s.to(kruise.LifecycleStateNormal)
 		}
-	case pub.LifecycleStatePreparingUpdate:
+	case kruise.LifecycleStatePreparingUpdate:
 		// The user rolled back while the hook held the pod.
 		if s.AtTarget {
 			return s.to(s.afterUpdate())
 		}
-		return s.holdAgain(s.hooks().InPlaceUpdate, pub.LifecyclePreUpdateHookKey)
-	case pub.LifecycleStatePreparingDelete:
-		return s.holdAgain(s.hooks().PreDelete, pub.LifecyclePreDeleteHookKey)
-	case pub.LifecycleStateUpdating:
+		return s.holdAgain(s.hooks().InPlaceUpdate, kruise.LifecyclePreUpdateHookKey)
+	case kruise.LifecycleStatePreparingDelete:
+		return s.holdAgain(s.hooks().PreDelete, kruise.LifecyclePreDeleteHookKey)
+	case kruise.LifecycleStateUpdating:
 		if s.Completed {
 			return s.to(s.afterUpdate())
 		}
-	case pub.LifecycleStateUpdated:
+	case kruise.LifecycleStateUpdated:
 		if hook := s.hooks().InPlaceUpdate; hook == nil || HasAll(s.Pod, hook) {
-			return s.to(pub.LifecycleStateNormal)
+			return s.to(kruise.LifecycleStateNormal)
 		}
-	case "", pub.LifecycleStateNormal:
+	case "", kruise.LifecycleStateNormal:
 		return s.release()
 	}
 	return Move{}
@@ -80,7 +80,7 @@ func Settle(s Situation) Move {
 // release ends the entries of hooks on a pod that no hook holds: the writer of the entry stopped before it wrote the
 // state, and the pod is not to be updated or deleted any more.
 func (s Situation) release() Move {
-	for _, key := range []string{pub.LifecyclePreUpdateHookKey, pub.LifecyclePreDeleteHookKey} {
+	for _, key := range []string{kruise.LifecyclePreUpdateHookKey, kruise.LifecyclePreDeleteHookKey} {
 		if s.isHeld(key) {
 			return Move{Release: key}
 		}
@@ -90,17 +90,17 @@ func (s Situation) release() Move {
 
 // isHeld reports whether an entry of a hook is to be released. Without the gate it has no effect, and is not written.
 func (s Situation) isHeld(key string) bool {
-	return HasGate(s.Pod, pub.KruisePodReadyConditionType) && IsHeld(s.Pod, pub.LifecycleUserAgent, key)
+	return HasGate(s.Pod, kruise.KruisePodReadyConditionType) && IsHeld(s.Pod, kruise.LifecycleUserAgent, key)
 }
 
 // holdAgain holds a pod that a hook has taken out of traffic, and whose entry is gone: another writer replaced the message,
 // or the hook marks pods not ready only since then. A message of another format keeps the pod not ready as it is.
-func (s Situation) holdAgain(hook *pub.LifecycleHook, key string) Move {
-	if hook == nil || !hook.MarkPodNotReady || !HasAny(s.Pod, hook) || !HasGate(s.Pod, pub.KruisePodReadyConditionType) {
+func (s Situation) holdAgain(hook *kruise.LifecycleHook, key string) Move {
+	if hook == nil || !hook.MarkPodNotReady || !HasAny(s.Pod, hook) || !HasGate(s.Pod, kruise.KruisePodReadyConditionType) {
 		return Move{}
 	}
 	entries, err := entriesOf(s.Pod)
-	if err != nil || slices.Contains(entries, pub.NotReadyEntry{UserAgent: pub.LifecycleUserAgent, Key: key}) {
+	if err != nil || slices.Contains(entries, kruise.NotReadyEntry{UserAgent: kruise.LifecycleUserAgent, Key: key}) {
 		return Move{}
 	}
 	return Move{Hold: key}
@@ -110,23 +110,23 @@ func (s Situation) holdAgain(hook *pub.LifecycleHook, key string) Move {
 func BeforeUpdate(s Situation) (Verdict, Move) {
 	hook := s.hooks().InPlaceUpdate
 	switch StateOf(s.Pod) {
-	case "", pub.LifecycleStatePreparingNormal, pub.LifecycleStateNormal:
+	case "", kruise.LifecycleStatePreparingNormal, kruise.LifecycleStateNormal:
 		if HasAny(s.Pod, hook) {
-			return Wait, s.to(pub.LifecycleStatePreparingUpdate)
+			return Wait, s.to(kruise.LifecycleStatePreparingUpdate)
 		}
 		return Go, Move{}
-	case pub.LifecycleStatePreparingUpdate:
+	case kruise.LifecycleStatePreparingUpdate:
 		if HasAny(s.Pod, hook) {
-			return Wait, s.holdAgain(hook, pub.LifecyclePreUpdateHookKey)
+			return Wait, s.holdAgain(hook, kruise.LifecyclePreUpdateHookKey)
 		}
 		return Go, Move{}
-	case pub.LifecycleStateUpdating:
+	case kruise.LifecycleStateUpdating:
 		return Go, Move{}
-	case pub.LifecycleStateUpdated:
+	case kruise.LifecycleStateUpdated:
 		if hook == nil {
 			return Wait, Move{} // Settle makes it Normal
 		}
-		m := s.to(pub.LifecycleStatePreparingUpdate)
+		m := s.to(kruise.LifecycleStatePreparingUpdate)
 		m.Rehook = hook
 		return Wait, m
 	}
@@ -139,10 +139,10 @@ func BeforeDelete(s Situation) (Verdict, Move) {
 	if !HasAny(s.Pod, hook) {
 		return Go, Move{}
 	}
-	if StateOf(s.Pod) == pub.LifecycleStatePreparingDelete {
-		return Wait, s.holdAgain(hook, pub.LifecyclePreDeleteHookKey)
+	if StateOf(s.Pod) == kruise.LifecycleStatePreparingDelete {
+		return Wait, s.holdAgain(hook, kruise.LifecyclePreDeleteHookKey)
 	}
-	return Wait, s.to(pub.LifecycleStatePreparingDelete)
+	return Wait, s.to(kruise.LifecycleStatePreparingDelete)
 }
 
 // isNormal reports whether a new pod may become Normal.
@@ -154,40 +154,40 @@ func (s Situation) isNormal() bool {
 }
 
 // afterUpdate returns Updated while the owner of the hook still has to act, else Normal.
-func (s Situation) afterUpdate() pub.LifecycleState {
+func (s Situation) afterUpdate() kruise.LifecycleState {
 	if s.Hooks != nil && !HasAll(s.Pod, s.Hooks.InPlaceUpdate) {
-		return pub.LifecycleStateUpdated
+		return kruise.LifecycleStateUpdated
 	}
-	return pub.LifecycleStateNormal
+	return kruise.LifecycleStateNormal
 }
 
-func (s Situation) hooks() *pub.Lifecycle {
+func (s Situation) hooks() *kruise.Lifecycle {
 	if s.Hooks == nil {
-		return &pub.Lifecycle{}
+		return &kruise.Lifecycle{}
 	}
 	return s.Hooks
 }
 
 // to returns the move to a state, with what it means for readiness.
-func (s Situation) to(state pub.LifecycleState) Move {
+func (s Situation) to(state kruise.LifecycleState) Move {
 	if StateOf(s.Pod) == state {
 		return Move{}
 	}
 	m := Move{To: state}
-	marks := func(hook *pub.LifecycleHook) bool { return hook != nil && hook.MarkPodNotReady }
+	marks := func(hook *kruise.LifecycleHook) bool { return hook != nil && hook.MarkPodNotReady }
 	switch state {
-	case pub.LifecycleStatePreparingDelete:
+	case kruise.LifecycleStatePreparingDelete:
 		if marks(s.hooks().PreDelete) {
-			m.Hold = pub.LifecyclePreDeleteHookKey
+			m.Hold = kruise.LifecyclePreDeleteHookKey
 		}
-	case pub.LifecycleStatePreparingUpdate:
+	case kruise.LifecycleStatePreparingUpdate:
 		if marks(s.hooks().InPlaceUpdate) {
-			m.Hold = pub.LifecyclePreUpdateHookKey
+			m.Hold = kruise.LifecyclePreUpdateHookKey
 		}
 	default:
 		// An entry must not stay, also where the hook no longer marks pods not ready.
-		if s.isHeld(pub.LifecyclePreUpdateHookKey) {
-			m.Release = pub.LifecyclePreUpdateHookKey
+		if s.isHeld(kruise.LifecyclePreUpdateHookKey) {
+			m.Release = kruise.LifecyclePreUpdateHookKey
 		}
 	}
 	return m
@@ -200,19 +200,19 @@ func (s Situation) to(state pub.LifecycleState) Move {
 // Each write tests the pod's UID and state label, and what else it was decided upon. Where a test fails (see
 // write.IsOutdated), read the pod and decide again.
 func (m Move) Next(pod *corev1.Pod, now time.Time) (*write.Write, error) {
-	entry := func(key string) pub.NotReadyEntry {
-		return pub.NotReadyEntry{UserAgent: pub.LifecycleUserAgent, Key: key}
+	entry := func(key string) kruise.NotReadyEntry {
+		return kruise.NotReadyEntry{UserAgent: kruise.LifecycleUserAgent, Key: key}
 	}
 	if m.Hold != "" {
 		conditions, err := held(pod, entry(m.Hold), now)
 		if err != nil || len(conditions) > 0 {
-			return writeEntries(pod, conditions, write.TestLabel(pod, pub.LifecycleStateKey)), err
+			return writeEntries(pod, conditions, write.TestLabel(pod, kruise.LifecycleStateKey)), err
 		}
 	}
 	if m.Release != "" {
 		conditions, err := released(pod, entry(m.Release), now)
 		if err != nil || len(conditions) > 0 {
-			return writeEntries(pod, conditions, write.TestLabel(pod, pub.LifecycleStateKey)), err
+			return writeEntries(pod, conditions, write.TestLabel(pod, kruise.LifecycleStateKey)), err
 		}
 	}
 	if m.To == "" || StateOf(pod) == m.To {
@@ -235,10 +235,10 @@ func (m Move) state(pod *corev1.Pod, now time.Time) *write.Write {
 			}
 		}
 	}
-	labels[pub.LifecycleStateKey] = (*string)(&m.To)
+	labels[kruise.LifecycleStateKey] = (*string)(&m.To)
 	timestamp := now.Format(time.RFC3339)
-	ops := append(write.TestUID(pod), write.TestLabel(pod, pub.LifecycleStateKey))
+	ops := append(write.TestUID(pod), write.TestLabel(pod, kruise.LifecycleStateKey))
 	ops = append(ops, write.SetLabels(pod, labels)...)
-	ops = append(ops, write.SetAnnotations(pod, map[string]*string{pub.LifecycleTimestampKey: &timestamp})...)
+	ops = append(ops, write.SetAnnotations(pod, map[string]*string{kruise.LifecycleTimestampKey: &timestamp})...)
 	return write.JSON(pod, write.Main, append(ops, write.SetFinalizers(pod, finalizers)...)...)
 }

@@ -9,24 +9,24 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
 
 const (
-	preparingNormal = pub.LifecycleStatePreparingNormal
-	normal          = pub.LifecycleStateNormal
-	preparingUpdate = pub.LifecycleStatePreparingUpdate
-	updating        = pub.LifecycleStateUpdating
-	updated         = pub.LifecycleStateUpdated
-	preparingDelete = pub.LifecycleStatePreparingDelete
+	preparingNormal = kruise.LifecycleStatePreparingNormal
+	normal          = kruise.LifecycleStateNormal
+	preparingUpdate = kruise.LifecycleStatePreparingUpdate
+	updating        = kruise.LifecycleStateUpdating
+	updated         = kruise.LifecycleStateUpdated
+	preparingDelete = kruise.LifecycleStatePreparingDelete
 )
 
 // podIn is a pod in a state, changed as told.
-func podIn(state pub.LifecycleState, change ...func(*corev1.Pod)) *corev1.Pod {
+func podIn(state kruise.LifecycleState, change ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u", Labels: map[string]string{}}}
 	if state != "" {
-		p.Labels[pub.LifecycleStateKey] = string(state)
+		p.Labels[kruise.LifecycleStateKey] = string(state)
 	}
 	for _, c := range change {
 		c(p)
@@ -38,24 +38,24 @@ func label(p *corev1.Pod)     { p.Labels["hook"] = "on" }
 func finalizer(p *corev1.Pod) { p.Finalizers = append(p.Finalizers, "hook/f") }
 func onNode(p *corev1.Pod)    { p.Spec.NodeName = "n" }
 
-func hook(mark bool) *pub.LifecycleHook {
-	return &pub.LifecycleHook{LabelsHandler: map[string]string{"hook": "on"}, FinalizersHandler: []string{"hook/f"}, MarkPodNotReady: mark}
+func hook(mark bool) *kruise.LifecycleHook {
+	return &kruise.LifecycleHook{LabelsHandler: map[string]string{"hook": "on"}, FinalizersHandler: []string{"hook/f"}, MarkPodNotReady: mark}
 }
 
 func TestHooks(t *testing.T) {
 	cases := map[string]struct {
-		hook     *pub.LifecycleHook
+		hook     *kruise.LifecycleHook
 		pod      *corev1.Pod
 		any, all bool
 	}{
 		"no hook":       {nil, podIn(normal, label, finalizer), false, false},
-		"empty hook":    {&pub.LifecycleHook{}, podIn(normal), false, true},
+		"empty hook":    {&kruise.LifecycleHook{}, podIn(normal), false, true},
 		"nothing":       {hook(false), podIn(normal), false, false},
 		"label":         {hook(false), podIn(normal, label), true, false},
 		"finalizer":     {hook(false), podIn(normal, finalizer), true, false},
 		"both":          {hook(false), podIn(normal, label, finalizer), true, true},
 		"other value":   {hook(false), podIn(normal, func(p *corev1.Pod) { p.Labels["hook"] = "off" }), false, false},
-		"empty value":   {&pub.LifecycleHook{LabelsHandler: map[string]string{"hook": ""}}, podIn(normal), false, false},
+		"empty value":   {&kruise.LifecycleHook{LabelsHandler: map[string]string{"hook": ""}}, podIn(normal), false, false},
 		"no label maps": {hook(false), &corev1.Pod{}, false, false},
 	}
 	for name, c := range cases {
@@ -71,19 +71,19 @@ func TestHooks(t *testing.T) {
 }
 
 func TestSettle(t *testing.T) {
-	preNormal := &pub.Lifecycle{PreNormal: hook(false)}
-	inPlace := &pub.Lifecycle{InPlaceUpdate: hook(true)}
+	preNormal := &kruise.Lifecycle{PreNormal: hook(false)}
+	inPlace := &kruise.Lifecycle{InPlaceUpdate: hook(true)}
 	cases := map[string]struct {
 		why string
 		s   lifecycle.Situation
-		to  pub.LifecycleState
+		to  kruise.LifecycleState
 	}{
 		"new":                            {"nothing holds it", lifecycle.Situation{Pod: podIn(preparingNormal)}, normal},
 		"new, no node":                   {"CloneSet waits for the scheduler", lifecycle.Situation{Pod: podIn(preparingNormal), NeedsNode: true}, ""},
 		"new, on a node":                 {"and goes on", lifecycle.Situation{Pod: podIn(preparingNormal, onNode), NeedsNode: true}, normal},
 		"new, held":                      {"a hook waits for all its keys", lifecycle.Situation{Pod: podIn(preparingNormal, label), Hooks: preNormal}, ""},
 		"new, let go":                    {"no node is asked for when a hook decides", lifecycle.Situation{Pod: podIn(preparingNormal, label, finalizer), Hooks: preNormal, NeedsNode: true}, normal},
-		"new, empty hook":                {"an empty hook is satisfied", lifecycle.Situation{Pod: podIn(preparingNormal), Hooks: &pub.Lifecycle{PreNormal: &pub.LifecycleHook{}}}, normal},
+		"new, empty hook":                {"an empty hook is satisfied", lifecycle.Situation{Pod: podIn(preparingNormal), Hooks: &kruise.Lifecycle{PreNormal: &kruise.LifecycleHook{}}}, normal},
 		"no state":                       {"a pod of before the label is left alone", lifecycle.Situation{Pod: podIn("")}, ""},
 		"preparing":                      {"the update is still wanted", lifecycle.Situation{Pod: podIn(preparingUpdate), Hooks: inPlace}, ""},
 		"rolled back":                    {"the owner of the hook is to put it back", lifecycle.Situation{Pod: podIn(preparingUpdate), Hooks: inPlace, AtTarget: true}, updated},
@@ -109,7 +109,7 @@ func TestSettle(t *testing.T) {
 }
 
 func TestBeforeUpdate(t *testing.T) {
-	inPlace := &pub.Lifecycle{InPlaceUpdate: hook(true)}
+	inPlace := &kruise.Lifecycle{InPlaceUpdate: hook(true)}
 	cases := map[string]struct {
 		why     string
 		s       lifecycle.Situation
@@ -118,13 +118,13 @@ func TestBeforeUpdate(t *testing.T) {
 	}{
 		"no hooks":            {"nothing holds it", lifecycle.Situation{Pod: podIn(normal)}, lifecycle.Go, lifecycle.Move{}},
 		"no state":            {"as good as Normal", lifecycle.Situation{Pod: podIn("")}, lifecycle.Go, lifecycle.Move{}},
-		"held":                {"one key is enough", lifecycle.Situation{Pod: podIn(normal, label), Hooks: inPlace}, lifecycle.Wait, lifecycle.Move{To: preparingUpdate, Hold: pub.LifecyclePreUpdateHookKey}},
-		"held, stays ready":   {"unless asked, the pod serves on", lifecycle.Situation{Pod: podIn(normal, label), Hooks: &pub.Lifecycle{InPlaceUpdate: hook(false)}}, lifecycle.Wait, lifecycle.Move{To: preparingUpdate}},
-		"new and held":        {"a pod may be updated before it was born", lifecycle.Situation{Pod: podIn(preparingNormal, finalizer), Hooks: inPlace}, lifecycle.Wait, lifecycle.Move{To: preparingUpdate, Hold: pub.LifecyclePreUpdateHookKey}},
+		"held":                {"one key is enough", lifecycle.Situation{Pod: podIn(normal, label), Hooks: inPlace}, lifecycle.Wait, lifecycle.Move{To: preparingUpdate, Hold: kruise.LifecyclePreUpdateHookKey}},
+		"held, stays ready":   {"unless asked, the pod serves on", lifecycle.Situation{Pod: podIn(normal, label), Hooks: &kruise.Lifecycle{InPlaceUpdate: hook(false)}}, lifecycle.Wait, lifecycle.Move{To: preparingUpdate}},
+		"new and held":        {"a pod may be updated before it was born", lifecycle.Situation{Pod: podIn(preparingNormal, finalizer), Hooks: inPlace}, lifecycle.Wait, lifecycle.Move{To: preparingUpdate, Hold: kruise.LifecyclePreUpdateHookKey}},
 		"let go":              {"the keys are gone", lifecycle.Situation{Pod: podIn(preparingUpdate), Hooks: inPlace}, lifecycle.Go, lifecycle.Move{}},
 		"still held":          {"not yet", lifecycle.Situation{Pod: podIn(preparingUpdate, label), Hooks: inPlace}, lifecycle.Wait, lifecycle.Move{}},
 		"updating":            {"another update overtakes", lifecycle.Situation{Pod: podIn(updating, label), Hooks: inPlace}, lifecycle.Go, lifecycle.Move{}},
-		"updated":             {"the hook runs once more", lifecycle.Situation{Pod: podIn(updated), Hooks: inPlace}, lifecycle.Wait, lifecycle.Move{To: preparingUpdate, Hold: pub.LifecyclePreUpdateHookKey, Rehook: hook(true)}},
+		"updated":             {"the hook runs once more", lifecycle.Situation{Pod: podIn(updated), Hooks: inPlace}, lifecycle.Wait, lifecycle.Move{To: preparingUpdate, Hold: kruise.LifecyclePreUpdateHookKey, Rehook: hook(true)}},
 		"updated, hook gone":  {"it settles first", lifecycle.Situation{Pod: podIn(updated)}, lifecycle.Wait, lifecycle.Move{}},
 		"being deleted":       {"it goes anyway", lifecycle.Situation{Pod: podIn(preparingDelete)}, lifecycle.Stop, lifecycle.Move{}},
 		"in an unknown state": {"the state of another controller", lifecycle.Situation{Pod: podIn("Dancing")}, lifecycle.Stop, lifecycle.Move{}},
@@ -140,18 +140,18 @@ func TestBeforeUpdate(t *testing.T) {
 }
 
 func TestBeforeDelete(t *testing.T) {
-	hooks := &pub.Lifecycle{PreDelete: hook(true)}
+	hooks := &kruise.Lifecycle{PreDelete: hook(true)}
 	cases := map[string]struct {
 		s       lifecycle.Situation
 		verdict lifecycle.Verdict
 		move    lifecycle.Move
 	}{
 		"no hooks":     {lifecycle.Situation{Pod: podIn(normal, label)}, lifecycle.Go, lifecycle.Move{}},
-		"held":         {lifecycle.Situation{Pod: podIn(updating, finalizer), Hooks: hooks}, lifecycle.Wait, lifecycle.Move{To: preparingDelete, Hold: pub.LifecyclePreDeleteHookKey}},
+		"held":         {lifecycle.Situation{Pod: podIn(updating, finalizer), Hooks: hooks}, lifecycle.Wait, lifecycle.Move{To: preparingDelete, Hold: kruise.LifecyclePreDeleteHookKey}},
 		"still held":   {lifecycle.Situation{Pod: podIn(preparingDelete, label), Hooks: hooks}, lifecycle.Wait, lifecycle.Move{}},
 		"let go":       {lifecycle.Situation{Pod: podIn(preparingDelete), Hooks: hooks}, lifecycle.Go, lifecycle.Move{}},
 		"not hooked":   {lifecycle.Situation{Pod: podIn(normal), Hooks: hooks}, lifecycle.Go, lifecycle.Move{}},
-		"stays ready":  {lifecycle.Situation{Pod: podIn(normal, label), Hooks: &pub.Lifecycle{PreDelete: hook(false)}}, lifecycle.Wait, lifecycle.Move{To: preparingDelete}},
+		"stays ready":  {lifecycle.Situation{Pod: podIn(normal, label), Hooks: &kruise.Lifecycle{PreDelete: hook(false)}}, lifecycle.Wait, lifecycle.Move{To: preparingDelete}},
 		"unknown, too": {lifecycle.Situation{Pod: podIn("Dancing"), Hooks: hooks}, lifecycle.Go, lifecycle.Move{}},
 	}
 	for name, c := range cases {
@@ -167,8 +167,8 @@ func TestBeforeDelete(t *testing.T) {
 // TestMovesAreMadeOnce tries every situation: after a move was written there is no other one until something changes,
 // but for Updated, which may pass on to Normal.
 func TestMovesAreMadeOnce(t *testing.T) {
-	hooks := []*pub.LifecycleHook{nil, {}, hook(false), hook(true)}
-	states := []pub.LifecycleState{"", preparingNormal, normal, preparingUpdate, updating, updated, preparingDelete, "Dancing"}
+	hooks := []*kruise.LifecycleHook{nil, {}, hook(false), hook(true)}
+	states := []kruise.LifecycleState{"", preparingNormal, normal, preparingUpdate, updating, updated, preparingDelete, "Dancing"}
 	n := 0
 	for _, state := range states {
 		for bits := range 1 << 8 {
@@ -188,7 +188,7 @@ func TestMovesAreMadeOnce(t *testing.T) {
 					gate(p)
 				}
 				if bit(6) {
-					s.Hooks = &pub.Lifecycle{PreNormal: hooks[i%4], InPlaceUpdate: hooks[i/4], PreDelete: hooks[i%4]}
+					s.Hooks = &kruise.Lifecycle{PreNormal: hooks[i%4], InPlaceUpdate: hooks[i/4], PreDelete: hooks[i%4]}
 				}
 				before := p.DeepCopy()
 				checkOnce(t, s)
@@ -244,19 +244,19 @@ func TestReleaseOfTheUpdate(t *testing.T) {
 	held := func(p *corev1.Pod) {
 		gate(p)
 		p.Status.Conditions = []corev1.PodCondition{{
-			Type: pub.KruisePodReadyConditionType, Status: corev1.ConditionFalse,
+			Type: kruise.KruisePodReadyConditionType, Status: corev1.ConditionFalse,
 			Message: `[{"userAgent":"Lifecycle","key":"preUpdateHook"}]`,
 		}}
 	}
 	for name, s := range map[string]lifecycle.Situation{
-		"to Updated":                         {Pod: podIn(updating, held), Hooks: &pub.Lifecycle{InPlaceUpdate: hook(true)}, Completed: true},
-		"to Normal":                          {Pod: podIn(updating, held, label, finalizer), Hooks: &pub.Lifecycle{InPlaceUpdate: hook(true)}, Completed: true},
-		"after the hook changed its mind":    {Pod: podIn(updating, held), Hooks: &pub.Lifecycle{InPlaceUpdate: hook(false)}, Completed: true},
+		"to Updated":                         {Pod: podIn(updating, held), Hooks: &kruise.Lifecycle{InPlaceUpdate: hook(true)}, Completed: true},
+		"to Normal":                          {Pod: podIn(updating, held, label, finalizer), Hooks: &kruise.Lifecycle{InPlaceUpdate: hook(true)}, Completed: true},
+		"after the hook changed its mind":    {Pod: podIn(updating, held), Hooks: &kruise.Lifecycle{InPlaceUpdate: hook(false)}, Completed: true},
 		"after the hook was taken away":      {Pod: podIn(updating, held), Completed: true},
 		"left over from an earlier releaser": {Pod: podIn(updated, held)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if m := lifecycle.Settle(s); m.Release != pub.LifecyclePreUpdateHookKey {
+			if m := lifecycle.Settle(s); m.Release != kruise.LifecyclePreUpdateHookKey {
 				t.Errorf("the entry stays: %+v", m)
 			}
 		})
@@ -265,12 +265,12 @@ func TestReleaseOfTheUpdate(t *testing.T) {
 
 // An entry whose writer died before it moved the pod does not stay for ever.
 func TestSettleLetsGo(t *testing.T) {
-	for _, key := range []string{pub.LifecyclePreUpdateHookKey, pub.LifecyclePreDeleteHookKey} {
-		for _, state := range []pub.LifecycleState{"", pub.LifecycleStateNormal} {
+	for _, key := range []string{kruise.LifecyclePreUpdateHookKey, kruise.LifecyclePreDeleteHookKey} {
+		for _, state := range []kruise.LifecycleState{"", kruise.LifecycleStateNormal} {
 			pod := &corev1.Pod{}
-			pod.Labels = map[string]string{pub.LifecycleStateKey: string(state)}
-			pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: pub.KruisePodReadyConditionType}}
-			hold, err := lifecycle.Hold(pod, pub.LifecycleUserAgent, key, time.Time{})
+			pod.Labels = map[string]string{kruise.LifecycleStateKey: string(state)}
+			pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: kruise.KruisePodReadyConditionType}}
+			hold, err := lifecycle.Hold(pod, kruise.LifecycleUserAgent, key, time.Time{})
 			if err != nil {
 				t.Fatal(err)
 			}

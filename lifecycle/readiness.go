@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // HasGate reports whether the pod has a readiness gate for a condition.
@@ -30,13 +30,13 @@ func ConditionOf(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodConditio
 // IsHeld reports whether an entry of a writer keeps the pod not ready.
 func IsHeld(pod *corev1.Pod, userAgent, key string) bool {
 	entries, err := entriesOf(pod)
-	return err == nil && slices.Contains(entries, pub.NotReadyEntry{UserAgent: userAgent, Key: key})
+	return err == nil && slices.Contains(entries, kruise.NotReadyEntry{UserAgent: userAgent, Key: key})
 }
 
 // held returns the conditions after which an entry keeps the pod not ready; none where nothing is to be written.
-func held(pod *corev1.Pod, entry pub.NotReadyEntry, now time.Time) ([]corev1.PodCondition, error) {
+func held(pod *corev1.Pod, entry kruise.NotReadyEntry, now time.Time) ([]corev1.PodCondition, error) {
 	entries, err := entriesOf(pod)
-	if err != nil || !HasGate(pod, pub.KruisePodReadyConditionType) || slices.Contains(entries, entry) {
+	if err != nil || !HasGate(pod, kruise.KruisePodReadyConditionType) || slices.Contains(entries, entry) {
 		return nil, err
 	}
 	mark, err := kruiseReady(append(entries, entry), now)
@@ -52,12 +52,12 @@ func held(pod *corev1.Pod, entry pub.NotReadyEntry, now time.Time) ([]corev1.Pod
 
 // released returns the conditions after which an entry no longer keeps the pod not ready; none where nothing is to be
 // written.
-func released(pod *corev1.Pod, entry pub.NotReadyEntry, now time.Time) ([]corev1.PodCondition, error) {
+func released(pod *corev1.Pod, entry kruise.NotReadyEntry, now time.Time) ([]corev1.PodCondition, error) {
 	entries, err := entriesOf(pod)
-	if err != nil || !HasGate(pod, pub.KruisePodReadyConditionType) || !slices.Contains(entries, entry) {
+	if err != nil || !HasGate(pod, kruise.KruisePodReadyConditionType) || !slices.Contains(entries, entry) {
 		return nil, err
 	}
-	left, err := kruiseReady(slices.DeleteFunc(entries, func(e pub.NotReadyEntry) bool { return e == entry }), now)
+	left, err := kruiseReady(slices.DeleteFunc(entries, func(e kruise.NotReadyEntry) bool { return e == entry }), now)
 	if err != nil {
 		return nil, err
 	}
@@ -89,42 +89,42 @@ func Ready(pod *corev1.Pod, now time.Time, changes ...corev1.PodCondition) *core
 	}
 	return &corev1.PodCondition{
 		Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(now),
-		Reason: pub.ReasonReadinessGatesNotReady, Message: strings.Join(missing, ", "),
+		Reason: kruise.ReasonReadinessGatesNotReady, Message: strings.Join(missing, ", "),
 	}
 }
 
 // kruiseReady returns the condition KruisePodReady with these entries.
-func kruiseReady(entries []pub.NotReadyEntry, now time.Time) (corev1.PodCondition, error) {
-	slices.SortFunc(entries, func(a, b pub.NotReadyEntry) int {
+func kruiseReady(entries []kruise.NotReadyEntry, now time.Time) (corev1.PodCondition, error) {
+	slices.SortFunc(entries, func(a, b kruise.NotReadyEntry) int {
 		return cmp.Or(cmp.Compare(a.UserAgent, b.UserAgent), cmp.Compare(a.Key, b.Key))
 	})
 	if entries == nil {
-		entries = []pub.NotReadyEntry{}
+		entries = []kruise.NotReadyEntry{}
 	}
 	message, err := json.Marshal(entries)
 	if err != nil {
-		return corev1.PodCondition{}, fmt.Errorf("encode entries of %s: %w", pub.KruisePodReadyConditionType, err)
+		return corev1.PodCondition{}, fmt.Errorf("encode entries of %s: %w", kruise.KruisePodReadyConditionType, err)
 	}
 	status := corev1.ConditionTrue
 	if len(entries) > 0 {
 		status = corev1.ConditionFalse
 	}
 	return corev1.PodCondition{
-		Type: pub.KruisePodReadyConditionType, Status: status,
+		Type: kruise.KruisePodReadyConditionType, Status: status,
 		LastTransitionTime: metav1.NewTime(now), Message: string(message),
 	}, nil
 }
 
 // entriesOf returns the entries in the message. A message of another format is an error: replacing it would end the
 // reason of its writer to keep the pod not ready.
-func entriesOf(pod *corev1.Pod) ([]pub.NotReadyEntry, error) {
-	c := ConditionOf(pod, pub.KruisePodReadyConditionType)
+func entriesOf(pod *corev1.Pod) ([]kruise.NotReadyEntry, error) {
+	c := ConditionOf(pod, kruise.KruisePodReadyConditionType)
 	if c == nil || c.Status == corev1.ConditionTrue || c.Message == "" {
 		return nil, nil
 	}
-	var entries []pub.NotReadyEntry
+	var entries []kruise.NotReadyEntry
 	if err := json.Unmarshal([]byte(c.Message), &entries); err != nil {
-		return nil, fmt.Errorf("read entries of %s: %w", pub.KruisePodReadyConditionType, err)
+		return nil, fmt.Errorf("read entries of %s: %w", kruise.KruisePodReadyConditionType, err)
 	}
 	return entries, nil
 }

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -20,7 +20,7 @@ import (
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func gate(p *corev1.Pod) {
-	p.Spec.ReadinessGates = append(p.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: pub.KruisePodReadyConditionType})
+	p.Spec.ReadinessGates = append(p.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: kruise.KruisePodReadyConditionType})
 }
 
 func condition(t corev1.PodConditionType, status corev1.ConditionStatus, message string) func(*corev1.Pod) {
@@ -36,8 +36,8 @@ func ready(p *corev1.Pod) {
 
 func TestHold(t *testing.T) {
 	at := metav1.NewTime(now)
-	kruise := func(status corev1.ConditionStatus, message string) corev1.PodCondition {
-		return corev1.PodCondition{Type: pub.KruisePodReadyConditionType, Status: status, LastTransitionTime: at, Message: message}
+	entry := func(status corev1.ConditionStatus, message string) corev1.PodCondition {
+		return corev1.PodCondition{Type: kruise.KruisePodReadyConditionType, Status: status, LastTransitionTime: at, Message: message}
 	}
 	cases := map[string]struct {
 		why  string
@@ -45,16 +45,16 @@ func TestHold(t *testing.T) {
 		want []corev1.PodCondition
 	}{
 		"no gate": {"nothing would come of it", podIn(normal, ready), nil},
-		"first":   {"the condition begins False, never empty", podIn(normal, gate), []corev1.PodCondition{kruise("False", `[{"userAgent":"a","key":"k"}]`)}},
+		"first":   {"the condition begins False, never empty", podIn(normal, gate), []corev1.PodCondition{entry("False", `[{"userAgent":"a","key":"k"}]`)}},
 		"was ready": {
-			"the pod is taken out of traffic in the same write", podIn(normal, gate, ready, condition(pub.KruisePodReadyConditionType, "True", "[]")),
+			"the pod is taken out of traffic in the same write", podIn(normal, gate, ready, condition(kruise.KruisePodReadyConditionType, "True", "[]")),
 			[]corev1.PodCondition{
-				kruise("False", `[{"userAgent":"a","key":"k"}]`),
+				entry("False", `[{"userAgent":"a","key":"k"}]`),
 				{Type: corev1.PodReady, Status: "False", LastTransitionTime: at, Reason: "ReadinessGatesNotReady", Message: `readiness gate "KruisePodReady" is False`},
 			},
 		},
-		"another writer": {"entries are sorted", podIn(normal, gate, condition(pub.KruisePodReadyConditionType, "False", `[{"userAgent":"z","key":"k"}]`)), []corev1.PodCondition{kruise("False", `[{"userAgent":"a","key":"k"},{"userAgent":"z","key":"k"}]`)}},
-		"again":          {"writing once is enough", podIn(normal, gate, ready, condition(pub.KruisePodReadyConditionType, "False", `[{"userAgent":"a","key":"k"}]`)), nil},
+		"another writer": {"entries are sorted", podIn(normal, gate, condition(kruise.KruisePodReadyConditionType, "False", `[{"userAgent":"z","key":"k"}]`)), []corev1.PodCondition{entry("False", `[{"userAgent":"a","key":"k"},{"userAgent":"z","key":"k"}]`)}},
+		"again":          {"writing once is enough", podIn(normal, gate, ready, condition(kruise.KruisePodReadyConditionType, "False", `[{"userAgent":"a","key":"k"}]`)), nil},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestTwoWriters(t *testing.T) {
 		}
 		p = sent(t, p, w)
 		for _, c := range p.Status.Conditions {
-			if c.Type == pub.KruisePodReadyConditionType && c.Status != want {
+			if c.Type == kruise.KruisePodReadyConditionType && c.Status != want {
 				t.Fatalf("after %s: want %s, got %s %s", agent, want, c.Status, c.Message)
 			}
 		}
@@ -117,7 +117,7 @@ func TestTwoWriters(t *testing.T) {
 }
 
 func TestForeignMessage(t *testing.T) {
-	p := podIn(normal, gate, condition(pub.KruisePodReadyConditionType, "False", "not ours"))
+	p := podIn(normal, gate, condition(kruise.KruisePodReadyConditionType, "False", "not ours"))
 	if _, err := lifecycle.Hold(p, "a", "k", now); err == nil || !strings.Contains(err.Error(), "KruisePodReady") {
 		t.Errorf("Hold wrote over a message that it cannot read: %v", err)
 	}
@@ -141,7 +141,7 @@ func TestReady(t *testing.T) {
 		"no gates":             {"the kubelet alone decides", podIn(normal, ready), ""},
 		"gates are met":        {"no news", podIn(normal, ready, other, condition("other", "True", "")), ""},
 		"a gate is missing":    {"a condition that is not there is not True", podIn(normal, ready, other), `readiness gate "other" has no condition`},
-		"two":                  {"all are named", podIn(normal, ready, other, gate, condition(pub.KruisePodReadyConditionType, "Unknown", "")), `readiness gate "other" has no condition, readiness gate "KruisePodReady" is Unknown`},
+		"two":                  {"all are named", podIn(normal, ready, other, gate, condition(kruise.KruisePodReadyConditionType, "Unknown", "")), `readiness gate "other" has no condition, readiness gate "KruisePodReady" is Unknown`},
 		"not ready anyway":     {"the kubelet said so", podIn(normal, other, condition(corev1.PodReady, "False", ""), condition(corev1.ContainersReady, "True", "")), ""},
 		"containers not ready": {"the kubelet is about to say so", podIn(normal, other, condition(corev1.PodReady, "True", ""), condition(corev1.ContainersReady, "False", "")), ""},
 		"no conditions":        {"a pod without a kubelet", podIn(normal, other), ""},
@@ -161,7 +161,7 @@ func FuzzEntries(f *testing.F) {
 	f.Add(`[{"userAgent":"Lifecycle","key":"preDeleteHook"}]`, "a", "k")
 	f.Add(`null`, "", "")
 	f.Fuzz(func(t *testing.T, message, agent, key string) {
-		p := podIn(normal, gate, condition(pub.KruisePodReadyConditionType, "False", message))
+		p := podIn(normal, gate, condition(kruise.KruisePodReadyConditionType, "False", message))
 		hold, err := lifecycle.Hold(p, agent, key, now)
 		if err != nil || !utf8.ValidString(message) {
 			return

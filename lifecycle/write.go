@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -17,7 +17,7 @@ import (
 // The write tests the UID and what it was decided upon, so that no entry of another writer is lost and no released entry
 // comes back. Where a test fails (see write.IsOutdated), read the pod and call Hold again.
 func Hold(pod *corev1.Pod, userAgent, key string, now time.Time) (*write.Write, error) {
-	conditions, err := held(pod, pub.NotReadyEntry{UserAgent: userAgent, Key: key}, now)
+	conditions, err := held(pod, kruise.NotReadyEntry{UserAgent: userAgent, Key: key}, now)
 	return writeEntries(pod, conditions), err
 }
 
@@ -25,7 +25,7 @@ func Hold(pod *corev1.Pod, userAgent, key string, now time.Time) (*write.Write, 
 // where there is no such entry. The write tests what the write of Hold tests. The pod becomes ready when no entry is
 // left; the kubelet writes Ready itself.
 func Release(pod *corev1.Pod, userAgent, key string, now time.Time) (*write.Write, error) {
-	conditions, err := released(pod, pub.NotReadyEntry{UserAgent: userAgent, Key: key}, now)
+	conditions, err := released(pod, kruise.NotReadyEntry{UserAgent: userAgent, Key: key}, now)
 	return writeEntries(pod, conditions), err
 }
 
@@ -34,7 +34,7 @@ func writeEntries(pod *corev1.Pod, conditions []corev1.PodCondition, tests ...wr
 	if len(conditions) == 0 {
 		return nil
 	}
-	ops := slices.Concat(write.TestUID(pod), tests, TestCondition(pod, pub.KruisePodReadyConditionType), SetConditions(pod, conditions...))
+	ops := slices.Concat(write.TestUID(pod), tests, TestCondition(pod, kruise.KruisePodReadyConditionType), SetConditions(pod, conditions...))
 	return write.JSON(pod, write.Status, ops...)
 }
 

@@ -11,7 +11,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4" // the one in the API server
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -85,12 +85,12 @@ func TestConcurrentEntries(t *testing.T) {
 		return lifecycle.Release(p, agent, "k", now)
 	}
 	message := func(agents ...string) func(*corev1.Pod) {
-		var entries []pub.NotReadyEntry
+		var entries []kruise.NotReadyEntry
 		for _, agent := range agents {
-			entries = append(entries, pub.NotReadyEntry{UserAgent: agent, Key: "k"})
+			entries = append(entries, kruise.NotReadyEntry{UserAgent: agent, Key: "k"})
 		}
 		text, _ := json.Marshal(entries)
-		return condition(pub.KruisePodReadyConditionType, corev1.ConditionFalse, string(text))
+		return condition(kruise.KruisePodReadyConditionType, corev1.ConditionFalse, string(text))
 	}
 	type writer = func(*corev1.Pod, string) (*write.Write, error)
 	cases := map[string]struct {
@@ -100,7 +100,7 @@ func TestConcurrentEntries(t *testing.T) {
 		want          string
 	}{
 		"two holds of a pod without the condition": {"both must not add it", podIn(normal, gate, versioned), hold, hold, `[{"userAgent":"a","key":"k"},{"userAgent":"b","key":"k"}]`},
-		"two holds of a ready pod":                 {"no hold is lost", podIn(normal, gate, versioned, ready, condition(pub.KruisePodReadyConditionType, "True", "")), hold, hold, `[{"userAgent":"a","key":"k"},{"userAgent":"b","key":"k"}]`},
+		"two holds of a ready pod":                 {"no hold is lost", podIn(normal, gate, versioned, ready, condition(kruise.KruisePodReadyConditionType, "True", "")), hold, hold, `[{"userAgent":"a","key":"k"},{"userAgent":"b","key":"k"}]`},
 		"two holds of a held pod":                  {"no hold is lost", podIn(normal, gate, versioned, message("c")), hold, hold, `[{"userAgent":"a","key":"k"},{"userAgent":"b","key":"k"},{"userAgent":"c","key":"k"}]`},
 		"a hold beside a release":                  {"a released entry does not come back", podIn(normal, gate, versioned, message("a")), release, hold, `[{"userAgent":"b","key":"k"}]`},
 		"a release beside a hold":                  {"the hold is not lost", podIn(normal, gate, versioned, message("b")), hold, release, `[{"userAgent":"a","key":"k"}]`},
@@ -126,7 +126,7 @@ func TestConcurrentEntries(t *testing.T) {
 				t.Fatal(err)
 			}
 			pod = sent(t, pod, again)
-			got := lifecycle.ConditionOf(pod, pub.KruisePodReadyConditionType)
+			got := lifecycle.ConditionOf(pod, kruise.KruisePodReadyConditionType)
 			if got.Message != c.want || (got.Status == corev1.ConditionTrue) != (c.want == "[]") {
 				t.Errorf("%s: %+v", c.why, got)
 			}
@@ -170,7 +170,7 @@ func TestEntriesWithOldReads(t *testing.T) {
 }
 
 func TestMoveNext(t *testing.T) {
-	kruiseReady := condition(pub.KruisePodReadyConditionType, corev1.ConditionTrue, "")
+	kruiseReady := condition(kruise.KruisePodReadyConditionType, corev1.ConditionTrue, "")
 	plain := `{"op":"test","path":"/metadata/uid","value":"u"},{"op":"test","path":"/metadata/labels/lifecycle.apps.kruise.io~1state","value":"Normal"}`
 	timed := `{"op":"test","path":"/metadata/annotations","value":null},{"op":"add","path":"/metadata/annotations","value":{"lifecycle.apps.kruise.io/timestamp":"2026-01-02T03:04:05Z"}}`
 	cases := map[string]struct {
@@ -198,18 +198,18 @@ func TestMoveNext(t *testing.T) {
 				timed + `,{"op":"test","path":"/metadata/finalizers","value":null},{"op":"add","path":"/metadata/finalizers","value":["hook/f"]}]`,
 			[]string{""},
 		},
-		"hold":                  {"not ready first", podIn(normal, gate, kruiseReady, ready), lifecycle.Move{To: preparingDelete, Hold: pub.LifecyclePreDeleteHookKey}, "", []string{"status", ""}},
-		"hold without the gate": {"only the state", podIn(normal), lifecycle.Move{To: preparingDelete, Hold: pub.LifecyclePreDeleteHookKey}, "", []string{""}},
-		"only a hold":           {"one write", podIn(preparingDelete, gate, kruiseReady), lifecycle.Move{Hold: pub.LifecyclePreDeleteHookKey}, "", []string{"status"}},
+		"hold":                  {"not ready first", podIn(normal, gate, kruiseReady, ready), lifecycle.Move{To: preparingDelete, Hold: kruise.LifecyclePreDeleteHookKey}, "", []string{"status", ""}},
+		"hold without the gate": {"only the state", podIn(normal), lifecycle.Move{To: preparingDelete, Hold: kruise.LifecyclePreDeleteHookKey}, "", []string{""}},
+		"only a hold":           {"one write", podIn(preparingDelete, gate, kruiseReady), lifecycle.Move{Hold: kruise.LifecyclePreDeleteHookKey}, "", []string{"status"}},
 		"release": {
-			"ready first", podIn(updating, gate, condition(pub.KruisePodReadyConditionType, "False", `[{"userAgent":"Lifecycle","key":"preUpdateHook"}]`)),
-			lifecycle.Move{To: normal, Release: pub.LifecyclePreUpdateHookKey},
+			"ready first", podIn(updating, gate, condition(kruise.KruisePodReadyConditionType, "False", `[{"userAgent":"Lifecycle","key":"preUpdateHook"}]`)),
+			lifecycle.Move{To: normal, Release: kruise.LifecyclePreUpdateHookKey},
 			"",
 			[]string{"status", ""},
 		},
 		"hold and release": {
-			"each is a write", podIn(updating, gate, condition(pub.KruisePodReadyConditionType, "False", `[{"userAgent":"Lifecycle","key":"preUpdateHook"}]`)),
-			lifecycle.Move{To: preparingDelete, Hold: pub.LifecyclePreDeleteHookKey, Release: pub.LifecyclePreUpdateHookKey},
+			"each is a write", podIn(updating, gate, condition(kruise.KruisePodReadyConditionType, "False", `[{"userAgent":"Lifecycle","key":"preUpdateHook"}]`)),
+			lifecycle.Move{To: preparingDelete, Hold: kruise.LifecyclePreDeleteHookKey, Release: kruise.LifecyclePreUpdateHookKey},
 			"",
 			[]string{"status", "status", ""},
 		},
@@ -249,18 +249,18 @@ func TestMoveNext(t *testing.T) {
 // No write of a move is accepted once another writer has changed the state, the entries or the finalizers, or once the
 // name belongs to another pod.
 func TestMoveIsOutdated(t *testing.T) {
-	held := condition(pub.KruisePodReadyConditionType, corev1.ConditionFalse, `[{"userAgent":"Lifecycle","key":"preUpdateHook"}]`)
+	held := condition(kruise.KruisePodReadyConditionType, corev1.ConditionFalse, `[{"userAgent":"Lifecycle","key":"preUpdateHook"}]`)
 	pod := podIn(updated, gate, held, finalizer, versioned)
 	renewed := func(p *corev1.Pod) { p.UID = "u2" }
-	moved := func(p *corev1.Pod) { p.Labels[pub.LifecycleStateKey] = string(preparingDelete) }
+	moved := func(p *corev1.Pod) { p.Labels[kruise.LifecycleStateKey] = string(preparingDelete) }
 	message := func(p *corev1.Pod) { p.Status.Conditions[0].Message = `[{"userAgent":"x","key":"y"}]` }
 	shuffled := func(p *corev1.Pod) {
 		p.Status.Conditions = append([]corev1.PodCondition{{Type: "other", Status: "True"}}, p.Status.Conditions...)
 	}
 	finalized := func(p *corev1.Pod) { p.Finalizers = []string{"another"} }
-	unlabelled := func(p *corev1.Pod) { delete(p.Labels, pub.LifecycleStateKey) }
-	release := lifecycle.Move{Release: pub.LifecyclePreUpdateHookKey}
-	rehook := lifecycle.Move{To: preparingUpdate, Rehook: &pub.LifecycleHook{FinalizersHandler: []string{"hook/g"}}}
+	unlabelled := func(p *corev1.Pod) { delete(p.Labels, kruise.LifecycleStateKey) }
+	release := lifecycle.Move{Release: kruise.LifecyclePreUpdateHookKey}
+	rehook := lifecycle.Move{To: preparingUpdate, Rehook: &kruise.LifecycleHook{FinalizersHandler: []string{"hook/g"}}}
 	cases := map[string]struct {
 		move    lifecycle.Move
 		changes map[string]func(*corev1.Pod)
@@ -294,28 +294,28 @@ func TestMoveIsOutdated(t *testing.T) {
 // A hook that holds a pod out of traffic holds it again where the entry is lost: another writer replaced the message.
 func TestHoldAgain(t *testing.T) {
 	entry := func(key string) func(*corev1.Pod) {
-		return condition(pub.KruisePodReadyConditionType, corev1.ConditionFalse, `[{"userAgent":"Lifecycle","key":"`+key+`"}]`)
+		return condition(kruise.KruisePodReadyConditionType, corev1.ConditionFalse, `[{"userAgent":"Lifecycle","key":"`+key+`"}]`)
 	}
-	lost := condition(pub.KruisePodReadyConditionType, corev1.ConditionTrue, "[]")
-	hooks := &pub.Lifecycle{PreDelete: hook(true), InPlaceUpdate: hook(true)}
+	lost := condition(kruise.KruisePodReadyConditionType, corev1.ConditionTrue, "[]")
+	hooks := &kruise.Lifecycle{PreDelete: hook(true), InPlaceUpdate: hook(true)}
 	cases := map[string]struct {
 		why   string
 		pod   *corev1.Pod
-		hooks *pub.Lifecycle
+		hooks *kruise.Lifecycle
 		want  string
 	}{
-		"before deletion":      {"the entry is lost", podIn(preparingDelete, gate, label, lost), hooks, pub.LifecyclePreDeleteHookKey},
-		"no condition":         {"the entry is lost", podIn(preparingDelete, gate, label), hooks, pub.LifecyclePreDeleteHookKey},
-		"before an update":     {"the entry is lost", podIn(preparingUpdate, gate, label, lost), hooks, pub.LifecyclePreUpdateHookKey},
-		"held before deletion": {"nothing is lost", podIn(preparingDelete, gate, label, entry(pub.LifecyclePreDeleteHookKey)), hooks, ""},
-		"held before update":   {"nothing is lost", podIn(preparingUpdate, gate, label, entry(pub.LifecyclePreUpdateHookKey)), hooks, ""},
-		"another entry":        {"the entry of another writer is not the hook's", podIn(preparingDelete, gate, label, entry("x")), hooks, pub.LifecyclePreDeleteHookKey},
+		"before deletion":      {"the entry is lost", podIn(preparingDelete, gate, label, lost), hooks, kruise.LifecyclePreDeleteHookKey},
+		"no condition":         {"the entry is lost", podIn(preparingDelete, gate, label), hooks, kruise.LifecyclePreDeleteHookKey},
+		"before an update":     {"the entry is lost", podIn(preparingUpdate, gate, label, lost), hooks, kruise.LifecyclePreUpdateHookKey},
+		"held before deletion": {"nothing is lost", podIn(preparingDelete, gate, label, entry(kruise.LifecyclePreDeleteHookKey)), hooks, ""},
+		"held before update":   {"nothing is lost", podIn(preparingUpdate, gate, label, entry(kruise.LifecyclePreUpdateHookKey)), hooks, ""},
+		"another entry":        {"the entry of another writer is not the hook's", podIn(preparingDelete, gate, label, entry("x")), hooks, kruise.LifecyclePreDeleteHookKey},
 		"released":             {"the pod is about to be deleted", podIn(preparingDelete, gate, lost), hooks, ""},
 		"update released":      {"the pod is about to be updated", podIn(preparingUpdate, gate, lost), hooks, ""},
 		"no gate":              {"the entry has no effect", podIn(preparingDelete, label, lost), hooks, ""},
-		"hook does not mark":   {"the pod serves meanwhile", podIn(preparingDelete, gate, label, lost), &pub.Lifecycle{PreDelete: hook(false)}, ""},
+		"hook does not mark":   {"the pod serves meanwhile", podIn(preparingDelete, gate, label, lost), &kruise.Lifecycle{PreDelete: hook(false)}, ""},
 		"no hook":              {"the hook was removed", podIn(preparingDelete, gate, label, lost), nil, ""},
-		"unreadable":           {"the pod is not ready already", podIn(preparingDelete, gate, label, condition(pub.KruisePodReadyConditionType, "False", "busy")), hooks, ""},
+		"unreadable":           {"the pod is not ready already", podIn(preparingDelete, gate, label, condition(kruise.KruisePodReadyConditionType, "False", "busy")), hooks, ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -371,7 +371,7 @@ func TestSetConditions(t *testing.T) {
 
 // A pod with the entry but without the gate asks for nothing: no write would follow.
 func TestEntryWithoutGate(t *testing.T) {
-	held := condition(pub.KruisePodReadyConditionType, corev1.ConditionFalse, `[{"userAgent":"Lifecycle","key":"preUpdateHook"}]`)
+	held := condition(kruise.KruisePodReadyConditionType, corev1.ConditionFalse, `[{"userAgent":"Lifecycle","key":"preUpdateHook"}]`)
 	if m := lifecycle.Settle(lifecycle.Situation{Pod: podIn(normal, held)}); m != (lifecycle.Move{}) {
 		t.Errorf("%+v", m)
 	}

@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
 
@@ -26,16 +26,16 @@ func Available(pod *corev1.Pod, minReadySeconds int32, now time.Time) (ok bool, 
 }
 
 // health is availability of a pod in a state of its life, but for the time, and since when the pod is ready.
-func health(pod *corev1.Pod, state pub.LifecycleState) (ok bool, since time.Time) {
+func health(pod *corev1.Pod, state kruise.LifecycleState) (ok bool, since time.Time) {
 	if pod.Status.Phase != corev1.PodRunning {
 		return false, since
 	}
 	switch state {
-	case "", pub.LifecycleStateNormal:
+	case "", kruise.LifecycleStateNormal:
 	default:
 		return false, since
 	}
-	if c := lifecycle.ConditionOf(pod, pub.InPlaceUpdateReady); c != nil && c.Status != corev1.ConditionTrue {
+	if c := lifecycle.ConditionOf(pod, kruise.InPlaceUpdateReady); c != nil && c.Status != corev1.ConditionTrue {
 		return false, since
 	}
 	ready := lifecycle.ConditionOf(pod, corev1.PodReady)

@@ -8,14 +8,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/scale"
 )
 
 func TestAvailable(t *testing.T) {
 	inPlace := func(status corev1.ConditionStatus) change {
 		return func(p *corev1.Pod) {
-			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: pub.InPlaceUpdateReady, Status: status})
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: kruise.InPlaceUpdateReady, Status: status})
 		}
 	}
 	since := func(at time.Time) change {
@@ -45,9 +45,9 @@ func TestAvailable(t *testing.T) {
 		"updated in place":    {"and done", pod("a", inPlace(corev1.ConditionTrue)), 0, true, 0},
 		"being updated":       {"in place", pod("a", inPlace(corev1.ConditionFalse)), 0, false, 0},
 		"maybe being updated": {"in place", pod("a", inPlace(corev1.ConditionUnknown)), 0, false, 0},
-		"normal":              {"as good as no state", pod("a", in(pub.LifecycleStateNormal)), 0, true, 0},
-		"held":                {"by a hook", pod("a", in(pub.LifecycleStatePreparingUpdate)), 0, false, 0},
-		"updated, not normal": {"the hook's owner still has to act", pod("a", in(pub.LifecycleStateUpdated)), 0, false, 0},
+		"normal":              {"as good as no state", pod("a", in(kruise.LifecycleStateNormal)), 0, true, 0},
+		"held":                {"by a hook", pod("a", in(kruise.LifecycleStatePreparingUpdate)), 0, false, 0},
+		"updated, not normal": {"the hook's owner still has to act", pod("a", in(kruise.LifecycleStateUpdated)), 0, false, 0},
 		"unknown state":       {"the value is unknown", pod("a", in("Sleeping")), 0, false, 0},
 	}
 	for name, c := range cases {

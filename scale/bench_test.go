@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/scale"
 )
 
@@ -26,7 +26,7 @@ func fleet(n int) scale.Input {
 	}
 	for i := range n {
 		name := fmt.Sprintf("web-%05x", r.Intn(16*n)*n+i)
-		instance := updated(name, onNode(fmt.Sprintf("node-%d", r.Intn(nodes))), in(pub.LifecycleStateNormal),
+		instance := updated(name, onNode(fmt.Sprintf("node-%d", r.Intn(nodes))), in(kruise.LifecycleStateNormal),
 			readySince(time.Duration(60+r.Intn(100_000))*time.Second), created(time.Duration(100_000+r.Intn(100_000))*time.Second))
 		input.Instances = append(input.Instances, instance)
 	}
@@ -105,7 +105,7 @@ func touch(all []scale.Instance) int {
 	names := make(map[string]int, len(all))
 	for i := range all {
 		for _, pod := range all[i].Pods {
-			if pod.Status.Phase != corev1.PodRunning || pod.Labels[pub.LifecycleStateKey] != string(pub.LifecycleStateNormal) {
+			if pod.Status.Phase != corev1.PodRunning || pod.Labels[kruise.LifecycleStateKey] != string(kruise.LifecycleStateNormal) {
 				continue
 			}
 			for j := range pod.Status.Conditions {

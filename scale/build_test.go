@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/scale"
 )
 
@@ -49,7 +49,7 @@ func annotated(key, value string) change {
 	return func(p *corev1.Pod) { p.Annotations[key] = value }
 }
 
-func in(state pub.LifecycleState) change { return labelled(pub.LifecycleStateKey, string(state)) }
+func in(state kruise.LifecycleState) change { return labelled(kruise.LifecycleStateKey, string(state)) }
 
 func readySince(d time.Duration) change {
 	return func(p *corev1.Pod) { p.Status.Conditions[0].LastTransitionTime = ago(d) }
@@ -98,9 +98,9 @@ func instances(t testing.TB, notation string) []scale.Instance {
 				case 'x':
 					i.MarkedForDeletion = true
 				case 'p':
-					in(pub.LifecycleStatePreparingDelete)(i.Pods[0])
+					in(kruise.LifecycleStatePreparingDelete)(i.Pods[0])
 				case 'u':
-					in(pub.LifecycleStatePreparingUpdate)(i.Pods[0])
+					in(kruise.LifecycleStatePreparingUpdate)(i.Pods[0])
 				}
 			}
 			all = append(all, i)

@@ -6,13 +6,13 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/scale"
 )
 
 func TestIgnoredFields(t *testing.T) {
 	slots := []string{"a", "b"}
-	scatter := pub.UpdateScatterStrategy{{Key: "k", Value: "v"}}
+	scatter := kruise.UpdateScatterStrategy{{Key: "k", Value: "v"}}
 	nodes := map[string]map[string]string{"n": {"zone": "z"}}
 	cases := map[string]struct {
 		why   string
@@ -22,7 +22,7 @@ func TestIgnoredFields(t *testing.T) {
 		"plain":                    {"nothing is ignored", scale.Input{Limits: scale.Limits{Replicas: 2, MaxSurge: 1, NoRollback: true, ExcludePreparingDelete: true}, SpreadKeys: []string{"zone"}, NodeLabels: nodes, Scatter: scatter}, ""},
 		"slots":                    {"nothing is ignored", scale.Input{Slots: slots, InOrder: true, Limits: scale.Limits{Partition: 1, MaxUnavailable: 1}}, ""},
 		"slots and their number":   {"the number is the right one", scale.Input{Slots: slots, Limits: scale.Limits{Replicas: 2, MaxUnavailableScaling: ptr.To[int32](1)}}, ""},
-		"scatter with priority":    {"any slot may keep the old revision", scale.Input{Slots: slots, Scatter: scatter, Priority: &pub.UpdatePriorityStrategy{}}, ""},
+		"scatter with priority":    {"any slot may keep the old revision", scale.Input{Slots: slots, Scatter: scatter, Priority: &kruise.UpdatePriorityStrategy{}}, ""},
 		"empty node labels":        {"as good as none", scale.Input{NodeLabels: map[string]map[string]string{}}, ""},
 		"order without slots":      {"instances are alike", scale.Input{InOrder: true}, "InOrder must be false without Slots"},
 		"node labels alone":        {"no key asks for them", scale.Input{NodeLabels: nodes}, "NodeLabels must be empty without SpreadKeys"},

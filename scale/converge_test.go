@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/scale"
 )
 
@@ -31,7 +31,7 @@ func (w *world) apply(plan scale.Result) {
 		at[w.input.Instances[i].Name] = i
 	}
 	for _, i := range plan.Restore {
-		in(pub.LifecycleStatePreparingNormal)(w.input.Instances[at[i.Name]].Pods[0])
+		in(kruise.LifecycleStatePreparingNormal)(w.input.Instances[at[i.Name]].Pods[0])
 	}
 	for _, i := range plan.Update {
 		w.update(&w.input.Instances[at[i.Name]], !plan.Backward)
@@ -40,7 +40,7 @@ func (w *world) apply(plan scale.Result) {
 		instance := &w.input.Instances[at[i.Name]]
 		switch {
 		case w.input.Hooks != nil && instance.Pods[0].Labels["hold"] == "yes":
-			in(pub.LifecycleStatePreparingDelete)(instance.Pods[0])
+			in(kruise.LifecycleStatePreparingDelete)(instance.Pods[0])
 		default:
 			instance.Terminating = true
 		}
@@ -52,7 +52,7 @@ func (w *world) apply(plan scale.Result) {
 			name = b.Slot
 		}
 		w.never[name] = w.broken && w.once(10)
-		i := old(name, onNode(fmt.Sprintf("n%d", w.Intn(5))), notReady, in(pub.LifecycleStatePreparingNormal))
+		i := old(name, onNode(fmt.Sprintf("n%d", w.Intn(5))), notReady, in(kruise.LifecycleStatePreparingNormal))
 		if w.once(3) {
 			labelled("hold", "yes")(i.Pods[0])
 		}
@@ -65,10 +65,10 @@ func (w *world) update(i *scale.Instance, updated bool) {
 	p := i.Pods[0]
 	switch {
 	case w.inPlace && w.input.Hooks != nil && p.Labels["hold"] == "yes":
-		in(pub.LifecycleStatePreparingUpdate)(p)
+		in(kruise.LifecycleStatePreparingUpdate)(p)
 	case w.inPlace:
 		i.Updated = updated
-		in(pub.LifecycleStateUpdating)(p)
+		in(kruise.LifecycleStateUpdating)(p)
 		notReady(p)
 	case w.input.Slots != nil:
 		i.Terminating = true
@@ -84,10 +84,10 @@ func (w *world) tick() {
 	for k := range w.input.Instances {
 		i := &w.input.Instances[k]
 		if p := i.Pods[0]; w.once(2) && !i.Terminating {
-			switch pub.LifecycleState(p.Labels[pub.LifecycleStateKey]) {
-			case pub.LifecycleStatePreparingNormal, pub.LifecycleStateUpdating:
-				in(pub.LifecycleStateNormal)(p)
-			case pub.LifecycleStatePreparingDelete, pub.LifecycleStatePreparingUpdate:
+			switch kruise.LifecycleState(p.Labels[kruise.LifecycleStateKey]) {
+			case kruise.LifecycleStatePreparingNormal, kruise.LifecycleStateUpdating:
+				in(kruise.LifecycleStateNormal)(p)
+			case kruise.LifecycleStatePreparingDelete, kruise.LifecycleStatePreparingUpdate:
 				delete(p.Labels, "hold")
 			default:
 				if !isReady(p) && !w.never[i.Name] {
@@ -108,13 +108,13 @@ func newWorld(r *random) *world {
 	}
 	w.input.Limits.Partition = r.n(w.input.Limits.Replicas)
 	if r.once(2) {
-		w.input.Hooks = &pub.Lifecycle{
-			PreDelete:     &pub.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}},
-			InPlaceUpdate: &pub.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}},
+		w.input.Hooks = &kruise.Lifecycle{
+			PreDelete:     &kruise.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}},
+			InPlaceUpdate: &kruise.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}},
 		}
 	}
 	if r.once(3) {
-		w.input.Priority = &pub.UpdatePriorityStrategy{OrderPriority: []pub.UpdatePriorityOrderTerm{{OrderedKey: "hold"}}}
+		w.input.Priority = &kruise.UpdatePriorityStrategy{OrderPriority: []kruise.UpdatePriorityOrderTerm{{OrderedKey: "hold"}}}
 	}
 	if r.once(2) {
 		w.input.Slots = []string{}

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/scale"
 )
 
@@ -87,8 +87,8 @@ func TestComputeDeletes(t *testing.T) {
 
 // TestComputeHeld has instances that a hook holds before their deletion.
 func TestComputeHeld(t *testing.T) {
-	hook := &pub.Lifecycle{PreDelete: &pub.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}}}
-	marking := &pub.Lifecycle{InPlaceUpdate: &pub.LifecycleHook{MarkPodNotReady: true}}
+	hook := &kruise.Lifecycle{PreDelete: &kruise.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}}}
+	marking := &kruise.Lifecycle{InPlaceUpdate: &kruise.LifecycleHook{MarkPodNotReady: true}}
 	held := func(notation string) []scale.Instance {
 		all := instances(t, notation)
 		labelled("hold", "yes")(all[0].Pods[0])
@@ -123,8 +123,8 @@ func TestComputeHeld(t *testing.T) {
 		"as many as are missing": {
 			"the best is taken back",
 			scale.Input{Limits: limits(3, 0, noLimit), Hooks: hook, Instances: []scale.Instance{
-				updated("a", in(pub.LifecycleStatePreparingDelete)), updated("b", in(pub.LifecycleStatePreparingDelete), notReady),
-				updated("c", in(pub.LifecycleStatePreparingDelete), readySince(2*time.Hour)), updated("d"), updated("e"),
+				updated("a", in(kruise.LifecycleStatePreparingDelete)), updated("b", in(kruise.LifecycleStatePreparingDelete), notReady),
+				updated("c", in(kruise.LifecycleStatePreparingDelete), readySince(2*time.Hour)), updated("d"), updated("e"),
 			}},
 			"restore c",
 		},
@@ -150,7 +150,7 @@ func TestComputeOnDelete(t *testing.T) {
 
 // TestComputePreparing has instances that a hook holds before their update count as updated, while scaling only.
 func TestComputePreparing(t *testing.T) {
-	hooks := &pub.Lifecycle{InPlaceUpdate: &pub.LifecycleHook{FinalizersHandler: []string{"held"}}}
+	hooks := &kruise.Lifecycle{InPlaceUpdate: &kruise.LifecycleHook{FinalizersHandler: []string{"held"}}}
 	all := instances(t, "1Ou 1O")
 	all[0].Pods[0].Finalizers = []string{"held"}
 	input := scale.Input{

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/scale"
 )
 
@@ -41,7 +41,7 @@ func ExampleDiffer() {
 
 func ExamplePrioritise() {
 	pods := []string{"db-1", "db-10", "db-2"}
-	strategy := &pub.UpdatePriorityStrategy{OrderPriority: []pub.UpdatePriorityOrderTerm{{OrderedKey: "name"}}}
+	strategy := &kruise.UpdatePriorityStrategy{OrderPriority: []kruise.UpdatePriorityOrderTerm{{OrderedKey: "name"}}}
 	err := scale.Prioritise(pods, func(name string) map[string]string { return map[string]string{"name": name} }, strategy)
 	fmt.Println(pods, err)
 	// Output: [db-10 db-2 db-1] <nil>
@@ -52,7 +52,7 @@ func ExampleScatter() {
 	labelsOf := func(name string) map[string]string {
 		return map[string]string{"role": strings.TrimRight(name, "-0123456789")}
 	}
-	fmt.Println(scale.Scatter(pods, pods, labelsOf, pub.UpdateScatterStrategy{{Key: "role", Value: "master"}}))
+	fmt.Println(scale.Scatter(pods, pods, labelsOf, kruise.UpdateScatterStrategy{{Key: "role", Value: "master"}}))
 	// Output: [master-1 a b c d master-2]
 }
 

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/scale"
 )
 
@@ -74,7 +74,7 @@ func (b *tape) pod() *corev1.Pod {
 	p.Status.Phase = corev1.PodPhase(b.text("", "Running", "Running", "Pending", "Unknown", "Gone"))
 	for range b.next() % 4 {
 		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
-			Type:   corev1.PodConditionType(b.text("", "Ready", string(pub.InPlaceUpdateReady))),
+			Type:   corev1.PodConditionType(b.text("", "Ready", string(kruise.InPlaceUpdateReady))),
 			Status: corev1.ConditionStatus(b.text("True", "False", "")), LastTransitionTime: b.time(),
 		})
 	}
@@ -82,8 +82,8 @@ func (b *tape) pod() *corev1.Pod {
 		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{RestartCount: b.number()})
 	}
 	if b.bool() {
-		p.Labels = map[string]string{"is": b.text("A", "B-9", ""), pub.LifecycleStateKey: b.text("", "PreparingDelete", "PreparingUpdate", "Normal", "Updated", "Dreaming")}
-		p.Annotations = map[string]string{corev1.PodDeletionCost: b.text("", "-", "-1", "2147483647", "99999999999"), pub.InPlaceUpdateGraceKey: b.text("", "x")}
+		p.Labels = map[string]string{"is": b.text("A", "B-9", ""), kruise.LifecycleStateKey: b.text("", "PreparingDelete", "PreparingUpdate", "Normal", "Updated", "Dreaming")}
+		p.Annotations = map[string]string{corev1.PodDeletionCost: b.text("", "-", "-1", "2147483647", "99999999999"), kruise.InPlaceUpdateGraceKey: b.text("", "x")}
 	}
 	return p
 }
@@ -98,22 +98,22 @@ func (b *tape) input() scale.Input {
 		},
 	}
 	if b.bool() {
-		hook := &pub.LifecycleHook{LabelsHandler: map[string]string{"is": "A"}, MarkPodNotReady: b.bool()}
-		input.Hooks = &pub.Lifecycle{PreDelete: hook}
+		hook := &kruise.LifecycleHook{LabelsHandler: map[string]string{"is": "A"}, MarkPodNotReady: b.bool()}
+		input.Hooks = &kruise.Lifecycle{PreDelete: hook}
 		if b.bool() {
 			input.Hooks.InPlaceUpdate = hook
 		}
 	}
 	if b.bool() {
-		input.Priority = &pub.UpdatePriorityStrategy{}
+		input.Priority = &kruise.UpdatePriorityStrategy{}
 		if b.bool() {
-			input.Priority.WeightPriority = []pub.UpdatePriorityWeightTerm{{Weight: b.number(), MatchSelector: metav1.LabelSelector{
+			input.Priority.WeightPriority = []kruise.UpdatePriorityWeightTerm{{Weight: b.number(), MatchSelector: metav1.LabelSelector{
 				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "is", Operator: metav1.LabelSelectorOperator(b.text("Exists", "Like"))}},
 			}}}
 		}
 	}
 	for range b.next() % 3 {
-		input.Scatter = append(input.Scatter, pub.UpdateScatterTerm{Key: "is", Value: b.text("A", "B-9")})
+		input.Scatter = append(input.Scatter, kruise.UpdateScatterTerm{Key: "is", Value: b.text("A", "B-9")})
 	}
 	for range b.next() % 3 {
 		input.SpreadKeys = append(input.SpreadKeys, b.text("zone", corev1.LabelHostname, ""))

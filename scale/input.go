@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/note"
 )
 
@@ -42,7 +42,7 @@ type Input struct {
 	// MinReadySeconds is how long a pod is Ready before it counts as available.
 	MinReadySeconds int32
 	// Hooks of the workload; nil when it has none.
-	Hooks *pub.Lifecycle
+	Hooks *kruise.Lifecycle
 	// Updates is whether instances are updated now.
 	Updates Updates
 	// UpdateOnly plans updates only, for when scaling failed and updates are to go on.
@@ -51,8 +51,8 @@ type Input struct {
 	PreparingUpdateIsUpdated bool
 	// Priority and Scatter order updates. With slots, a Priority that is not nil, even an empty one, lets any slot keep
 	// the old revision, where without it the first ones do.
-	Priority *pub.UpdatePriorityStrategy
-	Scatter  pub.UpdateScatterStrategy
+	Priority *kruise.UpdatePriorityStrategy
+	Scatter  kruise.UpdateScatterStrategy
 	// UnavailableFirst updates instances that are not available before all others, so that a broken revision is
 	// replaced where it is broken.
 	UnavailableFirst bool

@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
 
@@ -51,9 +51,9 @@ func newMember(instance *Instance, minReadySeconds int32, now time.Time) member 
 		pods++
 		state := lifecycle.StateOf(pod)
 		switch state {
-		case pub.LifecycleStatePreparingDelete:
+		case kruise.LifecycleStatePreparingDelete:
 			m.preparingDelete = true
-		case pub.LifecycleStatePreparingUpdate:
+		case kruise.LifecycleStatePreparingUpdate:
 			m.preparing = true
 		}
 		healthy, since := health(pod, state)
@@ -107,7 +107,7 @@ func (m *member) any(is func(*corev1.Pod) bool) bool {
 }
 
 // hooked reports whether a hook holds a pod.
-func (m *member) hooked(hook *pub.LifecycleHook) bool {
+func (m *member) hooked(hook *kruise.LifecycleHook) bool {
 	return hook != nil && m.any(func(pod *corev1.Pod) bool { return lifecycle.HasAny(pod, hook) })
 }
 
@@ -115,6 +115,6 @@ func (m *member) hooked(hook *pub.LifecycleHook) bool {
 // not changed yet.
 func (m *member) inGrace() bool {
 	return m.any(func(pod *corev1.Pod) bool {
-		return pod.Annotations[pub.InPlaceUpdateGraceKey] != "" || pod.Annotations[pub.InPlaceUpdateGraceKeyOld] != ""
+		return pod.Annotations[kruise.InPlaceUpdateGraceKey] != "" || pod.Annotations[kruise.InPlaceUpdateGraceKeyOld] != ""
 	})
 }

@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/scale"
 )
 
@@ -129,7 +129,7 @@ func (o oracle) delete(d scale.Difference) []scale.Instance {
 }
 
 func inGrace(p *corev1.Pod) bool {
-	return p.Annotations[pub.InPlaceUpdateGraceKey] != ""
+	return p.Annotations[kruise.InPlaceUpdateGraceKey] != ""
 }
 
 func (o oracle) update(d scale.Difference) []scale.Instance {

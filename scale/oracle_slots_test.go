@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/scale"
 )
 
@@ -239,7 +239,7 @@ func TestSlotsAgainstTheOracle(t *testing.T) {
 	eachCase(t, 20_000, func(r *random) string {
 		input := r.slots(r.input())
 		if r.once(2) && input.Priority == nil {
-			input.Priority = &pub.UpdatePriorityStrategy{}
+			input.Priority = &kruise.UpdatePriorityStrategy{}
 		}
 		got, want := compute(t, input), slotOracle{oracle{input}, len(input.Slots), int(input.Limits.Partition)}.plan()
 		got.Notes = nil

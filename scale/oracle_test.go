@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/scale"
 )
 
@@ -24,13 +24,15 @@ func anyPod(i scale.Instance, is func(*corev1.Pod) bool) bool {
 	return slices.ContainsFunc(podsOf(i), is)
 }
 
-func inState(state pub.LifecycleState) func(*corev1.Pod) bool {
-	return func(p *corev1.Pod) bool { return p.Labels[pub.LifecycleStateKey] == string(state) }
+func inState(state kruise.LifecycleState) func(*corev1.Pod) bool {
+	return func(p *corev1.Pod) bool { return p.Labels[kruise.LifecycleStateKey] == string(state) }
 }
 
-func leaving(i scale.Instance) bool { return anyPod(i, inState(pub.LifecycleStatePreparingDelete)) }
+func leaving(i scale.Instance) bool { return anyPod(i, inState(kruise.LifecycleStatePreparingDelete)) }
 
-func preparing(i scale.Instance) bool { return anyPod(i, inState(pub.LifecycleStatePreparingUpdate)) }
+func preparing(i scale.Instance) bool {
+	return anyPod(i, inState(kruise.LifecycleStatePreparingUpdate))
+}
 
 func isReady(p *corev1.Pod) bool {
 	return p.Status.Conditions[0].Type == corev1.PodReady && p.Status.Conditions[0].Status == corev1.ConditionTrue
@@ -41,7 +43,7 @@ func (o oracle) fit(i scale.Instance, seconds int32) bool {
 		return false
 	}
 	return !anyPod(i, func(p *corev1.Pod) bool {
-		state := p.Labels[pub.LifecycleStateKey]
+		state := p.Labels[kruise.LifecycleStateKey]
 		inPlace := len(p.Status.Conditions) < 2 || p.Status.Conditions[1].Status == corev1.ConditionTrue
 		since := p.Status.Conditions[0].LastTransitionTime
 		long := seconds == 0 || !since.IsZero() && !since.Add(time.Duration(seconds)*time.Second).After(o.in.Now)

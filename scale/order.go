@@ -9,14 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // Prioritise orders items, stably, by a priority strategy: pods with a larger sum of weights first, or by the
 // number at the end of a label's value, larger first. With order terms the pods that have none of the labels come
 // first of all. A selector that cannot be read selects nothing; the strategy is otherwise followed, and the error
 // names the term.
-func Prioritise[T any](items []T, labelsOf func(T) map[string]string, s *pub.UpdatePriorityStrategy) error {
+func Prioritise[T any](items []T, labelsOf func(T) map[string]string, s *kruise.UpdatePriorityStrategy) error {
 	switch {
 	case s == nil:
 		return nil
@@ -28,7 +28,7 @@ func Prioritise[T any](items []T, labelsOf func(T) map[string]string, s *pub.Upd
 	return nil
 }
 
-func byWeight[T any](items []T, labelsOf func(T) map[string]string, terms []pub.UpdatePriorityWeightTerm) error {
+func byWeight[T any](items []T, labelsOf func(T) map[string]string, terms []kruise.UpdatePriorityWeightTerm) error {
 	var broken error
 	selectors := make([]labels.Selector, len(terms))
 	for i := range terms {
@@ -51,7 +51,7 @@ func byWeight[T any](items []T, labelsOf func(T) map[string]string, terms []pub.
 	return broken
 }
 
-func byOrder[T any](items []T, labelsOf func(T) map[string]string, terms []pub.UpdatePriorityOrderTerm) {
+func byOrder[T any](items []T, labelsOf func(T) map[string]string, terms []kruise.UpdatePriorityOrderTerm) {
 	sortStably(items, func(item T) []int64 {
 		set := labelsOf(item)
 		for i, term := range terms {

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/scale"
 )
 
@@ -29,7 +29,7 @@ func TestScatter(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := scale.Scatter(indices(len(c.items)), indices(len(c.items)), labelsIn(c.items), pub.UpdateScatterStrategy{{Key: "is", Value: "A"}})
+			got := scale.Scatter(indices(len(c.items)), indices(len(c.items)), labelsIn(c.items), kruise.UpdateScatterStrategy{{Key: "is", Value: "A"}})
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.items, diff)
 			}
@@ -38,7 +38,7 @@ func TestScatter(t *testing.T) {
 }
 
 func TestPrioritise(t *testing.T) {
-	weights := &pub.UpdatePriorityStrategy{WeightPriority: []pub.UpdatePriorityWeightTerm{
+	weights := &kruise.UpdatePriorityStrategy{WeightPriority: []kruise.UpdatePriorityWeightTerm{
 		{Weight: 20, MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{"is": "A"}}},
 		{Weight: 10, MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{"is": "B"}}},
 	}}
@@ -68,7 +68,7 @@ func TestPrioritise(t *testing.T) {
 			{"key2": "o-7"}, {"key1": "o-5"}, {}, {"key1": "o-20"}, {"key1": "none"}, {"key1": "o-10", "key2": "o-99"}, {"key1": "o-99999999999999999999"},
 		}
 		items := indices(len(sets))
-		s := &pub.UpdatePriorityStrategy{OrderPriority: []pub.UpdatePriorityOrderTerm{{OrderedKey: "key1"}, {OrderedKey: "key2"}}}
+		s := &kruise.UpdatePriorityStrategy{OrderPriority: []kruise.UpdatePriorityOrderTerm{{OrderedKey: "key1"}, {OrderedKey: "key2"}}}
 		if err := scale.Prioritise(items, func(i int) map[string]string { return sets[i] }, s); err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +76,7 @@ func TestPrioritise(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
-	for _, s := range []*pub.UpdatePriorityStrategy{nil, {}} {
+	for _, s := range []*kruise.UpdatePriorityStrategy{nil, {}} {
 		items := indices(3)
 		if err := scale.Prioritise(items, labelsIn("_BA"), s); err != nil || !slices.Equal(items, indices(3)) {
 			t.Errorf("no strategy changes nothing: %v, %v", items, err)
@@ -105,7 +105,7 @@ func FuzzScatter(f *testing.F) {
 		}
 		all := indices(len(items))
 		candidates := all[min(int(past%201), len(all)):]
-		s := pub.UpdateScatterStrategy{{Key: "is", Value: "A"}, {Key: "is", Value: "B"}}
+		s := kruise.UpdateScatterStrategy{{Key: "is", Value: "A"}, {Key: "is", Value: "B"}}
 		got := scale.Scatter(slices.Clone(candidates), all, labelsIn(items), s)
 		sorted := slices.Clone(got)
 		slices.Sort(sorted)

@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // planner makes one plan.
@@ -26,7 +26,7 @@ func Plan(in Input) (Result, error) {
 	}
 	in.Limits = sane(in.Limits)
 	if in.Hooks == nil {
-		in.Hooks = &pub.Lifecycle{}
+		in.Hooks = &kruise.Lifecycle{}
 	}
 	p := &planner{in: &in}
 	names, err := p.observe()

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/scale"
 )
 
@@ -55,23 +55,23 @@ func (r *random) pod(name string) *corev1.Pod {
 		p.Status.Conditions[0].LastTransitionTime.Reset()
 	}
 	if r.once(10) {
-		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: pub.InPlaceUpdateReady, Status: pick(r, corev1.ConditionTrue, corev1.ConditionFalse)})
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: kruise.InPlaceUpdateReady, Status: pick(r, corev1.ConditionTrue, corev1.ConditionFalse)})
 	}
 	if r.once(3) {
 		annotated(corev1.PodDeletionCost, pick(r, "1", "-1", "5", "+5", "x"))(p)
 	}
 	if r.once(4) {
-		in(pick(r, pub.LifecycleStateNormal, pub.LifecycleStatePreparingNormal, pub.LifecycleStatePreparingUpdate,
-			pub.LifecycleStateUpdating, pub.LifecycleStateUpdated, "Sleeping"))(p)
+		in(pick(r, kruise.LifecycleStateNormal, kruise.LifecycleStatePreparingNormal, kruise.LifecycleStatePreparingUpdate,
+			kruise.LifecycleStateUpdating, kruise.LifecycleStateUpdated, "Sleeping"))(p)
 	}
 	if r.once(12) {
-		in(pub.LifecycleStatePreparingDelete)(p)
+		in(kruise.LifecycleStatePreparingDelete)(p)
 	}
 	if r.once(3) {
 		labelled("hold", "yes")(p)
 	}
 	if r.once(12) {
-		annotated(pub.InPlaceUpdateGraceKey, pick(r, "", "{}"))(p)
+		annotated(kruise.InPlaceUpdateGraceKey, pick(r, "", "{}"))(p)
 	}
 	labelled("is", pick(r, "A", "B", "7"))(p)
 	return p
@@ -110,7 +110,7 @@ func (r *random) input() scale.Input {
 			input.Instances[i].MarkedForDeletion, input.Instances[i].Terminating = false, false
 			for _, p := range podsOf(input.Instances[i]) {
 				if leaving(input.Instances[i]) {
-					in(pub.LifecycleStateNormal)(p)
+					in(kruise.LifecycleStateNormal)(p)
 				}
 			}
 			input.Limits.Replicas++
@@ -118,16 +118,16 @@ func (r *random) input() scale.Input {
 	}
 	input.Limits.Partition = r.n(input.Limits.Replicas)
 	if r.once(2) {
-		input.Hooks = &pub.Lifecycle{
-			PreDelete:     &pub.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}, MarkPodNotReady: r.once(4)},
-			InPlaceUpdate: &pub.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}},
+		input.Hooks = &kruise.Lifecycle{
+			PreDelete:     &kruise.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}, MarkPodNotReady: r.once(4)},
+			InPlaceUpdate: &kruise.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}},
 		}
 	}
 	if r.once(3) {
-		input.Priority = &pub.UpdatePriorityStrategy{OrderPriority: []pub.UpdatePriorityOrderTerm{{OrderedKey: "is"}}}
+		input.Priority = &kruise.UpdatePriorityStrategy{OrderPriority: []kruise.UpdatePriorityOrderTerm{{OrderedKey: "is"}}}
 	}
 	if r.once(3) {
-		input.Scatter = pub.UpdateScatterStrategy{{Key: "is", Value: "A"}, {Key: "is", Value: "B"}}
+		input.Scatter = kruise.UpdateScatterStrategy{{Key: "is", Value: "A"}, {Key: "is", Value: "B"}}
 	}
 	if r.once(2) {
 		input.SpreadKeys = [][]string{{"zone"}, {"zone", "rack"}, {"zone", corev1.LabelHostname}}[r.Intn(3)]

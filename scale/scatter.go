@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // Scatter spreads, in an order of candidates, those that carry a label evenly among the others, so that no stretch of
 // a rollout hits all of them. all are the items that exist, candidates included; what is already past counts for
 // the proportion. The order is otherwise kept.
-func Scatter[T any](candidates, all []T, labelsOf func(T) map[string]string, s pub.UpdateScatterStrategy) []T {
+func Scatter[T any](candidates, all []T, labelsOf func(T) map[string]string, s kruise.UpdateScatterStrategy) []T {
 	if len(s) == 0 || len(candidates) <= 1 {
 		return candidates
 	}
@@ -24,11 +24,11 @@ func Scatter[T any](candidates, all []T, labelsOf func(T) map[string]string, s p
 }
 
 // scatterTerms are the terms that match a candidate, the commonest first. A single term is used as it is.
-func scatterTerms[T any](candidates []T, labelsOf func(T) map[string]string, s pub.UpdateScatterStrategy) []pub.UpdateScatterTerm {
+func scatterTerms[T any](candidates []T, labelsOf func(T) map[string]string, s kruise.UpdateScatterStrategy) []kruise.UpdateScatterTerm {
 	if len(s) == 1 {
 		return s
 	}
-	count := map[pub.UpdateScatterTerm]int{}
+	count := map[kruise.UpdateScatterTerm]int{}
 	for _, item := range candidates {
 		set := labelsOf(item)
 		for _, term := range s {
@@ -37,8 +37,8 @@ func scatterTerms[T any](candidates []T, labelsOf func(T) map[string]string, s p
 			}
 		}
 	}
-	terms := slices.DeleteFunc(slices.Clone(s), func(t pub.UpdateScatterTerm) bool { return count[t] == 0 })
-	slices.SortStableFunc(terms, func(a, b pub.UpdateScatterTerm) int { return cmp.Compare(count[b], count[a]) })
+	terms := slices.DeleteFunc(slices.Clone(s), func(t kruise.UpdateScatterTerm) bool { return count[t] == 0 })
+	slices.SortStableFunc(terms, func(a, b kruise.UpdateScatterTerm) int { return cmp.Compare(count[b], count[a]) })
 	return terms
 }
 

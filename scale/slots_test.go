@@ -8,7 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/scale"
 )
 
@@ -34,9 +34,9 @@ func slots(notation string) scale.Input {
 		case 'x':
 			instance.MarkedForDeletion = true
 		case 'p':
-			in(pub.LifecycleStatePreparingDelete)(instance.Pods[0])
+			in(kruise.LifecycleStatePreparingDelete)(instance.Pods[0])
 		case 'u':
-			in(pub.LifecycleStatePreparingUpdate)(instance.Pods[0])
+			in(kruise.LifecycleStatePreparingUpdate)(instance.Pods[0])
 		}
 		if c == 'O' || c == 'N' {
 			notReady(instance.Pods[0])
@@ -49,7 +49,7 @@ func slots(notation string) scale.Input {
 type option = func(*scale.Input)
 
 func inOrder(i *scale.Input)            { i.InOrder = true }
-func unordered(i *scale.Input)          { i.Priority = &pub.UpdatePriorityStrategy{} }
+func unordered(i *scale.Input)          { i.Priority = &kruise.UpdatePriorityStrategy{} }
 func unavailableFirst(i *scale.Input)   { i.UnavailableFirst = true }
 func preparingIsUpdated(i *scale.Input) { i.PreparingUpdateIsUpdated = true }
 func keep(partition int32) option       { return func(i *scale.Input) { i.Limits.Partition = partition } }
@@ -59,8 +59,8 @@ func unavailable(n int32) option { return func(i *scale.Input) { i.Limits.MaxUna
 func scalingOut(n int32) option      { return func(i *scale.Input) { i.Limits.MaxUnavailableScaling = &n } }
 func updates(u scale.Updates) option { return func(i *scale.Input) { i.Updates = u } }
 func onlyUpdates(i *scale.Input)     { i.UpdateOnly = true }
-func preDelete(h *pub.LifecycleHook) option {
-	return func(i *scale.Input) { i.Hooks = &pub.Lifecycle{PreDelete: h} }
+func preDelete(h *kruise.LifecycleHook) option {
+	return func(i *scale.Input) { i.Hooks = &kruise.Lifecycle{PreDelete: h} }
 }
 
 type slotCase struct {
@@ -131,9 +131,9 @@ func TestSlotsDelete(t *testing.T) {
 		"doomed, in order, broken":     {"not before", "xN", []option{inOrder, keep(1)}, "(NotAvailable)"},
 		"wanted again":                 {"the deletion is taken back", "pn", []option{keep(1)}, "restore 0"},
 		"on its way to be updated":     {"it goes on", "np", nil, "delete 1"},
-		"marked not ready":             {"there is no simple way back", "pn", []option{keep(1), preDelete(&pub.LifecycleHook{MarkPodNotReady: true})}, "delete 0"},
-		"held":                         {"it waits for the hook", "np", []option{preDelete(&pub.LifecycleHook{LabelsHandler: map[string]string{pub.LifecycleStateKey: "PreparingDelete"}})}, "(Hooked)"},
-		"held, in order":               {"so do the others", "n|np", []option{inOrder, preDelete(&pub.LifecycleHook{LabelsHandler: map[string]string{pub.LifecycleStateKey: "PreparingDelete"}})}, "(Hooked)"},
+		"marked not ready":             {"there is no simple way back", "pn", []option{keep(1), preDelete(&kruise.LifecycleHook{MarkPodNotReady: true})}, "delete 0"},
+		"held":                         {"it waits for the hook", "np", []option{preDelete(&kruise.LifecycleHook{LabelsHandler: map[string]string{kruise.LifecycleStateKey: "PreparingDelete"}})}, "(Hooked)"},
+		"held, in order":               {"so do the others", "n|np", []option{inOrder, preDelete(&kruise.LifecycleHook{LabelsHandler: map[string]string{kruise.LifecycleStateKey: "PreparingDelete"}})}, "(Hooked)"},
 		"let go, in order":             {"it goes", "n|np", []option{inOrder}, "delete 2"},
 	})
 }
@@ -164,7 +164,7 @@ func TestSlotsUpdate(t *testing.T) {
 	})
 	input := slots("oooo")
 	unordered(&input)
-	input.Priority.WeightPriority = []pub.UpdatePriorityWeightTerm{{Weight: 1, MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{"first": "yes"}}}}
+	input.Priority.WeightPriority = []kruise.UpdatePriorityWeightTerm{{Weight: 1, MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{"first": "yes"}}}}
 	labelled("first", "yes")(input.Instances[1].Pods[0])
 	keep(2)(&input)
 	unavailable(4)(&input)

@@ -8,18 +8,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/scale"
 )
 
 // first makes the order of updates that of the names, whatever else tells instances apart.
-func first(all []scale.Instance) (*pub.UpdatePriorityStrategy, []scale.Instance) {
+func first(all []scale.Instance) (*kruise.UpdatePriorityStrategy, []scale.Instance) {
 	for i := range all {
 		labelled("place", string(rune('a'+i)))(all[i].Pods[0])
 	}
-	s := &pub.UpdatePriorityStrategy{}
+	s := &kruise.UpdatePriorityStrategy{}
 	for i := range all {
-		s.WeightPriority = append(s.WeightPriority, pub.UpdatePriorityWeightTerm{
+		s.WeightPriority = append(s.WeightPriority, kruise.UpdatePriorityWeightTerm{
 			Weight: int32(len(all) - i), MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{"place": string(rune('a' + i))}},
 		})
 	}
@@ -68,11 +68,11 @@ func TestUpdateLimit(t *testing.T) {
 
 func TestUpdateOrder(t *testing.T) {
 	is := func(value string) change { return labelled("is", value) }
-	weight := &pub.UpdatePriorityStrategy{WeightPriority: []pub.UpdatePriorityWeightTerm{
+	weight := &kruise.UpdatePriorityStrategy{WeightPriority: []kruise.UpdatePriorityWeightTerm{
 		{Weight: 1, MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{"is": "A"}}},
 	}}
 	broken := weight.DeepCopy()
-	broken.WeightPriority = append(broken.WeightPriority, pub.UpdatePriorityWeightTerm{
+	broken.WeightPriority = append(broken.WeightPriority, kruise.UpdatePriorityWeightTerm{
 		Weight: 9, MatchSelector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "is", Operator: "Like"}}},
 	})
 	all := []scale.Instance{
@@ -88,10 +88,10 @@ func TestUpdateOrder(t *testing.T) {
 		"unavailable first":       {"a broken one is replaced before others", scale.Input{Instances: all, UnavailableFirst: true}, "g f e i d c b a h"},
 		"weight":                  {"before standing", scale.Input{Instances: []scale.Instance{old("a", is("A")), old("b", notReady)}, Priority: weight}, "a b"},
 		"a broken selector":       {"the rest of the strategy holds", scale.Input{Instances: []scale.Instance{old("a", is("A")), old("b", notReady)}, Priority: broken}, "a b (PriorityIgnored)"},
-		"preparing before weight": {"it has been taken out already", scale.Input{Instances: []scale.Instance{old("a", is("A")), old("b", in(pub.LifecycleStatePreparingUpdate))}, Priority: weight}, "b a"},
+		"preparing before weight": {"it has been taken out already", scale.Input{Instances: []scale.Instance{old("a", is("A")), old("b", in(kruise.LifecycleStatePreparingUpdate))}, Priority: weight}, "b a"},
 		"scattered": {
 			"among all, not only those to update",
-			scale.Input{Instances: []scale.Instance{old("a"), old("b"), old("c"), old("d"), old("e", is("A")), old("f", is("A"))}, Scatter: pub.UpdateScatterStrategy{{Key: "is", Value: "A"}}},
+			scale.Input{Instances: []scale.Instance{old("a"), old("b"), old("c"), old("d"), old("e", is("A")), old("f", is("A"))}, Scatter: kruise.UpdateScatterStrategy{{Key: "is", Value: "A"}}},
 			"e a b c d f",
 		},
 	}
@@ -112,7 +112,7 @@ func TestUpdateOrder(t *testing.T) {
 }
 
 func TestUpdateStops(t *testing.T) {
-	grace := annotated(pub.InPlaceUpdateGraceKey, `{"revision":"x"}`)
+	grace := annotated(kruise.InPlaceUpdateGraceKey, `{"revision":"x"}`)
 	limits := scale.Limits{Replicas: 2, MaxUnavailable: 2}
 	cases := map[string]struct {
 		why   string
@@ -120,8 +120,8 @@ func TestUpdateStops(t *testing.T) {
 		want  string
 	}{
 		"in grace":           {"its target is not wanted any more, and nothing has restarted yet", scale.Input{Limits: limits, Instances: []scale.Instance{old("a"), old("b", grace)}}, "update b a"},
-		"in grace, old key":  {"the key of before is read, too", scale.Input{Limits: limits, Instances: []scale.Instance{old("a"), old("b", annotated(pub.InPlaceUpdateGraceKeyOld, "x"))}}, "update b a"},
-		"in grace, empty":    {"an empty annotation is no grace period", scale.Input{Limits: limits, Instances: []scale.Instance{old("a"), old("b", annotated(pub.InPlaceUpdateGraceKey, ""))}}, "update a b"},
+		"in grace, old key":  {"the key of before is read, too", scale.Input{Limits: limits, Instances: []scale.Instance{old("a"), old("b", annotated(kruise.InPlaceUpdateGraceKeyOld, "x"))}}, "update b a"},
+		"in grace, empty":    {"an empty annotation is no grace period", scale.Input{Limits: limits, Instances: []scale.Instance{old("a"), old("b", annotated(kruise.InPlaceUpdateGraceKey, ""))}}, "update a b"},
 		"in grace, back":     {"those taken back first restart nothing", scale.Input{Limits: scale.Limits{Replicas: 2, Partition: 1, MaxUnavailable: 1}, Instances: []scale.Instance{updated("a"), updated("b", grace)}}, "update b back"},
 		"in grace, no place": {"its place is spent already", scale.Input{Limits: scale.Limits{Replicas: 2, MaxUnavailable: 1}, Instances: []scale.Instance{old("a"), old("b", grace, notReady)}}, "update b (UpdateLimited)"},
 		"paused":             {"until it goes on", scale.Input{Limits: limits, Updates: scale.UpdatesPaused, Instances: []scale.Instance{old("a"), old("b")}}, "(Paused)"},

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/sidecar"
 )
 
@@ -42,12 +42,12 @@ func TestInjectMetadata(t *testing.T) {
 		"merge into none":   {why: "the patch is written as it is", changes: []setChange{patches(mergeJSON, "k", ` {"a":null}`)}, want: pairs("k", ` {"a":null}`)},
 		"merge into empty":  {why: "the same", has: pairs("k", ""), changes: []setChange{patches(mergeJSON, "k", "{}")}, want: pairs("k", "{}"), notes: []string{"AnnotationReplaced s"}},
 		"a record": {
-			why: "what pods record is wrong if sets write it", has: pairs(pub.SidecarSetInjectedListKey, "former"),
+			why: "what pods record is wrong if sets write it", has: pairs(kruise.SidecarSetInjectedListKey, "former"),
 			changes: []setChange{
-				patches(overwrite, pub.SidecarSetInjectedListKey, "x"), patches(mergeJSON, pub.SidecarSetHashKey, "no JSON"),
-				patches(retain, pub.SidecarSetVersionKeyPrefix+"c-1", "7"),
+				patches(overwrite, kruise.SidecarSetInjectedListKey, "x"), patches(mergeJSON, kruise.SidecarSetHashKey, "no JSON"),
+				patches(retain, kruise.SidecarSetVersionKeyPrefix+"c-1", "7"),
 			},
-			want: pairs(pub.SidecarSetInjectedListKey, "former"), notes: []string{"AnnotationKept s", "AnnotationKept s", "AnnotationKept s"},
+			want: pairs(kruise.SidecarSetInjectedListKey, "former"), notes: []string{"AnnotationKept s", "AnnotationKept s", "AnnotationKept s"},
 		},
 	}
 	for name, c := range cases {
@@ -64,7 +64,7 @@ func TestInjectMetadata(t *testing.T) {
 // hashed gives a set the hashes h and h-bare, and a revision.
 func hashed(h, revision string) setChange {
 	return func(s *v1beta1.SidecarSet) {
-		s.Annotations = pairs(pub.SidecarSetHashKey, h, pub.SidecarSetHashWithoutImageKey, h+"-bare")
+		s.Annotations = pairs(kruise.SidecarSetHashKey, h, kruise.SidecarSetHashWithoutImageKey, h+"-bare")
 		s.Status.LatestRevision = revision
 	}
 }
@@ -72,9 +72,9 @@ func hashed(h, revision string) setChange {
 func TestInjectRecords(t *testing.T) {
 	pod := podOf(own("main"))
 	pod.Annotations = pairs(
-		pub.SidecarSetHashKey, `{"old":"legacy","same":{"updateTimestamp":"2020-01-01T00:00:00Z","hash":"h3","sidecarSetName":"same","sidecarList":["e"]}}`,
-		pub.SidecarSetHashWithoutImageKey, `{"a":"legacy"}`,
-		pub.SidecarSetInjectedListKey, "old,,same",
+		kruise.SidecarSetHashKey, `{"old":"legacy","same":{"updateTimestamp":"2020-01-01T00:00:00Z","hash":"h3","sidecarSetName":"same","sidecarList":["e"]}}`,
+		kruise.SidecarSetHashWithoutImageKey, `{"a":"legacy"}`,
+		kruise.SidecarSetInjectedListKey, "old,,same",
 	)
 	got, _ := inject(t, pod, sidecar.Options{Now: noon().In(time.FixedZone("", 3600))},
 		sidecarSet("b", hashed("h2", ""), ofInit(container("plain"))),
@@ -82,17 +82,17 @@ func TestInjectRecords(t *testing.T) {
 		sidecarSet("same", hashed("h3", ""), of(container("e"))))
 	const noon = `"updateTimestamp":"2026-11-21T12:00:00Z"`
 	want := pairs(
-		pub.SidecarSetHashKey, `{"a":{`+noon+`,"hash":"h1","sidecarSetName":"a","sidecarList":["n","y","z"],"controllerRevision":"a-1"},`+
+		kruise.SidecarSetHashKey, `{"a":{`+noon+`,"hash":"h1","sidecarSetName":"a","sidecarList":["n","y","z"],"controllerRevision":"a-1"},`+
 			`"b":{`+noon+`,"hash":"h2","sidecarSetName":"b","sidecarList":[]},`+
 			`"old":{"updateTimestamp":null,"hash":"legacy","sidecarSetName":"old","sidecarList":null},`+
 			`"same":{"updateTimestamp":"2020-01-01T00:00:00Z","hash":"h3","sidecarSetName":"same","sidecarList":["e"]}}`,
-		pub.SidecarSetHashWithoutImageKey, `{"a":{`+noon+`,"hash":"h1-bare","sidecarSetName":"a","sidecarList":["n","y","z"]},`+
+		kruise.SidecarSetHashWithoutImageKey, `{"a":{`+noon+`,"hash":"h1-bare","sidecarSetName":"a","sidecarList":["n","y","z"]},`+
 			`"b":{`+noon+`,"hash":"h2-bare","sidecarSetName":"b","sidecarList":[]},`+
 			`"same":{`+noon+`,"hash":"h3-bare","sidecarSetName":"same","sidecarList":["e"]}}`,
-		pub.SidecarSetInjectedListKey, "a,b,old,same",
-		pub.SidecarSetWorkingHotUpgradeContainerKey, `{"y":"y-1"}`,
-		pub.SidecarSetVersionKeyPrefix+"y-1", "1", pub.SidecarSetVersionAltKeyPrefix+"y-1", "0",
-		pub.SidecarSetVersionKeyPrefix+"y-2", "0", pub.SidecarSetVersionAltKeyPrefix+"y-2", "1",
+		kruise.SidecarSetInjectedListKey, "a,b,old,same",
+		kruise.SidecarSetWorkingHotUpgradeContainerKey, `{"y":"y-1"}`,
+		kruise.SidecarSetVersionKeyPrefix+"y-1", "1", kruise.SidecarSetVersionAltKeyPrefix+"y-1", "0",
+		kruise.SidecarSetVersionKeyPrefix+"y-2", "0", kruise.SidecarSetVersionAltKeyPrefix+"y-2", "1",
 	)
 	sameAs(t, "what was injected, and that of others", want, got.Annotations)
 }
@@ -101,8 +101,8 @@ func TestInjectRecordsHashesOfItsOwn(t *testing.T) {
 	set := sidecarSet("s", of(container("c")))
 	full, bare := hashes(t, set)
 	got, _ := inject(t, podOf(own("main")), at(), set)
-	for key, want := range map[string]string{pub.SidecarSetHashKey: full, pub.SidecarSetHashWithoutImageKey: bare} {
-		entries := map[string]pub.SidecarSetInjected{}
+	for key, want := range map[string]string{kruise.SidecarSetHashKey: full, kruise.SidecarSetHashWithoutImageKey: bare} {
+		entries := map[string]kruise.SidecarSetInjected{}
 		if err := json.Unmarshal([]byte(got.Annotations[key]), &entries); err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +114,7 @@ func TestInjectRecordsHashesOfItsOwn(t *testing.T) {
 
 func TestInjectHot(t *testing.T) {
 	pod := podOf(own("main", env("COLOR", "blue")))
-	pod.Annotations = pairs(pub.SidecarSetWorkingHotUpgradeContainerKey, `{"other":"other-2"}`)
+	pod.Annotations = pairs(kruise.SidecarSetWorkingHotUpgradeContainerKey, `{"other":"other-2"}`)
 	c := container("x", hot("empty:1"), transfers("main", "COLOR"), core(env("A", "1")))
 	got, _ := inject(t, pod, at(), sidecarSet("s", of(c), ofInit(container("mesh", native, hot("empty:2")))))
 	version := func(env, key string) corev1.EnvVar {
@@ -134,14 +134,14 @@ func TestInjectHot(t *testing.T) {
 	sameAs(t, "one at work and one empty", []corev1.Container{half("x-1", "x:1"), half("x-2", "empty:1"), pod.Spec.Containers[0]}, got.Spec.Containers)
 	sameAs(t, "a native sidecar has two lives as well", []string{"mesh-1 mesh:1", "mesh-2 empty:2"}, images(got.Spec.InitContainers))
 	working := map[string]string{}
-	if err := json.Unmarshal([]byte(got.Annotations[pub.SidecarSetWorkingHotUpgradeContainerKey]), &working); err != nil {
+	if err := json.Unmarshal([]byte(got.Annotations[kruise.SidecarSetWorkingHotUpgradeContainerKey]), &working); err != nil {
 		t.Fatal(err)
 	}
 	sameAs(t, "the first is at work; another's entry stays", pairs("x", "x-1", "mesh", "mesh-1", "other", "other-2"), working)
 	versions := map[string]string{}
 	for key, value := range got.Annotations {
-		if name, ok := strings.CutPrefix(key, pub.SidecarSetVersionKeyPrefix); ok {
-			versions[name] = value + " " + got.Annotations[pub.SidecarSetVersionAltKeyPrefix+name]
+		if name, ok := strings.CutPrefix(key, kruise.SidecarSetVersionKeyPrefix); ok {
+			versions[name] = value + " " + got.Annotations[kruise.SidecarSetVersionAltKeyPrefix+name]
 		}
 	}
 	sameAs(t, "versions, each with that of the other", pairs("x-1", "1 0", "x-2", "0 1", "mesh-1", "1 0", "mesh-2", "0 1"), versions)

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // container returns a container of the set as the pod gets it. Its own fields take precedence over what containers of the pod lend.
@@ -34,7 +34,7 @@ func (in *injector) container(set *Set, sc *part) (*corev1.Container, error) {
 		in.addMounts(set, c, lent.mounts)
 		env = append(env, lent.env...)
 	}
-	c.Env = append(c.Env, corev1.EnvVar{Name: pub.SidecarInjectedEnvName, Value: "true"})
+	c.Env = append(c.Env, corev1.EnvVar{Name: kruise.SidecarInjectedEnvName, Value: "true"})
 	for i := range env {
 		if indexOfEnv(c.Env, env[i].Name) < 0 {
 			c.Env = append(c.Env, *env[i].DeepCopy())

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/sidecar"
 )
 
@@ -23,7 +23,7 @@ func FuzzAnnotations(f *testing.F) {
 	f.Add(`{} {}`, `{`, `[]`, `[]`)
 	f.Fuzz(func(t *testing.T, was, patch, hashes, working string) {
 		pod := podOf(own("main"))
-		pod.Annotations = pairs("k", was, pub.SidecarSetHashKey, hashes, pub.SidecarSetWorkingHotUpgradeContainerKey, working)
+		pod.Annotations = pairs("k", was, kruise.SidecarSetHashKey, hashes, kruise.SidecarSetWorkingHotUpgradeContainerKey, working)
 		sets := parse(sidecarSet("s", of(container("x", hot("empty"))), patches(mergeJSON, "k", patch)))
 		got, err := sidecar.Inject(pod, sets, at())
 		if err != nil {
@@ -35,7 +35,7 @@ func FuzzAnnotations(f *testing.F) {
 		if got.Pod == nil {
 			t.Fatal("it got nothing")
 		}
-		for _, key := range []string{pub.SidecarSetHashKey, pub.SidecarSetHashWithoutImageKey, pub.SidecarSetWorkingHotUpgradeContainerKey} {
+		for _, key := range []string{kruise.SidecarSetHashKey, kruise.SidecarSetHashWithoutImageKey, kruise.SidecarSetWorkingHotUpgradeContainerKey} {
 			if !json.Valid([]byte(got.Pod.Annotations[key])) {
 				t.Errorf("%s is no JSON: %s", key, got.Pod.Annotations[key])
 			}

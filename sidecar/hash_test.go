@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/sidecar"
 )
 
@@ -69,7 +69,7 @@ func TestRecordedHashes(t *testing.T) {
 	for _, step := range []string{"1-created", "2-updating", "3-updated"} {
 		for _, set := range recordedSets(t, step) {
 			got, bare := hashes(t, &set)
-			if got != set.Annotations[pub.SidecarSetHashKey] || bare != set.Annotations[pub.SidecarSetHashWithoutImageKey] {
+			if got != set.Annotations[kruise.SidecarSetHashKey] || bare != set.Annotations[kruise.SidecarSetHashWithoutImageKey] {
 				t.Errorf("%s: sidecarset %s has %s and %s", step, set.Name, got, bare)
 			}
 		}

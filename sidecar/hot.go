@@ -4,7 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // HotUpgradeNames returns the names in the pod of the two containers that a container of a set becomes for hot upgrades. The first one
@@ -42,8 +42,8 @@ func (in *injector) pair(sc *part, c *corev1.Container) ([]corev1.Container, err
 // version gives a container of a pair its version and that of the other, as environment variables.
 func (in *injector) version(c *corev1.Container, own, other string) {
 	for _, v := range []struct{ env, key, value string }{
-		{pub.SidecarSetVersionEnvName, pub.SidecarSetVersionKeyPrefix + c.Name, own},
-		{pub.SidecarSetVersionAltEnvName, pub.SidecarSetVersionAltKeyPrefix + c.Name, other},
+		{kruise.SidecarSetVersionEnvName, kruise.SidecarSetVersionKeyPrefix + c.Name, own},
+		{kruise.SidecarSetVersionAltEnvName, kruise.SidecarSetVersionAltKeyPrefix + c.Name, other},
 	} {
 		annotate(&in.pod.ObjectMeta, v.key, v.value)
 		c.Env = append(c.Env, corev1.EnvVar{Name: v.env, ValueFrom: &corev1.EnvVarSource{

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/note"
 )
 
@@ -64,7 +64,7 @@ type injector struct {
 	sources []*corev1.Container
 	shared  shared
 	// recorded is what the pod records of sets from an earlier admission.
-	recorded map[string]pub.SidecarSetInjected
+	recorded map[string]kruise.SidecarSetInjected
 
 	inits, containers []added
 	volumes           []corev1.Volume
@@ -120,7 +120,7 @@ func (in *injector) claim() error {
 		}
 	}
 	in.shared = share(in.sources)
-	in.recorded, _ = ReadInjected(in.pod.Annotations[pub.SidecarSetHashKey]) // record returns the error
+	in.recorded, _ = ReadInjected(in.pod.Annotations[kruise.SidecarSetHashKey]) // record returns the error
 	return nil
 }
 
@@ -156,7 +156,7 @@ func (in *injector) isOwn(c *corev1.Container) bool {
 // isInjected reports whether a container has the mark of injected ones.
 func isInjected(c *corev1.Container) bool {
 	return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool {
-		return e.Name == pub.SidecarInjectedEnvName && e.Value == "true"
+		return e.Name == kruise.SidecarInjectedEnvName && e.Value == "true"
 	})
 }
 

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/sidecar"
 )
 
@@ -87,13 +87,13 @@ func TestInjectContainer(t *testing.T) {
 	main := own("main", mounts("disk", "/main", "disk", "/taken"), devices("block", "/dev/a", "block", "/taken-device"), env("PROXY_IP", "old", "OD_NAME", "od", "PROXY_IP", "ip"))
 	main.Env = append(main.Env, podName)
 	main.VolumeMounts[0].SubPathExpr = "foo/$(POD_NAME)/$(OD_NAME)/$(NONE)/$(9)/$(open"
-	brought := own("brought", mounts("disk", "/brought"), devices("block", "/dev/brought"), env(pub.SidecarInjectedEnvName, "true", "SECRET", "s"))
+	brought := own("brought", mounts("disk", "/brought"), devices("block", "/dev/brought"), env(kruise.SidecarInjectedEnvName, "true", "SECRET", "s"))
 	init := own("init", mounts("disk", "/init"), env("INIT", "i"))
 
 	one := func(c *corev1.Container) {
 		c.VolumeMounts, c.VolumeDevices = mountsOf("logs", "/logs"), devicesOf("raw", "/dev/raw")
 	}
-	injected := corev1.EnvVar{Name: pub.SidecarInjectedEnvName, Value: "true"}
+	injected := corev1.EnvVar{Name: kruise.SidecarInjectedEnvName, Value: "true"}
 	value := func(name, value string) corev1.EnvVar { return corev1.EnvVar{Name: name, Value: value} }
 	shared := main.VolumeMounts[0]
 
@@ -186,7 +186,7 @@ func TestInjectContainer(t *testing.T) {
 // TestReplacedContainerLends tests that a container that a set replaces lends what it has, and that a second admission of the pod, which
 // finds the replacement in its place, changes nothing.
 func TestReplacedContainerLends(t *testing.T) {
-	injected := corev1.EnvVar{Name: pub.SidecarInjectedEnvName, Value: "true"}
+	injected := corev1.EnvVar{Name: kruise.SidecarInjectedEnvName, Value: "true"}
 	value := func(name, value string) corev1.EnvVar { return corev1.EnvVar{Name: name, Value: value} }
 	expanded := func(volume, path, subPath string) func(*corev1.Container) {
 		return func(c *corev1.Container) {
@@ -269,7 +269,7 @@ func TestStaleSidecarLendsNothing(t *testing.T) {
 	now := container("mesh", sharing, transfers("mesh", "TOKEN"))
 	now.Image = "mesh:2"
 	got, _ := inject(t, former, at(), sidecarSet("s", of(now)))
-	want := corev1.Container{Name: "mesh", Image: "mesh:2", Env: []corev1.EnvVar{{Name: pub.SidecarInjectedEnvName, Value: "true"}}}
+	want := corev1.Container{Name: "mesh", Image: "mesh:2", Env: []corev1.EnvVar{{Name: kruise.SidecarInjectedEnvName, Value: "true"}}}
 	sameAs(t, "a container with the mark lends nothing", want, got.Spec.Containers[1])
 }
 
@@ -343,15 +343,15 @@ func TestInjectRefuses(t *testing.T) {
 			want: "sidecarset a: spec.containers[0]: container c: hotUpgradeEmptyImage is empty",
 		},
 		"unreadable hashes": {
-			why: "they may be those of other sets", pod: broken(pub.SidecarSetHashKey, "[]"), sets: []*v1beta1.SidecarSet{sidecarSet("a", of(container("c")))},
+			why: "they may be those of other sets", pod: broken(kruise.SidecarSetHashKey, "[]"), sets: []*v1beta1.SidecarSet{sidecarSet("a", of(container("c")))},
 			want: "read annotation kruise.io/sidecarset-hash: json: cannot unmarshal array into Go value of type map[string]json.RawMessage",
 		},
 		"an unreadable hash": {
-			why: "the same", pod: broken(pub.SidecarSetHashWithoutImageKey, `{"b":1}`), sets: []*v1beta1.SidecarSet{sidecarSet("a", of(container("c")))},
-			want: "read annotation kruise.io/sidecarset-hash-without-image: entry b: json: cannot unmarshal number into Go value of type pub.SidecarSetInjected",
+			why: "the same", pod: broken(kruise.SidecarSetHashWithoutImageKey, `{"b":1}`), sets: []*v1beta1.SidecarSet{sidecarSet("a", of(container("c")))},
+			want: "read annotation kruise.io/sidecarset-hash-without-image: entry b: json: cannot unmarshal number into Go value of type kruise.SidecarSetInjected",
 		},
 		"unreadable work": {
-			why: "the same", pod: broken(pub.SidecarSetWorkingHotUpgradeContainerKey, `{`), sets: []*v1beta1.SidecarSet{sidecarSet("a", of(container("c", hot("empty"))))},
+			why: "the same", pod: broken(kruise.SidecarSetWorkingHotUpgradeContainerKey, `{`), sets: []*v1beta1.SidecarSet{sidecarSet("a", of(container("c", hot("empty"))))},
 			want: "read annotation kruise.io/sidecarset-working-hotupgrade-container: unexpected end of JSON input",
 		},
 		"a bad patch": {
@@ -394,9 +394,9 @@ func TestInjectNothing(t *testing.T) {
 func TestInjectPlainInit(t *testing.T) {
 	plain := container("c", hot(""))
 	got, _ := inject(t, podOf(own("main")), at(), sidecarSet("s", ofInit(plain)))
-	want := corev1.Container{Name: "c", Image: "c:1", Env: []corev1.EnvVar{{Name: pub.SidecarInjectedEnvName, Value: "true"}}}
+	want := corev1.Container{Name: "c", Image: "c:1", Env: []corev1.EnvVar{{Name: kruise.SidecarInjectedEnvName, Value: "true"}}}
 	sameAs(t, "a plain init container is never two", []corev1.Container{want}, got.Spec.InitContainers)
-	if working, ok := got.Annotations[pub.SidecarSetWorkingHotUpgradeContainerKey]; ok {
+	if working, ok := got.Annotations[kruise.SidecarSetWorkingHotUpgradeContainerKey]; ok {
 		t.Errorf("there is something at work: %s", working)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/sidecar"
 )
@@ -56,7 +56,7 @@ func (r *random) pod() *corev1.Pod {
 	}
 	pod.Spec.Volumes = emptyDirs("Memory", pick(r, nil, []string{"v1"}, []string{"v1", "v2"})...)
 	pod.Spec.ImagePullSecrets = references(pick(r, nil, []string{"p1"}, []string{"p1", "p2"})...)
-	pod.Annotations = pick(r, nil, pairs("k1", `{"pod":1}`), pairs("k1", `{"pod":1}`, "own", "x", pub.SidecarSetInjectedListKey, "former", pub.SidecarSetHashKey, `{"former":"h"}`))
+	pod.Annotations = pick(r, nil, pairs("k1", `{"pod":1}`), pairs("k1", `{"pod":1}`, "own", "x", kruise.SidecarSetInjectedListKey, "former", kruise.SidecarSetHashKey, `{"former":"h"}`))
 	return pod
 }
 
@@ -282,7 +282,7 @@ func isWhole(is *corev1.Pod, sets []*v1beta1.SidecarSet, was *corev1.Pod) string
 		}
 	}
 	for _, s := range sets {
-		if !strings.Contains(","+is.Annotations[pub.SidecarSetInjectedListKey]+",", ","+s.Name+",") {
+		if !strings.Contains(","+is.Annotations[kruise.SidecarSetInjectedListKey]+",", ","+s.Name+",") {
 			return s.Name + " is not recorded"
 		}
 	}

@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // former returns the container that an earlier admission of the same pod put in the place of a container of the set; nil if there
@@ -22,7 +22,7 @@ func (in *injector) former(set *Set, p *part) *corev1.Container {
 		}
 		c := list[i].DeepCopy()
 		c.Env = slices.DeleteFunc(c.Env, func(e corev1.EnvVar) bool { // each admission adds them
-			return e.Name == pub.SidecarInjectedEnvName || len(p.names) > 1 && (e.Name == pub.SidecarSetVersionEnvName || e.Name == pub.SidecarSetVersionAltEnvName)
+			return e.Name == kruise.SidecarInjectedEnvName || len(p.names) > 1 && (e.Name == kruise.SidecarSetVersionEnvName || e.Name == kruise.SidecarSetVersionAltEnvName)
 		})
 		return c
 	}

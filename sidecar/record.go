@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // record writes annotations about the sets that the pod got.
@@ -20,15 +20,15 @@ func (in *injector) record(sets []*Set) error {
 		hash     func(*Set) string
 		revision bool
 	}{
-		{pub.SidecarSetHashKey, func(s *Set) string { return s.hash }, true},
-		{pub.SidecarSetHashWithoutImageKey, func(s *Set) string { return s.bare }, false},
+		{kruise.SidecarSetHashKey, func(s *Set) string { return s.hash }, true},
+		{kruise.SidecarSetHashWithoutImageKey, func(s *Set) string { return s.bare }, false},
 	} {
 		entries, err := ReadInjected(in.pod.Annotations[r.key])
 		if err != nil {
 			return fmt.Errorf("read annotation %s: %w", r.key, err)
 		}
 		for _, set := range sets {
-			entry := pub.SidecarSetInjected{
+			entry := kruise.SidecarSetInjected{
 				UpdateTimestamp: metav1.NewTime(in.o.Now),
 				Hash:            r.hash(set),
 				SidecarSetName:  set.Name(),
@@ -46,13 +46,13 @@ func (in *injector) record(sets []*Set) error {
 			return err
 		}
 	}
-	names := strings.Split(in.pod.Annotations[pub.SidecarSetInjectedListKey], ",")
+	names := strings.Split(in.pod.Annotations[kruise.SidecarSetInjectedListKey], ",")
 	for _, set := range sets {
 		names = append(names, set.Name())
 	}
 	slices.Sort(names)
 	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
-	annotate(&in.pod.ObjectMeta, pub.SidecarSetInjectedListKey, strings.Join(names, ","))
+	annotate(&in.pod.ObjectMeta, kruise.SidecarSetInjectedListKey, strings.Join(names, ","))
 	return nil
 }
 
@@ -61,7 +61,7 @@ func (in *injector) recordWorking() error {
 	if len(in.working) == 0 {
 		return nil
 	}
-	const key = pub.SidecarSetWorkingHotUpgradeContainerKey
+	const key = kruise.SidecarSetWorkingHotUpgradeContainerKey
 	working := map[string]string{}
 	if text := in.pod.Annotations[key]; text != "" {
 		if err := json.Unmarshal([]byte(text), &working); err != nil {
@@ -84,10 +84,10 @@ func (in *injector) annotateJSON(key string, value any) error {
 	return nil
 }
 
-// ReadInjected returns what a pod records of each set, by the name of the set, from the annotation pub.SidecarSetHashKey or
-// pub.SidecarSetHashWithoutImageKey. An entry of an old release is just the hash.
-func ReadInjected(text string) (map[string]pub.SidecarSetInjected, error) {
-	entries := map[string]pub.SidecarSetInjected{}
+// ReadInjected returns what a pod records of each set, by the name of the set, from the annotation kruise.SidecarSetHashKey or
+// kruise.SidecarSetHashWithoutImageKey. An entry of an old release is just the hash.
+func ReadInjected(text string) (map[string]kruise.SidecarSetInjected, error) {
+	entries := map[string]kruise.SidecarSetInjected{}
 	if text == "" {
 		return entries, nil
 	}
@@ -96,7 +96,7 @@ func ReadInjected(text string) (map[string]pub.SidecarSetInjected, error) {
 		return nil, err
 	}
 	for name, data := range raw {
-		entry := pub.SidecarSetInjected{}
+		entry := kruise.SidecarSetInjected{}
 		if json.Unmarshal(data, &entry.Hash) == nil {
 			entry.SidecarSetName = name
 		} else if err := json.Unmarshal(data, &entry); err != nil {
@@ -108,7 +108,7 @@ func ReadInjected(text string) (map[string]pub.SidecarSetInjected, error) {
 }
 
 // sameInjected reports whether two records differ only by their time.
-func sameInjected(a, b pub.SidecarSetInjected) bool {
+func sameInjected(a, b kruise.SidecarSetInjected) bool {
 	return a.Hash == b.Hash && a.SidecarSetName == b.SidecarSetName && a.ControllerRevision == b.ControllerRevision &&
 		slices.Equal(a.SidecarList, b.SidecarList) && !a.UpdateTimestamp.IsZero()
 }

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/sidecar"
 )
 
@@ -54,7 +54,7 @@ func TestRecordedRevisions(t *testing.T) {
 			t.Fatal(err)
 		}
 		full, bare := hashes(t, got.Object())
-		want := []string{r.Annotations[pub.SidecarSetHashKey], r.Annotations[pub.SidecarSetHashWithoutImageKey], r.Name}
+		want := []string{r.Annotations[kruise.SidecarSetHashKey], r.Annotations[kruise.SidecarSetHashWithoutImageKey], r.Name}
 		if diff := cmp.Diff(want, []string{full, bare, got.Object().Status.LatestRevision}); diff != "" {
 			t.Errorf("%s (-recorded +ours):\n%s", r.Name, diff)
 		}
@@ -118,7 +118,7 @@ func recordedPod(t *testing.T, name string) *corev1.Pod {
 func stripped(pod *corev1.Pod, sets []*v1beta1.SidecarSet) *corev1.Pod {
 	bare := pod.DeepCopy()
 	injected := func(c corev1.Container) bool {
-		return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == pub.SidecarInjectedEnvName })
+		return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == kruise.SidecarInjectedEnvName })
 	}
 	bare.Spec.InitContainers = slices.DeleteFunc(bare.Spec.InitContainers, injected)
 	if len(bare.Spec.InitContainers) == 0 {
@@ -130,8 +130,8 @@ func stripped(pod *corev1.Pod, sets []*v1beta1.SidecarSet) *corev1.Pod {
 			return slices.ContainsFunc(set.Spec.Volumes, func(of corev1.Volume) bool { return of.Name == v.Name })
 		})
 	}
-	keys := []string{pub.SidecarSetHashKey, pub.SidecarSetHashWithoutImageKey, pub.SidecarSetInjectedListKey, pub.SidecarSetWorkingHotUpgradeContainerKey}
-	for _, prefix := range []string{pub.SidecarSetVersionKeyPrefix, pub.SidecarSetVersionAltKeyPrefix} {
+	keys := []string{kruise.SidecarSetHashKey, kruise.SidecarSetHashWithoutImageKey, kruise.SidecarSetInjectedListKey, kruise.SidecarSetWorkingHotUpgradeContainerKey}
+	for _, prefix := range []string{kruise.SidecarSetVersionKeyPrefix, kruise.SidecarSetVersionAltKeyPrefix} {
 		for _, c := range pod.Spec.Containers {
 			keys = append(keys, prefix+c.Name)
 		}
@@ -163,8 +163,8 @@ func withoutTokens(pod *corev1.Pod) *corev1.Pod {
 // injectedAt is the time that the pod records.
 func injectedAt(t *testing.T, pod *corev1.Pod) time.Time {
 	t.Helper()
-	entries := map[string]pub.SidecarSetInjected{}
-	if err := json.Unmarshal([]byte(pod.Annotations[pub.SidecarSetHashKey]), &entries); err != nil {
+	entries := map[string]kruise.SidecarSetInjected{}
+	if err := json.Unmarshal([]byte(pod.Annotations[kruise.SidecarSetHashKey]), &entries); err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range entries {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/scale"
 )
 
@@ -148,9 +148,9 @@ func Restore(set *Set, r *appsv1.ControllerRevision) (*Set, error) {
 	}
 	restored.Status.LatestRevision = r.Name
 	// The hashes of the set are those of its current spec.
-	delete(restored.Annotations, pub.SidecarSetHashKey)
-	delete(restored.Annotations, pub.SidecarSetHashWithoutImageKey)
-	for _, key := range []string{pub.SidecarSetHashKey, pub.SidecarSetHashWithoutImageKey} {
+	delete(restored.Annotations, kruise.SidecarSetHashKey)
+	delete(restored.Annotations, kruise.SidecarSetHashWithoutImageKey)
+	for _, key := range []string{kruise.SidecarSetHashKey, kruise.SidecarSetHashWithoutImageKey} {
 		if value := r.Annotations[key]; value != "" {
 			annotate(&restored.ObjectMeta, key, value)
 		}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/sidecar"
 )
 
@@ -105,7 +105,7 @@ func TestResolve(t *testing.T) {
 // TestRestored looks at what is left of a set when a former revision takes its place.
 func TestRestored(t *testing.T) {
 	set := sidecarSet("a", of(container("c")), volumes("v"), pins(ptr.To("a-1"), nil, always),
-		annotated("k", "v", pub.SidecarSetHashKey, "now", pub.SidecarSetHashWithoutImageKey, "now"))
+		annotated("k", "v", kruise.SidecarSetHashKey, "now", kruise.SidecarSetHashWithoutImageKey, "now"))
 	set.Status.LatestRevision = "a-5"
 	revisions := history()
 	got, err := sidecar.Resolve(parse(set)[0], podOf(), revisions, 0)
@@ -118,11 +118,11 @@ func TestRestored(t *testing.T) {
 	want.Status.LatestRevision = "a-1"
 	sameAs(t, "what the revision records", want, got.Object())
 
-	revisions[0].Annotations = pairs(pub.SidecarSetHashKey, "then", pub.SidecarSetHashWithoutImageKey, "bare")
+	revisions[0].Annotations = pairs(kruise.SidecarSetHashKey, "then", kruise.SidecarSetHashWithoutImageKey, "bare")
 	if got, err = sidecar.Resolve(parse(set)[0], podOf(), revisions, 0); err != nil {
 		t.Fatal(err)
 	}
-	want.Annotations = pairs("k", "v", pub.SidecarSetHashKey, "then", pub.SidecarSetHashWithoutImageKey, "bare")
+	want.Annotations = pairs("k", "v", kruise.SidecarSetHashKey, "then", kruise.SidecarSetHashWithoutImageKey, "bare")
 	sameAs(t, "the hashes that the revision has", want, got.Object())
 }
 

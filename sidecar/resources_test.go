@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/sidecar"
 )
 
@@ -97,12 +97,12 @@ func TestInjectResources(t *testing.T) {
 			why: "the pod's own that keep running: no plain init container, nothing that sets declare or brought",
 			own: []corev1.Container{
 				own("a", limits("1", "1")), own("declared", limits("10", "10")), own("pair", limits("10", "10")),
-				own("brought", limits("10", "10"), env(pub.SidecarInjectedEnvName, "true")),
+				own("brought", limits("10", "10"), env(kruise.SidecarInjectedEnvName, "true")),
 			},
 			inits: []corev1.Container{
 				own("plain", limits("10", "10")),
 				own("mesh", limits("2", "2"), func(c *corev1.Container) { c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways) }),
-				own("old", limits("10", "10"), env(pub.SidecarInjectedEnvName, "true"), func(c *corev1.Container) { c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways) }),
+				own("old", limits("10", "10"), env(kruise.SidecarInjectedEnvName, "true"), func(c *corev1.Container) { c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways) }),
 			},
 			with: computes(sum, ".*", "cpu", "", "", ""), more: []v1beta1.SidecarContainer{container("declared"), container("pair", hot("empty"))},
 			want: corev1.ResourceRequirements{Limits: amounts("3", "")}, notes: []string{"ContainerReplaced z"},

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/sidecar/sizing"
 )
 
@@ -55,8 +55,8 @@ func Parse(set *appsv1beta1.SidecarSet) (*Set, error) {
 		object:   set,
 		selector: podQuery(set),
 		sidecars: Names(set),
-		hash:     set.Annotations[pub.SidecarSetHashKey],
-		bare:     set.Annotations[pub.SidecarSetHashWithoutImageKey],
+		hash:     set.Annotations[kruise.SidecarSetHashKey],
+		bare:     set.Annotations[kruise.SidecarSetHashWithoutImageKey],
 	}
 	var faults []error
 	fault := func(field string, err error) {

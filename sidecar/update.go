@@ -7,18 +7,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // IsRecord reports whether pods record sets in an annotation. No set can write it by patchPodMetadata: a wrong record would stop the
 // injection of new pods, and hide running ones from the controller, also for other sets.
 func IsRecord(key string) bool {
 	switch key {
-	case pub.SidecarSetHashKey, pub.SidecarSetHashWithoutImageKey, pub.SidecarSetInjectedListKey,
-		pub.SidecarSetInPlaceUpdateStateKey, pub.SidecarSetWorkingHotUpgradeContainerKey:
+	case kruise.SidecarSetHashKey, kruise.SidecarSetHashWithoutImageKey, kruise.SidecarSetInjectedListKey,
+		kruise.SidecarSetInPlaceUpdateStateKey, kruise.SidecarSetWorkingHotUpgradeContainerKey:
 		return true
 	}
-	return strings.HasPrefix(key, pub.SidecarSetVersionKeyPrefix) || strings.HasPrefix(key, pub.SidecarSetVersionAltKeyPrefix)
+	return strings.HasPrefix(key, kruise.SidecarSetVersionKeyPrefix) || strings.HasPrefix(key, kruise.SidecarSetVersionAltKeyPrefix)
 }
 
 // PatchAnnotations returns the annotations of a pod that spec.patchPodMetadata changes, with their new values.

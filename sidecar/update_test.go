@@ -6,13 +6,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/sidecar"
 )
 
 func TestPatchAnnotations(t *testing.T) {
 	set := sidecarSet("s", patches(retain, "has", "set"), patches(retain, "lacks", "set"), patches(overwrite, "over", "set"),
-		patches(overwrite, "same", "set"), patches(mergeJSON, "json", `{"a":1}`), patches(overwrite, pub.SidecarSetInjectedListKey, "other"))
+		patches(overwrite, "same", "set"), patches(mergeJSON, "json", `{"a":1}`), patches(overwrite, kruise.SidecarSetInjectedListKey, "other"))
 	has := pairs("has", "pod", "over", "pod", "same", "set", "json", `{"b":2}`, "other", "pod")
 	given := pairs("has", "pod", "over", "pod", "same", "set", "json", `{"b":2}`, "other", "pod")
 	got, err := sidecar.PatchAnnotations(set, has)
@@ -34,13 +34,13 @@ func ExampleReadInjected() {
 
 // Which annotations no set can write.
 func ExampleIsRecord() {
-	fmt.Println(sidecar.IsRecord(pub.SidecarSetInjectedListKey), sidecar.IsRecord("example.com/mesh"))
+	fmt.Println(sidecar.IsRecord(kruise.SidecarSetInjectedListKey), sidecar.IsRecord("example.com/mesh"))
 	// Output: true false
 }
 
 // What an update records of the containers of a set.
 func ExampleNames() {
 	set := sidecarSet("mesh", of(container("proxy"), container("agent")), ofInit(container("setup")))
-	fmt.Println(sidecar.Names(set), pub.SidecarSetHashKey)
+	fmt.Println(sidecar.Names(set), kruise.SidecarSetHashKey)
 	// Output: [agent proxy] kruise.io/sidecarset-hash
 }

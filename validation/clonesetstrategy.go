@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // checkCloneSetStrategy validates the block of rolling updates for every type: its budgets also hold for pods in podsToDelete.
@@ -58,7 +58,7 @@ func checkCloneSetBudgets(u *appsv1beta1.RollingUpdateCloneSetStrategy, total in
 	return faults
 }
 
-func checkInPlaceUpdate(s *pub.InPlaceUpdateStrategy, at *field.Path) field.ErrorList {
+func checkInPlaceUpdate(s *kruise.InPlaceUpdateStrategy, at *field.Path) field.ErrorList {
 	if s == nil {
 		return nil
 	}

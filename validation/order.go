@@ -6,11 +6,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // checkPriority validates the order of updates. All faults are reported as missing values, as by the reference.
-func checkPriority(s *pub.UpdatePriorityStrategy, at *field.Path) field.ErrorList {
+func checkPriority(s *kruise.UpdatePriorityStrategy, at *field.Path) field.ErrorList {
 	if s == nil {
 		return nil
 	}
@@ -38,9 +38,9 @@ func checkPriority(s *pub.UpdatePriorityStrategy, at *field.Path) field.ErrorLis
 }
 
 // checkScatter validates how updates are scattered, and reports faults as checkPriority does.
-func checkScatter(s pub.UpdateScatterStrategy, at *field.Path) field.ErrorList {
+func checkScatter(s kruise.UpdateScatterStrategy, at *field.Path) field.ErrorList {
 	var faults field.ErrorList
-	seen := map[pub.UpdateScatterTerm]bool{}
+	seen := map[kruise.UpdateScatterTerm]bool{}
 	for i, term := range s {
 		if term.Key == "" {
 			faults = append(faults, field.Required(at.Index(i).Child("key"), "the key of a label"))

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
@@ -64,11 +64,11 @@ func ready(name, revisionName, image string) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, UID: types.UID("uid-" + name), ResourceVersion: "1",
-			Labels: map[string]string{pub.PodRevisionLabelKey: revisionName, pub.LifecycleStateKey: string(pub.LifecycleStateNormal)},
+			Labels: map[string]string{kruise.PodRevisionLabelKey: revisionName, kruise.LifecycleStateKey: string(kruise.LifecycleStateNormal)},
 		},
 		Spec: template(image).Spec,
 		Status: corev1.PodStatus{
-			Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{condition(corev1.PodReady), condition(corev1.ContainersReady), condition(pub.InPlaceUpdateReady)},
+			Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{condition(corev1.PodReady), condition(corev1.ContainersReady), condition(kruise.InPlaceUpdateReady)},
 			ContainerStatuses: []corev1.ContainerStatus{{Name: "app", Image: image, ImageID: "id-" + image, ContainerID: "c-" + image, Ready: true}},
 		},
 	}
@@ -195,7 +195,7 @@ func (s *server) restart() {
 		image := fresh.Spec.Containers[0].Image
 		fresh.Status.ContainerStatuses[0].Image, fresh.Status.ContainerStatuses[0].ImageID, fresh.Status.ContainerStatuses[0].ContainerID = image, "id-"+image, "c-"+image
 		open := slices.ContainsFunc(fresh.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == pub.InPlaceUpdateReady && c.Status == corev1.ConditionTrue
+			return c.Type == kruise.InPlaceUpdateReady && c.Status == corev1.ConditionTrue
 		})
 		for i := range fresh.Status.Conditions {
 			if c := &fresh.Status.Conditions[i]; c.Type == corev1.PodReady && open {

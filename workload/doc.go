@@ -40,7 +40,7 @@
 //					return nil, err
 //				}
 //				pod := &corev1.Pod{ObjectMeta: s.meta(s.Name + "-"), Spec: template.Spec}
-//				pod.Labels[pub.PodRevisionLabelKey] = c.Revision
+//				pod.Labels[kruise.PodRevisionLabelKey] = c.Revision
 //				inplace.EnsureReadinessGate(&pod.Spec)
 //				all = append(all, []write.Object{pod})
 //			}

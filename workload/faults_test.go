@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/workload"
@@ -297,7 +297,7 @@ func (w *workshop) runPods() {
 		})
 		is := corev1.ConditionFalse
 		if slices.ContainsFunc(runs.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == pub.InPlaceUpdateReady && c.Status == corev1.ConditionTrue
+			return c.Type == kruise.InPlaceUpdateReady && c.Status == corev1.ConditionTrue
 		}) {
 			is = corev1.ConditionTrue
 		}
@@ -342,7 +342,7 @@ func (w *workshop) missing() string {
 }
 
 func (w *workshop) unsettled(pod *corev1.Pod) string {
-	if label := pod.Labels[pub.PodRevisionLabelKey]; label != fmt.Sprintf("web-%d", w.version) {
+	if label := pod.Labels[kruise.PodRevisionLabelKey]; label != fmt.Sprintf("web-%d", w.version) {
 		return "is at " + label
 	}
 	if image := pod.Spec.Containers[0].Image; image != fmt.Sprintf("web:%d", w.version) {

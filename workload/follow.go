@@ -10,7 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/note"
@@ -35,7 +35,7 @@ func (p *Pass) follow(i *instance) []*Write {
 		}
 		switch i.task {
 		case taskRestore:
-			writes = p.add(writes, i, m, p.move(i, m, lifecycle.Move{To: pub.LifecycleStatePreparingNormal}))
+			writes = p.add(writes, i, m, p.move(i, m, lifecycle.Move{To: kruise.LifecycleStatePreparingNormal}))
 		case taskDelete:
 			writes = p.add(writes, i, m, p.delete(i, m))
 		case taskUpdate:
@@ -202,8 +202,8 @@ func (p *Pass) blocked(i *instance, m *member, target *Revision, why error) *Wri
 func (p *Pass) change(i *instance, m *member, change *inplace.Change, target *Revision) *Write {
 	u := inplace.Update{
 		Pod: m.pod, Change: change, Revision: target.label(), GraceSeconds: p.in.GraceSeconds, TakeOut: p.isGroup(),
-		Labels:      map[string]string{pub.LifecycleStateKey: string(p.stateWhileUpdated(m.pod))},
-		Annotations: map[string]string{pub.LifecycleTimestampKey: p.now.Format(time.RFC3339)},
+		Labels:      map[string]string{kruise.LifecycleStateKey: string(p.stateWhileUpdated(m.pod))},
+		Annotations: map[string]string{kruise.LifecycleTimestampKey: p.now.Format(time.RFC3339)},
 	}
 	if p.in.RevisionLabels != nil {
 		maps.Copy(u.Labels, p.in.RevisionLabels(target.Name))
@@ -239,9 +239,9 @@ func (p *Pass) recreate(i *instance, m *member, target *Revision) *Write {
 		return nil
 	}
 	i.marked = true
-	add := write.Add(write.Pointer("metadata", "labels", pub.SpecifiedDeleteKey), "true")
+	add := write.Add(write.Pointer("metadata", "labels", kruise.SpecifiedDeleteKey), "true")
 	if len(m.pod.Labels) == 0 {
-		add = write.Add("/metadata/labels", map[string]string{pub.SpecifiedDeleteKey: "true"})
+		add = write.Add("/metadata/labels", map[string]string{kruise.SpecifiedDeleteKey: "true"})
 	}
 	w := write.JSON(m.pod, write.Main, write.Test("/metadata/uid", m.pod.UID), add)
 	return &Write{Write: *w, Action: ActionMark, Revision: target.Name}
@@ -258,7 +258,7 @@ func (p *Pass) target() *Revision {
 // settle returns the move that follows from what a pod has become. A pod that is new and updated already is settled when
 // the update is complete.
 func (p *Pass) settle(i *instance, m *member) lifecycle.Move {
-	if lifecycle.StateOf(m.pod) == pub.LifecycleStatePreparingNormal {
+	if lifecycle.StateOf(m.pod) == kruise.LifecycleStatePreparingNormal {
 		if completed, _ := inplace.Completed(m.pod, p.in.Policy); !completed {
 			return lifecycle.Move{}
 		}
@@ -269,7 +269,7 @@ func (p *Pass) settle(i *instance, m *member) lifecycle.Move {
 // situation is a pod as its hooks see it.
 func (p *Pass) situation(i *instance, m *member) lifecycle.Situation {
 	completed := true
-	if lifecycle.StateOf(m.pod) == pub.LifecycleStateUpdating {
+	if lifecycle.StateOf(m.pod) == kruise.LifecycleStateUpdating {
 		completed, _ = inplace.Completed(m.pod, p.in.Policy)
 	}
 	return lifecycle.Situation{
@@ -295,12 +295,12 @@ func (p *Pass) mayMove(i *instance, m *member) bool {
 
 // stateWhileUpdated is Updating, except for a pod that its preNormal hook has not let become Normal: updated or not, the
 // pod waits for the hook.
-func (p *Pass) stateWhileUpdated(pod *corev1.Pod) pub.LifecycleState {
+func (p *Pass) stateWhileUpdated(pod *corev1.Pod) kruise.LifecycleState {
 	hooks := p.in.Scale.Hooks
-	if hooks != nil && hooks.PreNormal != nil && lifecycle.StateOf(pod) == pub.LifecycleStatePreparingNormal && !lifecycle.HasAll(pod, hooks.PreNormal) {
-		return pub.LifecycleStatePreparingNormal
+	if hooks != nil && hooks.PreNormal != nil && lifecycle.StateOf(pod) == kruise.LifecycleStatePreparingNormal && !lifecycle.HasAll(pod, hooks.PreNormal) {
+		return kruise.LifecycleStatePreparingNormal
 	}
-	return pub.LifecycleStateUpdating
+	return kruise.LifecycleStateUpdating
 }
 
 var errUnknownRevision = errors.New("the revision of the leader is not stored any more")

@@ -1,7 +1,7 @@
 package workload
 
 import (
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
@@ -95,7 +95,7 @@ func (p *Pass) changeGroup(i *instance, due []*member, target *Revision) []*Writ
 
 // continueGroup continues a group whose update has begun with its leader, and lets the pods back into traffic together.
 func (p *Pass) continueGroup(i *instance) []*Write {
-	if i.any(pub.LifecycleStatePreparingDelete) {
+	if i.any(kruise.LifecycleStatePreparingDelete) {
 		return p.hold(i)
 	}
 	goal := p.in.revision(i.leader().pod.Labels[p.in.revisionLabel()])

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/write"
@@ -120,7 +120,7 @@ func TestGroup(t *testing.T) {
 			},
 			func(in *workload.Input) {
 				in.Update = in.Current
-				in.Scale.Hooks = &pub.Lifecycle{PreDelete: &pub.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}}}
+				in.Scale.Hooks = &kruise.Lifecycle{PreDelete: &kruise.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}}}
 			},
 			[]string{"Move w3"},
 		},
@@ -130,7 +130,7 @@ func TestGroup(t *testing.T) {
 			[]string{"Mark l"},
 		},
 		"unknown revision": {
-			"a group whose revision is not stored is left alone", func(s *server) { s.pods["l"].Labels[pub.PodRevisionLabelKey] = "web-0" },
+			"a group whose revision is not stored is left alone", func(s *server) { s.pods["l"].Labels[kruise.PodRevisionLabelKey] = "web-0" },
 			func(in *workload.Input) { in.Scale.Updates = "Paused" }, nil,
 		},
 		"held together": {
@@ -139,10 +139,10 @@ func TestGroup(t *testing.T) {
 				for _, pod := range s.pods {
 					pod.Labels["hold"] = "yes"
 				}
-				s.pods["l"].Labels[pub.LifecycleStateKey], s.pods["l"].Labels[pub.SpecifiedDeleteKey] = string(pub.LifecycleStatePreparingDelete), "true"
+				s.pods["l"].Labels[kruise.LifecycleStateKey], s.pods["l"].Labels[kruise.SpecifiedDeleteKey] = string(kruise.LifecycleStatePreparingDelete), "true"
 			},
 			func(in *workload.Input) {
-				in.Scale.Hooks = &pub.Lifecycle{PreDelete: &pub.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}}}
+				in.Scale.Hooks = &kruise.Lifecycle{PreDelete: &kruise.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}}}
 			},
 			[]string{"Move w1", "Move w2"},
 		},
@@ -150,12 +150,12 @@ func TestGroup(t *testing.T) {
 			"no pod changes while a hook holds one",
 			func(s *server) { s.pods["w1"].Labels["hold"] = "yes" },
 			func(in *workload.Input) {
-				in.Scale.Hooks = &pub.Lifecycle{InPlaceUpdate: &pub.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}}}
+				in.Scale.Hooks = &kruise.Lifecycle{InPlaceUpdate: &kruise.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}}}
 			},
 			[]string{"Move w1"},
 		},
 		"odd state": {
-			"no pod changes while one is in an unknown state", func(s *server) { s.pods["w1"].Labels[pub.LifecycleStateKey] = "Unknown" }, nil, nil,
+			"no pod changes while one is in an unknown state", func(s *server) { s.pods["w1"].Labels[kruise.LifecycleStateKey] = "Unknown" }, nil, nil,
 		},
 		"no group": {"a new group begins with its leader", func(s *server) { clear(s.pods) }, func(in *workload.Input) { in.Instances = nil }, []string{"Create l"}},
 	}

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/workload"
 )
@@ -87,7 +87,7 @@ func TestPromote(t *testing.T) {
 	for _, updated := range []int{0, 1, 3} {
 		for i, pod := range in.Instances[0].Pods {
 			if i < updated {
-				pod.Labels[pub.PodRevisionLabelKey] = "web-2"
+				pod.Labels[kruise.PodRevisionLabelKey] = "web-2"
 			}
 		}
 		pass, err := workload.Plan(in)
@@ -103,7 +103,7 @@ func TestPromote(t *testing.T) {
 // No revision is deleted that a pod has, also one that terminates, or that the pass goes from and to.
 func TestTrim(t *testing.T) {
 	s := three(t)
-	s.pods["a"].Labels[pub.PodRevisionLabelKey] = "web-3"
+	s.pods["a"].Labels[kruise.PodRevisionLabelKey] = "web-3"
 	s.pods["a"].DeletionTimestamp = &metav1.Time{Time: noon}
 	var stored []*appsv1.ControllerRevision
 	for i, name := range []string{"web-1", "web-2", "web-3", "web-4", "web-5", "web-6"} {

@@ -3,7 +3,7 @@ package workload
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
@@ -158,6 +158,6 @@ func IsFinished(pod *corev1.Pod) bool {
 func isTerminating(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil || IsFinished(pod) }
 
 func isMarked(pod *corev1.Pod) bool {
-	_, marked := pod.Labels[pub.SpecifiedDeleteKey]
+	_, marked := pod.Labels[kruise.SpecifiedDeleteKey]
 	return marked
 }

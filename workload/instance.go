@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/write"
@@ -176,7 +176,7 @@ func (p *Pass) instanceOf(i *instance) scale.Instance {
 }
 
 func (in *Input) revisionLabel() string {
-	return cmp.Or(in.Policy.RevisionLabel, pub.PodRevisionLabelKey)
+	return cmp.Or(in.Policy.RevisionLabel, kruise.PodRevisionLabelKey)
 }
 
 // first returns the writes of the caller, and deletes pods that have finished, as evicted ones, and pods that are no member of
@@ -250,7 +250,7 @@ func (p *Pass) complete() []*Write {
 		}
 		r := p.in.revision(i.leader().pod.Labels[p.in.revisionLabel()])
 		for rank, m := range p.in.Members {
-			if r != nil && !i.marked && !i.any(pub.LifecycleStatePreparingDelete) && !i.has(rank, m.Name) {
+			if r != nil && !i.marked && !i.any(kruise.LifecycleStatePreparingDelete) && !i.has(rank, m.Name) {
 				missing = append(missing, Creation{Instance: i.Name, Member: m, Revision: r.Name})
 			}
 		}
@@ -268,6 +268,6 @@ func (i *instance) has(rank int, name string) bool {
 }
 
 // any reports whether a pod is in a state.
-func (i *instance) any(state pub.LifecycleState) bool {
+func (i *instance) any(state kruise.LifecycleState) bool {
 	return slices.ContainsFunc(i.members, func(m *member) bool { return lifecycle.StateOf(m.pod) == state })
 }

@@ -9,7 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/scale"
@@ -181,5 +181,5 @@ func IsReady(pod *corev1.Pod) bool {
 		c := lifecycle.ConditionOf(pod, t)
 		return c == nil && absent || c != nil && c.Status == corev1.ConditionTrue
 	}
-	return pod.Status.Phase == corev1.PodRunning && is(corev1.PodReady, false) && is(pub.InPlaceUpdateReady, true)
+	return pod.Status.Phase == corev1.PodRunning && is(corev1.PodReady, false) && is(kruise.InPlaceUpdateReady, true)
 }

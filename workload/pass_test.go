@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/scale"
@@ -28,7 +28,7 @@ func three(t *testing.T) *server {
 }
 
 func TestPass(t *testing.T) {
-	hold := &pub.Lifecycle{InPlaceUpdate: &pub.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}}}
+	hold := &kruise.Lifecycle{InPlaceUpdate: &kruise.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}}}
 	cases := map[string]struct {
 		why      string
 		pods     func(*server)
@@ -46,7 +46,7 @@ func TestPass(t *testing.T) {
 		},
 		"marked": {
 			why:  "a marked pod is deleted where the budget allows, and nothing else happens in that pass",
-			pods: func(s *server) { s.pods["b"].Labels[pub.SpecifiedDeleteKey] = "true" }, sent: []string{"Delete b"},
+			pods: func(s *server) { s.pods["b"].Labels[kruise.SpecifiedDeleteKey] = "true" }, sent: []string{"Delete b"},
 		},
 		"refused": {
 			why: "another pod takes the turn of one whose update is refused", sent: []string{"Unready a", "Unready b", "Update b"},
@@ -86,7 +86,7 @@ func TestPass(t *testing.T) {
 		},
 		"unreadable": {
 			why: "a pod that cannot be read stops no other", sent: []string{"Unready b", "Update b"}, failures: "pod a",
-			pods: func(s *server) { s.pods["a"].Annotations = map[string]string{pub.InPlaceUpdateStateKey: "{"} },
+			pods: func(s *server) { s.pods["a"].Annotations = map[string]string{kruise.InPlaceUpdateStateKey: "{"} },
 		},
 		"in place only": {
 			why: "a change that is not possible in place fails, and nothing is recreated", failures: "cannot be changed in place",
@@ -147,11 +147,11 @@ func TestPass(t *testing.T) {
 		},
 		"revision gone": {
 			why:  "a pod whose revision is not stored is recreated",
-			pods: func(s *server) { s.pods["a"].Labels[pub.PodRevisionLabelKey] = "web-0" }, sent: []string{"Mark a"},
+			pods: func(s *server) { s.pods["a"].Labels[kruise.PodRevisionLabelKey] = "web-0" }, sent: []string{"Mark a"},
 		},
 		"older revision": {
 			why: "a pod goes in place from any stored revision", sent: []string{"Unready a", "Update a"},
-			pods: func(s *server) { s.pods["a"].Labels[pub.PodRevisionLabelKey] = "web-0" },
+			pods: func(s *server) { s.pods["a"].Labels[kruise.PodRevisionLabelKey] = "web-0" },
 			change: func(in *workload.Input) {
 				in.Revisions = []workload.Revision{{Name: "web-0", Label: "0", Data: in.Current.Data}}
 			},
@@ -183,33 +183,33 @@ func TestPass(t *testing.T) {
 		},
 		"state": {
 			why: "no update starts from an unknown state", failures: "is in state",
-			pods: func(s *server) { s.pods["a"].Labels[pub.LifecycleStateKey] = "Unknown" },
+			pods: func(s *server) { s.pods["a"].Labels[kruise.LifecycleStateKey] = "Unknown" },
 		},
 		"new pod held": {
 			why: "a new pod that its hook holds stays new while it is updated", sent: []string{"Unready a", "Update a"},
 			pods: func(s *server) {
-				s.pods["a"].Labels[pub.LifecycleStateKey] = string(pub.LifecycleStatePreparingNormal)
+				s.pods["a"].Labels[kruise.LifecycleStateKey] = string(kruise.LifecycleStatePreparingNormal)
 			},
 			change: func(in *workload.Input) {
-				in.Scale.Hooks = &pub.Lifecycle{PreNormal: &pub.LifecycleHook{LabelsHandler: map[string]string{"joined": "yes"}}}
+				in.Scale.Hooks = &kruise.Lifecycle{PreNormal: &kruise.LifecycleHook{LabelsHandler: map[string]string{"joined": "yes"}}}
 			},
 		},
 		"delete held": {
 			why: "a hook holds a pod before its deletion", sent: []string{"Move a"},
 			pods: func(s *server) {
-				s.pods["a"].Labels["hold"], s.pods["a"].Labels[pub.SpecifiedDeleteKey] = "yes", "true"
+				s.pods["a"].Labels["hold"], s.pods["a"].Labels[kruise.SpecifiedDeleteKey] = "yes", "true"
 			},
 			change: func(in *workload.Input) {
-				in.Scale.Hooks = &pub.Lifecycle{PreDelete: hold.InPlaceUpdate}
+				in.Scale.Hooks = &kruise.Lifecycle{PreDelete: hold.InPlaceUpdate}
 			},
 		},
 		"restored": {
 			why: "a pod that was about to go is wanted again", sent: []string{"Move a"},
 			pods: func(s *server) {
-				s.pods["a"].Labels["hold"], s.pods["a"].Labels[pub.LifecycleStateKey] = "yes", string(pub.LifecycleStatePreparingDelete)
+				s.pods["a"].Labels["hold"], s.pods["a"].Labels[kruise.LifecycleStateKey] = "yes", string(kruise.LifecycleStatePreparingDelete)
 			},
 			change: func(in *workload.Input) {
-				in.Scale.Hooks = &pub.Lifecycle{PreDelete: hold.InPlaceUpdate}
+				in.Scale.Hooks = &kruise.Lifecycle{PreDelete: hold.InPlaceUpdate}
 			},
 		},
 		"partition in slots": {
@@ -219,7 +219,7 @@ func TestPass(t *testing.T) {
 		"partition by priority": {
 			why: "with a priority any slot may stay", sent: []string{"Unready c", "Update c"},
 			change: func(in *workload.Input) {
-				in.Scale.Slots, in.Scale.Priority, in.Scale.Limits.Partition = []string{"a", "b", "c"}, &pub.UpdatePriorityStrategy{}, 2
+				in.Scale.Slots, in.Scale.Priority, in.Scale.Limits.Partition = []string{"a", "b", "c"}, &kruise.UpdatePriorityStrategy{}, 2
 			},
 		},
 		"slots": {
@@ -449,7 +449,7 @@ func TestBackward(t *testing.T) {
 	in := s.input()
 	in.Scale.Limits.Partition = 1
 	pass := s.run(in)
-	if !pass.Result().Backward || !slices.Equal(s.sent, []string{"Unready a", "Update a"}) || s.pods["a"].Labels[pub.PodRevisionLabelKey] != "web-1" {
+	if !pass.Result().Backward || !slices.Equal(s.sent, []string{"Unready a", "Update a"}) || s.pods["a"].Labels[kruise.PodRevisionLabelKey] != "web-1" {
 		t.Errorf("sent %v, backward %v", s.sent, pass.Result().Backward)
 	}
 }

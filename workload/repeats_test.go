@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/workload"
 )
@@ -94,8 +94,8 @@ func TestRevertedAcrossPasses(t *testing.T) {
 				s.now = s.now.Add(time.Second)
 				s.restart()
 			}
-			if pod := s.pods["a"]; pod.Labels[pub.PodRevisionLabelKey] != "web-2" || !workload.IsReady(pod) {
-				t.Errorf("%s: a minute after the other writer has stopped, the pod is at %s, ready: %t", c.why, pod.Labels[pub.PodRevisionLabelKey], workload.IsReady(pod))
+			if pod := s.pods["a"]; pod.Labels[kruise.PodRevisionLabelKey] != "web-2" || !workload.IsReady(pod) {
+				t.Errorf("%s: a minute after the other writer has stopped, the pod is at %s, ready: %t", c.why, pod.Labels[kruise.PodRevisionLabelKey], workload.IsReady(pod))
 			}
 		})
 	}
@@ -176,8 +176,8 @@ func TestManyReleases(t *testing.T) {
 			s.restart()
 			s.now = s.now.Add(time.Second)
 		}
-		if pod := s.pods["a"]; pod.Labels[pub.PodRevisionLabelKey] != name || !workload.IsReady(pod) {
-			t.Fatalf("release %d: the pod is at %s, ready: %t", n, pod.Labels[pub.PodRevisionLabelKey], workload.IsReady(pod))
+		if pod := s.pods["a"]; pod.Labels[kruise.PodRevisionLabelKey] != name || !workload.IsReady(pod) {
+			t.Fatalf("release %d: the pod is at %s, ready: %t", n, pod.Labels[kruise.PodRevisionLabelKey], workload.IsReady(pod))
 		}
 	}
 }

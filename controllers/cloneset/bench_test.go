@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/revision"
 )
 
@@ -92,9 +92,9 @@ func stock(tb testing.TB, n, updating int) *warehouse {
 	for i := range n {
 		pod := w.pod(i, first.Name, "web:1")
 		if i < updating {
-			pod.Labels[pub.PodRevisionLabelKey] = second.Name
-			pod.Labels[pub.LifecycleStateKey] = string(pub.LifecycleStateUpdating)
-			pod.Annotations[pub.InPlaceUpdateStateKey] = `{"revision":"` + second.Name + `","updateTimestamp":"2026-01-02T03:04:05Z",` +
+			pod.Labels[kruise.PodRevisionLabelKey] = second.Name
+			pod.Labels[kruise.LifecycleStateKey] = string(kruise.LifecycleStateUpdating)
+			pod.Annotations[kruise.InPlaceUpdateStateKey] = `{"revision":"` + second.Name + `","updateTimestamp":"2026-01-02T03:04:05Z",` +
 				`"lastContainerStatuses":{"web":{"imageID":"sha256:web:1"}},"containerBatchesRecord":[{"timestamp":"2026-01-02T03:04:05Z","containers":["web"]}]}`
 			pod.Spec.Containers[0].Image = "web:2"
 			pod.Status.Conditions[0].Status, pod.Status.Conditions[1].Status = corev1.ConditionFalse, corev1.ConditionFalse
@@ -131,16 +131,16 @@ func (w *warehouse) pod(i int, revisionName, image string) *corev1.Pod {
 			Namespace: "shop", Name: name, UID: types.UID(name), CreationTimestamp: ready, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w.set, gvk())},
 			Annotations: map[string]string{},
 			Labels: map[string]string{
-				"app": "web", pub.PodRevisionLabelKey: revisionName, pub.PodTemplateHashLabelKey: revision.Short(revisionName),
-				pub.CloneSetInstanceIDKey: name[4:], pub.LifecycleStateKey: string(pub.LifecycleStateNormal),
+				"app": "web", kruise.PodRevisionLabelKey: revisionName, kruise.PodTemplateHashLabelKey: revision.Short(revisionName),
+				kruise.CloneSetInstanceIDKey: name[4:], kruise.LifecycleStateKey: string(kruise.LifecycleStateNormal),
 			},
 		},
 		Spec: corev1.PodSpec{
 			NodeName: fmt.Sprintf("node-%d", i%500), Containers: []corev1.Container{{Name: "web", Image: image}},
-			ReadinessGates: []corev1.PodReadinessGate{{ConditionType: pub.InPlaceUpdateReady}},
+			ReadinessGates: []corev1.PodReadinessGate{{ConditionType: kruise.InPlaceUpdateReady}},
 		},
 		Status: corev1.PodStatus{
-			Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{condition(corev1.PodReady), condition(pub.InPlaceUpdateReady)},
+			Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{condition(corev1.PodReady), condition(kruise.InPlaceUpdateReady)},
 			ContainerStatuses: []corev1.ContainerStatus{{Name: "web", Image: image, ImageID: "sha256:" + image, Ready: true}},
 		},
 	}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/internal/claims"
 	"github.com/kruisekit/kruisekit/internal/history"
@@ -77,7 +77,7 @@ func (b *identity) ids(n int) []string {
 	s := b.snapshot
 	used, leaving := map[string]bool{}, map[string]bool{}
 	for _, pod := range s.AllPods() {
-		id := pod.Labels[pub.CloneSetInstanceIDKey]
+		id := pod.Labels[kruise.CloneSetInstanceIDKey]
 		used[id], used[strings.TrimPrefix(pod.Name, s.set.Name+"-")] = true, true
 		if s.deletesFinished(pod) {
 			leaving[id] = true
@@ -113,7 +113,7 @@ func (b *identity) newPod(id, name string, template *corev1.PodTemplateSpec) *co
 	pod := &corev1.Pod{Spec: copied.Spec, ObjectMeta: metav1.ObjectMeta{
 		Namespace: s.set.Namespace, Name: s.set.Name + "-" + id, GenerateName: s.set.Name + "-",
 		Labels: labels.Merge(copied.Labels, podLabels(id, name, b.options)), Finalizers: copied.Finalizers,
-		Annotations:     labels.Merge(copied.Annotations, labels.Set{pub.LifecycleTimestampKey: s.now.Format(time.RFC3339)}),
+		Annotations:     labels.Merge(copied.Annotations, labels.Set{kruise.LifecycleTimestampKey: s.now.Format(time.RFC3339)}),
 		OwnerReferences: []metav1.OwnerReference{s.controllerRef()},
 	}}
 	inplace.EnsureReadinessGate(&pod.Spec)
@@ -123,8 +123,8 @@ func (b *identity) newPod(id, name string, template *corev1.PodTemplateSpec) *co
 
 func podLabels(id, name string, o Options) labels.Set {
 	return labels.Set{
-		pub.PodRevisionLabelKey: o.revisionLabel(name), pub.PodTemplateHashLabelKey: revision.Short(name), pub.CloneSetInstanceIDKey: id,
-		pub.LifecycleStateKey: string(pub.LifecycleStatePreparingNormal),
+		kruise.PodRevisionLabelKey: o.revisionLabel(name), kruise.PodTemplateHashLabelKey: revision.Short(name), kruise.CloneSetInstanceIDKey: id,
+		kruise.LifecycleStateKey: string(kruise.LifecycleStatePreparingNormal),
 	}
 }
 
@@ -140,7 +140,7 @@ func (s *snapshot) selectorMismatch(template *corev1.PodTemplateSpec, name strin
 func (s *snapshot) newClaim(template *corev1.PersistentVolumeClaim, id string) *corev1.PersistentVolumeClaim {
 	return claims.New(template, claims.Identity{
 		Namespace: s.set.Namespace, Workload: s.set.Name, Pod: id, Owners: []metav1.OwnerReference{s.controllerRef()},
-		Labels: labels.Merge(s.set.Spec.Selector.MatchLabels, labels.Set{pub.CloneSetInstanceIDKey: id}),
+		Labels: labels.Merge(s.set.Spec.Selector.MatchLabels, labels.Set{kruise.CloneSetInstanceIDKey: id}),
 	})
 }
 
@@ -150,12 +150,12 @@ func (s *snapshot) controllerRef() metav1.OwnerReference {
 
 // claimsOf returns the claims that are deleted with a pod.
 func (b *identity) claimsOf(pod *corev1.Pod) []write.Object {
-	return b.claims.Of(pod.Labels[pub.CloneSetInstanceIDKey])
+	return b.claims.Of(pod.Labels[kruise.CloneSetInstanceIDKey])
 }
 
 // pool returns claims of the set as a pool.
 func (s *snapshot) pool(of []*corev1.PersistentVolumeClaim) claims.Pool {
-	return claims.Pool{Workload: s.set, Label: pub.CloneSetInstanceIDKey, Templates: s.set.Spec.VolumeClaimTemplates, Claims: of}
+	return claims.Pool{Workload: s.set, Label: kruise.CloneSetInstanceIDKey, Templates: s.set.Spec.VolumeClaimTemplates, Claims: of}
 }
 
 // ownershipWrites release pods that the selector no longer matches. Where claims are not reused, they also hand claims over
@@ -172,13 +172,13 @@ func (s *snapshot) ownershipWrites() (writes []write.Write, kept []*corev1.Persi
 	}
 	used, going := sets.New(s.known.pending...), map[string]*corev1.Pod{}
 	for _, pod := range s.Active {
-		used.Insert(pod.Labels[pub.CloneSetInstanceIDKey])
+		used.Insert(pod.Labels[kruise.CloneSetInstanceIDKey])
 	}
 	for _, pod := range s.Inactive {
-		going[pod.Labels[pub.CloneSetInstanceIDKey]] = pod
+		going[pod.Labels[kruise.CloneSetInstanceIDKey]] = pod
 	}
 	for _, claim := range s.Claims {
-		id := claim.Labels[pub.CloneSetInstanceIDKey]
+		id := claim.Labels[kruise.CloneSetInstanceIDKey]
 		switch pod := going[id]; {
 		case id != "" && used.Has(id):
 			kept = append(kept, claim)

@@ -15,16 +15,16 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
 
 const (
-	normal          = pub.LifecycleStateNormal
-	preparingNormal = pub.LifecycleStatePreparingNormal
-	preparingUpdate = pub.LifecycleStatePreparingUpdate
-	preparingDelete = pub.LifecycleStatePreparingDelete
-	updating        = pub.LifecycleStateUpdating
+	normal          = kruise.LifecycleStateNormal
+	preparingNormal = kruise.LifecycleStatePreparingNormal
+	preparingUpdate = kruise.LifecycleStatePreparingUpdate
+	preparingDelete = kruise.LifecycleStatePreparingDelete
+	updating        = kruise.LifecycleStateUpdating
 
 	// unready is the annotation of a pod that the kubelet keeps from being ready.
 	unready = "test.kruisekit.dev/unready"
@@ -32,7 +32,7 @@ const (
 	released = `{"labels":{"example.com/hook":null}}`
 )
 
-type inStates = map[pub.LifecycleState]int
+type inStates = map[kruise.LifecycleState]int
 
 // check returns an error for a set and its pods that are not as expected.
 type check = func(*v1beta1.CloneSet, []corev1.Pod) error
@@ -214,12 +214,12 @@ func twoClaims(s *v1beta1.CloneSet) {
 // withDeleteHook creates pods that their hook holds before deletion.
 func withDeleteHook(s *v1beta1.CloneSet) {
 	s.Spec.Template.Labels["example.com/hook"] = "true"
-	s.Spec.Lifecycle = &pub.Lifecycle{PreDelete: &pub.LifecycleHook{LabelsHandler: map[string]string{"example.com/hook": "true"}}}
+	s.Spec.Lifecycle = &kruise.Lifecycle{PreDelete: &kruise.LifecycleHook{LabelsHandler: map[string]string{"example.com/hook": "true"}}}
 }
 
 // withUpdateHook creates pods that their hook holds before an update in place.
 func withUpdateHook(s *v1beta1.CloneSet) {
 	inPlace(s)
 	s.Spec.Template.Labels["example.com/hook"] = "true"
-	s.Spec.Lifecycle = &pub.Lifecycle{InPlaceUpdate: &pub.LifecycleHook{LabelsHandler: map[string]string{"example.com/hook": "true"}}}
+	s.Spec.Lifecycle = &kruise.Lifecycle{InPlaceUpdate: &kruise.LifecycleHook{LabelsHandler: map[string]string{"example.com/hook": "true"}}}
 }

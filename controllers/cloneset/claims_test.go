@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 	"github.com/kruisekit/kruisekit/test/podbench"
 )
@@ -51,7 +51,7 @@ func TestClaimReuseIsSwitchedOff(t *testing.T) {
 	m.eventually(set, available)
 	pods, claims := names(m.pods(set)), claimNames(m.claims())
 	for _, claim := range m.claims() {
-		if owner := metav1.GetControllerOf(&claim); owner == nil || owner.Kind != "CloneSet" || !slices.Contains(pods, "web-"+claim.Labels[pub.CloneSetInstanceIDKey]) {
+		if owner := metav1.GetControllerOf(&claim); owner == nil || owner.Kind != "CloneSet" || !slices.Contains(pods, "web-"+claim.Labels[kruise.CloneSetInstanceIDKey]) {
 			t.Errorf("claim %s of %v, labels %v", claim.Name, owner, claim.Labels)
 		}
 	}
@@ -200,7 +200,7 @@ func TestClaimsOfUnseenPods(t *testing.T) {
 				t.Errorf("%s: the pods are listed %d times past the cache, want once", c.why, live.n)
 			}
 			for _, pod := range m.pods(set) {
-				if id := pod.Labels[pub.CloneSetInstanceIDKey]; !slices.Contains(m.claimsOf(set.UID), "data-web-"+id) {
+				if id := pod.Labels[kruise.CloneSetInstanceIDKey]; !slices.Contains(m.claimsOf(set.UID), "data-web-"+id) {
 					t.Errorf("%s: pod %s runs, and claims are %v", c.why, pod.Name, m.claimsOf(set.UID))
 				}
 			}

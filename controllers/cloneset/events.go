@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/write"
@@ -80,7 +80,7 @@ func (r *Reconciler) emitDelete(s *snapshot, w *workload.Write, err error) {
 
 func (r *Reconciler) emitChange(s *snapshot, w *workload.Write, answer write.Object) {
 	switch {
-	case w.Action == workload.ActionUpdate && revision.Match(answer.GetLabels()[pub.PodRevisionLabelKey], w.Revision):
+	case w.Action == workload.ActionUpdate && revision.Match(answer.GetLabels()[kruise.PodRevisionLabelKey], w.Revision):
 		r.api.Normalf(s.set, reasonUpdatedInPlace, "successfully update pod %s in-place(revision %s)", answer.GetName(), w.Revision)
 	case w.Action == workload.ActionMark:
 		r.api.Normalf(s.set, reasonRecreated, "successfully patch pod %s specified-delete for update(revision %s)", answer.GetName(), w.Revision)

@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/execution"
 	"github.com/kruisekit/kruisekit/internal/history"
@@ -38,7 +38,7 @@ func (r *Reconciler) execute(ctx context.Context, s *snapshot, p *plan) {
 		answer, err := runtimeclient.Send(ctx, r.api.Client, &w.Write)
 		r.dependents.Record(s.key(), &w.Write, answer, err)
 		if w.Action == workload.ActionCreate && w.Object == w.Pod && (err == nil || apierrors.IsAlreadyExists(err)) { // else the name is another's
-			created.Store(w.Pod.Labels[pub.CloneSetInstanceIDKey], true)
+			created.Store(w.Pod.Labels[kruise.CloneSetInstanceIDKey], true)
 		}
 		r.emitWrite(s, w, answer, err)
 		return answer, err
@@ -90,7 +90,7 @@ func (r *Reconciler) trim(ctx context.Context, s *snapshot, p *plan) error {
 	named := s.set.Spec.ScaleStrategy.PodsToDelete
 	live, there := map[string]bool{p.current: true, p.update: true}, map[string]bool{}
 	for _, pod := range p.pass.Pods() {
-		live[pod.Labels[pub.PodRevisionLabelKey]] = true
+		live[pod.Labels[kruise.PodRevisionLabelKey]] = true
 		if len(named) > 0 {
 			there[pod.Name] = true
 		}

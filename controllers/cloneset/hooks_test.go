@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 )
 
@@ -24,7 +24,7 @@ func TestChosenPodIsHeld(t *testing.T) {
 	})
 	m.eventually(set, all(settled, reason("CloneSetAvailable")))
 	before := m.pods(set)
-	m.patch(&before[0], fmt.Sprintf(`{"labels":{%q:"true"}}`, pub.SpecifiedDeleteKey))
+	m.patch(&before[0], fmt.Sprintf(`{"labels":{%q:"true"}}`, kruise.SpecifiedDeleteKey))
 	m.eventually(set, all(states(inStates{preparingDelete: 1, normal: 2}), counts(3, 2), reason("CloneSetUpdated")))
 	m.stays(set, counts(3, 2))
 	m.patch(&before[0], released)
@@ -69,7 +69,7 @@ func TestPreNormal(t *testing.T) {
 	m := newModel(t, cloneset.Options{})
 	set := m.create("web", 1, func(s *v1beta1.CloneSet) {
 		s.Spec.ProgressDeadlineSeconds = ptr.To(int32(2))
-		s.Spec.Lifecycle = &pub.Lifecycle{PreNormal: &pub.LifecycleHook{FinalizersHandler: []string{"example.com/ready"}}}
+		s.Spec.Lifecycle = &kruise.Lifecycle{PreNormal: &kruise.LifecycleHook{FinalizersHandler: []string{"example.com/ready"}}}
 	})
 	m.eventually(set, all(states(inStates{preparingNormal: 1}), counts(1, 0), reason("ProgressDeadlineExceeded")))
 	if set.Status.ReadyReplicas != 1 {
@@ -88,7 +88,7 @@ func TestPreNormalOfAnUpdatedPod(t *testing.T) {
 	set := m.create("web", 1, func(s *v1beta1.CloneSet) {
 		inPlace(s)
 		image("web:broken")(s)
-		s.Spec.Lifecycle = &pub.Lifecycle{PreNormal: &pub.LifecycleHook{LabelsHandler: map[string]string{"example.com/ready": "yes"}}}
+		s.Spec.Lifecycle = &kruise.Lifecycle{PreNormal: &kruise.LifecycleHook{LabelsHandler: map[string]string{"example.com/ready": "yes"}}}
 	})
 	m.eventually(set, all(states(inStates{preparingNormal: 1}), counts(1, 0)))
 	first := m.pods(set)[0]
@@ -121,7 +121,7 @@ func TestRollbackWhileHeld(t *testing.T) {
 	m.stays(set, all(states(inStates{preparingUpdate: 1}), images(map[string]int{"web:1": 1})))
 	m.change(set, image("web:1"))
 	m.eventually(set, all(settled, states(inStates{normal: 1})))
-	if now := m.pods(set)[0]; now.UID != first.UID || now.Annotations[pub.InPlaceUpdateStateKey] != "" || now.Status.ContainerStatuses[0].RestartCount != 0 {
+	if now := m.pods(set)[0]; now.UID != first.UID || now.Annotations[kruise.InPlaceUpdateStateKey] != "" || now.Status.ContainerStatuses[0].RestartCount != 0 {
 		t.Errorf("the pod was changed: %v, %v", now.Annotations, now.Status.ContainerStatuses)
 	}
 }
@@ -141,7 +141,7 @@ func TestPreparingUpdateCountsAsUpdated(t *testing.T) {
 	m.eventually(set, states(inStates{preparingUpdate: 1, normal: 1}))
 	var held corev1.Pod
 	for _, pod := range m.pods(set) {
-		if pod.Labels[pub.LifecycleStateKey] == string(preparingUpdate) {
+		if pod.Labels[kruise.LifecycleStateKey] == string(preparingUpdate) {
 			held = pod
 			continue
 		}
@@ -160,8 +160,8 @@ func TestPreparingUpdateCountsAsUpdated(t *testing.T) {
 	})
 	m.eventually(set, func(set *v1beta1.CloneSet, pods []corev1.Pod) error {
 		for _, pod := range pods {
-			if pod.UID != held.UID && pod.Labels[pub.LifecycleStateKey] != string(preparingUpdate) {
-				return fmt.Errorf("%s is %s", pod.Name, pod.Labels[pub.LifecycleStateKey])
+			if pod.UID != held.UID && pod.Labels[kruise.LifecycleStateKey] != string(preparingUpdate) {
+				return fmt.Errorf("%s is %s", pod.Name, pod.Labels[kruise.LifecycleStateKey])
 			}
 		}
 		return nil
@@ -183,13 +183,13 @@ func TestGracePeriod(t *testing.T) {
 	m := newModel(t, cloneset.Options{})
 	set := m.create("web", 1, func(s *v1beta1.CloneSet) {
 		inPlace(s)
-		s.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = &pub.InPlaceUpdateStrategy{GracePeriodSeconds: 3630}
+		s.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = &kruise.InPlaceUpdateStrategy{GracePeriodSeconds: 3630}
 	})
 	m.eventually(set, settled)
 	first := m.pods(set)[0]
 	m.change(set, image("web:2"))
 	waiting := func(set *v1beta1.CloneSet, pods []corev1.Pod) error {
-		if pods[0].Annotations[pub.InPlaceUpdateGraceKey] == "" || set.Status.ReadyReplicas != 0 {
+		if pods[0].Annotations[kruise.InPlaceUpdateGraceKey] == "" || set.Status.ReadyReplicas != 0 {
 			return fmt.Errorf("annotations %v, status %+v", pods[0].Annotations, set.Status)
 		}
 		return all(states(inStates{updating: 1}), images(map[string]int{"web:1": 1}))(set, pods)
@@ -199,7 +199,7 @@ func TestGracePeriod(t *testing.T) {
 	m.stays(set, waiting)
 	m.Advance(3630 * time.Second)
 	m.eventually(set, all(settled, images(map[string]int{"web:2": 1}), states(inStates{normal: 1})))
-	if now := m.pods(set)[0]; now.UID != first.UID || now.Annotations[pub.InPlaceUpdateGraceKey] != "" {
+	if now := m.pods(set)[0]; now.UID != first.UID || now.Annotations[kruise.InPlaceUpdateGraceKey] != "" {
 		t.Errorf("pod %s with annotations %v", now.Name, now.Annotations)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/podtest"
@@ -101,7 +101,7 @@ func (o *observation) pods(pods ...*corev1.Pod) {
 	for _, pod := range pods {
 		name := o.revision(pod.Spec.Containers[0].Image)
 		for key, value := range map[string]string{
-			"app": "web", pub.CloneSetInstanceIDKey: pod.Name[len("web-"):], pub.PodRevisionLabelKey: name, pub.PodTemplateHashLabelKey: revision.Short(name),
+			"app": "web", kruise.CloneSetInstanceIDKey: pod.Name[len("web-"):], kruise.PodRevisionLabelKey: name, kruise.PodTemplateHashLabelKey: revision.Short(name),
 		} {
 			if _, given := pod.Labels[key]; !given {
 				pod.Labels[key] = value
@@ -115,7 +115,7 @@ func (o *observation) pods(pods ...*corev1.Pod) {
 func (o *observation) claims(ids ...string) {
 	o.Helper()
 	for _, id := range ids {
-		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-web-" + id, Labels: map[string]string{pub.CloneSetInstanceIDKey: id}}}
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-web-" + id, Labels: map[string]string{kruise.CloneSetInstanceIDKey: id}}}
 		o.own(claim, types.UID("claim-"+id))
 	}
 }
@@ -171,7 +171,7 @@ func described(w *workload.Write, answer write.Object) string {
 	case w.Action == workload.ActionCreate && isPod:
 		return "create " + name + " of " + pod.Spec.Containers[0].Image
 	case w.Action == workload.ActionMove && isPod:
-		return "move " + name + " to " + pod.Labels[pub.LifecycleStateKey]
+		return "move " + name + " to " + pod.Labels[kruise.LifecycleStateKey]
 	case w.Action == workload.ActionUpdate && isPod:
 		return "update " + name + " to " + pod.Spec.Containers[0].Image
 	case w.Action == workload.ActionUnready:

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 )
 
@@ -34,7 +34,7 @@ func TestPodsToDelete(t *testing.T) {
 		return settled(set, pods)
 	})
 	for _, claim := range b.claims() {
-		if claim.Labels[pub.CloneSetInstanceIDKey] == chosen.Labels[pub.CloneSetInstanceIDKey] {
+		if claim.Labels[kruise.CloneSetInstanceIDKey] == chosen.Labels[kruise.CloneSetInstanceIDKey] {
 			t.Errorf("claim %s of the deleted pod still exists", claim.Name)
 		}
 	}

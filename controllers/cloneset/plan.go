@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/claims"
 	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/history"
@@ -73,7 +73,7 @@ func (o Options) plan(s *snapshot) (*plan, error) {
 	p.newest, err = history.Plan(history.Wanted{
 		Resolution: p.resolution, Namespace: s.set.Namespace, Owner: s.controllerRef(), Data: data,
 		Labels: maps.Clone(s.set.Spec.Template.Labels), Annotations: maps.Clone(s.set.Annotations),
-		RaisedAnnotations: map[string]string{pub.CloneSetVolumeClaimTemplateHashKey: hash},
+		RaisedAnnotations: map[string]string{kruise.CloneSetVolumeClaimTemplateHashKey: hash},
 	})
 	if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (o Options) input(s *snapshot, p *plan) workload.Input {
 		Repeats: s.known.repeats,
 		First:   first, Build: b.build, Owned: b.claimsOf,
 		RevisionLabels: func(name string) map[string]string {
-			return map[string]string{pub.PodTemplateHashLabelKey: revision.Short(name)}
+			return map[string]string{kruise.PodTemplateHashLabelKey: revision.Short(name)}
 		},
 	}
 	if in.Strategy != workload.InPlaceIfPossible && in.Strategy != workload.InPlaceOnly {
@@ -144,7 +144,7 @@ func (o Options) input(s *snapshot, p *plan) workload.Input {
 	of := func(rev *appsv1.ControllerRevision) workload.Revision {
 		r := workload.Revision{Name: rev.Name, Label: o.revisionLabel(rev.Name), Data: rev.Data.Raw}
 		if o.RecreateOnClaimChange && in.Strategy != workload.InPlaceOnly {
-			if hash, recorded := rev.Annotations[pub.CloneSetVolumeClaimTemplateHashKey]; recorded {
+			if hash, recorded := rev.Annotations[kruise.CloneSetVolumeClaimTemplateHashKey]; recorded {
 				r.Fixed = fixedPrefix + hash
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/podtest"
 )
 
@@ -56,19 +56,19 @@ func onDelete(s *v1beta1.CloneSet) {
 	s.Spec.UpdateStrategy.Type = v1beta1.OnDeleteCloneSetUpdateStrategyType
 }
 
-func hook(s *v1beta1.CloneSet) *pub.Lifecycle {
+func hook(s *v1beta1.CloneSet) *kruise.Lifecycle {
 	if s.Spec.Lifecycle == nil {
-		s.Spec.Lifecycle = &pub.Lifecycle{}
+		s.Spec.Lifecycle = &kruise.Lifecycle{}
 	}
 	return s.Spec.Lifecycle
 }
 
 func holdsDeletion(s *v1beta1.CloneSet) {
-	hook(s).PreDelete = &pub.LifecycleHook{LabelsHandler: map[string]string{"example.com/hook": "true"}}
+	hook(s).PreDelete = &kruise.LifecycleHook{LabelsHandler: map[string]string{"example.com/hook": "true"}}
 }
 
 func holdsUpdate(s *v1beta1.CloneSet) {
-	hook(s).InPlaceUpdate = &pub.LifecycleHook{LabelsHandler: map[string]string{"example.com/hook": "true"}}
+	hook(s).InPlaceUpdate = &kruise.LifecycleHook{LabelsHandler: map[string]string{"example.com/hook": "true"}}
 }
 
 func named(names ...string) func(*v1beta1.CloneSet) {
@@ -139,7 +139,7 @@ func TestPlanScale(t *testing.T) {
 		},
 		"chosen by label": {
 			why: "the label has the effect of a name", replicas: 2, set: onDelete,
-			pods: []*corev1.Pod{podtest.New("web-a", "web:1"), podtest.New("web-b", "web:1", podtest.Label(pub.SpecifiedDeleteKey, ""))},
+			pods: []*corev1.Pod{podtest.New("web-a", "web:1"), podtest.New("web-b", "web:1", podtest.Label(kruise.SpecifiedDeleteKey, ""))},
 			want: []string{"delete web-b"},
 		},
 		"named and held": {
@@ -149,19 +149,19 @@ func TestPlanScale(t *testing.T) {
 		},
 		"held": {
 			why: "the held pod counts until it is gone", replicas: 3, set: both(named("web-b"), holdsDeletion),
-			pods: []*corev1.Pod{podtest.New("web-a", "web:1"), podtest.New("web-b", "web:1", held, podtest.State(pub.LifecycleStatePreparingDelete)), podtest.New("web-c", "web:1")},
+			pods: []*corev1.Pod{podtest.New("web-a", "web:1"), podtest.New("web-b", "web:1", held, podtest.State(kruise.LifecycleStatePreparingDelete)), podtest.New("web-c", "web:1")},
 			want: []string{},
 		},
 		"held, not counted": {
 			why: "excludePreparingDelete replaces the held pod", replicas: 3,
 			set:  both(named("web-b"), holdsDeletion, func(s *v1beta1.CloneSet) { s.Spec.ScaleStrategy.ExcludePreparingDelete = true }),
-			pods: []*corev1.Pod{podtest.New("web-a", "web:1"), podtest.New("web-b", "web:1", held, podtest.State(pub.LifecycleStatePreparingDelete)), podtest.New("web-c", "web:1")},
+			pods: []*corev1.Pod{podtest.New("web-a", "web:1"), podtest.New("web-b", "web:1", held, podtest.State(kruise.LifecycleStatePreparingDelete)), podtest.New("web-c", "web:1")},
 			want: []string{"create web-new-a of web:1"},
 		},
 		"held, not counted by option": {
 			why: "the option has the effect of the field", replicas: 3, set: both(named("web-b"), holdsDeletion),
 			options: func(o *Options) { o.ExcludePreparingDelete = true },
-			pods:    []*corev1.Pod{podtest.New("web-a", "web:1"), podtest.New("web-b", "web:1", held, podtest.State(pub.LifecycleStatePreparingDelete)), podtest.New("web-c", "web:1")},
+			pods:    []*corev1.Pod{podtest.New("web-a", "web:1"), podtest.New("web-b", "web:1", held, podtest.State(kruise.LifecycleStatePreparingDelete)), podtest.New("web-c", "web:1")},
 			want:    []string{"create web-new-a of web:1"},
 		},
 		"OnDelete, scale-in": {
@@ -245,11 +245,11 @@ func TestPlanUpdates(t *testing.T) {
 		"rolled back while held": {
 			why: "the pod is Normal again, and no container changes", replicas: 1,
 			set:  both(inPlaceIfPossible(v1beta1.RollingUpdateCloneSetStrategy{}), holdsUpdate, withImage("web:1")),
-			pods: several(1, "web:1", held, podtest.State(pub.LifecycleStatePreparingUpdate)), want: []string{"move web-a to Normal"},
+			pods: several(1, "web:1", held, podtest.State(kruise.LifecycleStatePreparingUpdate)), want: []string{"move web-a to Normal"},
 		},
 		"grace period": {
 			why: "the pod is out of traffic first", replicas: 1,
-			set:  inPlaceIfPossible(v1beta1.RollingUpdateCloneSetStrategy{InPlaceUpdateStrategy: &pub.InPlaceUpdateStrategy{GracePeriodSeconds: 60}}),
+			set:  inPlaceIfPossible(v1beta1.RollingUpdateCloneSetStrategy{InPlaceUpdateStrategy: &kruise.InPlaceUpdateStrategy{GracePeriodSeconds: 60}}),
 			pods: several(1, "web:1"), want: []string{"take web-a out of traffic", "update web-a to web:1"},
 		},
 		"MayUpdate refuses": {
@@ -278,9 +278,9 @@ func TestPlanUpdates(t *testing.T) {
 // Which lifecycle states pods move to.
 func TestPlanStates(t *testing.T) {
 	preNormal := func(s *v1beta1.CloneSet) {
-		hook(s).PreNormal = &pub.LifecycleHook{LabelsHandler: map[string]string{"example.com/ready": "yes"}}
+		hook(s).PreNormal = &kruise.LifecycleHook{LabelsHandler: map[string]string{"example.com/ready": "yes"}}
 	}
-	preparing := podtest.State(pub.LifecycleStatePreparingNormal)
+	preparing := podtest.State(kruise.LifecycleStatePreparingNormal)
 	checkPlans(t, map[string]planCase{
 		"on a node":    {why: "a new pod without a hook is Normal there", replicas: 1, pods: several(1, "web:1", preparing), want: []string{"move web-a to Normal"}},
 		"on no node":   {why: "the pod is not scheduled", replicas: 1, pods: several(1, "web:1", podtest.Unscheduled), want: []string{}},

@@ -7,7 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/history"
 	"github.com/kruisekit/kruisekit/internal/predownload"
 	"github.com/kruisekit/kruisekit/scale"
@@ -37,14 +37,14 @@ func (p *plan) preDownload(s *snapshot, o Options) predownload.Rollout {
 		Current: history.Find(s.Revisions, p.current), Update: history.Find(s.Revisions, p.update), To: &s.set.Spec.Template, Jobs: s.Jobs,
 		Over:      p.current == p.update,
 		Recreates: policy != v1beta1.InPlaceIfPossibleCloneSetPodUpdateStrategyType && !only,
-		Strategy:  ptr.Deref(p.rolling.InPlaceUpdateStrategy, pub.InPlaceUpdateStrategy{}), Policy: o.policy(),
+		Strategy:  ptr.Deref(p.rolling.InPlaceUpdateStrategy, kruise.InPlaceUpdateStrategy{}), Policy: o.policy(),
 	}
 	if s.set.Status.UpdateRevision == p.update {
 		r.UpdatedReady = s.set.Status.UpdatedReadyReplicas
 	}
 	if o.RecreateOnClaimChange && !only && r.Current != nil && r.Update != nil {
-		x, ok := r.Current.Annotations[pub.CloneSetVolumeClaimTemplateHashKey]
-		y, also := r.Update.Annotations[pub.CloneSetVolumeClaimTemplateHashKey]
+		x, ok := r.Current.Annotations[kruise.CloneSetVolumeClaimTemplateHashKey]
+		y, also := r.Update.Annotations[kruise.CloneSetVolumeClaimTemplateHashKey]
 		r.Recreates = r.Recreates || ok && also && x != y
 	}
 	if p.limits.Partition == 0 && p.rolling.MaxUnavailable != nil {

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 	"github.com/kruisekit/kruisekit/test/podbench"
 )
@@ -70,7 +70,7 @@ func TestPreDownloadLater(t *testing.T) {
 	m.change(set, func(s *v1beta1.CloneSet) {
 		image("web:2")(s)
 		partition(4)(s)
-		s.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = &pub.InPlaceUpdateStrategy{ImagePreDownloadMinUpdatedReadyPods: ptr.To[int32](2)}
+		s.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = &kruise.InPlaceUpdateStrategy{ImagePreDownloadMinUpdatedReadyPods: ptr.To[int32](2)}
 	})
 	ready := func(n int32) func(*v1beta1.CloneSet, []corev1.Pod) error {
 		return func(set *v1beta1.CloneSet, _ []corev1.Pod) error {

@@ -8,7 +8,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // queue records when requests come back.
@@ -24,11 +24,11 @@ func (q *queue) AddAfter(_ ctrl.Request, after time.Duration) { q.after = append
 func TestErrorBesideGrace(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 10, 0, time.UTC)
 	w := stock(t, 2, 2)
-	w.pods[0].Annotations[pub.InPlaceUpdateStateKey] = "{"
+	w.pods[0].Annotations[kruise.InPlaceUpdateStateKey] = "{"
 	revision := w.revisions[1].Name
 	w.pods[1].Annotations = map[string]string{
-		pub.InPlaceUpdateStateKey: `{"revision":"` + revision + `","updateTimestamp":"2026-01-02T03:04:05Z"}`,
-		pub.InPlaceUpdateGraceKey: `{"revision":"` + revision + `","containerImages":{"web":"web:2"},"graceSeconds":8}`,
+		kruise.InPlaceUpdateStateKey: `{"revision":"` + revision + `","updateTimestamp":"2026-01-02T03:04:05Z"}`,
+		kruise.InPlaceUpdateGraceKey: `{"revision":"` + revision + `","containerImages":{"web":"web:2"},"graceSeconds":8}`,
 	}
 	r, err := New(w, Options{Now: func() time.Time { return now }})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 	"github.com/kruisekit/kruisekit/test/podbench"
 )
@@ -108,15 +108,15 @@ func TestHooks(t *testing.T) {
 	set := b.create("web", 1, func(s *v1beta1.CloneSet) {
 		inPlace(s)
 		s.Spec.Template.Labels["example.com/hook"] = "true"
-		s.Spec.Lifecycle = &pub.Lifecycle{
-			InPlaceUpdate: &pub.LifecycleHook{LabelsHandler: hook}, PreDelete: &pub.LifecycleHook{LabelsHandler: hook},
+		s.Spec.Lifecycle = &kruise.Lifecycle{
+			InPlaceUpdate: &kruise.LifecycleHook{LabelsHandler: hook}, PreDelete: &kruise.LifecycleHook{LabelsHandler: hook},
 		}
 	})
 	b.eventually(set, settled)
 	b.change(set, image("web:2"))
-	state := func(want pub.LifecycleState, image string) func(*v1beta1.CloneSet, []corev1.Pod) error {
+	state := func(want kruise.LifecycleState, image string) func(*v1beta1.CloneSet, []corev1.Pod) error {
 		return func(_ *v1beta1.CloneSet, pods []corev1.Pod) error {
-			if len(pods) != 1 || pods[0].Labels[pub.LifecycleStateKey] != string(want) || running(pods, image) != 1 {
+			if len(pods) != 1 || pods[0].Labels[kruise.LifecycleStateKey] != string(want) || running(pods, image) != 1 {
 				return fmt.Errorf("labels %v", pods[0].Labels)
 			}
 			return nil
@@ -124,7 +124,7 @@ func TestHooks(t *testing.T) {
 	}
 	b.eventually(set, state(preparingUpdate, "web:1"))
 	b.hook(set, `null`)
-	b.eventually(set, state(pub.LifecycleStateUpdated, "web:2"))
+	b.eventually(set, state(kruise.LifecycleStateUpdated, "web:2"))
 	b.hook(set, `"true"`)
 	b.eventually(set, state(normal, "web:2"))
 	b.scale(set, 0)
@@ -183,7 +183,7 @@ func TestPreDownload(t *testing.T) {
 	b.change(set, func(s *v1beta1.CloneSet) {
 		image("web:2")(s)
 		partition(1)(s)
-		s.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = &pub.InPlaceUpdateStrategy{ImagePreDownloadParallelism: ptr.To(intstr.FromString("2"))}
+		s.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = &kruise.InPlaceUpdateStrategy{ImagePreDownloadParallelism: ptr.To(intstr.FromString("2"))}
 	})
 	b.eventually(set, func(set *v1beta1.CloneSet, _ []corev1.Pod) error {
 		if n := len(set.Status.Conditions); n != 1 || set.Status.Conditions[0].Reason != "ProgressPartitionAvailable" {
@@ -236,8 +236,8 @@ func TestSkipQuiet(t *testing.T) {
 	b.change(set, image("web:2"))
 	b.eventually(set, func(set *v1beta1.CloneSet, pods []corev1.Pod) error {
 		for i := range pods {
-			if s := pods[i].Status.ContainerStatuses[0]; s.Image != "web:2" || pods[i].Labels[pub.LifecycleStateKey] != string(normal) {
-				return fmt.Errorf("%s runs %s in state %s", pods[i].Name, s.Image, pods[i].Labels[pub.LifecycleStateKey])
+			if s := pods[i].Status.ContainerStatuses[0]; s.Image != "web:2" || pods[i].Labels[kruise.LifecycleStateKey] != string(normal) {
+				return fmt.Errorf("%s runs %s in state %s", pods[i].Name, s.Image, pods[i].Labels[kruise.LifecycleStateKey])
 			}
 		}
 		return settled(set, pods)

@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 )
 
@@ -65,7 +65,7 @@ func TestScaleOutOfTwoRevisions(t *testing.T) {
 	m.Still()
 	want := map[string]string{"web-aa": "web:1", "web-ab": "web:1", "web-ac": "web:1", "web-ad": "web:2", "web-ae": "web:2"}
 	for _, pod := range m.pods(set) {
-		id := pod.Labels[pub.CloneSetInstanceIDKey]
+		id := pod.Labels[kruise.CloneSetInstanceIDKey]
 		if pod.Spec.Containers[0].Image != want[pod.Name] || pod.Name != "web-"+id {
 			t.Errorf("%s (id %s) runs %s, want %s", pod.Name, id, pod.Spec.Containers[0].Image, want[pod.Name])
 		}

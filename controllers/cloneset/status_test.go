@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/podtest"
 	"github.com/kruisekit/kruisekit/internal/requeue"
 )
@@ -31,7 +31,7 @@ func TestStatusCounts(t *testing.T) {
 		"converged": {"every pod counts everywhere", 2, nil, several(2, "web:1"), counters{2, 2, 2, 2, 2, 2, 2}},
 		"coming up": {"pods count before they are ready", 2, nil, several(2, "web:1", podtest.NotReady), counters{2, 0, 0, 2, 0, 0, 2}},
 		"new": {
-			"a pod in PreparingNormal is not available", 1, nil, several(1, "web:1", podtest.State(pub.LifecycleStatePreparingNormal)),
+			"a pod in PreparingNormal is not available", 1, nil, several(1, "web:1", podtest.State(kruise.LifecycleStatePreparingNormal)),
 			counters{1, 1, 0, 1, 1, 0, 1},
 		},
 		"ready for a moment": {
@@ -55,7 +55,7 @@ func TestStatusCounts(t *testing.T) {
 			counters{4, 4, 4, 1, 1, 1, 1},
 		},
 		"held before deletion": {
-			"the pod counts, and is not available", 3, nil, append(several(2, "web:1"), podtest.New("web-c", "web:1", podtest.State(pub.LifecycleStatePreparingDelete))),
+			"the pod counts, and is not available", 3, nil, append(several(2, "web:1"), podtest.New("web-c", "web:1", podtest.State(kruise.LifecycleStatePreparingDelete))),
 			counters{3, 3, 2, 3, 3, 2, 3},
 		},
 		"finished and terminating": {
@@ -207,7 +207,7 @@ func TestStatusOfInvalidSpec(t *testing.T) {
 		"scale maxUnavailable": {"it counts as none", scalesWith(withPercent("")), v1beta1.CloneSetConditionFailedUpdate, "scaleStrategy.maxUnavailable: "},
 		"another selector":     {"each pod would be released at once", func(s *v1beta1.CloneSet) { s.Spec.Selector.MatchLabels = map[string]string{"app": "other"} }, v1beta1.CloneSetConditionFailedScale, "does not match"},
 		"selector of a state": {"the reconciler writes the label to its pods", func(s *v1beta1.CloneSet) {
-			s.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: pub.LifecycleStateKey, Operator: "DoesNotExist"}}
+			s.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: kruise.LifecycleStateKey, Operator: "DoesNotExist"}}
 		}, v1beta1.CloneSetConditionFailedScale, "does not match"},
 		"nothing wrong": {"there is no condition", func(s *v1beta1.CloneSet) { s.Spec.Replicas = ptr.To[int32](0) }, "", ""},
 	} {

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 	"github.com/kruisekit/kruisekit/test/podbench"
 )
@@ -33,7 +33,7 @@ func TestClaimNameTaken(t *testing.T) {
 		},
 		"of another instance": {
 			"the claim belongs to another pod of the set",
-			`{"labels":{"` + pub.CloneSetInstanceIDKey + `":"zz"}}`, `{"delete":"now"}`, "has another instance id", "web-zz",
+			`{"labels":{"` + kruise.CloneSetInstanceIDKey + `":"zz"}}`, `{"delete":"now"}`, "has another instance id", "web-zz",
 		},
 	}
 	for name, c := range cases {

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/lifecycle"
@@ -39,7 +39,7 @@ func TestRecreateMarksFirst(t *testing.T) {
 	m.eventually(set, all(fails(v1beta1.CloneSetConditionFailedScale, "cannot be deleted now"), m.emitted("FailedDelete", 1)))
 	marked := 0
 	for _, pod := range m.pods(set) {
-		if _, ok := pod.Labels[pub.SpecifiedDeleteKey]; ok {
+		if _, ok := pod.Labels[kruise.SpecifiedDeleteKey]; ok {
 			marked++
 		}
 	}
@@ -71,7 +71,7 @@ func TestInPlaceIfPossible(t *testing.T) {
 			before := m.pods(set)[0]
 			m.change(set, func(s *v1beta1.CloneSet) { c.change(&s.Spec.Template) })
 			m.eventually(set, func(set *v1beta1.CloneSet, pods []corev1.Pod) error {
-				if set.Status.UpdateRevision == before.Labels[pub.PodRevisionLabelKey] {
+				if set.Status.UpdateRevision == before.Labels[kruise.PodRevisionLabelKey] {
 					return fmt.Errorf("status %+v", set.Status)
 				}
 				return settled(set, pods)
@@ -84,10 +84,10 @@ func TestInPlaceIfPossible(t *testing.T) {
 			if c.options.ShortHash {
 				want = short
 			}
-			if now.Labels[pub.PodRevisionLabelKey] != want || now.Labels[pub.PodTemplateHashLabelKey] != short {
+			if now.Labels[kruise.PodRevisionLabelKey] != want || now.Labels[kruise.PodTemplateHashLabelKey] != short {
 				t.Errorf("labels %v, want %s and %s", now.Labels, want, short)
 			}
-			if state := now.Annotations[pub.InPlaceUpdateStateKey]; !c.recreated && !strings.Contains(state, `"lastContainerStatuses":{"web":{"imageID":"sha256:web-1"`) {
+			if state := now.Annotations[kruise.InPlaceUpdateStateKey]; !c.recreated && !strings.Contains(state, `"lastContainerStatuses":{"web":{"imageID":"sha256:web-1"`) {
 				t.Errorf("the state does not record the old image: %s", state)
 			}
 			if n := len(m.Server.Events(set, "SuccessfulUpdatePodReCreate")); (n == 1) != c.recreated {
@@ -138,7 +138,7 @@ func TestBareRevisionIsRaised(t *testing.T) {
 	m.change(set, image("web:1"))
 	m.eventually(set, all(settled, images(map[string]int{"web:1": 1})))
 	m.look(first)
-	if first.Revision != 3 || first.Annotations[pub.CloneSetVolumeClaimTemplateHashKey] == "" || set.Status.UpdateRevision != first.Name {
+	if first.Revision != 3 || first.Annotations[kruise.CloneSetVolumeClaimTemplateHashKey] == "" || set.Status.UpdateRevision != first.Name {
 		t.Errorf("revision %d of %s, annotations %v", first.Revision, first.Name, first.Annotations)
 	}
 }

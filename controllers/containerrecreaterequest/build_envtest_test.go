@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/containerrestart"
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
@@ -45,8 +45,8 @@ func (b *bench) pod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	if err := b.client.Create(b.Context(), pod); err != nil {
 		b.Fatal(err)
 	}
-	if lifecycle.HasGate(pod, pub.KruisePodReadyConditionType) {
-		b.status(pod, func(pod *corev1.Pod) { setCondition(pod, pub.KruisePodReadyConditionType, true) })
+	if lifecycle.HasGate(pod, kruise.KruisePodReadyConditionType) {
+		b.status(pod, func(pod *corev1.Pod) { setCondition(pod, kruise.KruisePodReadyConditionType, true) })
 	}
 	b.podReady(pod)
 	return pod
@@ -57,7 +57,7 @@ func young(pod *corev1.Pod) { pod.Annotations[youngKey] = "" }
 
 // gated has a pod's readiness wait for KruisePodReady.
 func gated(pod *corev1.Pod) {
-	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: pub.KruisePodReadyConditionType}}
+	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: kruise.KruisePodReadyConditionType}}
 }
 
 // status changes that of a pod.

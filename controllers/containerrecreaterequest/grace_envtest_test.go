@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/containerrestart"
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
@@ -41,7 +41,7 @@ func TestUnreadyGrace(t *testing.T) {
 			pod := b.pod("web", gated)
 			if c.before != "" {
 				b.status(pod, func(pod *corev1.Pod) {
-					is := lifecycle.ConditionOf(pod, pub.KruisePodReadyConditionType)
+					is := lifecycle.ConditionOf(pod, kruise.KruisePodReadyConditionType)
 					is.Status, is.Message = corev1.ConditionFalse, c.before
 				})
 			}
@@ -60,7 +60,7 @@ func TestUnreadyGrace(t *testing.T) {
 			if since == nil || since.Status != metav1.ConditionTrue || !slices.Contains(r.Finalizers, finalizer) {
 				t.Fatalf("grace %+v, finalizers %v", since, r.Finalizers)
 			}
-			held := lifecycle.ConditionOf(pod, pub.KruisePodReadyConditionType)
+			held := lifecycle.ConditionOf(pod, kruise.KruisePodReadyConditionType)
 			if want := fmt.Sprintf(c.during, entry(r)); held.Status != corev1.ConditionFalse || held.Message != want {
 				t.Errorf("condition %+v, want message %s", held, want)
 			}
@@ -80,7 +80,7 @@ func TestUnreadyGrace(t *testing.T) {
 			} else if err := b.look(pod); err != nil {
 				t.Fatal(err)
 			}
-			held = lifecycle.ConditionOf(pod, pub.KruisePodReadyConditionType)
+			held = lifecycle.ConditionOf(pod, kruise.KruisePodReadyConditionType)
 			if held.Message != c.after || (held.Status == corev1.ConditionTrue) != c.comesReady {
 				t.Errorf("afterwards %+v", held)
 			}
@@ -104,7 +104,7 @@ func TestGraceWithoutGate(t *testing.T) {
 	if err := b.look(pod); err != nil {
 		t.Fatal(err)
 	}
-	if c := lifecycle.ConditionOf(pod, pub.KruisePodReadyConditionType); c != nil {
+	if c := lifecycle.ConditionOf(pod, kruise.KruisePodReadyConditionType); c != nil {
 		t.Errorf("the pod got %+v", c)
 	}
 	b.until(func() error {
@@ -153,7 +153,7 @@ func TestGraceBeginsOnce(t *testing.T) {
 				}
 				return nil
 			})
-			if err := b.look(pod); err != nil || isTrue(pod, pub.KruisePodReadyConditionType) != c.begun {
+			if err := b.look(pod); err != nil || isTrue(pod, kruise.KruisePodReadyConditionType) != c.begun {
 				t.Errorf("%v, conditions %v", err, pod.Status.Conditions)
 			}
 		})
@@ -165,7 +165,7 @@ func TestGraceWithoutCondition(t *testing.T) {
 	b, _ := start(t)
 	pod := b.pod("web", gated)
 	b.status(pod, func(pod *corev1.Pod) {
-		pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == pub.KruisePodReadyConditionType })
+		pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kruise.KruisePodReadyConditionType })
 	})
 	r := b.ask("again", pod, grace(60))
 	b.becomes(r, func(r *request) error {
@@ -174,7 +174,7 @@ func TestGraceWithoutCondition(t *testing.T) {
 		}
 		return b.look(pod)
 	})
-	if c := lifecycle.ConditionOf(pod, pub.KruisePodReadyConditionType); c == nil || c.Status != corev1.ConditionFalse || c.Message != "["+entry(r)+"]" {
+	if c := lifecycle.ConditionOf(pod, kruise.KruisePodReadyConditionType); c == nil || c.Status != corev1.ConditionFalse || c.Message != "["+entry(r)+"]" {
 		t.Errorf("condition %+v", c)
 	}
 }

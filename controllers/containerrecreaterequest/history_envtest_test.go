@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
 
@@ -113,7 +113,7 @@ func (h *history) check(r *request, pod *corev1.Pod) {
 	}
 	holds := func(r *request) string { return strconv.FormatBool(slices.Contains(r.Finalizers, finalizer)) }
 	held := func(p *corev1.Pod) string {
-		return strconv.FormatBool(lifecycle.IsHeld(p, pub.ContainerRecreateRequestUserAgent, r.Namespace+"/"+r.Name))
+		return strconv.FormatBool(lifecycle.IsHeld(p, kruise.ContainerRecreateRequestUserAgent, r.Namespace+"/"+r.Name))
 	}
 	once := []string{"false", "true", "false"}
 	if a, b := changes(all, holds), changes(h.pods[pod.Name], held); !slices.Equal(a, once) || !slices.Equal(b, once) {

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
 
@@ -64,7 +64,7 @@ func (b *bench) wholesome(r *request, pod *corev1.Pod) {
 	b.Helper()
 	b.becomes(r, ended(""))
 	b.podReady(pod)
-	if c := lifecycle.ConditionOf(pod, pub.KruisePodReadyConditionType); c.Message != "[]" {
+	if c := lifecycle.ConditionOf(pod, kruise.KruisePodReadyConditionType); c.Message != "[]" {
 		b.Errorf("%s: afterwards %+v", pod.Name, c)
 	}
 	if at := b.node.kills(r, "app"); len(at) != 1 || pod.Status.ContainerStatuses[0].RestartCount != 1 {
@@ -215,7 +215,7 @@ func TestLatePodIsPutBack(t *testing.T) {
 		}
 		return nil
 	})
-	if err := b.look(pod); err != nil || isTrue(pod, pub.KruisePodReadyConditionType) {
+	if err := b.look(pod); err != nil || isTrue(pod, kruise.KruisePodReadyConditionType) {
 		t.Fatalf("%v, the pod is in traffic", err)
 	}
 	if err := b.client.Delete(t.Context(), r); err != nil {
@@ -247,7 +247,7 @@ func TestPodChangesMeanwhile(t *testing.T) {
 	w := &writes{before: func(n int) error {
 		if n == 2 { // after the finalizer
 			b.status(pod, func(pod *corev1.Pod) {
-				c := lifecycle.ConditionOf(pod, pub.KruisePodReadyConditionType)
+				c := lifecycle.ConditionOf(pod, kruise.KruisePodReadyConditionType)
 				c.Status, c.Message = corev1.ConditionFalse, "["+other+"]"
 			})
 		}
@@ -265,7 +265,7 @@ func TestPodChangesMeanwhile(t *testing.T) {
 	if err := b.look(pod); err != nil {
 		t.Fatal(err)
 	}
-	if c := lifecycle.ConditionOf(pod, pub.KruisePodReadyConditionType); c.Message != "["+entry(r)+","+other+"]" {
+	if c := lifecycle.ConditionOf(pod, kruise.KruisePodReadyConditionType); c.Message != "["+entry(r)+","+other+"]" {
 		t.Errorf("condition %+v", c)
 	}
 }

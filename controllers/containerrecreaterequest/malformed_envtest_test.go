@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
 
@@ -66,7 +66,7 @@ func TestMalformedRequest(t *testing.T) {
 			b := newBench(t)
 			pod := b.pod("web", gated)
 			b.status(pod, func(pod *corev1.Pod) {
-				is := lifecycle.ConditionOf(pod, pub.KruisePodReadyConditionType)
+				is := lifecycle.ConditionOf(pod, kruise.KruisePodReadyConditionType)
 				is.Status, is.Message = corev1.ConditionFalse, fmt.Sprintf(`[{"userAgent":"ContainerRecreateRequest","key":"%s/odd"}]`, b.namespace)
 			})
 			odd := b.malformed(pod, c.hook, c.status)

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/internal/batches"
 	"github.com/kruisekit/kruisekit/internal/owned"
@@ -45,10 +45,10 @@ func (a *act) leave(ctx context.Context) error {
 
 // label writes the hash of the template as a label of the list. Users select the jobs of the same template by it.
 func (a *act) label(ctx context.Context) error {
-	if a.list.Labels[pub.PodRevisionLabelKey] == a.plan.Hash {
+	if a.list.Labels[kruise.PodRevisionLabelKey] == a.plan.Hash {
 		return nil
 	}
-	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"labels":{%q:%q}}}`, a.list.UID, pub.PodRevisionLabelKey, a.plan.Hash)
+	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"labels":{%q:%q}}}`, a.list.UID, kruise.PodRevisionLabelKey, a.plan.Hash)
 	raw := a.listObjects.Named(a.key())
 	if err := a.api.Client.Patch(ctx, raw, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("label list: %w", err)

@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/test/podbench"
 )
@@ -38,13 +38,13 @@ func TestImagesBecomeJobs(t *testing.T) {
 			t.Errorf("spec of the job (-want +got):\n%s", diff)
 		}
 		owner := metav1.GetControllerOf(job)
-		if !strings.HasPrefix(job.Name, "ahead-") || job.Labels[pub.PodRevisionLabelKey] != hash || owner.APIVersion != "apps.kruise.io/v1beta1" ||
+		if !strings.HasPrefix(job.Name, "ahead-") || job.Labels[kruise.PodRevisionLabelKey] != hash || owner.APIVersion != "apps.kruise.io/v1beta1" ||
 			owner.Kind != "ImageListPullJob" || !ptr.Deref(owner.BlockOwnerDeletion, false) {
 			t.Errorf("metadata of the job: %+v", job.ObjectMeta)
 		}
 	}
 	b.Until(func() error {
-		if b.refresh(list); list.Labels[pub.PodRevisionLabelKey] != hash {
+		if b.refresh(list); list.Labels[kruise.PodRevisionLabelKey] != hash {
 			return fmt.Errorf("labels %v", list.Labels)
 		}
 		return nil

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob"
 )
 
@@ -23,7 +23,7 @@ func TestOrder(t *testing.T) {
 	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}}
 	template.Spec.Containers = []corev1.Container{{Name: "main", Image: "web:1"}}
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
-	first := &pub.UpdatePriorityStrategy{WeightPriority: []pub.UpdatePriorityWeightTerm{
+	first := &kruise.UpdatePriorityStrategy{WeightPriority: []kruise.UpdatePriorityWeightTerm{
 		{Weight: 10, MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{"canary": "yes"}}},
 	}}
 	canary := func(p *corev1.Pod) {
@@ -40,9 +40,9 @@ func TestOrder(t *testing.T) {
 		"cloneset": {func() client.Object {
 			set := &v1beta1.CloneSet{Spec: v1beta1.CloneSetSpec{Template: template, Selector: selector}}
 			// Of equal weight, the younger would come first: those made after a second began, which is not the same every time.
-			all := &pub.UpdatePriorityStrategy{}
+			all := &kruise.UpdatePriorityStrategy{}
 			for i, pod := range []string{"web-2", "web-0", "web-1"} {
-				all.WeightPriority = append(all.WeightPriority, pub.UpdatePriorityWeightTerm{
+				all.WeightPriority = append(all.WeightPriority, kruise.UpdatePriorityWeightTerm{
 					Weight: int32(90 - i), MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{"pod": pod}},
 				})
 			}

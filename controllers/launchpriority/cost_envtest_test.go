@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/launchpriority"
 	"github.com/kruisekit/kruisekit/launch"
 )
@@ -32,7 +32,7 @@ func TestQuiet(t *testing.T) {
 	b.set(half, blocked, "c")
 	stop()
 
-	crashing := b.pod("crashing", func(pod *corev1.Pod) { pod.Annotations[pub.ContainerLaunchPriorityKey] = "Ordered" }, "", "")
+	crashing := b.pod("crashing", func(pod *corev1.Pod) { pod.Annotations[kruise.ContainerLaunchPriorityKey] = "Ordered" }, "", "")
 	b.set(crashing, ready, "a", "b") // as the reference lets it be, without a mark
 	b.Status(crashing, func(pod *corev1.Pod) {
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}}

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/launchpriority"
 	"github.com/kruisekit/kruisekit/launch"
 	"github.com/kruisekit/kruisekit/test/cluster"
@@ -63,12 +63,12 @@ func (b *bench) pod(name string, change func(*corev1.Pod), priorities ...string)
 		for i, n := range priorities {
 			c := corev1.Container{Name: string(rune('a' + i)), Image: "app:1"}
 			if n != "Ordered" && n != "" {
-				c.Env = []corev1.EnvVar{{Name: pub.ContainerLaunchPriorityEnvName, Value: n}}
+				c.Env = []corev1.EnvVar{{Name: kruise.ContainerLaunchPriorityEnvName, Value: n}}
 			}
 			pod.Spec.Containers = append(pod.Spec.Containers, c)
 		}
 		if priorities[0] == "Ordered" {
-			pod.Annotations[pub.ContainerLaunchPriorityKey] = "Ordered"
+			pod.Annotations[kruise.ContainerLaunchPriorityKey] = "Ordered"
 		}
 		if change != nil {
 			change(pod)
@@ -129,7 +129,7 @@ func (b *bench) complete(pod *corev1.Pod) {
 		if err := b.Look(pod); err != nil {
 			return err
 		}
-		if pod.Annotations[pub.ContainerLaunchPriorityCompletedKey] != "true" {
+		if pod.Annotations[kruise.ContainerLaunchPriorityCompletedKey] != "true" {
 			return fmt.Errorf("%s is not complete", pod.Name)
 		}
 		return nil

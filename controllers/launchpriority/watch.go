@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/launch"
 )
 
@@ -36,7 +36,7 @@ func (r *Reconciler) concerned(o client.Object) bool {
 
 // changed says whether anything is different that plans look at.
 func changed(was, is *corev1.Pod) bool {
-	return was.UID != is.UID || was.Annotations[pub.ContainerLaunchPriorityCompletedKey] != is.Annotations[pub.ContainerLaunchPriorityCompletedKey] ||
+	return was.UID != is.UID || was.Annotations[kruise.ContainerLaunchPriorityCompletedKey] != is.Annotations[kruise.ContainerLaunchPriorityCompletedKey] ||
 		!slices.EqualFunc(was.Status.ContainerStatuses, is.Status.ContainerStatuses, alike)
 }
 

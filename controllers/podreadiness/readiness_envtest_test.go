@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/podreadiness"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/test/cluster"
@@ -57,7 +57,7 @@ func (b *bench) reconcile(wrap func(client.WithWatch) client.Client) (stop func(
 func plain(c client.WithWatch) client.Client { return c }
 
 func gated(pod *corev1.Pod) {
-	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/other"}, {ConditionType: pub.KruisePodReadyConditionType}}
+	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/other"}, {ConditionType: kruise.KruisePodReadyConditionType}}
 }
 
 // condition of a pod as it is now.
@@ -66,7 +66,7 @@ func (b *bench) condition(pod *corev1.Pod) *corev1.PodCondition {
 	if err := b.Look(pod); err != nil {
 		b.Fatal(err)
 	}
-	return lifecycle.ConditionOf(pod, pub.KruisePodReadyConditionType)
+	return lifecycle.ConditionOf(pod, kruise.KruisePodReadyConditionType)
 }
 
 func (b *bench) isTrue(pod *corev1.Pod) {
@@ -99,7 +99,7 @@ func TestFirstWord(t *testing.T) {
 			t.Errorf("since %s", got.LastTransitionTime)
 		}
 		got.LastTransitionTime = metav1.Time{}
-		if diff := cmp.Diff(corev1.PodCondition{Type: pub.KruisePodReadyConditionType, Status: corev1.ConditionTrue}, got); diff != "" {
+		if diff := cmp.Diff(corev1.PodCondition{Type: kruise.KruisePodReadyConditionType, Status: corev1.ConditionTrue}, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		if c := lifecycle.ConditionOf(pod, corev1.PodReady); c == nil || c.Status != corev1.ConditionFalse {

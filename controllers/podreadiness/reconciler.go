@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
@@ -92,7 +92,7 @@ func (r *Reconciler) set(ctx context.Context, pod *corev1.Pod) error {
 		"apiVersion": "v1", "kind": "Pod",
 		"metadata": map[string]any{"namespace": pod.Namespace, "name": pod.Name, "uid": pod.UID},
 		"status": map[string]any{"conditions": []map[string]any{{
-			"type": pub.KruisePodReadyConditionType, "status": corev1.ConditionTrue, "lastTransitionTime": metav1.NewTime(r.api.Now()),
+			"type": kruise.KruisePodReadyConditionType, "status": corev1.ConditionTrue, "lastTransitionTime": metav1.NewTime(r.api.Now()),
 		}}},
 	})
 	if err != nil {
@@ -108,6 +108,6 @@ func (r *Reconciler) set(ctx context.Context, pod *corev1.Pod) error {
 
 // waits says whether a pod waits for its first word.
 func waits(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && lifecycle.HasGate(pod, pub.KruisePodReadyConditionType) &&
-		lifecycle.ConditionOf(pod, pub.KruisePodReadyConditionType) == nil
+	return pod.DeletionTimestamp == nil && lifecycle.HasGate(pod, kruise.KruisePodReadyConditionType) &&
+		lifecycle.ConditionOf(pod, kruise.KruisePodReadyConditionType) == nil
 }

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/sidecar"
@@ -67,7 +67,7 @@ func stock(tb testing.TB, n int) *warehouse {
 	set.Spec.Containers = []v1beta1.SidecarContainer{{Container: corev1.Container{Name: "proxy", Image: "proxy:1"}}}
 	set.Default()
 	for key, hash := range map[string]func(*v1beta1.SidecarSet) (string, error){
-		pub.SidecarSetHashKey: sidecar.Hash, pub.SidecarSetHashWithoutImageKey: sidecar.HashWithoutImage,
+		kruise.SidecarSetHashKey: sidecar.Hash, kruise.SidecarSetHashWithoutImageKey: sidecar.HashWithoutImage,
 	} {
 		value, err := hash(set)
 		if err != nil {
@@ -88,11 +88,11 @@ func stock(tb testing.TB, n int) *warehouse {
 		tb.Fatal(err)
 	}
 	pod := injection.Pod
-	pod.Annotations[pub.SidecarSetInPlaceUpdateStateKey] = `{"mesh":{"revision":"x","updateTimestamp":"2026-01-02T03:04:05Z","lastContainerStatuses":{"proxy":{"imageID":"sha256:0"}}}}`
+	pod.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = `{"mesh":{"revision":"x","updateTimestamp":"2026-01-02T03:04:05Z","lastContainerStatuses":{"proxy":{"imageID":"sha256:0"}}}}`
 	pod.Status.Phase = corev1.PodRunning
 	pod.Status.Conditions = []corev1.PodCondition{
 		{Type: corev1.PodReady, Status: corev1.ConditionTrue},
-		{Type: pub.SidecarSetUpgradable, Status: corev1.ConditionTrue, Reason: pub.SidecarSetUpgradableReasonAll, Message: `{"mesh":true}`},
+		{Type: kruise.SidecarSetUpgradable, Status: corev1.ConditionTrue, Reason: kruise.SidecarSetUpgradableReasonAll, Message: `{"mesh":true}`},
 	}
 	for _, c := range pod.Spec.Containers {
 		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Image: c.Image, ImageID: "sha256:1", Ready: true})
@@ -113,9 +113,9 @@ func (w *warehouse) halfway(tb testing.TB) *warehouse {
 	fresh := stock(tb, 0)
 	*fresh = *w
 	fresh.set = w.set.DeepCopy()
-	fresh.set.Annotations[pub.SidecarSetHashKey] = "another"
+	fresh.set.Annotations[kruise.SidecarSetHashKey] = "another"
 	fresh.set.Spec.UpdateStrategy.Partition.IntVal = int32(len(w.pods))
-	fresh.set.Spec.UpdateStrategy.PriorityStrategy = &pub.UpdatePriorityStrategy{OrderPriority: []pub.UpdatePriorityOrderTerm{{OrderedKey: "app"}}}
+	fresh.set.Spec.UpdateStrategy.PriorityStrategy = &kruise.UpdatePriorityStrategy{OrderPriority: []kruise.UpdatePriorityOrderTerm{{OrderedKey: "app"}}}
 	return fresh
 }
 

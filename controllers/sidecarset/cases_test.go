@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset"
 	"github.com/kruisekit/kruisekit/sidecar"
 )
@@ -46,22 +46,22 @@ func TestLegacyRecords(t *testing.T) {
 		return string(data)
 	}
 	m.annotate("pod-0", map[string]string{
-		pub.SidecarSetHashKey: legacy(pub.SidecarSetHashKey), pub.SidecarSetHashWithoutImageKey: legacy(pub.SidecarSetHashWithoutImageKey),
+		kruise.SidecarSetHashKey: legacy(kruise.SidecarSetHashKey), kruise.SidecarSetHashWithoutImageKey: legacy(kruise.SidecarSetHashWithoutImageKey),
 	})
 	m.Still()
 	m.counted(set, 1, 1, 1, 1)
 	m.change(set, image("mesh:2"))
 	m.counted(set, 1, 1, 1, 1)
 	m.runs("mesh=mesh:2")
-	got := map[string]pub.SidecarSetInjected{}
-	if err := json.Unmarshal([]byte(m.annotations("pod-0")[pub.SidecarSetHashKey]), &got); err != nil {
+	got := map[string]kruise.SidecarSetInjected{}
+	if err := json.Unmarshal([]byte(m.annotations("pod-0")[kruise.SidecarSetHashKey]), &got); err != nil {
 		t.Fatal(err)
 	}
 	hashes := map[string]string{}
 	for name, entry := range got {
 		hashes[name] = entry.SidecarSetName + " " + entry.Hash
 	}
-	want := map[string]string{set.Name: set.Name + " " + set.Annotations[pub.SidecarSetHashKey], "former": "former h"}
+	want := map[string]string{set.Name: set.Name + " " + set.Annotations[kruise.SidecarSetHashKey], "former": "former h"}
 	if diff := cmp.Diff(want, hashes); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -116,13 +116,13 @@ func TestMetadata(t *testing.T) {
 
 // TestPreferred: pods of more weight go first, and those of a larger number.
 func TestPreferred(t *testing.T) {
-	weights := &pub.UpdatePriorityStrategy{WeightPriority: []pub.UpdatePriorityWeightTerm{
+	weights := &kruise.UpdatePriorityStrategy{WeightPriority: []kruise.UpdatePriorityWeightTerm{
 		{Weight: 50, MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{"kind": "foo"}}},
 		{Weight: 30, MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{"kind": "bar"}}},
 	}}
-	orders := &pub.UpdatePriorityStrategy{OrderPriority: []pub.UpdatePriorityOrderTerm{{OrderedKey: "number"}}}
+	orders := &kruise.UpdatePriorityStrategy{OrderPriority: []kruise.UpdatePriorityOrderTerm{{OrderedKey: "number"}}}
 	for name, c := range map[string]struct {
-		strategy *pub.UpdatePriorityStrategy
+		strategy *kruise.UpdatePriorityStrategy
 		label    string
 		values   []string
 		want     []string
@@ -168,25 +168,25 @@ func TestTwoSets(t *testing.T) {
 	m.counted(logs, 2, 2, 2, 2)
 	m.counted(mesh, 2, 0, 2, 0)
 	m.Still()
-	m.marked(corev1.ConditionFalse, pub.SidecarSetUpgradableReasonImmutableField)
+	m.marked(corev1.ConditionFalse, kruise.SidecarSetUpgradableReasonImmutableField)
 	m.change(mesh, func(s *v1beta1.SidecarSet) { s.Spec.Containers[0].Env = nil }, image("mesh:2"))
 	m.counted(mesh, 2, 2, 2, 2)
-	m.marked(corev1.ConditionTrue, pub.SidecarSetUpgradableReasonAll)
+	m.marked(corev1.ConditionTrue, kruise.SidecarSetUpgradableReasonAll)
 	m.runs("logs=logs:2", "logs=logs:2", "mesh=mesh:2", "mesh=mesh:2")
 }
 
 // TestUnreadRecords: a pod whose records cannot be read stops no other update, and is updated once the records are mended.
 func TestUnreadRecords(t *testing.T) {
 	for name, spoilt := range map[string]map[string]string{
-		"hash":       {pub.SidecarSetHashKey: `[]`},
-		"of another": {pub.SidecarSetHashKey: `{"another":5}`},
+		"hash":       {kruise.SidecarSetHashKey: `[]`},
+		"of another": {kruise.SidecarSetHashKey: `{"another":5}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(t, sidecarset.Options{}, nil)
 			set := m.create("mesh", maxUnavailable("100%"))
 			m.fleet(3, set)
 			m.counted(set, 3, 3, 3, 3)
-			right := m.annotations("pod-0")[pub.SidecarSetHashKey]
+			right := m.annotations("pod-0")[kruise.SidecarSetHashKey]
 			m.annotate("pod-0", spoilt)
 			m.counted(set, 3, 2, 3, 2)
 			m.change(set, image("mesh:2"))
@@ -199,7 +199,7 @@ func TestUnreadRecords(t *testing.T) {
 				}
 				return nil
 			})
-			m.annotate("pod-0", map[string]string{pub.SidecarSetHashKey: right})
+			m.annotate("pod-0", map[string]string{kruise.SidecarSetHashKey: right})
 			m.counted(set, 3, 3, 3, 3)
 		})
 	}
@@ -208,7 +208,7 @@ func TestUnreadRecords(t *testing.T) {
 		set := m.create("mesh")
 		m.fleet(1, set)
 		m.counted(set, 1, 1, 1, 1)
-		m.annotate("pod-0", map[string]string{pub.SidecarSetInPlaceUpdateStateKey: `"x`})
+		m.annotate("pod-0", map[string]string{kruise.SidecarSetInPlaceUpdateStateKey: `"x`})
 		m.counted(set, 1, 1, 0, 0)
 		m.change(set, image("mesh:2"))
 		m.counted(set, 1, 1, 1, 1)

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/note"
@@ -130,7 +130,7 @@ func TestLate(t *testing.T) {
 	other := b.create("other").Name
 	late := sync.OnceFunc(func() {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "pod-0"}}
-		b.patch(pod, `{"metadata":{"annotations":{"`+pub.SidecarSetInPlaceUpdateStateKey+`":"{\"`+other+`\":{\"revision\":\"x\"}}"}}}`)
+		b.patch(pod, `{"metadata":{"annotations":{"`+kruise.SidecarSetInPlaceUpdateStateKey+`":"{\"`+other+`\":{\"revision\":\"x\"}}"}}}`)
 	})
 	b.reconcile(sidecarset.Options{}, func(c client.WithWatch) client.Client {
 		return podbench.Writes(c, func(name string, write func() error) error {
@@ -157,8 +157,8 @@ func TestLate(t *testing.T) {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "pod-0"}}
-	if b.get(pod); !strings.Contains(pod.Annotations[pub.SidecarSetInPlaceUpdateStateKey], other+`":{"revision":"x"}`) {
-		t.Errorf("what another one wrote is gone: %s", pod.Annotations[pub.SidecarSetInPlaceUpdateStateKey])
+	if b.get(pod); !strings.Contains(pod.Annotations[kruise.SidecarSetInPlaceUpdateStateKey], other+`":{"revision":"x"}`) {
+		t.Errorf("what another one wrote is gone: %s", pod.Annotations[kruise.SidecarSetInPlaceUpdateStateKey])
 	}
 }
 
@@ -172,7 +172,7 @@ func TestLateMark(t *testing.T) {
 		b.get(pod)
 		before := pod.DeepCopy()
 		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
-			Type: pub.SidecarSetUpgradable, Status: corev1.ConditionFalse, Reason: pub.SidecarSetUpgradableReasonImmutableField, Message: `{"` + other + `":false}`,
+			Type: kruise.SidecarSetUpgradable, Status: corev1.ConditionFalse, Reason: kruise.SidecarSetUpgradableReasonImmutableField, Message: `{"` + other + `":false}`,
 		})
 		if err := b.Client.Status().Patch(b.Context(), pod, client.StrategicMergeFrom(before)); err != nil {
 			b.Error(err)
@@ -193,7 +193,7 @@ func TestLateMark(t *testing.T) {
 	b.Until(func() error {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "pod-0"}}
 		b.get(pod)
-		if c := lifecycle.ConditionOf(pod, pub.SidecarSetUpgradable); c == nil || !strings.Contains(c.Message, set.Name) {
+		if c := lifecycle.ConditionOf(pod, kruise.SidecarSetUpgradable); c == nil || !strings.Contains(c.Message, set.Name) {
 			return fmt.Errorf("%+v", c)
 		} else if !strings.Contains(c.Message, `"`+other+`":false`) {
 			t.Fatalf("what another set wrote is lost: %s", c.Message)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset"
 )
 
@@ -24,12 +24,12 @@ func TestHotUpgrade(t *testing.T) {
 	b.counted(set, 2, 2, 2, 2)
 	for _, pod := range b.pods() {
 		got := []string{
-			pod.Annotations[pub.SidecarSetVersionKeyPrefix+"mesh-1"], pod.Annotations[pub.SidecarSetVersionAltKeyPrefix+"mesh-2"],
+			pod.Annotations[kruise.SidecarSetVersionKeyPrefix+"mesh-1"], pod.Annotations[kruise.SidecarSetVersionAltKeyPrefix+"mesh-2"],
 		}
 		if diff := cmp.Diff([]string{"0", "0"}, got); diff != "" {
 			t.Errorf("%s: versions (-want +got):\n%s", pod.Name, diff)
 		}
-		if v := pod.Annotations[pub.SidecarSetVersionKeyPrefix+"mesh-2"]; v == "0" || v == "" {
+		if v := pod.Annotations[kruise.SidecarSetVersionKeyPrefix+"mesh-2"]; v == "0" || v == "" {
 			t.Errorf("%s: the new container has version %q", pod.Name, v)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset"
 )
 
@@ -44,8 +44,8 @@ func odd() map[string]func(*v1beta1.SidecarSet) {
 		"version": version("no label"),
 		"name-that-is-longer-than-a-label-may-be-so-that-no-revision-has-it": func(*v1beta1.SidecarSet) {},
 		"preferred": func(s *v1beta1.SidecarSet) {
-			s.Spec.UpdateStrategy.PriorityStrategy = &pub.UpdatePriorityStrategy{WeightPriority: []pub.UpdatePriorityWeightTerm{{Weight: -1, MatchSelector: *near}}, OrderPriority: []pub.UpdatePriorityOrderTerm{{}}}
-			s.Spec.UpdateStrategy.ScatterStrategy = pub.UpdateScatterStrategy{{Key: "app", Value: "*"}, {}, {}}
+			s.Spec.UpdateStrategy.PriorityStrategy = &kruise.UpdatePriorityStrategy{WeightPriority: []kruise.UpdatePriorityWeightTerm{{Weight: -1, MatchSelector: *near}}, OrderPriority: []kruise.UpdatePriorityOrderTerm{{}}}
+			s.Spec.UpdateStrategy.ScatterStrategy = kruise.UpdateScatterStrategy{{Key: "app", Value: "*"}, {}, {}}
 		},
 		"merged": func(s *v1beta1.SidecarSet) {
 			s.Spec.PatchPodMetadata = []v1beta1.SidecarSetPatchPodMetadata{{PatchPolicy: v1beta1.SidecarSetMergePatchJsonPatchPolicy, Annotations: map[string]string{"kept": "{}"}}}
@@ -69,7 +69,7 @@ func TestOddSets(t *testing.T) {
 			s.Spec.Containers[0].Image = "odd:2"
 			s.Spec.UpdateStrategy.MaxUnavailable = ptr.To(intstr.FromString("100%"))
 		}, change)
-		names, bare[set.Name] = append(names, set.Name), set.Annotations[pub.SidecarSetHashWithoutImageKey]
+		names, bare[set.Name] = append(names, set.Name), set.Annotations[kruise.SidecarSetHashWithoutImageKey]
 		containers = append(containers, corev1.Container{Name: name[:min(len(name), 12)], Image: "odd:1"})
 	}
 	slices.Sort(names)
@@ -80,9 +80,9 @@ func TestOddSets(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p.Annotations = map[string]string{pub.SidecarSetHashWithoutImageKey: string(record), "kept": "no JSON"}
+			p.Annotations = map[string]string{kruise.SidecarSetHashWithoutImageKey: string(record), "kept": "no JSON"}
 		})
-		b.annotate(name, map[string]string{pub.SidecarSetInjectedListKey: strings.Join(names, ",")})
+		b.annotate(name, map[string]string{kruise.SidecarSetInjectedListKey: strings.Join(names, ",")})
 	}
 	b.counted(good, 2, 2, 2, 2)
 	b.change(good, image("mesh:2"))

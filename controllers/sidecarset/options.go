@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/note"
 )
 
@@ -47,7 +47,7 @@ type Recorder interface {
 }
 
 func (o Options) withDefaults() Options {
-	o.Namespace = cmp.Or(o.Namespace, pub.DefaultNamespace)
+	o.Namespace = cmp.Or(o.Namespace, kruise.DefaultNamespace)
 	o.Stalled = cmp.Or(o.Stalled, time.Minute)
 	return o
 }

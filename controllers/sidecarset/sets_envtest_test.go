@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset"
 	"github.com/kruisekit/kruisekit/sidecar"
 )
@@ -41,12 +41,12 @@ func TestHistory(t *testing.T) {
 	newest := b.revisions(set)[9]
 	want := map[string]string{
 		owner: b.Namespace, v1beta1.SidecarSetNameLabel: set.Name, v1beta1.SidecarSetCustomVersionLabel: "again",
-		pub.RevisionHashLabelKey: newest.Labels[pub.RevisionHashLabelKey],
+		kruise.RevisionHashLabelKey: newest.Labels[kruise.RevisionHashLabelKey],
 	}
 	if diff := cmp.Diff(want, newest.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
-	if newest.Annotations[pub.SidecarSetHashKey] != set.Annotations[pub.SidecarSetHashKey] || !metav1.IsControlledBy(newest, set) {
+	if newest.Annotations[kruise.SidecarSetHashKey] != set.Annotations[kruise.SidecarSetHashKey] || !metav1.IsControlledBy(newest, set) {
 		t.Errorf("the revision does not tell what it is of: %+v", newest.ObjectMeta)
 	}
 	b.change(set, func(s *v1beta1.SidecarSet) { s.Spec.RevisionHistoryLimit = ptr.To(int32(0)) })
@@ -149,15 +149,15 @@ func TestDeletedSet(t *testing.T) {
 	b.counted(logs, 1, 1, 1, 1)
 	b.change(mesh, environment("1"))
 	b.counted(mesh, 1, 0, 1, 0)
-	b.marked(corev1.ConditionFalse, pub.SidecarSetUpgradableReasonImmutableField)
+	b.marked(corev1.ConditionFalse, kruise.SidecarSetUpgradableReasonImmutableField)
 	if err := b.Client.Delete(t.Context(), mesh); err != nil {
 		t.Fatal(err)
 	}
-	b.marked(corev1.ConditionTrue, pub.SidecarSetUpgradableReasonAll)
+	b.marked(corev1.ConditionTrue, kruise.SidecarSetUpgradableReasonAll)
 	b.Still()
 	b.change(logs, image("logs:2"))
 	b.counted(logs, 1, 1, 1, 1)
-	b.marked(corev1.ConditionTrue, pub.SidecarSetUpgradableReasonAll)
+	b.marked(corev1.ConditionTrue, kruise.SidecarSetUpgradableReasonAll)
 	b.runs("logs=logs:2", "mesh=mesh:1")
 }
 

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset"
 )
 
@@ -69,7 +69,7 @@ func (b *bench) stored(step string) (sets []*v1beta1.SidecarSet) {
 	b.recorded(step+"/pods.yaml", &pods)
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		if pod.Annotations[pub.SidecarSetInjectedListKey] == "" {
+		if pod.Annotations[kruise.SidecarSetInjectedListKey] == "" {
 			continue
 		}
 		status := pod.Status

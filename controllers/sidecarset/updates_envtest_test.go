@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset"
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
@@ -43,7 +43,7 @@ func TestUpdate(t *testing.T) {
 		t.Errorf("want one new revision, got %v", about(asked, "controllerrevisions"))
 	}
 	b.runs("mesh=mesh:2", "mesh=mesh:2")
-	b.marked(corev1.ConditionTrue, pub.SidecarSetUpgradableReasonAll)
+	b.marked(corev1.ConditionTrue, kruise.SidecarSetUpgradableReasonAll)
 	if diff := cmp.Diff(before, uids(b.pods())); diff != "" {
 		t.Errorf("pods were replaced (-before +after):\n%s", diff)
 	}
@@ -101,7 +101,7 @@ func TestNotUpgradable(t *testing.T) {
 	b.counted(set, 2, 2, 2, 2)
 	b.change(set, environment("1"))
 	b.counted(set, 2, 0, 2, 0)
-	b.marked(corev1.ConditionFalse, pub.SidecarSetUpgradableReasonImmutableField)
+	b.marked(corev1.ConditionFalse, kruise.SidecarSetUpgradableReasonImmutableField)
 	b.Until(func() error {
 		if n := b.events("NotUpgradablePods"); n != 1 {
 			return fmt.Errorf("%d events", n)
@@ -146,10 +146,10 @@ func TestManySets(t *testing.T) {
 	b.Until(func() error {
 		pods := b.pods()
 		for i := range pods {
-			if c := lifecycle.ConditionOf(&pods[i], pub.SidecarSetUpgradable); c == nil || strings.Count(c.Message, "true") != len(sets) {
+			if c := lifecycle.ConditionOf(&pods[i], kruise.SidecarSetUpgradable); c == nil || strings.Count(c.Message, "true") != len(sets) {
 				return fmt.Errorf("%s: %+v", pods[i].Name, c)
 			}
-			if n := strings.Count(pods[i].Annotations[pub.SidecarSetInPlaceUpdateStateKey], "lastContainerStatuses"); n != len(sets) {
+			if n := strings.Count(pods[i].Annotations[kruise.SidecarSetInPlaceUpdateStateKey], "lastContainerStatuses"); n != len(sets) {
 				return fmt.Errorf("%s: %d updates recorded", pods[i].Name, n)
 			}
 		}

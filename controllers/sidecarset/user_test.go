@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/sidecar"
@@ -45,7 +45,7 @@ func (u *user) hashed(set *v1beta1.SidecarSet) {
 	u.t.Helper()
 	set.Default()
 	for key, hash := range map[string]func(*v1beta1.SidecarSet) (string, error){
-		pub.SidecarSetHashKey: sidecar.Hash, pub.SidecarSetHashWithoutImageKey: sidecar.HashWithoutImage,
+		kruise.SidecarSetHashKey: sidecar.Hash, kruise.SidecarSetHashWithoutImageKey: sidecar.HashWithoutImage,
 	} {
 		value, err := hash(set)
 		if err != nil {
@@ -235,7 +235,7 @@ func (u *user) marked(status corev1.ConditionStatus, reason string) {
 	u.until(func() error {
 		pods := u.pods()
 		for i := range pods {
-			c := lifecycle.ConditionOf(&pods[i], pub.SidecarSetUpgradable)
+			c := lifecycle.ConditionOf(&pods[i], kruise.SidecarSetUpgradable)
 			if c == nil || c.Status != status || c.Reason != reason {
 				return fmt.Errorf("%s: %+v", pods[i].Name, c)
 			}
@@ -262,7 +262,7 @@ func (u *user) works(sidecar, name, image string) {
 	u.until(func() error {
 		for _, pod := range u.pods() {
 			working, is := map[string]string{}, map[string]string{}
-			if err := json.Unmarshal([]byte(pod.Annotations[pub.SidecarSetWorkingHotUpgradeContainerKey]), &working); err != nil {
+			if err := json.Unmarshal([]byte(pod.Annotations[kruise.SidecarSetWorkingHotUpgradeContainerKey]), &working); err != nil {
 				return err
 			}
 			for _, c := range pod.Spec.Containers {

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/sidecar/rollout"
 )
@@ -37,8 +37,8 @@ func setsOf(o client.Object) []string {
 func setEvents() predicate.Predicate {
 	hashes := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
-		return before[pub.SidecarSetHashKey] != after[pub.SidecarSetHashKey] ||
-			before[pub.SidecarSetHashWithoutImageKey] != after[pub.SidecarSetHashWithoutImageKey]
+		return before[kruise.SidecarSetHashKey] != after[kruise.SidecarSetHashKey] ||
+			before[kruise.SidecarSetHashWithoutImageKey] != after[kruise.SidecarSetHashWithoutImageKey]
 	}}
 	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, hashes)
 }
@@ -87,7 +87,7 @@ func (r *Reconciler) looksAt(ctx context.Context, name string, pod *corev1.Pod) 
 	if t, _, err := unstructured.NestedString(raw.Object, "spec", "updateStrategy", "type"); err != nil || t != string(v1beta1.NotUpdateSidecarSetStrategyType) {
 		return true
 	}
-	if pod.Annotations[pub.SidecarSetWorkingHotUpgradeContainerKey] == "" {
+	if pod.Annotations[kruise.SidecarSetWorkingHotUpgradeContainerKey] == "" {
 		return false
 	}
 	set, malformed, err := stored.Decode[v1beta1.SidecarSet](raw)

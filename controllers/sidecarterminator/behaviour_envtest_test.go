@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/containerrestart"
 	"github.com/kruisekit/kruisekit/controllers/sidecarterminator"
 	"github.com/kruisekit/kruisekit/lifecycle"
@@ -133,7 +133,7 @@ func TestIgnored(t *testing.T) {
 			if err := b.Look(pod); err != nil {
 				t.Fatal(err)
 			}
-			condition := lifecycle.ConditionOf(pod, pub.SidecarTerminated)
+			condition := lifecycle.ConditionOf(pod, kruise.SidecarTerminated)
 			if pod.Status.Phase != c.want || condition == nil || condition.Status != corev1.ConditionTrue || condition.Reason != "" || condition.Message != "Terminated by Sidecar Terminator" {
 				t.Errorf("%s, %+v", pod.Status.Phase, condition)
 			}

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/sidecarterminator"
 	"github.com/kruisekit/kruisekit/sidecar/finish"
 	"github.com/kruisekit/kruisekit/test/cluster"
@@ -27,9 +27,9 @@ import (
 type request = v1beta1.ContainerRecreateRequest
 
 const (
-	kill   = pub.TerminateSidecarEnvName
-	image  = pub.TerminateSidecarWithImageEnvName
-	ignore = pub.TerminateSidecarIgnoreExitCodeEnvName
+	kill   = kruise.TerminateSidecarEnvName
+	image  = kruise.TerminateSidecarWithImageEnvName
+	ignore = kruise.TerminateSidecarIgnoreExitCodeEnvName
 )
 
 func TestMain(m *testing.M) { os.Exit(cluster.MainAtOnce(m, 8)) }
@@ -59,7 +59,7 @@ func start(t *testing.T) *bench {
 
 func virtual(t *testing.T) *bench {
 	t.Helper()
-	b := newBench(t, map[string]string{pub.NodeTypeKey: pub.NodeTypeVirtualKubelet})
+	b := newBench(t, map[string]string{kruise.NodeTypeKey: kruise.NodeTypeVirtualKubelet})
 	b.reconcile(sidecarterminator.Options{}, plain)
 	return b
 }

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/daemon/containermeta"
 )
 
@@ -27,7 +27,7 @@ func TestDescribes(t *testing.T) {
 	plain := b.pod("plain", func(pod *corev1.Pod) { pod.OwnerReferences = nil })
 	injected := b.pod("injected", func(pod *corev1.Pod) {
 		pod.OwnerReferences = nil
-		pod.Annotations[pub.SidecarSetHashKey] = "{}"
+		pod.Annotations[kruise.SidecarSetHashKey] = "{}"
 	})
 	pod := b.pod("web", nil)
 	metas := b.described(pod)
@@ -36,7 +36,7 @@ func TestDescribes(t *testing.T) {
 	}
 	b.described(injected)
 	b.until(plain, func() error { return nil })
-	if text, ok := plain.Annotations[pub.RuntimeContainerMetaKey]; ok {
+	if text, ok := plain.Annotations[kruise.RuntimeContainerMetaKey]; ok {
 		t.Errorf("a pod that nobody updates in place is described: %s", text)
 	}
 	requests := b.take()

@@ -28,7 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/daemon/containermeta"
 	"github.com/kruisekit/kruisekit/daemon/internal/nodetest"
 	"github.com/kruisekit/kruisekit/inplace"
@@ -160,7 +160,7 @@ func (b *bench) pod(name string, change func(*corev1.Pod)) *corev1.Pod {
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Name: "web", UID: "c1", Controller: ptr.To(true)}},
 		},
 		Spec: corev1.PodSpec{
-			NodeName: b.nodeName, ReadinessGates: []corev1.PodReadinessGate{{ConditionType: pub.InPlaceUpdateReady}},
+			NodeName: b.nodeName, ReadinessGates: []corev1.PodReadinessGate{{ConditionType: kruise.InPlaceUpdateReady}},
 			Containers: []corev1.Container{
 				{Name: "app", Image: "app:1", Env: []corev1.EnvVar{{Name: "CONF", ValueFrom: &corev1.EnvVarSource{
 					FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['conf']"},
@@ -179,9 +179,9 @@ func (b *bench) pod(name string, change func(*corev1.Pod)) *corev1.Pod {
 }
 
 // described waits until the annotation of a pod tells what an in-place update waits for.
-func (b *bench) described(pod *corev1.Pod) []pub.RuntimeContainerMeta {
+func (b *bench) described(pod *corev1.Pod) []kruise.RuntimeContainerMeta {
 	b.Helper()
-	var metas []pub.RuntimeContainerMeta
+	var metas []kruise.RuntimeContainerMeta
 	b.until(pod, func() error {
 		metas = metasOf(b.T, pod)
 		if len(metas) != len(pod.Spec.Containers) {
@@ -202,13 +202,13 @@ func (b *bench) described(pod *corev1.Pod) []pub.RuntimeContainerMeta {
 	return metas
 }
 
-func metasOf(t *testing.T, pod *corev1.Pod) []pub.RuntimeContainerMeta {
+func metasOf(t *testing.T, pod *corev1.Pod) []kruise.RuntimeContainerMeta {
 	t.Helper()
-	text, ok := pod.Annotations[pub.RuntimeContainerMetaKey]
+	text, ok := pod.Annotations[kruise.RuntimeContainerMetaKey]
 	if !ok {
 		return nil
 	}
-	var set pub.RuntimeContainerMetaSet
+	var set kruise.RuntimeContainerMetaSet
 	if err := json.Unmarshal([]byte(text), &set); err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +256,7 @@ func (b *bench) updating(pod *corev1.Pod, is bool) {
 	if is {
 		status = corev1.ConditionFalse
 	}
-	body := fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":%q}]}}`, pub.InPlaceUpdateReady, status)
+	body := fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":%q}]}}`, kruise.InPlaceUpdateReady, status)
 	if err := b.client.Status().Patch(b.Context(), pod, client.RawPatch("application/strategic-merge-patch+json", []byte(body))); err != nil {
 		b.Fatal(err)
 	}

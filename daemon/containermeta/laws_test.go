@@ -11,7 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/daemon/internal/bubbletest"
 	"github.com/kruisekit/kruisekit/daemon/internal/nodetest"
 )
@@ -63,7 +63,7 @@ func (w *world) await(t *testing.T, what string) {
 
 func ready(is corev1.ConditionStatus) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
-		pod.Status.Conditions = []corev1.PodCondition{{Type: pub.InPlaceUpdateReady, Status: is}}
+		pod.Status.Conditions = []corev1.PodCondition{{Type: kruise.InPlaceUpdateReady, Status: is}}
 	}
 }
 

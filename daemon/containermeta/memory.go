@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // memory is what is remembered of a pod from one pass to the next. Passes of one pod come one after the other.
@@ -103,6 +103,6 @@ func (m *memory) asWritten(pod *corev1.Pod) *corev1.Pod {
 	if pod.Annotations == nil {
 		pod.Annotations = map[string]string{}
 	}
-	pod.Annotations[pub.RuntimeContainerMetaKey] = m.annotation
+	pod.Annotations[kruise.RuntimeContainerMetaKey] = m.annotation
 	return pod
 }

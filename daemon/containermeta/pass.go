@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/containerrestart"
 	"github.com/kruisekit/kruisekit/daemon/cri"
 	"github.com/kruisekit/kruisekit/daemon/internal/containers"
@@ -153,7 +153,7 @@ func (p *pass) trim(there []containerrestart.Container) {
 // annotate writes the annotation, through the status subresource of the pod.
 func (p *pass) annotate(ctx context.Context, pod *corev1.Pod, text string) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": pod.UID, "annotations": map[string]string{pub.RuntimeContainerMetaKey: text},
+		"uid": pod.UID, "annotations": map[string]string{kruise.RuntimeContainerMetaKey: text},
 	}})
 	if err != nil {
 		return fmt.Errorf("encode annotation: %w", err)

@@ -12,7 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/daemon/internal/bubbletest"
 	"github.com/kruisekit/kruisekit/daemon/internal/nodetest"
 )
@@ -87,7 +87,7 @@ func TestReadsItsWrites(t *testing.T) {
 			t.Errorf("%d writes", d.writes)
 		}
 		// Where somebody takes the annotation away, it is written again.
-		d.change(func(pod *corev1.Pod) { delete(pod.Annotations, pub.RuntimeContainerMetaKey) })
+		d.change(func(pod *corev1.Pod) { delete(pod.Annotations, kruise.RuntimeContainerMetaKey) })
 		d.see()
 		d.look(t)
 		if d.writes != 2 {
@@ -177,7 +177,7 @@ func TestUnreadable(t *testing.T) {
 			w.nudge()
 			time.Sleep(30 * time.Second) //nolint:forbidigo // the time of the bubble
 			w.mu.Lock()
-			told := w.pod.Annotations[pub.RuntimeContainerMetaKey]
+			told := w.pod.Annotations[kruise.RuntimeContainerMetaKey]
 			w.mu.Unlock()
 			if told == "" {
 				t.Errorf("nothing is told\n%s", w.text())

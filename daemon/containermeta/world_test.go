@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/daemon/cri"
 	"github.com/kruisekit/kruisekit/daemon/internal/nodetest"
 	"github.com/kruisekit/kruisekit/inplace"
@@ -127,8 +127,8 @@ func (w *world) show() {
 func (w *world) complete() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var set pub.RuntimeContainerMetaSet
-	if json.Unmarshal([]byte(w.pod.Annotations[pub.RuntimeContainerMetaKey]), &set) != nil || len(set.Containers) != len(w.pod.Spec.Containers) {
+	var set kruise.RuntimeContainerMetaSet
+	if json.Unmarshal([]byte(w.pod.Annotations[kruise.RuntimeContainerMetaKey]), &set) != nil || len(set.Containers) != len(w.pod.Spec.Containers) {
 		return false
 	}
 	for i, c := range w.pod.Spec.Containers {
@@ -328,7 +328,7 @@ func (s statusOf) Patch(_ context.Context, o client.Object, p client.Patch, _ ..
 	if err == nil {
 		if s.d != nil {
 			s.writes++
-			s.say("daemon: tells %s", pod.Annotations[pub.RuntimeContainerMetaKey])
+			s.say("daemon: tells %s", pod.Annotations[kruise.RuntimeContainerMetaKey])
 		}
 		s.store(pod)
 		pod.DeepCopyInto(o.(*corev1.Pod))

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/daemon/containerrestart"
 	"github.com/kruisekit/kruisekit/daemon/internal/nodetest"
 )
@@ -128,7 +128,7 @@ func TestUnreadyGrace(t *testing.T) {
 	b := start(t, nil, containerrestart.Options{})
 	pod := b.pod("web", func(pod *corev1.Pod) {
 		sleeps(29)(pod)
-		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: pub.KruisePodReadyConditionType}}
+		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: kruise.KruisePodReadyConditionType}}
 	})
 	began := time.Now()
 	r := b.ask("again", pod, func(r *request) {

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typed "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/driver/clientgo"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/revision"
@@ -38,7 +38,7 @@ func reconcile(ctx context.Context, pods typed.PodInterface, current, update wor
 	in.Build = func(creations []workload.Creation) (all [][]write.Object, _ error) {
 		for _, c := range creations {
 			pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
-			pod.GenerateName, pod.Labels[pub.PodRevisionLabelKey] = "web-", c.Revision
+			pod.GenerateName, pod.Labels[kruise.PodRevisionLabelKey] = "web-", c.Revision
 			inplace.EnsureReadinessGate(&pod.Spec) // takes the pod out of traffic during an update
 			all = append(all, []write.Object{pod})
 		}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/driver/clientgo"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/revision"
@@ -77,7 +77,7 @@ func (s *site) reconcile(ctx context.Context, client kubernetes.Interface) error
 				return nil, err
 			}
 			pod := &corev1.Pod{ObjectMeta: s.meta(s.Name + "-"), Spec: template.Spec}
-			pod.Labels[pub.PodRevisionLabelKey] = c.Revision
+			pod.Labels[kruise.PodRevisionLabelKey] = c.Revision
 			inplace.EnsureReadinessGate(&pod.Spec)
 			all = append(all, []write.Object{pod})
 		}

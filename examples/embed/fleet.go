@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/scale"
 )
@@ -30,7 +30,7 @@ func (f *fleet) owned() metav1.ObjectMeta {
 func (f *fleet) pod(revisionName string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: f.owned(), Spec: *f.Spec.Template.Spec.DeepCopy()}
 	pod.GenerateName, pod.Annotations = f.Name+"-", f.Spec.Template.Annotations
-	pod.Labels = labels.Merge(f.Spec.Template.Labels, labels.Merge(pod.Labels, labels.Set{pub.PodRevisionLabelKey: revisionName}))
+	pod.Labels = labels.Merge(f.Spec.Template.Labels, labels.Merge(pod.Labels, labels.Set{kruise.PodRevisionLabelKey: revisionName}))
 	inplace.EnsureReadinessGate(&pod.Spec)
 	return pod
 }

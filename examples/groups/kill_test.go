@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 const (
@@ -166,8 +166,8 @@ func (w *world) unsettled() string {
 			role = "leader"
 		}
 		image := pod.Status.ContainerStatuses
-		if !serves(pod) || len(image) == 0 || image[0].Image != w.images[role] || pod.Labels[pub.PodRevisionLabelKey] != in.Update.Name {
-			return fmt.Sprintf("pod %s runs %v at %s instead of %s", path, image, pod.Labels[pub.PodRevisionLabelKey], in.Update.Name)
+		if !serves(pod) || len(image) == 0 || image[0].Image != w.images[role] || pod.Labels[kruise.PodRevisionLabelKey] != in.Update.Name {
+			return fmt.Sprintf("pod %s runs %v at %s instead of %s", path, image, pod.Labels[kruise.PodRevisionLabelKey], in.Update.Name)
 		}
 	}
 	return ""
@@ -205,7 +205,7 @@ func (w *world) check() {
 
 // serves reports whether the pod is in traffic, or about to be.
 func serves(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && isTrue(pod, corev1.PodReady) && isTrue(pod, pub.InPlaceUpdateReady)
+	return pod.DeletionTimestamp == nil && isTrue(pod, corev1.PodReady) && isTrue(pod, kruise.InPlaceUpdateReady)
 }
 
 func (w *world) revisions() []appsv1.ControllerRevision {

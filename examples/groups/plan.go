@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
@@ -96,7 +96,7 @@ func (o *observation) build(in *workload.Input, c workload.Creation) (*corev1.Po
 	if c.Member.Role == "worker" {
 		name += "-" + c.Member.Name // never the name of a leader, which ends with a number
 	}
-	own := labels.Set{groupLabel: group, memberLabel: c.Member.Name, pub.PodRevisionLabelKey: c.Revision}
+	own := labels.Set{groupLabel: group, memberLabel: c.Member.Name, kruise.PodRevisionLabelKey: c.Revision}
 	pod := &corev1.Pod{ObjectMeta: o.owned(name, labels.Merge(template.Labels, own)), Spec: template.Spec}
 	pod.Annotations = template.Annotations
 	inplace.EnsureReadinessGate(&pod.Spec)

@@ -9,7 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/workload"
 )
@@ -91,7 +91,7 @@ func TestNames(t *testing.T) {
 		t.Errorf("pods (-want +got):\n%s", diff)
 	}
 	for i := range pods {
-		if gates := pods[i].Spec.ReadinessGates; len(gates) != 1 || gates[0].ConditionType != pub.InPlaceUpdateReady {
+		if gates := pods[i].Spec.ReadinessGates; len(gates) != 1 || gates[0].ConditionType != kruise.InPlaceUpdateReady {
 			t.Errorf("pod %s has readiness gates %v", pods[i].Name, gates)
 		}
 	}

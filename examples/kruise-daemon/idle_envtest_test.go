@@ -33,7 +33,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/daemon/cri/critest"
 	"github.com/kruisekit/kruisekit/test/cluster"
 )
@@ -135,7 +135,7 @@ func works(t *testing.T, c *cluster.Cluster, engine *critest.Runtime) {
 			return err
 		}
 		stops += engine.Calls()["StopContainer"]
-		if told := pod.Annotations[pub.RuntimeContainerMetaKey]; stops != 1 || image.Status.Succeeded != 1 || !strings.Contains(told, "sidecar") {
+		if told := pod.Annotations[kruise.RuntimeContainerMetaKey]; stops != 1 || image.Status.Succeeded != 1 || !strings.Contains(told, "sidecar") {
 			return fmt.Errorf("%d containers stopped, %d images pulled, told of containers: %q", stops, image.Status.Succeeded, told)
 		}
 		return nil

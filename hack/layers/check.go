@@ -68,7 +68,7 @@ func forbidden(path, imported string) string {
 		return "arrows point down only"
 	case from.layer == examples && to.layer == shared:
 		return "an example uses what an embedder can import"
-	case slices.Contains(podOnly(), from.unit) && to.layer == types && within(target, []string{"api/pub"}) == "":
+	case slices.Contains(podOnly(), from.unit) && to.layer == types && within(target, []string{"api/kruise"}) == "":
 		return from.unit + " works on pods and does not know the kinds"
 	case from.layer == to.layer && from.unit != to.unit && !belowOf(from, to):
 		return "siblings do not import each other"

@@ -14,7 +14,7 @@ func TestForbidden(t *testing.T) {
 		path, imported string
 		want           string
 	}{
-		"a primitive takes pod keys":                     {"inplace", module + "/api/pub", ""},
+		"a primitive takes pod keys":                     {"inplace", module + "/api/kruise", ""},
 		"a primitive takes the one below":                {"inplace", module + "/revision", ""},
 		"a pod primitive does not know the kinds":        {"scale", module + "/api/apps/v1beta1", "does not know the kinds"},
 		"other primitives take the kinds as values":      {"sidecar", module + "/api/apps/v1beta1", ""},

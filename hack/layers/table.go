@@ -55,7 +55,7 @@ func below() map[string][]string {
 // onClients are the packages of the layer writers.
 func onClients() []string { return []string{"driver", "ledger"} }
 
-// podOnly are the primitives that any controller of pods can use: of the kinds they may know api/pub, the keys of pods.
+// podOnly are the primitives that any controller of pods can use: of the kinds they may know api/kruise, the keys of pods.
 func podOnly() []string {
 	return []string{"note", "write", "revision", "lifecycle", "inplace", "launch", "scale", "workload"}
 }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/imagepull/order"
 )
 
@@ -32,8 +32,8 @@ func names(pods []*corev1.Pod) (all []string) {
 	return all
 }
 
-func odds() *pub.UpdatePriorityStrategy {
-	return &pub.UpdatePriorityStrategy{WeightPriority: []pub.UpdatePriorityWeightTerm{{
+func odds() *kruise.UpdatePriorityStrategy {
+	return &kruise.UpdatePriorityStrategy{WeightPriority: []kruise.UpdatePriorityWeightTerm{{
 		Weight: 1, MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{"first": "1"}},
 	}}}
 }

@@ -28,7 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/batches"
 	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/revision"
@@ -124,7 +124,7 @@ func (w *Wanted) revision() *appsv1.ControllerRevision {
 		},
 		Data: runtime.RawExtension{Raw: w.Data}, Revision: w.Resolution.Number,
 	}
-	for _, labels := range []map[string]string{w.Labels, w.Select, w.NewestLabels, {pub.RevisionHashLabelKey: w.Resolution.Hash}} {
+	for _, labels := range []map[string]string{w.Labels, w.Select, w.NewestLabels, {kruise.RevisionHashLabelKey: w.Resolution.Hash}} {
 		maps.Copy(object.Labels, labels)
 	}
 	if len(w.Annotations)+len(w.RaisedAnnotations) > 0 {

@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/history"
 	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/revision"
@@ -83,7 +83,7 @@ func TestPlan(t *testing.T) {
 	}
 	c := change.Create
 	if c.Name != w.Resolution.Name || c.Namespace != "n" || c.Revision != 2 || string(c.Data.Raw) != "new" || len(c.OwnerReferences) != 1 ||
-		len(c.Labels) != 4 || c.Labels[pub.RevisionHashLabelKey] != w.Resolution.Hash || c.Labels["version"] != "v2" || c.Labels["from"] != "template" ||
+		len(c.Labels) != 4 || c.Labels[kruise.RevisionHashLabelKey] != w.Resolution.Hash || c.Labels["version"] != "v2" || c.Labels["from"] != "template" ||
 		len(c.Annotations) != 2 || c.Annotations["claims"] != "c1" {
 		t.Errorf("got %+v", c)
 	}

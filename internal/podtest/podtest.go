@@ -1,6 +1,6 @@
 // Package podtest builds pods for tests of what a workload does with them.
 //
-//	podtest.New("web-a", "web:1", podtest.State(pub.LifecycleStatePreparingDelete), podtest.NotReady)
+//	podtest.New("web-a", "web:1", podtest.State(kruise.LifecycleStatePreparingDelete), podtest.NotReady)
 package podtest
 
 import (
@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
@@ -30,7 +30,7 @@ func New(name, image string, changes ...Change) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, UID: types.UID("uid-" + name), ResourceVersion: "1", CreationTimestamp: metav1.NewTime(Noon().Add(-time.Hour)),
-			Labels: map[string]string{pub.LifecycleStateKey: string(pub.LifecycleStateNormal)}, Annotations: map[string]string{},
+			Labels: map[string]string{kruise.LifecycleStateKey: string(kruise.LifecycleStateNormal)}, Annotations: map[string]string{},
 		},
 		Spec: corev1.PodSpec{
 			NodeName: "node-1", SchedulerName: corev1.DefaultSchedulerName, Containers: []corev1.Container{{Name: Container, Image: image}},
@@ -44,7 +44,7 @@ func New(name, image string, changes ...Change) *corev1.Pod {
 		},
 	}
 	inplace.EnsureReadinessGate(&pod.Spec)
-	for _, t := range []corev1.PodConditionType{corev1.PodReady, corev1.ContainersReady, pub.InPlaceUpdateReady} {
+	for _, t := range []corev1.PodConditionType{corev1.PodReady, corev1.ContainersReady, kruise.InPlaceUpdateReady} {
 		setCondition(pod, t, corev1.ConditionTrue, Noon().Add(-time.Hour))
 	}
 	for _, change := range changes {
@@ -77,7 +77,7 @@ func ReadyFor(d time.Duration) Change {
 // Unscheduled makes a pod one that was created and is on no node.
 func Unscheduled(pod *corev1.Pod) {
 	pod.Spec.NodeName, pod.Status = "", corev1.PodStatus{Phase: corev1.PodPending}
-	pod.Labels[pub.LifecycleStateKey] = string(pub.LifecycleStatePreparingNormal)
+	pod.Labels[kruise.LifecycleStateKey] = string(kruise.LifecycleStatePreparingNormal)
 }
 
 // Phase gives a pod a phase.
@@ -91,8 +91,8 @@ func Terminating(ago time.Duration) Change {
 }
 
 // State gives a pod a lifecycle state.
-func State(state pub.LifecycleState) Change {
-	return Label(pub.LifecycleStateKey, string(state))
+func State(state kruise.LifecycleState) Change {
+	return Label(kruise.LifecycleStateKey, string(state))
 }
 
 // Label gives a pod a label.

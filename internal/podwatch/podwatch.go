@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/workload"
@@ -54,7 +54,7 @@ func (o Options) isDue(pod *corev1.Pod) bool {
 	if err != nil || action.Verdict == inplace.Write {
 		return true
 	}
-	if lifecycle.StateOf(pod) != pub.LifecycleStateUpdating {
+	if lifecycle.StateOf(pod) != kruise.LifecycleStateUpdating {
 		return false
 	}
 	done, _ := inplace.Completed(pod, o.Policy)

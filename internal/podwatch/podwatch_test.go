@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/internal/podwatch"
 )
@@ -65,7 +65,7 @@ func TestChanges(t *testing.T) {
 			"its annotation stays for ever",
 			func(p *corev1.Pod) {
 				updating(state)(p)
-				p.Labels[pub.LifecycleStateKey] = string(pub.LifecycleStateNormal)
+				p.Labels[kruise.LifecycleStateKey] = string(kruise.LifecycleStateNormal)
 				p.Status.ContainerStatuses[0].Image, p.Status.ContainerStatuses[0].ImageID = "web:2", "sha256:2"
 				p.Status.Conditions[1].Status = corev1.ConditionTrue
 			},
@@ -78,11 +78,11 @@ func TestChanges(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Name: "web", ResourceVersion: "1", Labels: map[string]string{"app": "web"}},
 				Spec: corev1.PodSpec{
 					NodeName: "node-1", Containers: []corev1.Container{{Name: "web", Image: "web:2"}},
-					ReadinessGates: []corev1.PodReadinessGate{{ConditionType: pub.InPlaceUpdateReady}},
+					ReadinessGates: []corev1.PodReadinessGate{{ConditionType: kruise.InPlaceUpdateReady}},
 				},
 				Status: corev1.PodStatus{
 					Phase:             corev1.PodRunning,
-					Conditions:        []corev1.PodCondition{condition(corev1.PodReady, corev1.ConditionTrue), condition(pub.InPlaceUpdateReady, corev1.ConditionTrue)},
+					Conditions:        []corev1.PodCondition{condition(corev1.PodReady, corev1.ConditionTrue), condition(kruise.InPlaceUpdateReady, corev1.ConditionTrue)},
 					ContainerStatuses: []corev1.ContainerStatus{{Name: "web", Image: "web:2", ImageID: "sha256:1", Ready: true}},
 				},
 			}
@@ -114,8 +114,8 @@ func TestChanges(t *testing.T) {
 // updating makes a pod one whose in-place update was written.
 func updating(state string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
-		p.Annotations = map[string]string{pub.InPlaceUpdateStateKey: state}
-		p.Labels[pub.LifecycleStateKey] = string(pub.LifecycleStateUpdating)
+		p.Annotations = map[string]string{kruise.InPlaceUpdateStateKey: state}
+		p.Labels[kruise.LifecycleStateKey] = string(kruise.LifecycleStateUpdating)
 		p.Status.Conditions[1].Status = corev1.ConditionFalse
 		p.Status.ContainerStatuses[0].Image = "web:1"
 	}

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/internal/batches"
@@ -50,7 +50,7 @@ type Rollout struct {
 	Recreates, AtOnce bool
 	// UpdatedReady is how many updated pods are ready.
 	UpdatedReady int32
-	Strategy     pub.InPlaceUpdateStrategy
+	Strategy     kruise.InPlaceUpdateStrategy
 	Policy       inplace.Policy
 	// Jobs are those of the workload.
 	Jobs []*metav1.PartialObjectMetadata
@@ -70,7 +70,7 @@ type Result struct {
 func Plan(r Rollout) (Result, error) {
 	result := Result{Revision: r.Update}
 	for _, job := range r.Jobs {
-		current := r.Update != nil && job.Labels[pub.RevisionHashLabelKey] == r.Update.Labels[pub.RevisionHashLabelKey]
+		current := r.Update != nil && job.Labels[kruise.RevisionHashLabelKey] == r.Update.Labels[kruise.RevisionHashLabelKey]
 		if r.Over || !current {
 			result.End = append(result.End, job)
 		}

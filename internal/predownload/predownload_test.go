@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/predownload"
 	"github.com/kruisekit/kruisekit/revision"
 )
@@ -28,13 +28,13 @@ func stored(t *testing.T, hash string, of *corev1.PodTemplateSpec) *appsv1.Contr
 		t.Fatal(err)
 	}
 	return &appsv1.ControllerRevision{
-		ObjectMeta: metav1.ObjectMeta{Name: "web-" + hash, Labels: map[string]string{pub.RevisionHashLabelKey: hash}}, Data: runtime.RawExtension{Raw: data},
+		ObjectMeta: metav1.ObjectMeta{Name: "web-" + hash, Labels: map[string]string{kruise.RevisionHashLabelKey: hash}}, Data: runtime.RawExtension{Raw: data},
 	}
 }
 
 func TestPlan(t *testing.T) {
 	job := func(hash string) *metav1.PartialObjectMetadata {
-		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "job-" + hash, Labels: map[string]string{pub.RevisionHashLabelKey: hash}}}
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "job-" + hash, Labels: map[string]string{kruise.RevisionHashLabelKey: hash}}}
 	}
 	cases := map[string]struct {
 		why          string

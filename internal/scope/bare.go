@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/sidecar"
 )
 
@@ -31,7 +31,7 @@ func Bare(pod *corev1.Pod, namespace *corev1.Namespace, sets []*unstructured.Uns
 	if err != nil || !sent.Matches(labels.Set(namespace.Labels)) {
 		return nil
 	}
-	records := strings.Split(pod.Annotations[pub.SidecarSetInjectedListKey], ",")
+	records := strings.Split(pod.Annotations[kruise.SidecarSetInjectedListKey], ",")
 	var candidates []*sidecar.Set
 	for _, raw := range sets {
 		set, invalid, err := Decode(raw)

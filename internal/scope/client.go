@@ -4,7 +4,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // The names of the reference, and of the two configurations of pods, which the reference lacks.
@@ -12,7 +12,7 @@ const (
 	DefaultConfiguration     = "kruise-pods-webhook-configuration"
 	ProvisionalConfiguration = "kruise-pods-provisional-webhook-configuration"
 	DefaultMainConfiguration = "kruise-mutating-webhook-configuration"
-	DefaultNamespace         = pub.DefaultNamespace
+	DefaultNamespace         = kruise.DefaultNamespace
 	DefaultService           = "kruise-webhook-service"
 
 	// Path serves the webhook of pods.

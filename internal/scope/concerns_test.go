@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/sidecar"
 )
 
@@ -38,15 +38,15 @@ func concerns(in world, pod *corev1.Pod) (closed, open bool) {
 	}
 	gated := false
 	for _, g := range pod.Spec.ReadinessGates {
-		gated = gated || g.ConditionType == pub.KruisePodReadyConditionType
+		gated = gated || g.ConditionType == kruise.KruisePodReadyConditionType
 	}
 	owner := metav1.GetControllerOf(pod)
 	closed = picks(must) || in.Owned && !gated && owner != nil && strings.HasPrefix(owner.APIVersion, "apps.kruise.io/")
 	if in.Launch && len(pod.Spec.Containers) > 1 {
-		closed = closed || pod.Annotations[pub.ContainerLaunchPriorityKey] == "Ordered"
+		closed = closed || pod.Annotations[kruise.ContainerLaunchPriorityKey] == "Ordered"
 		for _, c := range pod.Spec.Containers {
 			for _, e := range c.Env {
-				closed = closed || e.Name == pub.ContainerLaunchPriorityEnvName
+				closed = closed || e.Name == kruise.ContainerLaunchPriorityEnvName
 			}
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // draw makes sets, namespaces and pods of a small world, in which they meet.
@@ -88,13 +88,13 @@ func (d draw) pod(n int) *corev1.Pod {
 	for i := range 1 + d.IntN(3) {
 		c := corev1.Container{Name: fmt.Sprintf("c%d", i), Image: "image"}
 		if d.IntN(4) == 0 {
-			c.Env = []corev1.EnvVar{{Name: "A", Value: "B"}, {Name: one(d, pub.ContainerLaunchPriorityEnvName, "OTHER"), Value: "1"}}
+			c.Env = []corev1.EnvVar{{Name: "A", Value: "B"}, {Name: one(d, kruise.ContainerLaunchPriorityEnvName, "OTHER"), Value: "1"}}
 		}
 		pod.Spec.Containers = append(pod.Spec.Containers, c)
 	}
 	switch d.IntN(6) {
 	case 0:
-		pod.Annotations = map[string]string{pub.ContainerLaunchPriorityKey: one(d, "Ordered", "ordered", "")}
+		pod.Annotations = map[string]string{kruise.ContainerLaunchPriorityKey: one(d, "Ordered", "ordered", "")}
 	case 1:
 		pod.OwnerReferences = []metav1.OwnerReference{{
 			APIVersion: one(d, "apps.kruise.io/v1beta1", "apps.kruise.io/v1alpha1", "apps/v1", "apps.kruise.iox/v1"), Kind: "X", Name: "x", UID: "u",
@@ -102,7 +102,7 @@ func (d draw) pod(n int) *corev1.Pod {
 		}}
 	}
 	if d.IntN(3) == 0 {
-		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: one(d, pub.KruisePodReadyConditionType, "other")}}
+		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: one(d, kruise.KruisePodReadyConditionType, "other")}}
 	}
 	return pod
 }

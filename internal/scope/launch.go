@@ -1,6 +1,6 @@
 package scope
 
-import "github.com/kruisekit/kruisekit/api/pub"
+import "github.com/kruisekit/kruisekit/api/kruise"
 
 const (
 	// ordered holds for pods of several containers that ask for a launch order. A pod without containers has null there, which the API
@@ -10,7 +10,7 @@ const (
 		`object.metadata.annotations['` + launchAnnotation + `'] == '` + launchOrdered + `') || ` +
 		`object.spec.containers.exists(c, has(c.env) && c.env.exists(e, e.name == '` + launchEnv + `'))))`
 
-	launchAnnotation, launchOrdered, launchEnv = pub.ContainerLaunchPriorityKey, pub.ContainerLaunchOrdered, pub.ContainerLaunchPriorityEnvName
+	launchAnnotation, launchOrdered, launchEnv = kruise.ContainerLaunchPriorityKey, kruise.ContainerLaunchOrdered, kruise.ContainerLaunchPriorityEnvName
 )
 
 // Launch is the source of the step that orders the start of containers.

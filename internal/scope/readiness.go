@@ -1,10 +1,10 @@
 package scope
 
-import "github.com/kruisekit/kruisekit/api/pub"
+import "github.com/kruisekit/kruisekit/api/kruise"
 
 const (
 	// gated holds for pods that have the readiness gate already.
-	gated = `(has(object.spec.readinessGates) && object.spec.readinessGates.exists(g, g.conditionType == '` + string(pub.KruisePodReadyConditionType) + `'))`
+	gated = `(has(object.spec.readinessGates) && object.spec.readinessGates.exists(g, g.conditionType == '` + string(kruise.KruisePodReadyConditionType) + `'))`
 
 	// owned holds for pods of controllers of the group apps.kruise.io that lack the gate.
 	owned = `(has(object.metadata.ownerReferences) && object.metadata.ownerReferences.exists(o, ` +

@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // kind is how a container is to end.
@@ -37,12 +37,12 @@ type container struct {
 func containersOf(pod *corev1.Pod) []container {
 	all := make([]container, 0, len(pod.Spec.Containers))
 	for i := range pod.Spec.Containers {
-		c := container{spec: &pod.Spec.Containers[i], image: value(&pod.Spec.Containers[i], pub.TerminateSidecarWithImageEnvName)}
+		c := container{spec: &pod.Spec.Containers[i], image: value(&pod.Spec.Containers[i], kruise.TerminateSidecarWithImageEnvName)}
 		switch {
-		case !truth(c.spec, pub.TerminateSidecarEnvName) && c.image == "":
-		case !truth(c.spec, pub.TerminateSidecarEnvName):
+		case !truth(c.spec, kruise.TerminateSidecarEnvName) && c.image == "":
+		case !truth(c.spec, kruise.TerminateSidecarEnvName):
 			c.kind = replaced
-		case truth(c.spec, pub.TerminateSidecarIgnoreExitCodeEnvName):
+		case truth(c.spec, kruise.TerminateSidecarIgnoreExitCodeEnvName):
 			c.kind = ignored
 		default:
 			c.kind = killed

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/note"
 )
 
@@ -86,7 +86,7 @@ func Next(in Input) Action {
 	case in.Node == nil:
 		d.note(NoteNoNode, in.Pod.Name, "node "+in.Pod.Spec.NodeName+" is not there")
 		d.action.RequeueAfter = noNodePause
-	case in.Node.Labels[pub.NodeTypeKey] == pub.NodeTypeVirtualKubelet:
+	case in.Node.Labels[kruise.NodeTypeKey] == kruise.NodeTypeVirtualKubelet:
 		d.swap()
 	default:
 		d.stop()
@@ -131,7 +131,7 @@ func (d *decider) swap() {
 func (d *decider) stop() {
 	for _, c := range of(d.all, replaced) {
 		if c.terminated() == nil {
-			d.note(NoteImageOnly, c.spec.Name, "is not stopped here: "+pub.TerminateSidecarEnvName+" is not true")
+			d.note(NoteImageOnly, c.spec.Name, "is not stopped here: "+kruise.TerminateSidecarEnvName+" is not true")
 		}
 	}
 	first, last := of(d.all, killed), of(d.all, ignored)
@@ -158,7 +158,7 @@ func (d *decider) settle() {
 		return
 	}
 	s := &Status{Phase: corev1.PodSucceeded, Condition: corev1.PodCondition{
-		Type: pub.SidecarTerminated, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(d.Now), Message: pub.SidecarTerminatedMessage,
+		Type: kruise.SidecarTerminated, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(d.Now), Message: kruise.SidecarTerminatedMessage,
 	}}
 	for _, c := range of(d.all, main) {
 		if c.terminated().ExitCode != 0 {

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/sidecar"
@@ -68,8 +68,8 @@ func edited(set *v1beta1.SidecarSet, changes ...setChange) *v1beta1.SidecarSet {
 	if err = cmp.Or(err, err2); err != nil {
 		panic(err)
 	}
-	metav1.SetMetaDataAnnotation(&set.ObjectMeta, pub.SidecarSetHashKey, full)
-	metav1.SetMetaDataAnnotation(&set.ObjectMeta, pub.SidecarSetHashWithoutImageKey, bare)
+	metav1.SetMetaDataAnnotation(&set.ObjectMeta, kruise.SidecarSetHashKey, full)
+	metav1.SetMetaDataAnnotation(&set.ObjectMeta, kruise.SidecarSetHashWithoutImageKey, bare)
 	return set
 }
 
@@ -344,7 +344,7 @@ func codes(notes []note.Note) []string {
 
 // upgradable is what the condition of a pod says, and of which sets.
 func upgradable(pod *corev1.Pod) string {
-	c := lifecycle.ConditionOf(pod, pub.SidecarSetUpgradable)
+	c := lifecycle.ConditionOf(pod, kruise.SidecarSetUpgradable)
 	if c == nil {
 		return ""
 	}
@@ -354,7 +354,7 @@ func upgradable(pod *corev1.Pod) string {
 // updatedAt is when the pod says that the set updated it.
 func updatedAt(t *testing.T, pod *corev1.Pod, set string) time.Time {
 	t.Helper()
-	entries, err := sidecar.ReadInjected(pod.Annotations[pub.SidecarSetHashKey])
+	entries, err := sidecar.ReadInjected(pod.Annotations[kruise.SidecarSetHashKey])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/scale"
 )
 
@@ -93,7 +93,7 @@ func (p *planner) waiting() []*member {
 
 // canUpdate reports whether a pod lacks no more of the set than images.
 func (p *planner) canUpdate(m *member) bool {
-	bare, _, err := injectedOf(m.pod, pub.SidecarSetHashWithoutImageKey, p.in.Set.Name)
+	bare, _, err := injectedOf(m.pod, kruise.SidecarSetHashWithoutImageKey, p.in.Set.Name)
 	return err == nil && bare == p.bare
 }
 
@@ -140,9 +140,9 @@ func (p *planner) order(waiting []*member) {
 func (m *member) labels() map[string]string { return m.pod.Labels }
 
 // terms returns the terms of the strategy, with one term for each existing value in place of *.
-func (p *planner) terms(s pub.UpdateScatterStrategy) pub.UpdateScatterStrategy {
-	var terms pub.UpdateScatterStrategy
-	add := func(term pub.UpdateScatterTerm) {
+func (p *planner) terms(s kruise.UpdateScatterStrategy) kruise.UpdateScatterStrategy {
+	var terms kruise.UpdateScatterStrategy
+	add := func(term kruise.UpdateScatterTerm) {
 		if !slices.Contains(terms, term) {
 			terms = append(terms, term)
 		}
@@ -154,7 +154,7 @@ func (p *planner) terms(s pub.UpdateScatterStrategy) pub.UpdateScatterStrategy {
 		}
 		for _, m := range p.members {
 			if value, ok := m.pod.Labels[term.Key]; ok {
-				add(pub.UpdateScatterTerm{Key: term.Key, Value: value})
+				add(kruise.UpdateScatterTerm{Key: term.Key, Value: value})
 			}
 		}
 	}

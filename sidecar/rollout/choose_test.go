@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/sidecar/rollout"
 )
@@ -96,20 +96,20 @@ func TestWhich(t *testing.T) {
 	after := edited(before, image("mesh:2"))
 	type podChange func(*corev1.Pod)
 	label := func(key, value string) podChange { return func(p *corev1.Pod) { p.Labels[key] = value } }
-	priority := func(s pub.UpdatePriorityStrategy) setChange {
+	priority := func(s kruise.UpdatePriorityStrategy) setChange {
 		return func(set *v1beta1.SidecarSet) { set.Spec.UpdateStrategy.PriorityStrategy = &s }
 	}
-	weigh := func(weight int32, key, value string) pub.UpdatePriorityWeightTerm {
-		return pub.UpdatePriorityWeightTerm{Weight: weight, MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{key: value}}}
+	weigh := func(weight int32, key, value string) kruise.UpdatePriorityWeightTerm {
+		return kruise.UpdatePriorityWeightTerm{Weight: weight, MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{key: value}}}
 	}
 	orders := func(keys ...string) setChange {
-		var s pub.UpdatePriorityStrategy
+		var s kruise.UpdatePriorityStrategy
 		for _, key := range keys {
-			s.OrderPriority = append(s.OrderPriority, pub.UpdatePriorityOrderTerm{OrderedKey: key})
+			s.OrderPriority = append(s.OrderPriority, kruise.UpdatePriorityOrderTerm{OrderedKey: key})
 		}
 		return priority(s)
 	}
-	scatter := func(terms ...pub.UpdateScatterTerm) setChange {
+	scatter := func(terms ...kruise.UpdateScatterTerm) setChange {
 		return func(set *v1beta1.SidecarSet) { set.Spec.UpdateStrategy.ScatterStrategy = terms }
 	}
 	readyFor := func(d time.Duration) podChange {
@@ -139,32 +139,32 @@ func TestWhich(t *testing.T) {
 		"by restarts of natives": {"after those of containers; of an init container that has ended they do not count", nil, []podChange{native("plain", false, 9), native("mesh2", true, 1), none}, "bac"},
 		"by creation":            {"what is newer", nil, []podChange{none, func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(noon()) }}, "ba"},
 		"no creation":            {"it is not told since when", nil, []podChange{none, func(p *corev1.Pod) { p.CreationTimestamp = metav1.Time{} }}, "ba"},
-		"weights": {"foo is 50, bar 30", []setChange{priority(pub.UpdatePriorityStrategy{WeightPriority: []pub.UpdatePriorityWeightTerm{
+		"weights": {"foo is 50, bar 30", []setChange{priority(kruise.UpdatePriorityStrategy{WeightPriority: []kruise.UpdatePriorityWeightTerm{
 			weigh(30, "k", "bar"), weigh(50, "k", "foo"),
 		}})}, []podChange{none, label("k", "bar"), label("k", "foo"), label("k", "foo")}, "cdba"},
-		"weights add up": {"both match one", []setChange{priority(pub.UpdatePriorityStrategy{WeightPriority: []pub.UpdatePriorityWeightTerm{
+		"weights add up": {"both match one", []setChange{priority(kruise.UpdatePriorityStrategy{WeightPriority: []kruise.UpdatePriorityWeightTerm{
 			weigh(50, "k", "foo"), weigh(30, "l", "x"), weigh(30, "m", "x"),
 		}})}, []podChange{label("k", "foo"), func(p *corev1.Pod) { p.Labels["l"], p.Labels["m"] = "x", "x" }}, "ba"},
 		"orders":             {"larger numbers first", []setChange{orders("k")}, []podChange{label("k", "5"), label("k", "20"), label("k", "x-10")}, "bca"},
 		"orders by key":      {"the first key goes first, and what has none before all", []setChange{orders("k", "l")}, []podChange{label("l", "9"), label("k", "1"), none}, "cba"},
 		"orders without one": {"a value without a number is 0", []setChange{orders("k")}, []podChange{label("k", "one"), label("k", "1")}, "ba"},
-		"scattered":          {"one keeps the end", []setChange{scatter(pub.UpdateScatterTerm{Key: "k", Value: "x"})}, []podChange{label("k", "x"), label("k", "x"), label("k", "x"), none, none, none}, "adebfc"},
-		"scattered by any":   {"as each value", []setChange{scatter(pub.UpdateScatterTerm{Key: "k", Value: "*"})}, []podChange{label("k", "x"), label("k", "x"), label("k", "x"), none, none, none}, "adebfc"},
+		"scattered":          {"one keeps the end", []setChange{scatter(kruise.UpdateScatterTerm{Key: "k", Value: "x"})}, []podChange{label("k", "x"), label("k", "x"), label("k", "x"), none, none, none}, "adebfc"},
+		"scattered by any":   {"as each value", []setChange{scatter(kruise.UpdateScatterTerm{Key: "k", Value: "*"})}, []podChange{label("k", "x"), label("k", "x"), label("k", "x"), none, none, none}, "adebfc"},
 		"selected":           {"only those", []setChange{only("k", "x")}, []podChange{none, label("k", "x")}, "b"},
 		"selected by nothing": {"an empty selector is all", []setChange{func(s *v1beta1.SidecarSet) {
 			s.Spec.UpdateStrategy.Selector = &metav1.LabelSelector{}
 		}}, []podChange{none, none}, "ab"},
-		"not in the list": {"it was never injected", nil, []podChange{none, func(p *corev1.Pod) { delete(p.Annotations, pub.SidecarSetInjectedListKey) }}, "a"},
+		"not in the list": {"it was never injected", nil, []podChange{none, func(p *corev1.Pod) { delete(p.Annotations, kruise.SidecarSetInjectedListKey) }}, "a"},
 		"lacks it":        {"it has not the container", nil, []podChange{none, func(p *corev1.Pod) { p.Spec.Containers[0].Name = "other" }}, "a"},
 		"not matched":     {"its labels have changed", nil, []podChange{none, label("app", "other")}, "a"},
 		"deleted":         {"it goes anyway", nil, []podChange{none, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }}, "a"},
 		"over":            {"it has ended", nil, []podChange{none, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }}, "a"},
 		"under way": {"an earlier update has not restarted its container", nil, []podChange{none, func(p *corev1.Pod) {
-			p.Annotations[pub.SidecarSetInPlaceUpdateStateKey] = `{"s":{"revision":"x","updateTimestamp":null,"lastContainerStatuses":{"mesh":{"imageID":"sha256:mesh:1"}}}}`
+			p.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = `{"s":{"revision":"x","updateTimestamp":null,"lastContainerStatuses":{"mesh":{"imageID":"sha256:mesh:1"}}}}`
 			p.Spec.Containers[0].Image = "mesh:3"
 		}}, "a"},
 		"an unreadable record": {"nothing but an update replaces it", nil, []podChange{none, func(p *corev1.Pod) {
-			p.Annotations[pub.SidecarSetInPlaceUpdateStateKey] = `{"s":7}`
+			p.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = `{"s":7}`
 		}}, "ab"},
 	}
 	for name, c := range cases {

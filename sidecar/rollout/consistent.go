@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 )
 
@@ -47,7 +47,7 @@ func (m *member) runsImage(c *corev1.Container) bool {
 
 // hasStarted reports whether a container whose image was changed runs the new one. The reference records only the old image; if the
 // container is recorded as well, a restart counts even if both names are of one image.
-func hasStarted(c *corev1.Container, now *corev1.ContainerStatus, last pub.InPlaceUpdateContainerStatus) bool {
+func hasStarted(c *corev1.Container, now *corev1.ContainerStatus, last kruise.InPlaceUpdateContainerStatus) bool {
 	switch {
 	case now.ImageID == "" && (last.ImageID != "" || now.State.Running == nil):
 		return false // between the old container and the new

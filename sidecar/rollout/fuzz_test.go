@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/sidecar/rollout"
 )
 
@@ -22,14 +22,14 @@ func FuzzAnnotations(f *testing.F) {
 	f.Fuzz(func(t *testing.T, hash, bare, list, state, working, message string) {
 		pod := podOf("a", before)
 		for key, value := range map[string]string{
-			pub.SidecarSetHashKey: hash, pub.SidecarSetHashWithoutImageKey: bare, pub.SidecarSetInjectedListKey: list,
-			pub.SidecarSetInPlaceUpdateStateKey: state, pub.SidecarSetWorkingHotUpgradeContainerKey: working,
+			kruise.SidecarSetHashKey: hash, kruise.SidecarSetHashWithoutImageKey: bare, kruise.SidecarSetInjectedListKey: list,
+			kruise.SidecarSetInPlaceUpdateStateKey: state, kruise.SidecarSetWorkingHotUpgradeContainerKey: working,
 		} {
 			if value != "keep" {
 				pod.Annotations[key] = value
 			}
 		}
-		setCondition(pod, corev1.PodCondition{Type: pub.SidecarSetUpgradable, Status: corev1.ConditionFalse, Message: message})
+		setCondition(pod, corev1.PodCondition{Type: kruise.SidecarSetUpgradable, Status: corev1.ConditionFalse, Message: message})
 		pass, _ := rollout.Plan(input(after, pod))
 		plan := pass.Result()
 		for _, c := range append(plan.Resets, plan.Updates...) {
@@ -38,7 +38,7 @@ func FuzzAnnotations(f *testing.F) {
 				t.Fatal(err)
 			}
 			written := annotationsOf(c)
-			for _, key := range []string{pub.SidecarSetHashKey, pub.SidecarSetInPlaceUpdateStateKey, pub.SidecarSetWorkingHotUpgradeContainerKey} {
+			for _, key := range []string{kruise.SidecarSetHashKey, kruise.SidecarSetInPlaceUpdateStateKey, kruise.SidecarSetWorkingHotUpgradeContainerKey} {
 				if text := fresh.Annotations[key]; text != "" && json.Unmarshal([]byte(text), &map[string]any{}) != nil && written[key] != "" {
 					t.Errorf("%s: %s", key, text)
 				}

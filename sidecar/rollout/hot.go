@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // parts returns the indexes in the pod of the working container of a hot one, and of the other.
@@ -41,8 +41,8 @@ func (p *planner) reset() {
 			if m.isSwitching(s) {
 				working, other := m.parts(s)
 				d.reset(other, s.empty)
-				d.annotate(pub.SidecarSetVersionKeyPrefix+m.nameAt(other), "0")
-				d.annotate(pub.SidecarSetVersionAltKeyPrefix+m.nameAt(working), "0")
+				d.annotate(kruise.SidecarSetVersionKeyPrefix+m.nameAt(other), "0")
+				d.annotate(kruise.SidecarSetVersionAltKeyPrefix+m.nameAt(working), "0")
 			}
 		}
 		if err := d.recordState(m, false); err != nil {
@@ -88,16 +88,16 @@ func (d *draft) upgrade(m *member, s container) {
 		d.image(change, s.image)
 		d.work(s, m.nameAt(change))
 		version := d.set.ResourceVersion
-		d.annotate(pub.SidecarSetVersionKeyPrefix+m.nameAt(change), version)
-		d.annotate(pub.SidecarSetVersionAltKeyPrefix+m.nameAt(change), m.version(keep))
-		d.annotate(pub.SidecarSetVersionAltKeyPrefix+m.nameAt(keep), version)
+		d.annotate(kruise.SidecarSetVersionKeyPrefix+m.nameAt(change), version)
+		d.annotate(kruise.SidecarSetVersionAltKeyPrefix+m.nameAt(change), m.version(keep))
+		d.annotate(kruise.SidecarSetVersionAltKeyPrefix+m.nameAt(keep), version)
 	case change == working:
 		// A rollback: the kept container has the image of the set, and its replacement does not work.
 		d.work(s, m.nameAt(keep))
 		d.reset(change, s.empty)
-		d.annotate(pub.SidecarSetVersionKeyPrefix+m.nameAt(change), "0")
-		d.annotate(pub.SidecarSetVersionAltKeyPrefix+m.nameAt(change), m.version(keep))
-		d.annotate(pub.SidecarSetVersionAltKeyPrefix+m.nameAt(keep), "0")
+		d.annotate(kruise.SidecarSetVersionKeyPrefix+m.nameAt(change), "0")
+		d.annotate(kruise.SidecarSetVersionAltKeyPrefix+m.nameAt(change), m.version(keep))
+		d.annotate(kruise.SidecarSetVersionAltKeyPrefix+m.nameAt(keep), "0")
 	}
 }
 
@@ -122,7 +122,7 @@ func (m *member) spare(s container) int {
 
 // version returns the version of a container that the pod records.
 func (m *member) version(i int) string {
-	if v := m.pod.Annotations[pub.SidecarSetVersionKeyPrefix+m.nameAt(i)]; v != "" {
+	if v := m.pod.Annotations[kruise.SidecarSetVersionKeyPrefix+m.nameAt(i)]; v != "" {
 		return v
 	}
 	return "0"

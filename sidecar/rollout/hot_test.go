@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/sidecar/rollout"
 )
 
@@ -22,7 +22,7 @@ func pair(first, second, works, broken string) func(*corev1.Pod) {
 			p.Spec.Containers[i].Image = image
 			restart(p, p.Spec.Containers[i].Name)
 		}
-		p.Annotations[pub.SidecarSetWorkingHotUpgradeContainerKey] = `{"other":"other-1","x":"` + works + `"}`
+		p.Annotations[kruise.SidecarSetWorkingHotUpgradeContainerKey] = `{"other":"other-1","x":"` + works + `"}`
 		for name := range strings.FieldsSeq(broken) {
 			failed(p, name)
 		}
@@ -38,7 +38,7 @@ func written(c *rollout.Change) []string {
 		all = append(all, name+"="+images[name])
 	}
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
-		for prefix, name := range map[string]string{pub.SidecarSetVersionKeyPrefix: "version ", pub.SidecarSetVersionAltKeyPrefix: "alt ", pub.SidecarSetWorkingHotUpgradeContainerKey: "working "} {
+		for prefix, name := range map[string]string{kruise.SidecarSetVersionKeyPrefix: "version ", kruise.SidecarSetVersionAltKeyPrefix: "alt ", kruise.SidecarSetWorkingHotUpgradeContainerKey: "working "} {
 			if container, ok := strings.CutPrefix(key, prefix); ok {
 				all = append(all, strings.TrimSpace(name+container)+" "+annotations[key])
 			}
@@ -90,7 +90,7 @@ func TestHotUpgrade(t *testing.T) {
 			before := sidecarSet("s", hot("x", "x:1"))
 			pod := podOf("a", before)
 			c.pod(pod)
-			pod.Annotations[pub.SidecarSetHashKey] = `{"s":"another"}`
+			pod.Annotations[kruise.SidecarSetHashKey] = `{"s":"another"}`
 			plan := compute(t, input(edited(before, image("x:9"), func(s *v1beta1.SidecarSet) { s.Spec.Containers[0].Image = c.to }), pod))
 			// Where the end of an upgrade comes first it is no part of this table.
 			if len(plan.Updates) != 1 {
@@ -112,7 +112,7 @@ func TestFlip(t *testing.T) {
 		restart(p, "x-2")
 		p.Spec.Containers[0].Image = "x:1"
 		restart(p, "x-1")
-		p.Annotations[pub.SidecarSetWorkingHotUpgradeContainerKey] = `{"x":"x-2","y":"y-1"}`
+		p.Annotations[kruise.SidecarSetWorkingHotUpgradeContainerKey] = `{"x":"x-2","y":"y-1"}`
 		readied(p)
 	}
 	end := []string{"alt x-2 0", "version x-1 0", "x-1=empty:1"}
@@ -127,7 +127,7 @@ func TestFlip(t *testing.T) {
 		"the new one is broken": {"the old one is needed", nil, func(p *corev1.Pod) { failed(p, "x-2"); readied(p) }, nil},
 		"another is broken":     {"the pod is not ready, for whatever reason", nil, func(p *corev1.Pod) { failed(p, "main"); readied(p) }, nil},
 		"the new one does not run yet": {"what is ready is from before", nil, func(p *corev1.Pod) {
-			p.Annotations[pub.SidecarSetInPlaceUpdateStateKey] = `{"s":{"revision":"x","updateTimestamp":null,"lastContainerStatuses":{"x-2":{"imageID":"sha256:x:2"}}}}`
+			p.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = `{"s":{"revision":"x","updateTimestamp":null,"lastContainerStatuses":{"x-2":{"imageID":"sha256:x:2"}}}}`
 			p.Status.ContainerStatuses[1].Image = "docker.io/library/empty:1"
 		}, nil},
 		"paused":        {"two at work are no state to stay in", paused, func(*corev1.Pod) {}, end},
@@ -179,11 +179,11 @@ func TestMatched(t *testing.T) {
 	}{
 		"whole":       {func(*corev1.Pod) {}, 1},
 		"half":        {func(p *corev1.Pod) { p.Spec.Containers = p.Spec.Containers[1:] }, 0},
-		"no record":   {func(p *corev1.Pod) { delete(p.Annotations, pub.SidecarSetWorkingHotUpgradeContainerKey) }, 0},
-		"no entry":    {func(p *corev1.Pod) { p.Annotations[pub.SidecarSetWorkingHotUpgradeContainerKey] = `{"y":"y-1"}` }, 0},
-		"no JSON":     {func(p *corev1.Pod) { p.Annotations[pub.SidecarSetWorkingHotUpgradeContainerKey] = `x-1` }, 0},
-		"null":        {func(p *corev1.Pod) { p.Annotations[pub.SidecarSetWorkingHotUpgradeContainerKey] = `null` }, 0},
-		"an odd name": {func(p *corev1.Pod) { p.Annotations[pub.SidecarSetWorkingHotUpgradeContainerKey] = `{"x":"?"}` }, 1},
+		"no record":   {func(p *corev1.Pod) { delete(p.Annotations, kruise.SidecarSetWorkingHotUpgradeContainerKey) }, 0},
+		"no entry":    {func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetWorkingHotUpgradeContainerKey] = `{"y":"y-1"}` }, 0},
+		"no JSON":     {func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetWorkingHotUpgradeContainerKey] = `x-1` }, 0},
+		"null":        {func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetWorkingHotUpgradeContainerKey] = `null` }, 0},
+		"an odd name": {func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetWorkingHotUpgradeContainerKey] = `{"x":"?"}` }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := podOf("a", set)
@@ -200,7 +200,7 @@ func TestConsistent(t *testing.T) {
 	const digest, other = "@sha256:1111", "@sha256:2222"
 	state := func(last string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
-			p.Annotations[pub.SidecarSetInPlaceUpdateStateKey] = fmt.Sprintf(`{"s":{"revision":"x","updateTimestamp":null,"lastContainerStatuses":{"mesh":%s}}}`, last)
+			p.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = fmt.Sprintf(`{"s":{"revision":"x","updateTimestamp":null,"lastContainerStatuses":{"mesh":%s}}}`, last)
 		}
 	}
 	status := func(image, id string) func(*corev1.Pod) {
@@ -221,9 +221,9 @@ func TestConsistent(t *testing.T) {
 		"the same, another name": {"the container is another one", "mesh:1", []func(*corev1.Pod){state(`{"imageID":"sha256:0","containerID":"x"}`), status("mesh:0", "sha256:0")}, 1},
 		"nothing ran":            {"and something does now", "mesh:1", []func(*corev1.Pod){state(`{}`)}, 1},
 		"nothing is told":        {"between the old and the new", "mesh:1", []func(*corev1.Pod){state(`{"imageID":"sha256:0"}`), status("", "")}, 0},
-		"unreadable":             {"nobody knows", "mesh:1", []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations[pub.SidecarSetInPlaceUpdateStateKey] = "?" }}, 0},
-		"another's state":        {"it tells nothing of this set", "mesh:1", []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations[pub.SidecarSetInPlaceUpdateStateKey] = `{"z":{}}` }}, 1},
-		"an empty state":         {"it tells nothing", "mesh:1", []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations[pub.SidecarSetInPlaceUpdateStateKey] = `{"s":null}` }}, 1},
+		"unreadable":             {"nobody knows", "mesh:1", []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = "?" }}, 0},
+		"another's state":        {"it tells nothing of this set", "mesh:1", []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = `{"z":{}}` }}, 1},
+		"an empty state":         {"it tells nothing", "mesh:1", []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = `{"s":null}` }}, 1},
 		"digest":                 {"it runs", "mesh" + digest, nil, 1},
 		"digest and tag":         {"the tag does not matter", "mesh:1" + digest, []func(*corev1.Pod){status("", "docker-pullable://mesh"+digest)}, 1},
 		"another digest":         {"it does not", "mesh" + digest, []func(*corev1.Pod){status("", "docker.io/library/mesh"+other)}, 0},

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/sidecar/rollout"
 )
@@ -22,19 +22,19 @@ func (r *random) strategy(s *v1beta1.SidecarSet) {
 	u.MaxUnavailable = amount(pick(r, "1", "3", "20%", "100%", "0", "150%"))
 	switch r.Intn(4) {
 	case 0:
-		u.PriorityStrategy = &pub.UpdatePriorityStrategy{OrderPriority: []pub.UpdatePriorityOrderTerm{{OrderedKey: "k"}, {OrderedKey: "l"}}}
+		u.PriorityStrategy = &kruise.UpdatePriorityStrategy{OrderPriority: []kruise.UpdatePriorityOrderTerm{{OrderedKey: "k"}, {OrderedKey: "l"}}}
 	case 1:
-		weigh := func(weight int32, value string) pub.UpdatePriorityWeightTerm {
-			return pub.UpdatePriorityWeightTerm{Weight: weight, MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{"k": value}}}
+		weigh := func(weight int32, value string) kruise.UpdatePriorityWeightTerm {
+			return kruise.UpdatePriorityWeightTerm{Weight: weight, MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{"k": value}}}
 		}
-		u.PriorityStrategy = &pub.UpdatePriorityStrategy{WeightPriority: []pub.UpdatePriorityWeightTerm{weigh(10, "1"), weigh(20, "2"), weigh(10, "2")}}
+		u.PriorityStrategy = &kruise.UpdatePriorityStrategy{WeightPriority: []kruise.UpdatePriorityWeightTerm{weigh(10, "1"), weigh(20, "2"), weigh(10, "2")}}
 	}
 	if r.once(2) {
 		u.ScatterStrategy = pick(r,
-			pub.UpdateScatterStrategy{{Key: "k", Value: "1"}},
-			pub.UpdateScatterStrategy{{Key: "k", Value: "*"}},
-			pub.UpdateScatterStrategy{{Key: "k", Value: "1"}, {Key: "l", Value: "*"}},
-			pub.UpdateScatterStrategy{{Key: "none", Value: "*"}})
+			kruise.UpdateScatterStrategy{{Key: "k", Value: "1"}},
+			kruise.UpdateScatterStrategy{{Key: "k", Value: "*"}},
+			kruise.UpdateScatterStrategy{{Key: "k", Value: "1"}, {Key: "l", Value: "*"}},
+			kruise.UpdateScatterStrategy{{Key: "none", Value: "*"}})
 	}
 	if r.once(4) {
 		u.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"l": "1"}}

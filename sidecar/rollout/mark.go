@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -26,7 +26,7 @@ func (p *planner) mark() {
 		if chosen[m.pod.UID] {
 			continue
 		}
-		was, known := upgradableBy(lifecycle.ConditionOf(m.pod, pub.SidecarSetUpgradable))[p.in.Set.Name]
+		was, known := upgradableBy(lifecycle.ConditionOf(m.pod, kruise.SidecarSetUpgradable))[p.in.Set.Name]
 		upgradable := m.updated || p.canUpdate(m)
 		switch {
 		case !upgradable && !p.selected(m):
@@ -46,7 +46,7 @@ func (p *planner) mark() {
 
 // mark returns the write of the condition that reports whether the set can update the pod; nil if it does so already.
 func (in *Input) mark(pod *corev1.Pod, upgradable bool) (*Change, error) {
-	old := lifecycle.ConditionOf(pod, pub.SidecarSetUpgradable)
+	old := lifecycle.ConditionOf(pod, kruise.SidecarSetUpgradable)
 	all := upgradableBy(old)
 	was, known := all[in.Set.Name]
 	all[in.Set.Name] = upgradable
@@ -62,7 +62,7 @@ func (in *Input) mark(pod *corev1.Pod, upgradable bool) (*Change, error) {
 func Forget(pods []*corev1.Pod, set string, now time.Time) []*Change {
 	var changes []*Change
 	for _, pod := range pods {
-		all := upgradableBy(lifecycle.ConditionOf(pod, pub.SidecarSetUpgradable))
+		all := upgradableBy(lifecycle.ConditionOf(pod, kruise.SidecarSetUpgradable))
 		if upgradable, known := all[set]; upgradable || !known {
 			continue
 		}
@@ -86,12 +86,12 @@ func upgradableBy(c *corev1.PodCondition) map[string]bool {
 // markOf returns the write of the condition with these values; nil if the pod has them.
 func markOf(pod *corev1.Pod, all map[string]bool, now time.Time) (*Change, error) {
 	c := corev1.PodCondition{
-		Type: pub.SidecarSetUpgradable, Status: corev1.ConditionTrue, Reason: pub.SidecarSetUpgradableReasonAll,
+		Type: kruise.SidecarSetUpgradable, Status: corev1.ConditionTrue, Reason: kruise.SidecarSetUpgradableReasonAll,
 		LastTransitionTime: metav1.NewTime(now),
 	}
 	for _, upgradable := range all {
 		if !upgradable {
-			c.Status, c.Reason = corev1.ConditionFalse, pub.SidecarSetUpgradableReasonImmutableField
+			c.Status, c.Reason = corev1.ConditionFalse, kruise.SidecarSetUpgradableReasonImmutableField
 		}
 	}
 	message, err := json.Marshal(all)

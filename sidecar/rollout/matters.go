@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
 
@@ -26,8 +26,8 @@ func Matters(before, after *corev1.Pod) bool {
 // sameRecords compares the annotations that plans read.
 func sameRecords(a, b *corev1.Pod) bool {
 	for _, key := range []string{
-		pub.SidecarSetHashKey, pub.SidecarSetHashWithoutImageKey, pub.SidecarSetInjectedListKey, pub.SidecarSetInPlaceUpdateStateKey,
-		pub.SidecarSetWorkingHotUpgradeContainerKey,
+		kruise.SidecarSetHashKey, kruise.SidecarSetHashWithoutImageKey, kruise.SidecarSetInjectedListKey, kruise.SidecarSetInPlaceUpdateStateKey,
+		kruise.SidecarSetWorkingHotUpgradeContainerKey,
 	} {
 		if a.Annotations[key] != b.Annotations[key] {
 			return false
@@ -45,8 +45,8 @@ func sameConditions(a, b *corev1.Pod) bool {
 	}
 	readyBefore, _ := status(a, corev1.PodReady) // the message names the containers that are not
 	readyAfter, _ := status(b, corev1.PodReady)
-	before, messageBefore := status(a, pub.SidecarSetUpgradable)
-	after, messageAfter := status(b, pub.SidecarSetUpgradable)
+	before, messageBefore := status(a, kruise.SidecarSetUpgradable)
+	after, messageAfter := status(b, kruise.SidecarSetUpgradable)
 	return readyBefore == readyAfter && before == after && messageBefore == messageAfter
 }
 

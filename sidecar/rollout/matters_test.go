@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/sidecar/rollout"
 )
 
@@ -26,9 +26,9 @@ func TestMatters(t *testing.T) {
 		"an annotation":      {why: "it is somebody's", change: func(p *corev1.Pod) { p.Annotations = map[string]string{"k": "v"} }},
 		"words of readiness": {why: "it is not ready as before", before: condition(corev1.PodReady, "False", "a, b"), change: condition(corev1.PodReady, "False", "a")},
 		"restarts":           {why: "they only tell an order", change: func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount++ }},
-		"a record":           {why: "another one may have written it", change: func(p *corev1.Pod) { p.Annotations = map[string]string{pub.SidecarSetHashKey: "{}"} }, want: true},
+		"a record":           {why: "another one may have written it", change: func(p *corev1.Pod) { p.Annotations = map[string]string{kruise.SidecarSetHashKey: "{}"} }, want: true},
 		"readiness":          {why: "it is counted", change: condition(corev1.PodReady, "True", ""), want: true},
-		"its condition":      {why: "another set may have undone it", before: condition(pub.SidecarSetUpgradable, "True", `{"a":true}`), change: condition(pub.SidecarSetUpgradable, "True", `{"b":true}`), want: true},
+		"its condition":      {why: "another set may have undone it", before: condition(kruise.SidecarSetUpgradable, "True", `{"a":true}`), change: condition(kruise.SidecarSetUpgradable, "True", `{"b":true}`), want: true},
 		"an image":           {why: "it may run now", change: func(p *corev1.Pod) { p.Status.ContainerStatuses[0].ImageID = "x" }, want: true},
 		"a container":        {why: "it is another one", change: func(p *corev1.Pod) { p.Status.ContainerStatuses[0].ContainerID = "x" }, want: true},
 		"a ready container":  {why: "a hot upgrade may end", change: func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Ready = true }, want: true},

@@ -9,13 +9,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
 
 // Sets returns the names of the sets that a pod records, sorted, for an index of pods by them.
 func Sets(pod *corev1.Pod) []string {
-	text := pod.Annotations[pub.SidecarSetInjectedListKey]
+	text := pod.Annotations[kruise.SidecarSetInjectedListKey]
 	if text == "" {
 		return nil
 	}
@@ -33,7 +33,7 @@ type member struct {
 	unreadable error
 	// last is the status of the containers before the last update by the set; nil if there was none. badState reports that the record
 	// cannot be read.
-	last     map[string]pub.InPlaceUpdateContainerStatus
+	last     map[string]kruise.InPlaceUpdateContainerStatus
 	badState bool
 	// working maps each hot container of the set to the working container in the pod.
 	working map[string]string
@@ -54,7 +54,7 @@ func (p *planner) member(pod *corev1.Pod) *member {
 			return nil
 		}
 	}
-	m.hash, m.revision, m.unreadable = injectedOf(pod, pub.SidecarSetHashKey, set)
+	m.hash, m.revision, m.unreadable = injectedOf(pod, kruise.SidecarSetHashKey, set)
 	var err error
 	m.last, err = lastOf(pod, set)
 	m.badState = err != nil
@@ -100,7 +100,7 @@ func statusOf(pod *corev1.Pod, name string) *corev1.ContainerStatus {
 // workingOf returns the working container of each hot one.
 func workingOf(pod *corev1.Pod) map[string]string {
 	working := map[string]string{}
-	if json.Unmarshal([]byte(pod.Annotations[pub.SidecarSetWorkingHotUpgradeContainerKey]), &working) != nil {
+	if json.Unmarshal([]byte(pod.Annotations[kruise.SidecarSetWorkingHotUpgradeContainerKey]), &working) != nil {
 		return map[string]string{}
 	}
 	return working
@@ -115,7 +115,7 @@ func injectedOf(pod *corev1.Pod, key, set string) (hash, revision string, err er
 	if data[0] != '{' && json.Unmarshal(data, &hash) == nil {
 		return hash, "", nil
 	}
-	var entry struct { // of pub.SidecarSetInjected: decoding the other fields costs time in a large set
+	var entry struct { // of kruise.SidecarSetInjected: decoding the other fields costs time in a large set
 		Hash               string `json:"hash"`
 		ControllerRevision string `json:"controllerRevision"`
 	}
@@ -126,19 +126,19 @@ func injectedOf(pod *corev1.Pod, key, set string) (hash, revision string, err er
 }
 
 // lastOf returns the status of the containers before the last update by a set; nil if there was none.
-func lastOf(pod *corev1.Pod, set string) (map[string]pub.InPlaceUpdateContainerStatus, error) {
-	data, err := entryOf(pod.Annotations[pub.SidecarSetInPlaceUpdateStateKey], set)
+func lastOf(pod *corev1.Pod, set string) (map[string]kruise.InPlaceUpdateContainerStatus, error) {
+	data, err := entryOf(pod.Annotations[kruise.SidecarSetInPlaceUpdateStateKey], set)
 	if err != nil || data == nil || data[0] == 'n' {
 		return nil, err
 	}
-	var state struct { // of pub.InPlaceUpdateState
-		LastContainerStatuses map[string]pub.InPlaceUpdateContainerStatus `json:"lastContainerStatuses"`
+	var state struct { // of kruise.InPlaceUpdateState
+		LastContainerStatuses map[string]kruise.InPlaceUpdateContainerStatus `json:"lastContainerStatuses"`
 	}
 	if err := json.Unmarshal(data, &state); err != nil {
 		return nil, fmt.Errorf("entry %s: %w", set, err)
 	}
 	if state.LastContainerStatuses == nil {
-		return map[string]pub.InPlaceUpdateContainerStatus{}, nil
+		return map[string]kruise.InPlaceUpdateContainerStatus{}, nil
 	}
 	return state.LastContainerStatuses, nil
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
 
@@ -121,7 +121,7 @@ func most(pod *corev1.Pod) int32 {
 	return n
 }
 
-func preferred(all []subject, s *pub.UpdatePriorityStrategy) []subject {
+func preferred(all []subject, s *kruise.UpdatePriorityStrategy) []subject {
 	if s == nil {
 		return all
 	}
@@ -153,9 +153,9 @@ func preferred(all []subject, s *pub.UpdatePriorityStrategy) []subject {
 }
 
 // scattered follows the words of the promise.
-func scattered(waiting, all []subject, s pub.UpdateScatterStrategy) []subject {
+func scattered(waiting, all []subject, s kruise.UpdateScatterStrategy) []subject {
 	all = bubbled(all, func(a, b subject) bool { return a.pod.Name < b.pod.Name })
-	var terms []pub.UpdateScatterTerm
+	var terms []kruise.UpdateScatterTerm
 	for _, term := range s {
 		values := []string{term.Value}
 		if term.Value == "*" {
@@ -167,15 +167,15 @@ func scattered(waiting, all []subject, s pub.UpdateScatterStrategy) []subject {
 			}
 		}
 		for _, v := range values {
-			if t := (pub.UpdateScatterTerm{Key: term.Key, Value: v}); !slices.Contains(terms, t) {
+			if t := (kruise.UpdateScatterTerm{Key: term.Key, Value: v}); !slices.Contains(terms, t) {
 				terms = append(terms, t)
 			}
 		}
 	}
-	count := func(t pub.UpdateScatterTerm, among []subject) int { return len(hits(t, among, true)) }
+	count := func(t kruise.UpdateScatterTerm, among []subject) int { return len(hits(t, among, true)) }
 	if len(terms) > 1 {
-		terms = slices.DeleteFunc(terms, func(t pub.UpdateScatterTerm) bool { return count(t, waiting) == 0 })
-		slices.SortStableFunc(terms, func(a, b pub.UpdateScatterTerm) int { return count(b, waiting) - count(a, waiting) })
+		terms = slices.DeleteFunc(terms, func(t kruise.UpdateScatterTerm) bool { return count(t, waiting) == 0 })
+		slices.SortStableFunc(terms, func(a, b kruise.UpdateScatterTerm) int { return count(b, waiting) - count(a, waiting) })
 	}
 	for _, t := range terms {
 		waiting = scatteredBy(t, waiting, all)
@@ -183,7 +183,7 @@ func scattered(waiting, all []subject, s pub.UpdateScatterStrategy) []subject {
 	return waiting
 }
 
-func hits(t pub.UpdateScatterTerm, among []subject, want bool) []subject {
+func hits(t kruise.UpdateScatterTerm, among []subject, want bool) []subject {
 	var some []subject
 	for _, x := range among {
 		if v, ok := x.pod.Labels[t.Key]; (ok && v == t.Value) == want {
@@ -193,7 +193,7 @@ func hits(t pub.UpdateScatterTerm, among []subject, want bool) []subject {
 	return some
 }
 
-func scatteredBy(t pub.UpdateScatterTerm, waiting, all []subject) []subject {
+func scatteredBy(t kruise.UpdateScatterTerm, waiting, all []subject) []subject {
 	hit, miss := hits(t, waiting, true), hits(t, waiting, false)
 	if len(hit) <= 1 || len(miss) <= 1 {
 		return waiting
@@ -244,7 +244,7 @@ func (r *random) subjects(before, stale, after *v1beta1.SidecarSet, pods int) []
 			s.pod = podOf(fmt.Sprintf("p%03d", i), before)
 			if r.once(6) {
 				s.underWay = true
-				s.pod.Annotations[pub.SidecarSetInPlaceUpdateStateKey] = `{"s":{"revision":"x","updateTimestamp":null,"lastContainerStatuses":{"mesh":{"imageID":"sha256:mesh:1"}}}}`
+				s.pod.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = `{"s":{"revision":"x","updateTimestamp":null,"lastContainerStatuses":{"mesh":{"imageID":"sha256:mesh:1"}}}}`
 				s.pod.Spec.Containers[0].Image = "mesh:0"
 			}
 		}

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/sidecar/rollout"
 )
@@ -68,7 +68,7 @@ func TestPass(t *testing.T) {
 		change(pod)
 		return pod
 	}
-	other := live(func(p *corev1.Pod) { p.Annotations[pub.SidecarSetInPlaceUpdateStateKey] = `{"z":{}}` })
+	other := live(func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = `{"z":{}}` })
 	another := live(func(p *corev1.Pod) { p.UID = "another" })
 	const first, second, third = "pod-0000", "pod-0001", "pod-0002"
 	cases := map[string]struct {
@@ -198,10 +198,10 @@ func TestFailures(t *testing.T) {
 		prefix bool
 	}{
 		"none":                {"nothing is reported", nil, nil, "", false},
-		"an unreadable pod":   {"the pod and the reason", func(p *corev1.Pod) { p.Annotations[pub.SidecarSetHashKey] = `{"s":[]}` }, nil, "pod default/pod-0000: read annotation", true},
+		"an unreadable pod":   {"the pod and the reason", func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetHashKey] = `{"s":[]}` }, nil, "pod default/pod-0000: read annotation", true},
 		"a refused write":     {"the pod and the reason", nil, forbidden(), `update pod default/pod-0001: pods "a" is forbidden: no`, false},
 		"a server that fails": {"that is not about the pod", nil, errors.New("connection reset"), "", false},
-		"several":             {"the first one in their order, and how many more", func(p *corev1.Pod) { p.Annotations[pub.SidecarSetHashKey] = `{"s":[]}` }, forbidden(), " (and 1 more)", true},
+		"several":             {"the first one in their order, and how many more", func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetHashKey] = `{"s":[]}` }, forbidden(), " (and 1 more)", true},
 		"a long one":          {"an event has a bound", nil, apierrors.NewForbidden(corev1.Resource("pods"), "a", errors.New(strings.Repeat("é", 900))), strings.Repeat("é", 400), true},
 	}
 	for name, c := range cases {

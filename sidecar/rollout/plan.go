@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/sidecar"
 )
@@ -152,7 +152,7 @@ func byName(a, b *member) int {
 
 func (p *planner) hashes() (err error) {
 	set := p.in.Set
-	p.hash, p.bare = set.Annotations[pub.SidecarSetHashKey], set.Annotations[pub.SidecarSetHashWithoutImageKey]
+	p.hash, p.bare = set.Annotations[kruise.SidecarSetHashKey], set.Annotations[kruise.SidecarSetHashWithoutImageKey]
 	if p.hash == "" {
 		if p.hash, err = sidecar.Hash(set); err != nil {
 			return fmt.Errorf("hash sidecarset %s: %w", set.Name, err)

@@ -6,7 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/sidecar"
 )
 
@@ -40,7 +40,7 @@ func (p *planner) update(m *member) (*Change, error) {
 
 // work records which of the two containers of a hot one works.
 func (d *draft) work(s container, name string) {
-	const key = pub.SidecarSetWorkingHotUpgradeContainerKey
+	const key = kruise.SidecarSetWorkingHotUpgradeContainerKey
 	working := map[string]string{}
 	text, changed := d.annotations[key]
 	if !changed {
@@ -57,44 +57,44 @@ func (d *draft) work(s container, name string) {
 
 // recordHash records that the pod has the set as it is.
 func (d *draft) recordHash(revision string) error {
-	entries, err := sidecar.ReadInjected(d.pod.Annotations[pub.SidecarSetHashKey])
+	entries, err := sidecar.ReadInjected(d.pod.Annotations[kruise.SidecarSetHashKey])
 	if err != nil {
-		return fmt.Errorf("read annotation %s: %w", pub.SidecarSetHashKey, err)
+		return fmt.Errorf("read annotation %s: %w", kruise.SidecarSetHashKey, err)
 	}
-	entries[d.set.Name] = pub.SidecarSetInjected{
+	entries[d.set.Name] = kruise.SidecarSetInjected{
 		UpdateTimestamp: metav1.NewTime(d.now), Hash: d.hash, SidecarSetName: d.set.Name,
 		SidecarList: sidecar.Names(d.set), ControllerRevision: revision,
 	}
 	data, err := json.Marshal(entries)
 	if err != nil {
-		return fmt.Errorf("encode annotation %s: %w", pub.SidecarSetHashKey, err)
+		return fmt.Errorf("encode annotation %s: %w", kruise.SidecarSetHashKey, err)
 	}
-	d.annotate(pub.SidecarSetHashKey, string(data))
+	d.annotate(kruise.SidecarSetHashKey, string(data))
 	return nil
 }
 
 // recordState records what ran in the containers whose images change, so that their restart can be observed. An update begins a
 // new record; the end of a hot upgrade belongs to the update before. An annotation that cannot be read is replaced.
 func (d *draft) recordState(m *member, begins bool) error {
-	const key = pub.SidecarSetInPlaceUpdateStateKey
+	const key = kruise.SidecarSetInPlaceUpdateStateKey
 	all := map[string]json.RawMessage{}
 	if json.Unmarshal([]byte(d.pod.Annotations[key]), &all) != nil || all == nil {
 		all = map[string]json.RawMessage{}
 	}
-	state := pub.InPlaceUpdateState{}
+	state := kruise.InPlaceUpdateState{}
 	if json.Unmarshal(all[d.set.Name], &state) != nil || state.Revision == "" {
-		state = pub.InPlaceUpdateState{Revision: m.hash, UpdateTimestamp: metav1.NewTime(d.now)}
+		state = kruise.InPlaceUpdateState{Revision: m.hash, UpdateTimestamp: metav1.NewTime(d.now)}
 	}
 	if begins {
 		state.UpdateTimestamp, state.Revision = metav1.NewTime(d.now), d.hash
 	}
 	if state.LastContainerStatuses == nil {
-		state.LastContainerStatuses = map[string]pub.InPlaceUpdateContainerStatus{}
+		state.LastContainerStatuses = map[string]kruise.InPlaceUpdateContainerStatus{}
 	}
 	for name := range d.images {
-		var last pub.InPlaceUpdateContainerStatus
+		var last kruise.InPlaceUpdateContainerStatus
 		if now := statusOf(d.pod, name); now != nil {
-			last = pub.InPlaceUpdateContainerStatus{ImageID: now.ImageID, ContainerID: now.ContainerID, RestartCount: now.RestartCount}
+			last = kruise.InPlaceUpdateContainerStatus{ImageID: now.ImageID, ContainerID: now.ContainerID, RestartCount: now.RestartCount}
 		}
 		state.LastContainerStatuses[name] = last
 	}

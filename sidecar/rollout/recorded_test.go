@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/sidecar/rollout"
 )
@@ -95,7 +95,7 @@ func TestRecordedUpdate(t *testing.T) {
 			after := applied(update)
 			sameWrite(t, want, after)
 			marked := applied(pass.Answer(update, after, nil)[0])
-			if diff := cmp.Diff(lifecycle.ConditionOf(want, pub.SidecarSetUpgradable), lifecycle.ConditionOf(marked, pub.SidecarSetUpgradable)); diff != "" {
+			if diff := cmp.Diff(lifecycle.ConditionOf(want, kruise.SidecarSetUpgradable), lifecycle.ConditionOf(marked, kruise.SidecarSetUpgradable)); diff != "" {
 				t.Errorf("condition (-recorded +ours):\n%s", diff)
 			}
 		})
@@ -123,20 +123,20 @@ func sameWrite(t *testing.T, want, got *corev1.Pod) {
 		for _, c := range pod.Spec.Containers {
 			all["image of "+c.Name] = c.Image
 		}
-		states := map[string]pub.InPlaceUpdateState{}
-		if err := json.Unmarshal([]byte(pod.Annotations[pub.SidecarSetInPlaceUpdateStateKey]), &states); err != nil {
+		states := map[string]kruise.InPlaceUpdateState{}
+		if err := json.Unmarshal([]byte(pod.Annotations[kruise.SidecarSetInPlaceUpdateStateKey]), &states); err != nil {
 			t.Fatal(err)
 		}
 		for _, state := range states {
 			for name, last := range state.LastContainerStatuses {
-				state.LastContainerStatuses[name] = pub.InPlaceUpdateContainerStatus{ImageID: last.ImageID}
+				state.LastContainerStatuses[name] = kruise.InPlaceUpdateContainerStatus{ImageID: last.ImageID}
 			}
 		}
 		data, err := json.Marshal(states)
 		if err != nil {
 			t.Fatal(err)
 		}
-		all[pub.SidecarSetInPlaceUpdateStateKey] = string(data)
+		all[kruise.SidecarSetInPlaceUpdateStateKey] = string(data)
 		return all
 	}
 	if diff := cmp.Diff(read(want), read(got)); diff != "" {

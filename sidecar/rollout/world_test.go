@@ -16,7 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/sidecar/rollout"
@@ -136,7 +136,7 @@ func told(c *rollout.Change, after *corev1.Pod, set *v1beta1.SidecarSet) string 
 	case rollout.ActionUpdate:
 		return "update"
 	}
-	message := lifecycle.ConditionOf(after, pub.SidecarSetUpgradable).Message
+	message := lifecycle.ConditionOf(after, kruise.SidecarSetUpgradable).Message
 	return fmt.Sprintf("mark %t", strings.Contains(message, `"`+set.Name+`":true`))
 }
 
@@ -220,12 +220,12 @@ func picture(pod *corev1.Pod) string {
 			continue
 		}
 		text += " " + c.Name + "=" + c.Image
-		if v, ok := pod.Annotations[pub.SidecarSetVersionKeyPrefix+c.Name]; ok {
-			text += "(" + v + "/" + pod.Annotations[pub.SidecarSetVersionAltKeyPrefix+c.Name] + ")"
+		if v, ok := pod.Annotations[kruise.SidecarSetVersionKeyPrefix+c.Name]; ok {
+			text += "(" + v + "/" + pod.Annotations[kruise.SidecarSetVersionAltKeyPrefix+c.Name] + ")"
 		}
 	}
 	working := map[string]string{}
-	if json.Unmarshal([]byte(pod.Annotations[pub.SidecarSetWorkingHotUpgradeContainerKey]), &working) == nil {
+	if json.Unmarshal([]byte(pod.Annotations[kruise.SidecarSetWorkingHotUpgradeContainerKey]), &working) == nil {
 		for _, name := range slices.Sorted(maps.Keys(working)) {
 			text += " " + working[name] + " works"
 		}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/sidecar/rollout"
 	"github.com/kruisekit/kruisekit/write"
@@ -39,7 +39,7 @@ func TestUpdateAnnotations(t *testing.T) {
 	last := func(name string) string {
 		return `"` + name + `":{"imageID":"sha256:` + name + `:1","containerID":"containerd://` + name + `-0"}`
 	}
-	const hashes, states = pub.SidecarSetHashKey, pub.SidecarSetInPlaceUpdateStateKey
+	const hashes, states = kruise.SidecarSetHashKey, kruise.SidecarSetInPlaceUpdateStateKey
 	cases := map[string]struct {
 		why    string
 		change []setChange
@@ -120,7 +120,7 @@ func TestUpdateAnnotations(t *testing.T) {
 			in := input(set, pod)
 			in.Gone = func(set string) bool { return set == c.gone }
 			got := oneUpdate(t, in)
-			if diff := cmp.Diff(c.want(set.Annotations[pub.SidecarSetHashKey]), annotationsOf(got)); diff != "" {
+			if diff := cmp.Diff(c.want(set.Annotations[kruise.SidecarSetHashKey]), annotationsOf(got)); diff != "" {
 				t.Errorf("%s: annotations (-want +got):\n%s", c.why, diff)
 			}
 			if diff := cmp.Diff(c.images, imagesOf(got)); diff != "" {
@@ -143,10 +143,10 @@ func TestMetadataAlone(t *testing.T) {
 func TestUnreadable(t *testing.T) {
 	before := sidecarSet("s", cold("mesh", "mesh:1"))
 	for name, change := range map[string]func(*corev1.Pod, *v1beta1.SidecarSet){
-		"hash":     func(p *corev1.Pod, _ *v1beta1.SidecarSet) { p.Annotations[pub.SidecarSetHashKey] = `{"s":` },
-		"an entry": func(p *corev1.Pod, _ *v1beta1.SidecarSet) { p.Annotations[pub.SidecarSetHashKey] = `{"s":[]}` },
+		"hash":     func(p *corev1.Pod, _ *v1beta1.SidecarSet) { p.Annotations[kruise.SidecarSetHashKey] = `{"s":` },
+		"an entry": func(p *corev1.Pod, _ *v1beta1.SidecarSet) { p.Annotations[kruise.SidecarSetHashKey] = `{"s":[]}` },
 		"another's entry": func(p *corev1.Pod, _ *v1beta1.SidecarSet) {
-			p.Annotations[pub.SidecarSetHashKey] = `{"s":"old","z":[]}`
+			p.Annotations[kruise.SidecarSetHashKey] = `{"s":"old","z":[]}`
 		},
 		"metadata": func(p *corev1.Pod, s *v1beta1.SidecarSet) {
 			p.Annotations["k"] = "no JSON"
@@ -177,7 +177,7 @@ func TestTests(t *testing.T) {
 	pod := podOf("a", before)
 	pod.ResourceVersion, pod.Annotations["a/b~c"] = "5", "old"
 	marked := pod.DeepCopy()
-	setCondition(marked, corev1.PodCondition{Type: pub.SidecarSetUpgradable, Status: corev1.ConditionTrue, Reason: pub.SidecarSetUpgradableReasonAll, Message: `{"s":true}`})
+	setCondition(marked, corev1.PodCondition{Type: kruise.SidecarSetUpgradable, Status: corev1.ConditionTrue, Reason: kruise.SidecarSetUpgradableReasonAll, Message: `{"s":true}`})
 	update := oneUpdate(t, input(set, pod))
 	mark, first := compute(t, input(stale, marked)).Marks[0], compute(t, input(stale, pod)).Marks[0]
 	for name, c := range map[string]struct {
@@ -189,17 +189,19 @@ func TestTests(t *testing.T) {
 		"an update, and a status":             {update, func(p *corev1.Pod) { p.ResourceVersion, p.Status.Phase = "6", corev1.PodFailed }, true},
 		"an update, and a foreign annotation": {update, func(p *corev1.Pod) { p.Annotations["kept"] = "y" }, true},
 		"an update, and its annotation":       {update, func(p *corev1.Pod) { p.Annotations["a/b~c"] = "other" }, false},
-		"an update, and a record":             {update, func(p *corev1.Pod) { p.Annotations[pub.SidecarSetHashKey] = "{}" }, false},
+		"an update, and a record":             {update, func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetHashKey] = "{}" }, false},
 		"an update, and a removed annotation": {update, func(p *corev1.Pod) { delete(p.Annotations, "a/b~c") }, false},
-		"an update, and an added annotation":  {update, func(p *corev1.Pod) { p.Annotations[pub.SidecarSetInPlaceUpdateStateKey] = "{}" }, false},
+		"an update, and an added annotation":  {update, func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = "{}" }, false},
 		"an update, and an image":             {update, func(p *corev1.Pod) { p.Spec.Containers[indexOf(p, "mesh")].Image = "mesh:3" }, false},
 		"an update, and another pod":          {update, func(p *corev1.Pod) { p.UID = "b" }, false},
 		"a condition of the same pod":         {mark, func(*corev1.Pod) {}, true},
 		"a condition, and another one":        {mark, func(p *corev1.Pod) { p.ResourceVersion = "6"; failed(p, "mesh"); readied(p) }, true},
 		"a condition, and its message": {mark, func(p *corev1.Pod) {
-			lifecycle.ConditionOf(p, pub.SidecarSetUpgradable).Message = `{"s":true,"z":true}`
+			lifecycle.ConditionOf(p, kruise.SidecarSetUpgradable).Message = `{"s":true,"z":true}`
 		}, false},
-		"a condition, and its status":          {mark, func(p *corev1.Pod) { lifecycle.ConditionOf(p, pub.SidecarSetUpgradable).Status = corev1.ConditionFalse }, false},
+		"a condition, and its status": {mark, func(p *corev1.Pod) {
+			lifecycle.ConditionOf(p, kruise.SidecarSetUpgradable).Status = corev1.ConditionFalse
+		}, false},
 		"a condition, and another place":       {mark, func(p *corev1.Pod) { slices.Reverse(p.Status.Conditions) }, false},
 		"a condition, and another pod":         {mark, func(p *corev1.Pod) { p.UID = "b" }, false},
 		"the first condition of the same pod":  {first, func(*corev1.Pod) {}, true},
@@ -248,14 +250,14 @@ func TestMark(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := podOf("a", before)
 			if c.status != "" {
-				reason := pub.SidecarSetUpgradableReasonAll
+				reason := kruise.SidecarSetUpgradableReasonAll
 				if c.status == corev1.ConditionFalse {
-					reason = pub.SidecarSetUpgradableReasonImmutableField
+					reason = kruise.SidecarSetUpgradableReasonImmutableField
 				}
-				setCondition(pod, corev1.PodCondition{Type: pub.SidecarSetUpgradable, Status: c.status, Reason: reason, Message: c.message})
+				setCondition(pod, corev1.PodCondition{Type: kruise.SidecarSetUpgradable, Status: c.status, Reason: reason, Message: c.message})
 			}
 			if c.state {
-				pod.Annotations[pub.SidecarSetInPlaceUpdateStateKey] = `{"s":{"revision":"x","updateTimestamp":null,"lastContainerStatuses":{}}}`
+				pod.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = `{"s":{"revision":"x","updateTimestamp":null,"lastContainerStatuses":{}}}`
 			}
 			in := input(edited(before, c.change), pod)
 			in.Gone = func(set string) bool { return set == c.gone }
@@ -276,7 +278,7 @@ func TestMark(t *testing.T) {
 				if got := upgradable(after); got != c.want || marks[0].Blocks != c.blocks {
 					t.Errorf("%s: want %s (blocks: %t), got %s (%t)", c.why, c.want, c.blocks, got, marks[0].Blocks)
 				}
-				is := lifecycle.ConditionOf(after, pub.SidecarSetUpgradable)
+				is := lifecycle.ConditionOf(after, kruise.SidecarSetUpgradable)
 				if changed := is.Status != c.status; changed != is.LastTransitionTime.Time.Equal(noon()) {
 					t.Errorf("the status changed: %t, since %s", changed, is.LastTransitionTime)
 				}
@@ -295,7 +297,7 @@ func TestForget(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod, silent := podOf("a"), podOf("b")
-			setCondition(pod, corev1.PodCondition{Type: pub.SidecarSetUpgradable, Status: "False", Reason: pub.SidecarSetUpgradableReasonImmutableField, Message: c.has})
+			setCondition(pod, corev1.PodCondition{Type: kruise.SidecarSetUpgradable, Status: "False", Reason: kruise.SidecarSetUpgradableReasonImmutableField, Message: c.has})
 			got := ""
 			for _, m := range rollout.Forget([]*corev1.Pod{pod, silent}, "s", noon()) {
 				got += upgradable(applied(m))

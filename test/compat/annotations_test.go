@@ -6,20 +6,20 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // TestRecordedAnnotationsAreKept decodes the JSON that a running reference wrote on pods, and encodes it again
 // to the same bytes.
 func TestRecordedAnnotationsAreKept(t *testing.T) {
 	again := map[string]func(string) (string, error){
-		pub.InPlaceUpdateStateKey:           encodeAgain[pub.InPlaceUpdateState],
-		pub.InPlaceUpdateGraceKey:           encodeAgain[pub.InPlaceUpdateGrace],
-		pub.RuntimeContainerMetaKey:         encodeAgain[pub.RuntimeContainerMetaSet],
-		pub.SidecarSetHashKey:               encodeAgain[map[string]pub.SidecarSetInjected],
-		pub.SidecarSetHashWithoutImageKey:   encodeAgain[map[string]pub.SidecarSetInjected],
-		pub.SidecarSetInPlaceUpdateStateKey: encodeAgain[map[string]pub.InPlaceUpdateState],
-		pub.MatchedWorkloadSpreadKey:        encodeAgain[pub.MatchedWorkloadSpread],
+		kruise.InPlaceUpdateStateKey:           encodeAgain[kruise.InPlaceUpdateState],
+		kruise.InPlaceUpdateGraceKey:           encodeAgain[kruise.InPlaceUpdateGrace],
+		kruise.RuntimeContainerMetaKey:         encodeAgain[kruise.RuntimeContainerMetaSet],
+		kruise.SidecarSetHashKey:               encodeAgain[map[string]kruise.SidecarSetInjected],
+		kruise.SidecarSetHashWithoutImageKey:   encodeAgain[map[string]kruise.SidecarSetInjected],
+		kruise.SidecarSetInPlaceUpdateStateKey: encodeAgain[map[string]kruise.InPlaceUpdateState],
+		kruise.MatchedWorkloadSpreadKey:        encodeAgain[kruise.MatchedWorkloadSpread],
 	}
 	seen := map[string]bool{}
 	for file, objects := range recorded(t, "pods.yaml") {
@@ -43,7 +43,7 @@ func TestRecordedAnnotationsAreKept(t *testing.T) {
 		}
 	}
 	for key := range again {
-		if !seen[key] && key != pub.InPlaceUpdateGraceKey { // no pod was recorded within its grace period
+		if !seen[key] && key != kruise.InPlaceUpdateGraceKey { // no pod was recorded within its grace period
 			t.Errorf("no recorded pod has %s", key)
 		}
 	}
@@ -52,10 +52,10 @@ func TestRecordedAnnotationsAreKept(t *testing.T) {
 func conditionKept(t *testing.T, pod corev1.Pod) {
 	t.Helper()
 	for _, c := range pod.Status.Conditions {
-		if c.Type != pub.KruisePodReadyConditionType || c.Message == "" {
+		if c.Type != kruise.KruisePodReadyConditionType || c.Message == "" {
 			continue
 		}
-		if got, err := encodeAgain[[]pub.NotReadyEntry](c.Message); err != nil || got != c.Message {
+		if got, err := encodeAgain[[]kruise.NotReadyEntry](c.Message); err != nil || got != c.Message {
 			t.Errorf("pod %s, %s: %v\nrecorded %s\nours     %s", pod.Name, c.Type, err, c.Message, got)
 		}
 	}

@@ -20,9 +20,9 @@ import (
 
 	appsv1alpha1 "github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	policyv1alpha1 "github.com/kruisekit/kruisekit/api/policy/v1alpha1"
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
 	"github.com/kruisekit/kruisekit/webhooks/conversion"
 )
 
@@ -72,7 +72,7 @@ func TestRecordedVersionsAgree(t *testing.T) {
 			t.Run(file+"/"+nameOf(obj), func(t *testing.T) {
 				want := fields(t, counterpart)
 				got := fields(t, convert(t, raw, want["apiVersion"].(string)))
-				if kept := annotation(got, pub.ConversionDataKey); kept != "" {
+				if kept := annotation(got, kruise.ConversionDataKey); kept != "" {
 					t.Errorf("the other version cannot hold something of a recorded object: %s", kept)
 				}
 				if diff := cmp.Diff(without(want), without(got)); diff != "" {

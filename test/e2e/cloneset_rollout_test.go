@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // A partition holds back, a pause holds still, and both let the number of pods change.
@@ -90,21 +90,21 @@ func (m *deployed) testHooks(t *testing.T) {
 	const updating, deleting = "example.com/in-traffic", "example.com/has-data"
 	s := m.newSet(t, "held")
 	s.create(t, 2, func(spec *v1beta1.CloneSetSpec) {
-		spec.Lifecycle = &pub.Lifecycle{
-			InPlaceUpdate: &pub.LifecycleHook{LabelsHandler: map[string]string{updating: "yes"}},
-			PreDelete:     &pub.LifecycleHook{LabelsHandler: map[string]string{deleting: "yes"}},
+		spec.Lifecycle = &kruise.Lifecycle{
+			InPlaceUpdate: &kruise.LifecycleHook{LabelsHandler: map[string]string{updating: "yes"}},
+			PreDelete:     &kruise.LifecycleHook{LabelsHandler: map[string]string{deleting: "yes"}},
 		}
 		spec.Template.Labels[updating], spec.Template.Labels[deleting] = "yes", "yes"
 	})
 	before := s.pods(t)
 	s.roll(t)
 	for range 2 {
-		held := s.held(t, pub.LifecycleStatePreparingUpdate)
+		held := s.held(t, kruise.LifecycleStatePreparingUpdate)
 		if !runs(statuses(held)["main"], s.images["old"]) || serving(s.pods(t)) != 2 {
 			t.Errorf("%s is held before its update, and runs %s or serves no more", held.Name, statuses(held)["main"].ImageID)
 		}
 		s.label(t, held.Name, updating, nil)
-		held = s.held(t, pub.LifecycleStateUpdated)
+		held = s.held(t, kruise.LifecycleStateUpdated)
 		if !runs(statuses(held)["main"], s.images["new"]) {
 			t.Errorf("%s is held after its update, and runs %s", held.Name, statuses(held)["main"].ImageID)
 		}
@@ -114,7 +114,7 @@ func (m *deployed) testHooks(t *testing.T) {
 	sameButFor(t, "main", before, s.pods(t))
 
 	s.change(t, func(spec *v1beta1.CloneSetSpec) { spec.Replicas = ptr.To(int32(1)) })
-	held := s.held(t, pub.LifecycleStatePreparingDelete)
+	held := s.held(t, kruise.LifecycleStatePreparingDelete)
 	if serving(s.pods(t)) != 2 {
 		t.Errorf("%s is held before its deletion, and does not serve any more", held.Name)
 	}
@@ -126,7 +126,7 @@ func (m *deployed) testHooks(t *testing.T) {
 }
 
 // held waits for the one pod that a hook holds.
-func (s *theSet) held(t *testing.T, state pub.LifecycleState) *corev1.Pod {
+func (s *theSet) held(t *testing.T, state kruise.LifecycleState) *corev1.Pod {
 	t.Helper()
 	var held *corev1.Pod
 	s.waitFor(t, "a pod in state "+string(state), func(l look) error {

@@ -21,7 +21,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/test/cluster/image"
 )
 
@@ -177,7 +177,7 @@ func (s *theSet) one(pod *corev1.Pod, tag string, restarts int32) error {
 		return fmt.Errorf("main runs %s after %d restarts, and the helper restarted %d times; want %s after %d, and 0",
 			main.ImageID, main.RestartCount, helper.RestartCount, s.images[tag].Name, restarts)
 	}
-	if state := pod.Labels[pub.LifecycleStateKey]; !ready(pod) || state != string(pub.LifecycleStateNormal) {
+	if state := pod.Labels[kruise.LifecycleStateKey]; !ready(pod) || state != string(kruise.LifecycleStateNormal) {
 		return fmt.Errorf("it is in state %q, with %v", state, pod.Status.Conditions)
 	}
 	return nil
@@ -227,10 +227,10 @@ func (s *theSet) running(pods map[string]*corev1.Pod, tag string) int {
 }
 
 // in gives the names of the pods in a state of their life, sorted.
-func in(pods map[string]*corev1.Pod, state pub.LifecycleState) []string {
+func in(pods map[string]*corev1.Pod, state kruise.LifecycleState) []string {
 	var names []string
 	for name, pod := range pods {
-		if pod.Labels[pub.LifecycleStateKey] == string(state) {
+		if pod.Labels[kruise.LifecycleStateKey] == string(state) {
 			names = append(names, name)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/test/cluster"
 	"github.com/kruisekit/kruisekit/test/cluster/image"
 )
@@ -122,7 +122,7 @@ func (f *theFleet) create(t *testing.T, image string) {
 	t.Helper()
 	template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 		TerminationGracePeriodSeconds: new(int64),
-		ReadinessGates:                []corev1.PodReadinessGate{{ConditionType: pub.InPlaceUpdateReady}},
+		ReadinessGates:                []corev1.PodReadinessGate{{ConditionType: kruise.InPlaceUpdateReady}},
 		Containers:                    []corev1.Container{{Name: "web", Image: image}},
 	}}
 	raw, err := json.Marshal(map[string]any{"replicas": 3, "maxUnavailable": 1, "template": template})

@@ -17,7 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/test/cluster"
 	"github.com/kruisekit/kruisekit/test/cluster/image"
@@ -115,7 +115,7 @@ func testInPlace(t *testing.T, c *cluster.Cluster) {
 			t.Parallel()
 			template := &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
 				TerminationGracePeriodSeconds: new(int64),
-				ReadinessGates:                []corev1.PodReadinessGate{{ConditionType: pub.InPlaceUpdateReady}},
+				ReadinessGates:                []corev1.PodReadinessGate{{ConditionType: kruise.InPlaceUpdateReady}},
 				Containers:                    []corev1.Container{{Name: "web", Image: one.Name}},
 			}}
 			if test.template != nil {
@@ -176,8 +176,8 @@ func testResizeBeyondTheNode(t *testing.T, c *cluster.Cluster) {
 		return change
 	}
 	_, err := u.look(t.Context(), inplace.Update{Change: change(2 * all), Revision: "never"})
-	if !apierrors.IsForbidden(err) || u.writes != 0 || u.pod.Labels[pub.PodRevisionLabelKey] != "v1" {
-		t.Errorf("more than the node has: %v after %d writes, the pod is at %s", err, u.writes, u.pod.Labels[pub.PodRevisionLabelKey])
+	if !apierrors.IsForbidden(err) || u.writes != 0 || u.pod.Labels[kruise.PodRevisionLabelKey] != "v1" {
+		t.Errorf("more than the node has: %v after %d writes, the pod is at %s", err, u.writes, u.pod.Labels[kruise.PodRevisionLabelKey])
 	}
 	last := u.update(t, inplace.Update{Change: change(all * 3 / 4), Revision: "v2"})
 	if last.Verdict != inplace.Recreate || len(last.Notes) != 1 || last.Notes[0].Code != inplace.NoteDeferred {
@@ -199,7 +199,7 @@ type updater struct {
 func (u *updater) create(t *testing.T, namespace string, template *corev1.PodTemplateSpec) {
 	t.Helper()
 	u.pod = &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "pod-", Labels: map[string]string{pub.PodRevisionLabelKey: "v1"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "pod-", Labels: map[string]string{kruise.PodRevisionLabelKey: "v1"}},
 		Spec:       *template.Spec.DeepCopy(),
 	}
 	if err := u.client.Create(t.Context(), u.pod); err != nil {
@@ -298,7 +298,7 @@ func requests(p *corev1.PodTemplateSpec, name corev1.ResourceName, amount string
 
 // barrier gives a container a launch priority.
 func barrier(c *corev1.Container, key string) {
-	c.Env = append(c.Env, corev1.EnvVar{Name: pub.ContainerLaunchBarrierEnvName, ValueFrom: &corev1.EnvVarSource{
+	c.Env = append(c.Env, corev1.EnvVar{Name: kruise.ContainerLaunchBarrierEnvName, ValueFrom: &corev1.EnvVarSource{
 		ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "barrier"}, Key: key},
 	}})
 }

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // slowly is what a container does for a second before it counts as started.
@@ -44,7 +44,7 @@ func (m *deployed) launched(t *testing.T, names []string, change func(*corev1.Po
 		if pod = m.get(t, pod.Namespace, pod.Name); !ready(pod) {
 			return fmt.Errorf("not ready: %+v", pod.Status.ContainerStatuses)
 		}
-		if pod.Annotations[pub.ContainerLaunchPriorityCompletedKey] != "true" {
+		if pod.Annotations[kruise.ContainerLaunchPriorityCompletedKey] != "true" {
 			return errors.New("it is not marked as completed")
 		}
 		return nil
@@ -73,7 +73,7 @@ func started(t *testing.T, pod *corev1.Pod, groups ...string) {
 }
 
 func ordered(pod *corev1.Pod) {
-	pod.Annotations = map[string]string{pub.ContainerLaunchPriorityKey: "Ordered"}
+	pod.Annotations = map[string]string{kruise.ContainerLaunchPriorityKey: "Ordered"}
 }
 
 // Containers start one after the other, as they are written.
@@ -85,13 +85,13 @@ func (m *deployed) testLaunchInOrder(t *testing.T) {
 func (m *deployed) testLaunchByPriority(t *testing.T) {
 	pod := m.launched(t, []string{"a", "b", "c"}, func(pod *corev1.Pod) {
 		for i, priority := range []string{"-3", "10", "10"} {
-			pod.Spec.Containers[i].Env = []corev1.EnvVar{{Name: pub.ContainerLaunchPriorityEnvName, Value: priority}}
+			pod.Spec.Containers[i].Env = []corev1.EnvVar{{Name: kruise.ContainerLaunchPriorityEnvName, Value: priority}}
 		}
 	})
 	started(t, pod, "b c", "a")
 	bad := held(pod.Namespace, "bad", nil)
 	bad.Spec.Containers = append(bad.Spec.Containers, corev1.Container{
-		Name: "other", Image: "none", Env: []corev1.EnvVar{{Name: pub.ContainerLaunchPriorityEnvName, Value: "abc"}},
+		Name: "other", Image: "none", Env: []corev1.EnvVar{{Name: kruise.ContainerLaunchPriorityEnvName, Value: "abc"}},
 	})
 	err := m.Client.Create(t.Context(), bad)
 	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.containers[1].env[0]") {
@@ -111,11 +111,11 @@ func (m *deployed) testLaunchAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := first.DeepCopy()
-	second.ObjectMeta = metav1.ObjectMeta{Namespace: first.Namespace, Name: first.Name, Annotations: map[string]string{pub.ContainerLaunchPriorityKey: "Ordered"}}
+	second.ObjectMeta = metav1.ObjectMeta{Namespace: first.Namespace, Name: first.Name, Annotations: map[string]string{kruise.ContainerLaunchPriorityKey: "Ordered"}}
 	second.Spec.NodeName, second.Status = "", corev1.PodStatus{}
 	eventually(t, func(ctx context.Context) error { return m.Client.Create(ctx, second.DeepCopy()) })
 	eventually(t, func(context.Context) error {
-		if second = m.get(t, first.Namespace, first.Name); !ready(second) || second.Annotations[pub.ContainerLaunchPriorityCompletedKey] != "true" {
+		if second = m.get(t, first.Namespace, first.Name); !ready(second) || second.Annotations[kruise.ContainerLaunchPriorityCompletedKey] != "true" {
 			return fmt.Errorf("not ready: %+v", second.Status.ContainerStatuses)
 		}
 		return nil
@@ -168,7 +168,7 @@ func (m *deployed) job(t *testing.T, change func(*corev1.PodSpec)) *batchv1.Job 
 // A Job ends although its sidecar would go on.
 func (m *deployed) testJobSidecar(t *testing.T) {
 	job := m.job(t, func(spec *corev1.PodSpec) {
-		spec.Containers[1].Env = []corev1.EnvVar{{Name: pub.TerminateSidecarEnvName, Value: "true"}}
+		spec.Containers[1].Env = []corev1.EnvVar{{Name: kruise.TerminateSidecarEnvName, Value: "true"}}
 	})
 	if requests := m.requests(t, job.Namespace); len(requests) != 1 || !strings.HasPrefix(requests[0].Name, "sidecar-termination-") {
 		t.Errorf("requests %+v, want one for the sidecar", requests)
@@ -180,7 +180,7 @@ func (m *deployed) testJobNativeSidecar(t *testing.T) {
 	job := m.job(t, func(spec *corev1.PodSpec) {
 		sidecar := spec.Containers[1]
 		sidecar.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
-		sidecar.Env = []corev1.EnvVar{{Name: pub.TerminateSidecarEnvName, Value: "true"}}
+		sidecar.Env = []corev1.EnvVar{{Name: kruise.TerminateSidecarEnvName, Value: "true"}}
 		spec.InitContainers, spec.Containers = []corev1.Container{sidecar}, spec.Containers[:1]
 	})
 	if requests := m.requests(t, job.Namespace); len(requests) > 0 {

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // failurePolicyKey is by which the owner of a set says what becomes of pods while nobody can inject it.
@@ -141,7 +141,7 @@ func (m *deployed) createMany(t *testing.T, namespace, name string, n int, label
 		default:
 			o.created++
 		}
-		if err == nil && pod.Annotations[pub.SidecarSetInjectedListKey] != "" {
+		if err == nil && pod.Annotations[kruise.SidecarSetInjectedListKey] != "" {
 			o.injected++
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/test/cluster/image"
 )
 
@@ -149,7 +149,7 @@ func hook(seconds int) *corev1.Lifecycle {
 // In order, out of traffic before the first, each after the one before is ready, with a hook.
 func (m *deployed) testRecreateInOrder(t *testing.T) {
 	r := m.newRecreation(t, "node-1", func(s *corev1.PodSpec) {
-		s.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: pub.KruisePodReadyConditionType}}
+		s.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: kruise.KruisePodReadyConditionType}}
 		s.Containers[0].Lifecycle = hook(4)
 	}, "a", "b", "c")
 	err := r.ask(t, "all", func(s *v1beta1.ContainerRecreateRequestSpec) {
@@ -161,7 +161,7 @@ func (m *deployed) testRecreateInOrder(t *testing.T) {
 	eventually(t, func(context.Context) error {
 		for _, c := range r.pod(t).Status.Conditions {
 			want := fmt.Sprintf(`[{"userAgent":"ContainerRecreateRequest","key":"%s/all"}]`, r.namespace)
-			if c.Type == pub.KruisePodReadyConditionType && c.Status == corev1.ConditionFalse && c.Message == want {
+			if c.Type == kruise.KruisePodReadyConditionType && c.Status == corev1.ConditionFalse && c.Message == want {
 				return nil
 			}
 		}

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/test/cluster"
 	"github.com/kruisekit/kruisekit/test/cluster/image"
 )
@@ -38,7 +38,7 @@ type remains struct {
 	// images that were pushed, by name.
 	images map[string]image.Image
 	// reports of the daemon.
-	reports map[string]pub.RuntimeContainerMeta
+	reports map[string]kruise.RuntimeContainerMeta
 	// pods as they were when nobody led them any more; of revisions and claims, UID and resource version.
 	pods              map[string]*corev1.Pod
 	revisions, claims map[string]string
@@ -190,13 +190,13 @@ func (r *remains) makePods(t *testing.T) {
 		r.into(t, &recorded[i], pod)
 		status := pod.Status
 		// The kubelet's part of it is as it will be; the rest was the reference's.
-		if state := pod.Annotations[pub.InPlaceUpdateStateKey]; state != "" {
-			pod.Annotations[pub.InPlaceUpdateStateKey] = r.hereRun(state)
+		if state := pod.Annotations[kruise.InPlaceUpdateStateKey]; state != "" {
+			pod.Annotations[kruise.InPlaceUpdateStateKey] = r.hereRun(state)
 		}
 		eventually(t, func(ctx context.Context) error { return r.client.Create(ctx, pod) }) // once its ServiceAccount is there
 		r.pods[pod.Name] = pod
 		for _, c := range status.Conditions {
-			if c.Type == pub.InPlaceUpdateReady || c.Type == pub.KruisePodReadyConditionType {
+			if c.Type == kruise.InPlaceUpdateReady || c.Type == kruise.KruisePodReadyConditionType {
 				r.condition(t, pod.Name, c)
 			}
 		}

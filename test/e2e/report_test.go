@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // report does what the daemon of the reference goes on doing: it tells of each pod which containers run, and from what they
@@ -25,7 +25,7 @@ func (r *remains) report(ctx context.Context) error {
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		var now pub.RuntimeContainerMetaSet
+		var now kruise.RuntimeContainerMetaSet
 		for _, status := range pod.Status.ContainerStatuses {
 			meta, ok := r.reports[reportKey(pod.Name, status.Name, status.Image)]
 			if !ok || status.State.Running == nil {
@@ -38,11 +38,11 @@ func (r *remains) report(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if len(now.Containers) == 0 || pod.Annotations[pub.RuntimeContainerMetaKey] == string(text) {
+		if len(now.Containers) == 0 || pod.Annotations[kruise.RuntimeContainerMetaKey] == string(text) {
 			continue
 		}
 		before := client.MergeFrom(pod.DeepCopy())
-		pod.Annotations[pub.RuntimeContainerMetaKey] = string(text)
+		pod.Annotations[kruise.RuntimeContainerMetaKey] = string(text)
 		if err := r.client.Status().Patch(ctx, pod, before); err != nil {
 			return err
 		}
@@ -51,9 +51,9 @@ func (r *remains) report(ctx context.Context) error {
 }
 
 // recordedReports are what the daemon told, by pod, container and image.
-func recordedReports(t *testing.T) map[string]pub.RuntimeContainerMeta {
+func recordedReports(t *testing.T) map[string]kruise.RuntimeContainerMeta {
 	t.Helper()
-	all := map[string]pub.RuntimeContainerMeta{}
+	all := map[string]kruise.RuntimeContainerMeta{}
 	for _, step := range []string{"1-created", "3-updated"} {
 		data, err := os.ReadFile("../compat/testdata/recorded/" + step + "/pods.yaml")
 		if err != nil {
@@ -65,8 +65,8 @@ func recordedReports(t *testing.T) map[string]pub.RuntimeContainerMeta {
 		}
 		for i := range pods.Items {
 			pod := &pods.Items[i]
-			var told pub.RuntimeContainerMetaSet
-			if text := pod.Annotations[pub.RuntimeContainerMetaKey]; text != "" {
+			var told kruise.RuntimeContainerMetaSet
+			if text := pod.Annotations[kruise.RuntimeContainerMetaKey]; text != "" {
 				if err := json.Unmarshal([]byte(text), &told); err != nil {
 					t.Fatal(err)
 				}

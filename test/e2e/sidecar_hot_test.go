@@ -19,7 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/test/cluster/image"
 )
 
@@ -90,8 +90,8 @@ func upgraded(pod *corev1.Pod, at string, serves, idle image.Image) error {
 	if !runs(work, serves) || !runs(rest, idle) || !ready(pod) {
 		return fmt.Errorf("%s runs %s and %s runs %s", at, work.ImageID, other, rest.ImageID)
 	}
-	if want := `{"proxy":"` + at + `"}`; pod.Annotations[pub.SidecarSetWorkingHotUpgradeContainerKey] != want {
-		return fmt.Errorf("at work is %s, want %s", pod.Annotations[pub.SidecarSetWorkingHotUpgradeContainerKey], want)
+	if want := `{"proxy":"` + at + `"}`; pod.Annotations[kruise.SidecarSetWorkingHotUpgradeContainerKey] != want {
+		return fmt.Errorf("at work is %s, want %s", pod.Annotations[kruise.SidecarSetWorkingHotUpgradeContainerKey], want)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/test/cluster/image"
 )
 
@@ -87,7 +87,7 @@ func (m *deployed) install(t *testing.T, set *v1beta1.SidecarSet) {
 		if err := m.Client.Create(ctx, pod, client.DryRunAll); err != nil {
 			return err
 		}
-		if list := pod.Annotations[pub.SidecarSetInjectedListKey]; list != set.Name {
+		if list := pod.Annotations[kruise.SidecarSetInjectedListKey]; list != set.Name {
 			return fmt.Errorf("a pod gets %q", list)
 		}
 		return nil
@@ -237,7 +237,7 @@ func (m *deployed) testSidecarCanary(t *testing.T) {
 	if err := m.Client.Create(t.Context(), pod, client.DryRunAll); err != nil {
 		t.Fatal(err)
 	}
-	if list := pod.Annotations[pub.SidecarSetInjectedListKey]; list != s.set.Name {
+	if list := pod.Annotations[kruise.SidecarSetInjectedListKey]; list != s.set.Name {
 		t.Errorf("a pod that the canary does not select gets %q", list)
 	}
 }
@@ -250,7 +250,7 @@ func (m *deployed) testReadinessGate(everyPod bool) func(*testing.T) {
 		s.create(t, 1, nil)
 		for name, pod := range s.pods(t) {
 			gates := fmt.Sprint(pod.Spec.ReadinessGates)
-			if !strings.Contains(gates, string(pub.KruisePodReadyConditionType)) {
+			if !strings.Contains(gates, string(kruise.KruisePodReadyConditionType)) {
 				t.Errorf("%s has the gates %s", name, gates)
 			}
 		}
@@ -292,7 +292,7 @@ func (m *deployed) testSidecarDocument(t *testing.T) {
 			// People type slower than that.
 			eventually(t, func(ctx context.Context) error {
 				pod := held(namespace, "probe", map[string]string{"app": "shop"})
-				if err := m.Client.Create(ctx, pod, client.DryRunAll); err != nil || pod.Annotations[pub.SidecarSetInjectedListKey] == "" {
+				if err := m.Client.Create(ctx, pod, client.DryRunAll); err != nil || pod.Annotations[kruise.SidecarSetInjectedListKey] == "" {
 					return fmt.Errorf("a pod gets no sidecar: %w", err)
 				}
 				return nil

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // bequest is a state that the reference may leave a CloneSet in.
@@ -78,7 +78,7 @@ func bequests() map[string]bequest {
 func (r *remains) outOfTraffic(t *testing.T) {
 	t.Helper()
 	r.condition(t, first, corev1.PodCondition{
-		Type: pub.InPlaceUpdateReady, Status: corev1.ConditionFalse, Reason: pub.InPlaceUpdateReadyReasonStart,
+		Type: kruise.InPlaceUpdateReady, Status: corev1.ConditionFalse, Reason: kruise.InPlaceUpdateReadyReasonStart,
 		LastTransitionTime: metav1.Now(),
 	})
 }
@@ -88,12 +88,12 @@ func mark(t *testing.T, pod *corev1.Pod, state map[string]any) {
 	t.Helper()
 	now := time.Now().Format(time.RFC3339)
 	maps.Copy(pod.Labels, map[string]string{
-		pub.PodRevisionLabelKey: "58558fbd65", pub.PodTemplateHashLabelKey: "58558fbd65",
-		pub.LifecycleStateKey: string(pub.LifecycleStateUpdating),
+		kruise.PodRevisionLabelKey: "58558fbd65", kruise.PodTemplateHashLabelKey: "58558fbd65",
+		kruise.LifecycleStateKey: string(kruise.LifecycleStateUpdating),
 	})
 	state["revision"], state["updateTimestamp"] = nextRevision, now
 	state["updateEnvFromMetadata"], state["updateImages"] = true, true
-	pod.Annotations[pub.LifecycleTimestampKey], pod.Annotations[pub.InPlaceUpdateStateKey] = now, compact(t, state)
+	pod.Annotations[kruise.LifecycleTimestampKey], pod.Annotations[kruise.InPlaceUpdateStateKey] = now, compact(t, state)
 }
 
 // inGrace is the second write where there is a grace period.
@@ -102,7 +102,7 @@ func (r *remains) inGrace(t *testing.T) {
 	r.outOfTraffic(t)
 	r.edit(t, first, func(pod *corev1.Pod) {
 		mark(t, pod, map[string]any{"lastContainerStatuses": nil})
-		pod.Annotations[pub.InPlaceUpdateGraceKey] = compact(t, map[string]any{
+		pod.Annotations[kruise.InPlaceUpdateGraceKey] = compact(t, map[string]any{
 			"revision": nextRevision, "containerImages": map[string]string{"main": "nginx:1.15.1"},
 			"containerRefMetadata":  map[string]any{"main": map[string]any{"annotations": map[string]string{"conf": "2"}}},
 			"metaDataPatch":         []byte("{}"),
@@ -165,7 +165,7 @@ func (r *remains) stillUpdating(t *testing.T) {
 	t.Helper()
 	pod := r.pod(t.Context(), t, first)
 	for _, c := range pod.Status.Conditions {
-		if c.Type == pub.InPlaceUpdateReady && c.Status != corev1.ConditionFalse {
+		if c.Type == kruise.InPlaceUpdateReady && c.Status != corev1.ConditionFalse {
 			t.Errorf("%s: %s is in traffic before its update is done", r.why, first)
 		}
 	}
@@ -203,8 +203,8 @@ func (r *remains) finished(ctx context.Context) error {
 // graceKept says that the change was made no sooner than announced.
 func (r *remains) graceKept(t *testing.T) {
 	t.Helper()
-	var state pub.InPlaceUpdateState
-	if err := json.Unmarshal([]byte(r.pod(t.Context(), t, first).Annotations[pub.InPlaceUpdateStateKey]), &state); err != nil {
+	var state kruise.InPlaceUpdateState
+	if err := json.Unmarshal([]byte(r.pod(t.Context(), t, first).Annotations[kruise.InPlaceUpdateStateKey]), &state); err != nil {
 		t.Fatal(err)
 	}
 	if len(state.ContainerBatchesRecord) != 1 {
@@ -258,10 +258,10 @@ func (r *remains) checkPod(t *testing.T, was, is *corev1.Pod) {
 	if want := r.restarts[was.Name] > 0; written != want {
 		t.Errorf("%s: the manager wrote %s: %v, want %v", r.why, was.Name, written, want)
 	}
-	if !ready(is) || is.Labels[pub.LifecycleStateKey] != string(pub.LifecycleStateNormal) {
-		t.Errorf("%s: %s is in state %q, with %v", r.why, was.Name, is.Labels[pub.LifecycleStateKey], is.Status.Conditions)
+	if !ready(is) || is.Labels[kruise.LifecycleStateKey] != string(kruise.LifecycleStateNormal) {
+		t.Errorf("%s: %s is in state %q, with %v", r.why, was.Name, is.Labels[kruise.LifecycleStateKey], is.Status.Conditions)
 	}
-	if label := is.Labels[pub.PodRevisionLabelKey]; !strings.HasSuffix(r.revision, label) || label == "" {
+	if label := is.Labels[kruise.PodRevisionLabelKey]; !strings.HasSuffix(r.revision, label) || label == "" {
 		t.Errorf("%s: %s is at revision %q", r.why, was.Name, label)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
@@ -222,8 +222,8 @@ func (t *turn) build(creations []workload.Creation) ([][]write.Object, error) {
 		default:
 			pod.GenerateName = t.Name + "-"
 		}
-		pod.Labels[pub.PodRevisionLabelKey] = c.Revision
-		pod.Labels[pub.LifecycleStateKey] = string(pub.LifecycleStatePreparingNormal)
+		pod.Labels[kruise.PodRevisionLabelKey] = c.Revision
+		pod.Labels[kruise.LifecycleStateKey] = string(kruise.LifecycleStatePreparingNormal)
 		inplace.EnsureReadinessGate(&pod.Spec)
 		all[k] = []write.Object{pod}
 	}
@@ -236,7 +236,7 @@ func (t *turn) finish(active []*corev1.Pod) {
 		Current: t.Current, Update: t.update.Name, Replicas: t.Spec.Replicas * int32(t.size()), Existing: int32(len(active)),
 	}
 	for _, pod := range active {
-		if pod.Labels[pub.PodRevisionLabelKey] == t.update.Name {
+		if pod.Labels[kruise.PodRevisionLabelKey] == t.update.Name {
 			progress.Updated++
 		}
 	}

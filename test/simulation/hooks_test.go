@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
 
@@ -24,7 +24,7 @@ func (o *owner) step(pod *corev1.Pod) {
 		return
 	}
 	state := lifecycle.StateOf(pod)
-	if pod.DeletionTimestamp == nil && (state == pub.LifecycleStateNormal || state == pub.LifecycleStateUpdating) {
+	if pod.DeletionTimestamp == nil && (state == kruise.LifecycleStateNormal || state == kruise.LifecycleStateUpdating) {
 		return
 	}
 	key := string(pod.UID) + string(state)
@@ -39,13 +39,13 @@ func (o *owner) step(pod *corev1.Pod) {
 	case pod.DeletionTimestamp != nil:
 		letGo(after, hooks.PreDelete)
 		letGo(after, hooks.InPlaceUpdate)
-	case state == pub.LifecycleStatePreparingDelete:
+	case state == kruise.LifecycleStatePreparingDelete:
 		letGo(after, hooks.PreDelete)
-	case state == pub.LifecycleStatePreparingUpdate:
+	case state == kruise.LifecycleStatePreparingUpdate:
 		letGo(after, hooks.InPlaceUpdate)
-	case state == pub.LifecycleStatePreparingNormal:
+	case state == kruise.LifecycleStatePreparingNormal:
 		putOn(after, hooks.PreNormal)
-	case state == pub.LifecycleStateUpdated:
+	case state == kruise.LifecycleStateUpdated:
 		putOn(after, hooks.InPlaceUpdate)
 	}
 	o.must(o.server.replace(apiWrite{by: "hook", verb: "answer", before: pod, after: after}))
@@ -54,7 +54,7 @@ func (o *owner) step(pod *corev1.Pod) {
 	}
 }
 
-func letGo(pod *corev1.Pod, hook *pub.LifecycleHook) {
+func letGo(pod *corev1.Pod, hook *kruise.LifecycleHook) {
 	if hook == nil {
 		return
 	}
@@ -64,7 +64,7 @@ func letGo(pod *corev1.Pod, hook *pub.LifecycleHook) {
 	pod.Finalizers = slices.DeleteFunc(pod.Finalizers, func(f string) bool { return slices.Contains(hook.FinalizersHandler, f) })
 }
 
-func putOn(pod *corev1.Pod, hook *pub.LifecycleHook) {
+func putOn(pod *corev1.Pod, hook *kruise.LifecycleHook) {
 	if hook == nil {
 		return
 	}

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 )
 
@@ -33,7 +33,7 @@ type run struct {
 	id       string
 	restarts int32
 	env      uint64
-	hashes   pub.RuntimeContainerHashes
+	hashes   kruise.RuntimeContainerHashes
 }
 
 // step is one look of the kubelet at one of its pods.
@@ -88,7 +88,7 @@ func (n *nodes) drive(pod *corev1.Pod, c *corev1.Container, r *run) {
 	case r.up && r.image != c.Image:
 		n.rules.restarting(pod)
 		r.up, r.wanted, r.next = false, c.Image, n.tick+n.delay()
-	case r.up && n.daemon && r.env != env && conditionOf(pod, pub.InPlaceUpdateReady) == corev1.ConditionFalse:
+	case r.up && n.daemon && r.env != env && conditionOf(pod, kruise.InPlaceUpdateReady) == corev1.ConditionFalse:
 		r.up, r.wanted, r.next = false, c.Image, n.tick+n.delay()
 	case !r.up && missing(r.wanted):
 		r.wanted = c.Image // it looks again each time that it tries
@@ -169,21 +169,21 @@ func imageID(image string) string {
 
 // report is what the daemon of the node writes.
 func (n *nodes) report(pod *corev1.Pod, runs map[string]*run) {
-	var all pub.RuntimeContainerMetaSet
+	var all kruise.RuntimeContainerMetaSet
 	for i := range pod.Spec.Containers {
 		if r := runs[pod.Spec.Containers[i].Name]; r.id != "" {
-			all.Containers = append(all.Containers, pub.RuntimeContainerMeta{
+			all.Containers = append(all.Containers, kruise.RuntimeContainerMeta{
 				Name: pod.Spec.Containers[i].Name, ContainerID: r.id, RestartCount: r.restarts, Hashes: r.hashes,
 			})
 		}
 	}
 	data, err := json.Marshal(all)
 	n.check(err)
-	if pod.Annotations[pub.RuntimeContainerMetaKey] == string(data) || len(all.Containers) == 0 {
+	if pod.Annotations[kruise.RuntimeContainerMetaKey] == string(data) || len(all.Containers) == 0 {
 		return
 	}
 	after := pod.DeepCopy()
-	after.Annotations[pub.RuntimeContainerMetaKey] = string(data)
+	after.Annotations[kruise.RuntimeContainerMetaKey] = string(data)
 	n.must(n.server.replace(apiWrite{by: "daemon", verb: "report", before: pod, after: after}))
 }
 
@@ -195,8 +195,8 @@ func (w *world) schedule(pod *corev1.Pod) {
 	after := pod.DeepCopy()
 	after.Spec.NodeName = fmt.Sprintf("node-%d", w.random.IntN(w.settings.nodes))
 	setCondition(after, corev1.PodScheduled, true, w.now())
-	if hasGate(after, pub.KruisePodReadyConditionType) {
-		setCondition(after, pub.KruisePodReadyConditionType, true, w.now())
+	if hasGate(after, kruise.KruisePodReadyConditionType) {
+		setCondition(after, kruise.KruisePodReadyConditionType, true, w.now())
 	}
 	w.must(w.server.replace(apiWrite{by: "scheduler", verb: "bind", before: pod, after: after}))
 }

@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/scale"
 )
@@ -47,7 +47,7 @@ type lot struct {
 	// made are the templates so far.
 	made []corev1.PodTemplateSpec
 	// hooks of all pods.
-	hooks  *pub.Lifecycle
+	hooks  *kruise.Lifecycle
 	daemon bool
 	// bad says that there is a template that never becomes ready.
 	bad bool
@@ -121,11 +121,11 @@ func (l *lot) amount(most int) string {
 	return fmt.Sprint(l.IntN(most + 1))
 }
 
-func (l *lot) lifecycle() *pub.Lifecycle {
+func (l *lot) lifecycle() *kruise.Lifecycle {
 	if l.one(2) {
 		return nil
 	}
-	hooks := &pub.Lifecycle{}
+	hooks := &kruise.Lifecycle{}
 	if l.one(2) {
 		hooks.InPlaceUpdate = l.hook("hook")
 	}
@@ -133,13 +133,13 @@ func (l *lot) lifecycle() *pub.Lifecycle {
 		hooks.PreDelete = l.hook("delete")
 	}
 	if l.one(3) {
-		hooks.PreNormal = &pub.LifecycleHook{LabelsHandler: map[string]string{"born": "yes"}}
+		hooks.PreNormal = &kruise.LifecycleHook{LabelsHandler: map[string]string{"born": "yes"}}
 	}
 	return hooks
 }
 
-func (l *lot) hook(label string) *pub.LifecycleHook {
-	h := &pub.LifecycleHook{MarkPodNotReady: l.one(2)}
+func (l *lot) hook(label string) *kruise.LifecycleHook {
+	h := &kruise.LifecycleHook{MarkPodNotReady: l.one(2)}
 	if l.one(2) {
 		h.LabelsHandler = map[string]string{label: "drain"}
 	} else {
@@ -176,12 +176,12 @@ func (l *lot) template() corev1.PodTemplateSpec {
 // keep gives a template what all pods have.
 func (l *lot) keep(t corev1.PodTemplateSpec) corev1.PodTemplateSpec {
 	if l.hooks != nil {
-		for _, hook := range []*pub.LifecycleHook{l.hooks.InPlaceUpdate, l.hooks.PreDelete} {
+		for _, hook := range []*kruise.LifecycleHook{l.hooks.InPlaceUpdate, l.hooks.PreDelete} {
 			if hook != nil {
 				t = hooked(t, hook)
 			}
 		}
-		t.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: pub.KruisePodReadyConditionType}}
+		t.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: kruise.KruisePodReadyConditionType}}
 	}
 	l.made = append(l.made, t)
 	return t

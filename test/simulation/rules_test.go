@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 )
 
@@ -94,7 +94,7 @@ func (r *rules) count(w apiWrite) {
 		return
 	}
 	uid := w.after.UID
-	if w.before.Labels[pub.PodRevisionLabelKey] != w.after.Labels[pub.PodRevisionLabelKey] {
+	if w.before.Labels[kruise.PodRevisionLabelKey] != w.after.Labels[kruise.PodRevisionLabelKey] {
 		r.moves[uid]++
 	}
 	if changesContainers(w) {
@@ -103,15 +103,15 @@ func (r *rules) count(w apiWrite) {
 	if w.by != "controller" {
 		return
 	}
-	mark := conditionOf(w.after, pub.InPlaceUpdateReady)
-	if mark == corev1.ConditionFalse && conditionOf(w.before, pub.InPlaceUpdateReady) != mark {
+	mark := conditionOf(w.after, kruise.InPlaceUpdateReady)
+	if mark == corev1.ConditionFalse && conditionOf(w.before, kruise.InPlaceUpdateReady) != mark {
 		r.updates[uid] = 0
 	}
 	if _, ok := r.updates[uid]; !ok {
 		return
 	}
 	r.updates[uid]++
-	if mark == corev1.ConditionTrue && inState(w.after, pub.LifecycleStateNormal) {
+	if mark == corev1.ConditionTrue && inState(w.after, kruise.LifecycleStateNormal) {
 		r.counted = append(r.counted, r.updates[uid])
 		delete(r.updates, uid)
 	}
@@ -183,7 +183,7 @@ func (r *rules) keepsPartition(w apiWrite) {
 		return
 	}
 	update := r.last.update.Name
-	revisionOf := func(pod *corev1.Pod) string { return pod.Labels[pub.PodRevisionLabelKey] }
+	revisionOf := func(pod *corev1.Pod) string { return pod.Labels[kruise.PodRevisionLabelKey] }
 	if r.last.update == r.last.current || w.before != nil && revisionOf(w.before) == revisionOf(w.after) {
 		return
 	}
@@ -225,8 +225,8 @@ func (r *rules) keepsTraffic(w apiWrite) {
 
 // keepsPromise: a pod whose containers are ready goes back into traffic only when they run what its spec says.
 func (r *rules) keepsPromise(w apiWrite) {
-	mark := conditionOf(w.pod(), pub.InPlaceUpdateReady)
-	if w.before == nil || mark != corev1.ConditionTrue || conditionOf(w.before, corev1.ContainersReady) != corev1.ConditionTrue || conditionOf(w.before, pub.InPlaceUpdateReady) != corev1.ConditionFalse {
+	mark := conditionOf(w.pod(), kruise.InPlaceUpdateReady)
+	if w.before == nil || mark != corev1.ConditionTrue || conditionOf(w.before, corev1.ContainersReady) != corev1.ConditionTrue || conditionOf(w.before, kruise.InPlaceUpdateReady) != corev1.ConditionFalse {
 		return
 	}
 	for _, c := range w.pod().Spec.Containers {
@@ -238,7 +238,7 @@ func (r *rules) keepsPromise(w apiWrite) {
 
 // restarting is told before a node restarts a container for its new image.
 func (r *rules) restarting(pod *corev1.Pod) {
-	if hasGate(pod, pub.InPlaceUpdateReady) && conditionOf(pod, corev1.PodReady) == corev1.ConditionTrue {
+	if hasGate(pod, kruise.InPlaceUpdateReady) && conditionOf(pod, corev1.PodReady) == corev1.ConditionTrue {
 		r.fail("%s is restarted in traffic", pod.Name)
 	}
 }
@@ -250,9 +250,9 @@ func (r *rules) isAvailable(pod *corev1.Pod) (ok bool, why string) {
 		return false, "it ends"
 	case pod.Status.Phase != corev1.PodRunning:
 		return false, "it does not run"
-	case pod.Labels[pub.LifecycleStateKey] != "" && !inState(pod, pub.LifecycleStateNormal):
-		return false, "its state is " + pod.Labels[pub.LifecycleStateKey]
-	case conditionOf(pod, pub.InPlaceUpdateReady) != corev1.ConditionTrue:
+	case pod.Labels[kruise.LifecycleStateKey] != "" && !inState(pod, kruise.LifecycleStateNormal):
+		return false, "its state is " + pod.Labels[kruise.LifecycleStateKey]
+	case conditionOf(pod, kruise.InPlaceUpdateReady) != corev1.ConditionTrue:
 		return false, "it is not marked ready"
 	}
 	for _, c := range pod.Status.Conditions {
@@ -274,8 +274,8 @@ func (r *rules) isUp(pod *corev1.Pod) bool {
 
 func isActive(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil }
 
-func inState(pod *corev1.Pod, s pub.LifecycleState) bool {
-	return pod.Labels[pub.LifecycleStateKey] == string(s)
+func inState(pod *corev1.Pod, s kruise.LifecycleState) bool {
+	return pod.Labels[kruise.LifecycleStateKey] == string(s)
 }
 
 // available is how many instances are, with a pod as given; nil for none.
@@ -340,4 +340,4 @@ func (r *rules) unseen(is func(*corev1.Pod) bool) int32 {
 	return n
 }
 
-func stateOf(m *metav1.ObjectMeta) string { return m.Labels[pub.LifecycleStateKey] }
+func stateOf(m *metav1.ObjectMeta) string { return m.Labels[kruise.LifecycleStateKey] }

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // server holds the objects of one workload as the API server does. Objects that it returns are never changed after that;
@@ -221,7 +221,7 @@ func (s *server) setSpec(change func(*spec)) {
 // choose is what a user does who wants a pod to be deleted within the budget.
 func (s *server) choose(name string, check func(error)) {
 	_, err := s.patch(change{
-		by: "user", pod: name, kind: types.MergePatchType, data: []byte(`{"metadata":{"labels":{"` + pub.SpecifiedDeleteKey + `":"true"}}}`),
+		by: "user", pod: name, kind: types.MergePatchType, data: []byte(`{"metadata":{"labels":{"` + kruise.SpecifiedDeleteKey + `":"true"}}}`),
 	})
 	check(err)
 }

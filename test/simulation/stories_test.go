@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 func set(says string, change func(*spec)) deed {
@@ -229,50 +229,50 @@ func overtakingStories() map[string]story {
 }
 
 func hookStories() map[string]story {
-	drain := &pub.LifecycleHook{LabelsHandler: map[string]string{"hook": "drain"}}
-	before := func(hooks *pub.Lifecycle, hook *pub.LifecycleHook) func(*spec) {
+	drain := &kruise.LifecycleHook{LabelsHandler: map[string]string{"hook": "drain"}}
+	before := func(hooks *kruise.Lifecycle, hook *kruise.LifecycleHook) func(*spec) {
 		return func(s *spec) { s.Hooks, s.Template = hooks, hooked(s.Template, hook) }
 	}
-	marked := &pub.LifecycleHook{LabelsHandler: map[string]string{"hook": "drain"}, MarkPodNotReady: true}
-	finalizer := &pub.LifecycleHook{FinalizersHandler: []string{"shop/drain"}}
+	marked := &kruise.LifecycleHook{LabelsHandler: map[string]string{"hook": "drain"}, MarkPodNotReady: true}
+	finalizer := &kruise.LifecycleHook{FinalizersHandler: []string{"shop/drain"}}
 	return map[string]story{
 		"hook-update": {
 			shows: "A hook holds each pod before its update until its owner lets it go, and after it until the owner takes it back.\nThe owner takes five seconds for either.",
-			spec:  of(2, "1").with(before(&pub.Lifecycle{InPlaceUpdate: drain}, drain)), settings: settings{hook: 5},
+			spec:  of(2, "1").with(before(&kruise.Lifecycle{InPlaceUpdate: drain}, drain)), settings: settings{hook: 5},
 			then: []deed{wants("v2")},
 		},
 		"hook-update-not-ready": {
 			shows: "The hook also takes the pod out of traffic while it holds it.",
-			spec: of(2, "1").with(before(&pub.Lifecycle{InPlaceUpdate: marked}, marked)).with(func(s *spec) {
-				s.Template.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: pub.KruisePodReadyConditionType}}
+			spec: of(2, "1").with(before(&kruise.Lifecycle{InPlaceUpdate: marked}, marked)).with(func(s *spec) {
+				s.Template.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: kruise.KruisePodReadyConditionType}}
 			}), settings: settings{hook: 3},
 			then: []deed{wants("v2")},
 		},
 		"hook-update-taken-back": {
 			shows: "While a hook holds a pod before its update, the user takes the update back: the pod becomes normal as it is.", lives: true,
-			spec: of(2, "1").with(before(&pub.Lifecycle{InPlaceUpdate: drain}, drain)), settings: settings{hook: 20},
+			spec: of(2, "1").with(before(&kruise.Lifecycle{InPlaceUpdate: drain}, drain)), settings: settings{hook: 20},
 			then: []deed{wants("v2"), wants("v1").in(6)},
 		},
 		"hook-update-taken-back-not-ready": {
 			shows: "The same with a hook that takes the pod out of traffic: it goes back into traffic.",
-			spec: of(2, "1").with(before(&pub.Lifecycle{InPlaceUpdate: marked}, marked)).with(func(s *spec) {
-				s.Template.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: pub.KruisePodReadyConditionType}}
+			spec: of(2, "1").with(before(&kruise.Lifecycle{InPlaceUpdate: marked}, marked)).with(func(s *spec) {
+				s.Template.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: kruise.KruisePodReadyConditionType}}
 			}), settings: settings{hook: 20},
 			then: []deed{wants("v2"), wants("v1").in(6)},
 		},
 		"hook-update-partition-raised": {
 			shows: "The partition is raised, so that an updated pod has to go back, and a hook holds it before that.",
-			spec:  of(3, "1").with(before(&pub.Lifecycle{InPlaceUpdate: drain}, drain)).with(func(s *spec) { s.Partition = "1" }), settings: settings{hook: 5},
+			spec:  of(3, "1").with(before(&kruise.Lifecycle{InPlaceUpdate: drain}, drain)).with(func(s *spec) { s.Partition = "1" }), settings: settings{hook: 5},
 			then: []deed{wants("v2"), partition("2"), partition("0")},
 		},
 		"hook-delete": {
 			shows: "A hook, here a finalizer, holds pods before they are deleted, and not after that.",
-			spec:  of(3, "1").with(before(&pub.Lifecycle{PreDelete: finalizer}, finalizer)), settings: settings{hook: 5},
+			spec:  of(3, "1").with(before(&kruise.Lifecycle{PreDelete: finalizer}, finalizer)), settings: settings{hook: 5},
 			then: []deed{set("scales in to 2", func(s *spec) { s.Replicas = 2 })},
 		},
 		"hook-delete-restored": {
 			shows: "A pod that a hook holds before its deletion is wanted again: it stays.",
-			spec:  of(3, "1").with(before(&pub.Lifecycle{PreDelete: drain}, drain)), settings: settings{hook: 20},
+			spec:  of(3, "1").with(before(&kruise.Lifecycle{PreDelete: drain}, drain)), settings: settings{hook: 20},
 			then: []deed{
 				set("scales in to 2", func(s *spec) { s.Replicas = 2 }),
 				set("scales out to 3", func(s *spec) { s.Replicas = 3 }).in(6),

@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/scale"
 )
 
@@ -75,18 +75,18 @@ func differences(before, after *corev1.Pod) []string {
 	}
 	add(before.DeletionTimestamp == nil && after.DeletionTimestamp != nil, "is deleted")
 	add(before.Spec.NodeName != after.Spec.NodeName, "is on %s", after.Spec.NodeName)
-	was, is := conditionOf(before, pub.InPlaceUpdateReady), conditionOf(after, pub.InPlaceUpdateReady)
+	was, is := conditionOf(before, kruise.InPlaceUpdateReady), conditionOf(after, kruise.InPlaceUpdateReady)
 	add(was != is && is == corev1.ConditionFalse, "is taken out of traffic")
 	add(was != is && is == corev1.ConditionTrue && was != "", "is put back")
-	was, is = conditionOf(before, pub.KruisePodReadyConditionType), conditionOf(after, pub.KruisePodReadyConditionType)
+	was, is = conditionOf(before, kruise.KruisePodReadyConditionType), conditionOf(after, kruise.KruisePodReadyConditionType)
 	add(was != is && is == corev1.ConditionFalse, "is held not ready")
 	add(was == corev1.ConditionFalse && is == corev1.ConditionTrue, "is held no more")
-	from, to := before.Labels[pub.PodRevisionLabelKey], after.Labels[pub.PodRevisionLabelKey]
+	from, to := before.Labels[kruise.PodRevisionLabelKey], after.Labels[kruise.PodRevisionLabelKey]
 	add(from != to && versionOf(&before.ObjectMeta) != versionOf(&after.ObjectMeta), "goes from %s to %s", versionOf(&before.ObjectMeta), versionOf(&after.ObjectMeta))
 	add(from != to && versionOf(&before.ObjectMeta) == versionOf(&after.ObjectMeta), "is to leave %s", versionOf(&before.ObjectMeta))
 	add(from == to && versionOf(&before.ObjectMeta) != versionOf(&after.ObjectMeta), "goes on to %s", versionOf(&after.ObjectMeta))
-	_, had := before.Labels[pub.SpecifiedDeleteKey]
-	_, has := after.Labels[pub.SpecifiedDeleteKey]
+	_, had := before.Labels[kruise.SpecifiedDeleteKey]
+	_, has := after.Labels[kruise.SpecifiedDeleteKey]
 	add(!had && has, "is chosen for deletion")
 	add(stateOf(&before.ObjectMeta) != stateOf(&after.ObjectMeta), "is %s, after %s", stateOf(&after.ObjectMeta), stateOf(&before.ObjectMeta))
 	for i := range after.Status.ContainerStatuses {

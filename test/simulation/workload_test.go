@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/scale"
 )
 
@@ -34,7 +34,7 @@ type spec struct {
 	// Recreate updates pods by deleting them.
 	Recreate     bool
 	GraceSeconds int32
-	Hooks        *pub.Lifecycle
+	Hooks        *kruise.Lifecycle
 	// Size is the number of pods of a group, of which the first is the leader; 0 for pods on their own.
 	Size int
 	// Slots gives pods their place for a name; InOrder lets one wait for those before it.
@@ -106,7 +106,7 @@ func fed(t corev1.PodTemplateSpec, value string) corev1.PodTemplateSpec {
 }
 
 // hooked gives pods from their birth what a hook holds them by later.
-func hooked(t corev1.PodTemplateSpec, hooks ...*pub.LifecycleHook) corev1.PodTemplateSpec {
+func hooked(t corev1.PodTemplateSpec, hooks ...*kruise.LifecycleHook) corev1.PodTemplateSpec {
 	for _, h := range hooks {
 		maps.Copy(t.Labels, h.LabelsHandler)
 		t.Finalizers = append(t.Finalizers, h.FinalizersHandler...)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/review/reviewtest"
 )
 
@@ -159,12 +159,12 @@ func testDelete(t *testing.T, g *reviewtest.Ground) {
 	namespace := g.Namespace(t)
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		set := newSet(t, version, namespace, `{"replicas":2}`)
-		set.SetLabels(map[string]string{pub.DeletionProtectionKey: string(pub.DeletionProtectionTypeCascading)})
+		set.SetLabels(map[string]string{kruise.DeletionProtectionKey: string(kruise.DeletionProtectionTypeCascading)})
 		if err := g.Client.Create(t.Context(), set); err != nil {
 			t.Fatal(err)
 		}
 		err := g.Client.Delete(t.Context(), set)
-		if err == nil || !strings.Contains(err.Error(), pub.DeletionProtectionMessage+" for "+pub.DeletionProtectionKey+"=Cascading, replicas 2>0") {
+		if err == nil || !strings.Contains(err.Error(), kruise.DeletionProtectionMessage+" for "+kruise.DeletionProtectionKey+"=Cascading, replicas 2>0") {
 			t.Errorf("%s: %v", version, err)
 		}
 		if apierrors.ReasonForError(err) != "" || statusOf(err).Code != 403 {

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/review"
 )
 
@@ -17,12 +17,12 @@ func CheckDelete(set *appsv1beta1.CloneSet) string {
 	if set.DeletionTimestamp != nil {
 		return ""
 	}
-	value := set.Labels[pub.DeletionProtectionKey]
-	reason := fmt.Sprintf("%s for %s=%s", pub.DeletionProtectionMessage, pub.DeletionProtectionKey, value)
-	switch pub.DeletionProtectionType(value) {
-	case pub.DeletionProtectionTypeAlways:
+	value := set.Labels[kruise.DeletionProtectionKey]
+	reason := fmt.Sprintf("%s for %s=%s", kruise.DeletionProtectionMessage, kruise.DeletionProtectionKey, value)
+	switch kruise.DeletionProtectionType(value) {
+	case kruise.DeletionProtectionTypeAlways:
 		return reason
-	case pub.DeletionProtectionTypeCascading:
+	case kruise.DeletionProtectionTypeCascading:
 		if n := set.Spec.Replicas; n != nil && *n > 0 {
 			return fmt.Sprintf("%s, replicas %d>0", reason, *n)
 		}

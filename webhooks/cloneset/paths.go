@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 const (
@@ -17,9 +17,9 @@ const (
 // annotated are fields of v1beta1 that are annotations in v1alpha1.
 func annotated() map[string]string {
 	return map[string]string{
-		inPlace + ".imagePreDownloadParallelism":         pub.ImagePreDownloadParallelismKey,
-		inPlace + ".imagePreDownloadTimeoutSeconds":      pub.ImagePreDownloadTimeoutSecondsKey,
-		inPlace + ".imagePreDownloadMinUpdatedReadyPods": pub.ImagePreDownloadMinUpdatedReadyPodsKey,
+		inPlace + ".imagePreDownloadParallelism":         kruise.ImagePreDownloadParallelismKey,
+		inPlace + ".imagePreDownloadTimeoutSeconds":      kruise.ImagePreDownloadTimeoutSecondsKey,
+		inPlace + ".imagePreDownloadMinUpdatedReadyPods": kruise.ImagePreDownloadMinUpdatedReadyPodsKey,
 	}
 }
 

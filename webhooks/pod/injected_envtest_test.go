@@ -10,7 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // injected is a pod that an API server is asked to create, and what comes of it. All cases are there at the same time: pods and sets
@@ -174,9 +174,9 @@ func records() map[string]injected {
 			"the first works, the other is empty", "", lone,
 			[]string{`containers: [{name: log, image: "log:1", ` + hot + `}]`},
 			func(p *corev1.Pod) []string {
-				all := append(order(p), p.Annotations[pub.SidecarSetWorkingHotUpgradeContainerKey])
+				all := append(order(p), p.Annotations[kruise.SidecarSetWorkingHotUpgradeContainerKey])
 				for _, name := range []string{"log-1", "log-2"} {
-					all = append(all, p.Annotations[pub.SidecarSetVersionKeyPrefix+name]+" "+p.Annotations[pub.SidecarSetVersionAltKeyPrefix+name])
+					all = append(all, p.Annotations[kruise.SidecarSetVersionKeyPrefix+name]+" "+p.Annotations[kruise.SidecarSetVersionAltKeyPrefix+name])
 				}
 				return all
 			},
@@ -250,9 +250,9 @@ func resources(p *corev1.Pod) []string {
 
 // told is what a pod records of sets: their names, and of each its containers and revision.
 func told(p *corev1.Pod) []string {
-	all := []string{"list " + p.Annotations[pub.SidecarSetInjectedListKey]}
-	entries := map[string]pub.SidecarSetInjected{}
-	if err := json.Unmarshal([]byte(p.Annotations[pub.SidecarSetHashKey]), &entries); err != nil {
+	all := []string{"list " + p.Annotations[kruise.SidecarSetInjectedListKey]}
+	entries := map[string]kruise.SidecarSetInjected{}
+	if err := json.Unmarshal([]byte(p.Annotations[kruise.SidecarSetHashKey]), &entries); err != nil {
 		return append(all, err.Error())
 	}
 	for _, name := range slices.Sorted(maps.Keys(entries)) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/scope"
 )
 
@@ -24,7 +24,7 @@ const (
 	ProvisionalOpenPath = Path + scope.ProvisionalSuffix + "-open/"
 
 	// DefaultNamespace is that of the reference.
-	DefaultNamespace = pub.DefaultNamespace
+	DefaultNamespace = kruise.DefaultNamespace
 
 	// defaultTimeout is for requests that do not carry the timeout of the API server.
 	defaultTimeout = 8 * time.Second

@@ -10,7 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/scope"
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
@@ -25,11 +25,11 @@ type ReadinessOptions struct {
 func Readiness(o ReadinessOptions) Step {
 	source := scope.Readiness(o.ForAll)
 	return Step{Name: source.Step, Scope: source, Apply: func(_ context.Context, r Request) (Result, error) {
-		if !o.ForAll && !ownedByKruise(r.Pod) || lifecycle.HasGate(r.Pod, pub.KruisePodReadyConditionType) {
+		if !o.ForAll && !ownedByKruise(r.Pod) || lifecycle.HasGate(r.Pod, kruise.KruisePodReadyConditionType) {
 			return Result{}, nil
 		}
 		next := *r.Pod
-		next.Spec.ReadinessGates = append(slices.Clone(next.Spec.ReadinessGates), corev1.PodReadinessGate{ConditionType: pub.KruisePodReadyConditionType})
+		next.Spec.ReadinessGates = append(slices.Clone(next.Spec.ReadinessGates), corev1.PodReadinessGate{ConditionType: kruise.KruisePodReadyConditionType})
 		return Result{Pod: &next}, nil
 	}}
 }

@@ -8,14 +8,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/sidecar"
 )
 
 // One parsed set is injected into many pods at once. The pods share nothing, and the set does not change. The test is here because
 // package sidecar, which starts no goroutine, runs without the race detector.
 func TestSetIsShared(t *testing.T) {
-	stored := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "s", Annotations: map[string]string{pub.SidecarSetHashKey: "h"}}}
+	stored := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "s", Annotations: map[string]string{kruise.SidecarSetHashKey: "h"}}}
 	stored.Spec = v1beta1.SidecarSetSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}},
 		Containers: []v1beta1.SidecarContainer{{
@@ -60,7 +60,7 @@ func TestSetIsShared(t *testing.T) {
 			t.Errorf("one pod and another (-want +got):\n%s", diff)
 		}
 		other.Spec.Containers[0].Env[0].Value = "changed"
-		other.Annotations[pub.SidecarSetHashKey] = "changed"
+		other.Annotations[kruise.SidecarSetHashKey] = "changed"
 	}
 	if diff := cmp.Diff(was, set.Object()); diff != "" {
 		t.Errorf("the set (-want +got):\n%s", diff)

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/scope"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/sidecar"
@@ -224,7 +224,7 @@ func (s *sidecars) namespace(ctx context.Context, r *round, sets []*sidecar.Set)
 
 // gotBefore returns the revision of a set that is recorded on a pod with injected containers.
 func gotBefore(pod *corev1.Pod, set string) (revision string, is bool) {
-	text := pod.Annotations[pub.SidecarSetHashKey]
+	text := pod.Annotations[kruise.SidecarSetHashKey]
 	if text == "" || !strings.Contains(text, set) || !injected(pod.Spec.Containers) && !injected(pod.Spec.InitContainers) {
 		return "", false
 	}
@@ -240,7 +240,7 @@ func gotBefore(pod *corev1.Pod, set string) (revision string, is bool) {
 
 func injected(containers []corev1.Container) bool {
 	return slices.ContainsFunc(containers, func(c corev1.Container) bool {
-		return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == pub.SidecarInjectedEnvName && e.Value == "true" })
+		return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == kruise.SidecarInjectedEnvName && e.Value == "true" })
 	})
 }
 

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/review/plaintest"
 	"github.com/kruisekit/kruisekit/internal/review/reviewtest"
 	"github.com/kruisekit/kruisekit/webhooks/sidecarset"
@@ -54,7 +54,7 @@ func testRecorded(t *testing.T, g *reviewtest.Ground) {
 // asRecorded compares containers, volumes and hashes, which look alike in both versions.
 func asRecorded(t *testing.T, want, got *unstructured.Unstructured) {
 	t.Helper()
-	for _, key := range []string{pub.SidecarSetHashKey, pub.SidecarSetHashWithoutImageKey} {
+	for _, key := range []string{kruise.SidecarSetHashKey, kruise.SidecarSetHashWithoutImageKey} {
 		same(t, key, want.GetAnnotations()[key], got.GetAnnotations()[key])
 	}
 	for _, name := range []string{"containers", "initContainers", "volumes", "updateStrategy", "revisionHistoryLimit"} {
@@ -213,7 +213,7 @@ func testUpdates(t *testing.T, g *reviewtest.Ground) {
 // reaches.
 func testHashes(t *testing.T, g *reviewtest.Ground) {
 	set := create(t, g, plain(t, "v1beta1", "hashed", `{"selector":{"matchLabels":{"app":"hashed"}},"initContainers":[{"name":"setup","image":"s:1"}]}`))
-	key, bare := pub.SidecarSetHashKey, pub.SidecarSetHashWithoutImageKey
+	key, bare := kruise.SidecarSetHashKey, kruise.SidecarSetHashWithoutImageKey
 	was := set.GetAnnotations()
 	if was[key] == "" || was[bare] == "" {
 		t.Fatalf("it has no hashes: %v", was)

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // allowList is the list in kruise-configuration of the annotations that sets may write on pods.
@@ -41,15 +41,15 @@ func (w *Webhooks) metadataFaults(ctx context.Context, r change) (field.ErrorLis
 		return nil, nil
 	}
 	config := &corev1.ConfigMap{}
-	err := w.api.Get(ctx, client.ObjectKey{Namespace: w.options.Namespace, Name: pub.ConfigurationName}, config)
+	err := w.api.Get(ctx, client.ObjectKey{Namespace: w.options.Namespace, Name: kruise.ConfigurationName}, config)
 	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("read ConfigMap %s/%s: %w", w.options.Namespace, pub.ConfigurationName, err)
+		return nil, fmt.Errorf("read ConfigMap %s/%s: %w", w.options.Namespace, kruise.ConfigurationName, err)
 	}
 	fault := func(at *field.Path, why string) field.ErrorList {
-		return field.ErrorList{field.Required(at, fmt.Sprintf("%s (key %s of ConfigMap %s/%s)", why, pub.SidecarSetPatchPodMetadataWhiteListKey, w.options.Namespace, pub.ConfigurationName))}
+		return field.ErrorList{field.Required(at, fmt.Sprintf("%s (key %s of ConfigMap %s/%s)", why, kruise.SidecarSetPatchPodMetadataWhiteListKey, w.options.Namespace, kruise.ConfigurationName))}
 	}
 	at := field.NewPath("spec", "patchPodMetadata")
-	allowed, err := allowedKeys(config.Data[pub.SidecarSetPatchPodMetadataWhiteListKey], set.Labels)
+	allowed, err := allowedKeys(config.Data[kruise.SidecarSetPatchPodMetadataWhiteListKey], set.Labels)
 	switch {
 	case err != nil:
 		return fault(at, "a list of allowed annotations that can be read: "+err.Error()), nil //nolint:nilerr // the fault contains the error

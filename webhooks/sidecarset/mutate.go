@@ -9,7 +9,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/review"
 	"github.com/kruisekit/kruisekit/sidecar"
 	"github.com/kruisekit/kruisekit/write"
@@ -81,10 +81,10 @@ func complete(version review.Version, sent map[string]any) ([]write.Op, error) {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	if annotations[pub.SidecarSetHashKey], err = sidecar.Hash(hub); err != nil {
+	if annotations[kruise.SidecarSetHashKey], err = sidecar.Hash(hub); err != nil {
 		return nil, fmt.Errorf("hash set: %w", err)
 	}
-	if annotations[pub.SidecarSetHashWithoutImageKey], err = sidecar.HashWithoutImage(hub); err != nil {
+	if annotations[kruise.SidecarSetHashWithoutImageKey], err = sidecar.HashWithoutImage(hub); err != nil {
 		return nil, fmt.Errorf("hash set: %w", err)
 	}
 	after.SetAnnotations(annotations)

@@ -15,7 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/review/reviewtest"
 	"github.com/kruisekit/kruisekit/webhooks/conversion"
 	"github.com/kruisekit/kruisekit/webhooks/sidecarset"
@@ -111,8 +111,8 @@ func create(t *testing.T, g *reviewtest.Ground, set *unstructured.Unstructured) 
 func configure(t *testing.T, g *reviewtest.Ground, rules string) {
 	t.Helper()
 	config := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: pub.ConfigurationName},
-		Data:       map[string]string{pub.SidecarSetPatchPodMetadataWhiteListKey: rules},
+		ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: kruise.ConfigurationName},
+		Data:       map[string]string{kruise.SidecarSetPatchPodMetadataWhiteListKey: rules},
 	}
 	if err := g.Client.Create(t.Context(), config); err != nil {
 		t.Fatal(err)

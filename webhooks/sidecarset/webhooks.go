@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/podtemplate"
 )
 
@@ -21,7 +21,7 @@ const (
 	// ValidatePath is where they expect the rules.
 	ValidatePath = "/validate-apps-kruise-io-sidecarset"
 	// DefaultNamespace is that of the manager.
-	DefaultNamespace = pub.DefaultNamespace
+	DefaultNamespace = kruise.DefaultNamespace
 )
 
 // API is the part of client.Client that the webhooks call.

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // What is equal in both versions.
@@ -57,7 +57,7 @@ type CloneSetSpec struct {
 	// MinReadySeconds is how long a pod must be ready to count as available. Default 0.
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 	// Lifecycle holds pods before deletion, around an in-place update and after creation.
-	Lifecycle *pub.Lifecycle `json:"lifecycle,omitempty"`
+	Lifecycle *kruise.Lifecycle `json:"lifecycle,omitempty"`
 	// ProgressDeadlineSeconds is how long a rollout may go without progress before the condition
 	// Progressing turns False. Without it progress is not watched.
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
@@ -90,12 +90,12 @@ type CloneSetUpdateStrategy struct {
 	// Paused stops updates; the number of pods is still kept.
 	Paused bool `json:"paused,omitempty"`
 	// PriorityStrategy says which pods are updated first.
-	PriorityStrategy *pub.UpdatePriorityStrategy `json:"priorityStrategy,omitempty"`
+	PriorityStrategy *kruise.UpdatePriorityStrategy `json:"priorityStrategy,omitempty"`
 	// ScatterStrategy spreads pods with a label over the sequence of updates.
-	ScatterStrategy pub.UpdateScatterStrategy `json:"scatterStrategy,omitempty"`
+	ScatterStrategy kruise.UpdateScatterStrategy `json:"scatterStrategy,omitempty"`
 	// InPlaceUpdateStrategy tunes in-place updates. Of its fields only gracePeriodSeconds acts in this
 	// version; the others are annotations here.
-	InPlaceUpdateStrategy *pub.InPlaceUpdateStrategy `json:"inPlaceUpdateStrategy,omitempty"`
+	InPlaceUpdateStrategy *kruise.InPlaceUpdateStrategy `json:"inPlaceUpdateStrategy,omitempty"`
 }
 
 // CloneSet runs a number of interchangeable pods, and updates them in place where it can.
@@ -142,7 +142,7 @@ func (c *CloneSet) Default() {
 	}
 	inPlace := u.Type == InPlaceIfPossibleCloneSetUpdateStrategyType || u.Type == InPlaceOnlyCloneSetUpdateStrategyType
 	if inPlace && u.InPlaceUpdateStrategy == nil {
-		u.InPlaceUpdateStrategy = &pub.InPlaceUpdateStrategy{}
+		u.InPlaceUpdateStrategy = &kruise.InPlaceUpdateStrategy{}
 	}
 	setDefault(&u.Partition, intstr.FromInt32(0))
 	setDefault(&u.MaxUnavailable, intstr.FromString(v1beta1.DefaultCloneSetMaxUnavailable))

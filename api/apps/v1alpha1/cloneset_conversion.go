@@ -5,7 +5,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/internal/roundtrip"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // ConvertTo fills hub with c.
@@ -34,7 +34,7 @@ func cloneSetUp(c *CloneSet, hub *v1beta1.CloneSet) {
 		PodsToDelete:           from.ScaleStrategy.PodsToDelete,
 		MaxUnavailable:         from.ScaleStrategy.MaxUnavailable,
 		EnablePVCReuse:         !from.ScaleStrategy.DisablePVCReuse,
-		ExcludePreparingDelete: c.Labels[pub.CloneSetScalingExcludePreparingDeleteKey] == "true",
+		ExcludePreparingDelete: c.Labels[kruise.CloneSetScalingExcludePreparingDeleteKey] == "true",
 	}
 	u := &from.UpdateStrategy
 	if u.Type == OnDeleteCloneSetUpdateStrategyType {
@@ -114,18 +114,18 @@ func updateTypeDown(s v1beta1.CloneSetUpdateStrategy) CloneSetUpdateStrategyType
 
 // inPlaceUp reads the settings of the image pre-download from annotations, where this version has them.
 // One that is not a number is as good as absent.
-func inPlaceUp(s *pub.InPlaceUpdateStrategy, annotations map[string]string) *pub.InPlaceUpdateStrategy {
-	hub := pub.InPlaceUpdateStrategy{}
+func inPlaceUp(s *kruise.InPlaceUpdateStrategy, annotations map[string]string) *kruise.InPlaceUpdateStrategy {
+	hub := kruise.InPlaceUpdateStrategy{}
 	if s != nil {
 		hub.GracePeriodSeconds = s.GracePeriodSeconds
 	}
-	if text, ok := annotations[pub.ImagePreDownloadParallelismKey]; ok {
+	if text, ok := annotations[kruise.ImagePreDownloadParallelismKey]; ok {
 		parallelism := intstr.Parse(text)
 		hub.ImagePreDownloadParallelism = &parallelism
 	}
-	hub.ImagePreDownloadTimeoutSeconds = roundtrip.ParseInt32(annotations[pub.ImagePreDownloadTimeoutSecondsKey])
-	hub.ImagePreDownloadMinUpdatedReadyPods = roundtrip.ParseInt32(annotations[pub.ImagePreDownloadMinUpdatedReadyPodsKey])
-	if s == nil && hub == (pub.InPlaceUpdateStrategy{}) {
+	hub.ImagePreDownloadTimeoutSeconds = roundtrip.ParseInt32(annotations[kruise.ImagePreDownloadTimeoutSecondsKey])
+	hub.ImagePreDownloadMinUpdatedReadyPods = roundtrip.ParseInt32(annotations[kruise.ImagePreDownloadMinUpdatedReadyPodsKey])
+	if s == nil && hub == (kruise.InPlaceUpdateStrategy{}) {
 		return nil
 	}
 	return &hub
@@ -133,8 +133,8 @@ func inPlaceUp(s *pub.InPlaceUpdateStrategy, annotations map[string]string) *pub
 
 // inPlaceDown writes the settings of the image pre-download into annotations, and removes those that are unset,
 // so that unsetting a field lasts.
-func inPlaceDown(hub *pub.InPlaceUpdateStrategy, annotations *map[string]string) *pub.InPlaceUpdateStrategy {
-	var s pub.InPlaceUpdateStrategy
+func inPlaceDown(hub *kruise.InPlaceUpdateStrategy, annotations *map[string]string) *kruise.InPlaceUpdateStrategy {
+	var s kruise.InPlaceUpdateStrategy
 	if hub != nil {
 		s = *hub
 	}
@@ -142,11 +142,11 @@ func inPlaceDown(hub *pub.InPlaceUpdateStrategy, annotations *map[string]string)
 	if s.ImagePreDownloadParallelism != nil {
 		parallelism = s.ImagePreDownloadParallelism.String()
 	}
-	*annotations = roundtrip.WithKey(*annotations, pub.ImagePreDownloadParallelismKey, parallelism)
-	*annotations = roundtrip.WithKey(*annotations, pub.ImagePreDownloadTimeoutSecondsKey, roundtrip.FormatInt32(s.ImagePreDownloadTimeoutSeconds))
-	*annotations = roundtrip.WithKey(*annotations, pub.ImagePreDownloadMinUpdatedReadyPodsKey, roundtrip.FormatInt32(s.ImagePreDownloadMinUpdatedReadyPods))
-	if s == (pub.InPlaceUpdateStrategy{}) {
+	*annotations = roundtrip.WithKey(*annotations, kruise.ImagePreDownloadParallelismKey, parallelism)
+	*annotations = roundtrip.WithKey(*annotations, kruise.ImagePreDownloadTimeoutSecondsKey, roundtrip.FormatInt32(s.ImagePreDownloadTimeoutSeconds))
+	*annotations = roundtrip.WithKey(*annotations, kruise.ImagePreDownloadMinUpdatedReadyPodsKey, roundtrip.FormatInt32(s.ImagePreDownloadMinUpdatedReadyPods))
+	if s == (kruise.InPlaceUpdateStrategy{}) {
 		return nil
 	}
-	return &pub.InPlaceUpdateStrategy{GracePeriodSeconds: s.GracePeriodSeconds}
+	return &kruise.InPlaceUpdateStrategy{GracePeriodSeconds: s.GracePeriodSeconds}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/internal/roundtrip/roundtriptest"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 func TestCloneSetConversionLosesNothing(t *testing.T) {
@@ -46,9 +46,9 @@ func TestCloneSetConversionLosesNothing(t *testing.T) {
 		func(x *metav1.ObjectMeta, c randfill.Continue) {
 			x.Name = c.String(5)
 			x.Annotations = map[string]string{
-				pub.ImagePreDownloadParallelismKey:         pick(c, "1", "10%", ""),
-				pub.ImagePreDownloadTimeoutSecondsKey:      pick(c, "60", "soon"),
-				pub.ImagePreDownloadMinUpdatedReadyPodsKey: pick(c, "3", "50%"),
+				kruise.ImagePreDownloadParallelismKey:         pick(c, "1", "10%", ""),
+				kruise.ImagePreDownloadTimeoutSecondsKey:      pick(c, "60", "soon"),
+				kruise.ImagePreDownloadMinUpdatedReadyPodsKey: pick(c, "3", "50%"),
 			}
 		},
 	)
@@ -81,7 +81,7 @@ func TestCloneSetConversion(t *testing.T) {
 		}
 	})
 	t.Run("unsetting a pre-download setting lasts", func(t *testing.T) {
-		old := v1alpha1.CloneSet{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{pub.ImagePreDownloadTimeoutSecondsKey: "60"}}}
+		old := v1alpha1.CloneSet{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{kruise.ImagePreDownloadTimeoutSecondsKey: "60"}}}
 		hub := up(old)
 		hub.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = nil
 		back := v1alpha1.CloneSet{}

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // What is equal in both versions.
@@ -59,7 +59,7 @@ type DaemonSetSpec struct {
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 	// Lifecycle holds pods before deletion. This kind has no hook around an in-place update, and preNormal
 	// has no effect.
-	Lifecycle *pub.Lifecycle `json:"lifecycle,omitempty"`
+	Lifecycle *kruise.Lifecycle `json:"lifecycle,omitempty"`
 }
 
 // DaemonSetStatus is what the controller found.

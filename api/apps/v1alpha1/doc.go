@@ -3,7 +3,7 @@
 //
 // A type that is equal in both versions is an alias of the one in v1beta1, so what stands here is what differs.
 // Each kind that has a v1beta1 converts with ConvertTo and ConvertFrom, without loss: what the other
-// version cannot hold travels in the annotation pub.ConversionDataKey.
+// version cannot hold travels in the annotation kruise.ConversionDataKey.
 //
 // New code uses v1beta1 where a kind has it.
 //

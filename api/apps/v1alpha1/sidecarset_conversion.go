@@ -7,7 +7,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/internal/roundtrip"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // ConvertTo fills hub with s.
@@ -24,7 +24,7 @@ func (s *SidecarSet) ConvertFrom(hub *v1beta1.SidecarSet) error {
 		return nil
 	}
 	edited := hub.DeepCopy()
-	delete(edited.Annotations, pub.ConversionDataKey) // it speaks of the namespace
+	delete(edited.Annotations, kruise.ConversionDataKey) // it speaks of the namespace
 	*s = SidecarSet{TypeMeta: s.TypeMeta}
 	return roundtrip.Down(edited, s, sidecarSetUp, sidecarSetDown)
 }

@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // What is equal in both versions.
@@ -131,7 +131,7 @@ type SubsetCloneSetSpec struct {
 	// MinReadySeconds is how long a pod must be ready to count as available. Default 0.
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 	// Lifecycle holds pods before deletion, around an in-place update and after creation.
-	Lifecycle *pub.Lifecycle `json:"lifecycle,omitempty"`
+	Lifecycle *kruise.Lifecycle `json:"lifecycle,omitempty"`
 	// ProgressDeadlineSeconds is how long a rollout may go without progress before the condition
 	// Progressing turns False. Without it progress is not watched.
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`

@@ -10,7 +10,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/internal/roundtrip/roundtriptest"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 func TestUnitedDeploymentConversionLosesNothing(t *testing.T) {
@@ -67,10 +67,10 @@ func unitedDeploymentFills() []any {
 		},
 		func(x *metav1.ObjectMeta, c randfill.Continue) {
 			x.Name = c.String(5)
-			x.Labels = pick(c, nil, map[string]string{pub.CloneSetScalingExcludePreparingDeleteKey: "true"})
+			x.Labels = pick(c, nil, map[string]string{kruise.CloneSetScalingExcludePreparingDeleteKey: "true"})
 			x.Annotations = pick(c, nil,
 				map[string]string{v1alpha1.CloneSetTemplateShapeKey: "v1alpha1"},
-				map[string]string{v1alpha1.CloneSetTemplateShapeKey: "", pub.ImagePreDownloadTimeoutSecondsKey: pick(c, "60", "soon")})
+				map[string]string{v1alpha1.CloneSetTemplateShapeKey: "", kruise.ImagePreDownloadTimeoutSecondsKey: pick(c, "60", "soon")})
 		},
 		func(x *v1beta1.UnitedDeploymentSubsetStatus, c randfill.Continue) {
 			c.FillNoCustom(x)

@@ -88,7 +88,7 @@ type WorkloadSpreadSubsetStatus struct {
 	// MissingReplicas is how many more pods the subset takes; -1 where there is no limit.
 	MissingReplicas int32 `json:"missingReplicas"`
 	// CreatingPods are the pods that were admitted and not seen yet, and when. A pod goes by its name, or where it had
-	// none yet by the UID of pub.MatchedWorkloadSpread.
+	// none yet by the UID of kruise.MatchedWorkloadSpread.
 	// +optional
 	CreatingPods map[string]metav1.Time `json:"creatingPods,omitempty"`
 	// DeletingPods are the pods whose deletion was admitted and that are not gone yet, and when.

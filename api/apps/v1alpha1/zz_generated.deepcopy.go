@@ -9,7 +9,7 @@ package v1alpha1
 
 import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -291,7 +291,7 @@ func (in *CloneSetSpec) DeepCopyInto(out *CloneSetSpec) {
 	}
 	if in.Lifecycle != nil {
 		in, out := &in.Lifecycle, &out.Lifecycle
-		*out = new(pub.Lifecycle)
+		*out = new(kruise.Lifecycle)
 		(*in).DeepCopyInto(*out)
 	}
 	if in.ProgressDeadlineSeconds != nil {
@@ -348,17 +348,17 @@ func (in *CloneSetUpdateStrategy) DeepCopyInto(out *CloneSetUpdateStrategy) {
 	}
 	if in.PriorityStrategy != nil {
 		in, out := &in.PriorityStrategy, &out.PriorityStrategy
-		*out = new(pub.UpdatePriorityStrategy)
+		*out = new(kruise.UpdatePriorityStrategy)
 		(*in).DeepCopyInto(*out)
 	}
 	if in.ScatterStrategy != nil {
 		in, out := &in.ScatterStrategy, &out.ScatterStrategy
-		*out = make(pub.UpdateScatterStrategy, len(*in))
+		*out = make(kruise.UpdateScatterStrategy, len(*in))
 		copy(*out, *in)
 	}
 	if in.InPlaceUpdateStrategy != nil {
 		in, out := &in.InPlaceUpdateStrategy, &out.InPlaceUpdateStrategy
-		*out = new(pub.InPlaceUpdateStrategy)
+		*out = new(kruise.InPlaceUpdateStrategy)
 		(*in).DeepCopyInto(*out)
 	}
 }
@@ -688,7 +688,7 @@ func (in *DaemonSetSpec) DeepCopyInto(out *DaemonSetSpec) {
 	}
 	if in.Lifecycle != nil {
 		in, out := &in.Lifecycle, &out.Lifecycle
-		*out = new(pub.Lifecycle)
+		*out = new(kruise.Lifecycle)
 		(*in).DeepCopyInto(*out)
 	}
 }
@@ -2005,7 +2005,7 @@ func (in *SubsetCloneSetSpec) DeepCopyInto(out *SubsetCloneSetSpec) {
 	}
 	if in.Lifecycle != nil {
 		in, out := &in.Lifecycle, &out.Lifecycle
-		*out = new(pub.Lifecycle)
+		*out = new(kruise.Lifecycle)
 		(*in).DeepCopyInto(*out)
 	}
 	if in.ProgressDeadlineSeconds != nil {

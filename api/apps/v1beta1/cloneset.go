@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // CloneSetUpdateStrategyType says when pods follow a new template.
@@ -57,7 +57,7 @@ type CloneSetSpec struct {
 	// MinReadySeconds is how long a pod must be ready to count as available. Default 0.
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
 	// Lifecycle holds pods before deletion, around an in-place update and after creation.
-	Lifecycle *pub.Lifecycle `json:"lifecycle,omitempty"`
+	Lifecycle *kruise.Lifecycle `json:"lifecycle,omitempty"`
 	// ProgressDeadlineSeconds is how long a rollout may go without progress before the condition
 	// Progressing turns False. Without it progress is not watched.
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
@@ -104,11 +104,11 @@ type RollingUpdateCloneSetStrategy struct {
 	// Paused stops updates; the number of pods is still kept.
 	Paused bool `json:"paused,omitempty"`
 	// PriorityStrategy says which pods are updated first.
-	PriorityStrategy *pub.UpdatePriorityStrategy `json:"priorityStrategy,omitempty"`
+	PriorityStrategy *kruise.UpdatePriorityStrategy `json:"priorityStrategy,omitempty"`
 	// ScatterStrategy spreads pods with a label over the sequence of updates.
-	ScatterStrategy pub.UpdateScatterStrategy `json:"scatterStrategy,omitempty"`
+	ScatterStrategy kruise.UpdateScatterStrategy `json:"scatterStrategy,omitempty"`
 	// InPlaceUpdateStrategy tunes in-place updates.
-	InPlaceUpdateStrategy *pub.InPlaceUpdateStrategy `json:"inPlaceUpdateStrategy,omitempty"`
+	InPlaceUpdateStrategy *kruise.InPlaceUpdateStrategy `json:"inPlaceUpdateStrategy,omitempty"`
 }
 
 // CloneSetStatus is what the controller found.
@@ -223,7 +223,7 @@ func (c *CloneSet) Default() {
 	}
 	inPlace := u.PodUpdatePolicy == InPlaceIfPossibleCloneSetPodUpdateStrategyType || u.PodUpdatePolicy == InPlaceOnlyCloneSetPodUpdateStrategyType
 	if inPlace && u.InPlaceUpdateStrategy == nil {
-		u.InPlaceUpdateStrategy = &pub.InPlaceUpdateStrategy{}
+		u.InPlaceUpdateStrategy = &kruise.InPlaceUpdateStrategy{}
 	}
 	setDefault(&u.Partition, intstr.FromInt32(0))
 	setDefault(&u.MaxUnavailable, intstr.FromString(DefaultCloneSetMaxUnavailable))

@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 func TestCloneSetDefault(t *testing.T) {
@@ -53,7 +53,7 @@ func TestCloneSetDefault(t *testing.T) {
 			}}},
 			want: rolling(func(u *v1beta1.RollingUpdateCloneSetStrategy) {
 				u.PodUpdatePolicy = v1beta1.InPlaceOnlyCloneSetPodUpdateStrategyType
-				u.InPlaceUpdateStrategy = &pub.InPlaceUpdateStrategy{}
+				u.InPlaceUpdateStrategy = &kruise.InPlaceUpdateStrategy{}
 			}),
 		},
 	}

@@ -5,11 +5,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
-// Keys of a SidecarSet and of its ControllerRevisions. Its hashes stand in the annotations pub.SidecarSetHashKey and
-// pub.SidecarSetHashWithoutImageKey.
+// Keys of a SidecarSet and of its ControllerRevisions. Its hashes stand in the annotations kruise.SidecarSetHashKey and
+// kruise.SidecarSetHashWithoutImageKey.
 const (
 	// SidecarSetCanaryAnnotation marks, with the value "true", a set that replaces its base for the pods it matches.
 	SidecarSetCanaryAnnotation = "apps.kruise.io/sidecarset-canary"
@@ -144,9 +144,9 @@ type SidecarSetUpdateStrategy struct {
 	// rounded up. Default 1.
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 	// PriorityStrategy says which pods are updated first.
-	PriorityStrategy *pub.UpdatePriorityStrategy `json:"priorityStrategy,omitempty"`
+	PriorityStrategy *kruise.UpdatePriorityStrategy `json:"priorityStrategy,omitempty"`
 	// ScatterStrategy spreads pods with a label over the sequence of updates. The value * stands for every value found.
-	ScatterStrategy pub.UpdateScatterStrategy `json:"scatterStrategy,omitempty"`
+	ScatterStrategy kruise.UpdateScatterStrategy `json:"scatterStrategy,omitempty"`
 }
 
 // SidecarSetStatus is what the controller found.

@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // MaxMinReadySeconds is the greatest minReadySeconds of a StatefulSet.
@@ -81,7 +81,7 @@ type StatefulSetSpec struct {
 	// has one is deleted, and one beyond the last ordinal takes its place.
 	ReserveOrdinals []intstr.IntOrString `json:"reserveOrdinals,omitempty"`
 	// Lifecycle holds pods before deletion, around an in-place update and after creation.
-	Lifecycle *pub.Lifecycle `json:"lifecycle,omitempty"`
+	Lifecycle *kruise.Lifecycle `json:"lifecycle,omitempty"`
 	// ScaleStrategy says how the number of pods is changed.
 	ScaleStrategy *StatefulSetScaleStrategy `json:"scaleStrategy,omitempty"`
 	// PersistentVolumeClaimRetentionPolicy says what becomes of claims that are no longer used. Default Retain.
@@ -143,9 +143,9 @@ type RollingUpdateStatefulSetStrategy struct {
 	// podManagementPolicy Parallel.
 	UnorderedUpdate *UnorderedUpdateStrategy `json:"unorderedUpdate,omitempty"`
 	// InPlaceUpdateStrategy tunes in-place updates. Of its fields only gracePeriodSeconds acts on this kind;
-	// the pull of images ahead is set with the annotations pub.ImagePreDownloadParallelismKey,
-	// pub.ImagePreDownloadTimeoutSecondsKey and pub.ImagePreDownloadMinUpdatedReadyPodsKey.
-	InPlaceUpdateStrategy *pub.InPlaceUpdateStrategy `json:"inPlaceUpdateStrategy,omitempty"`
+	// the pull of images ahead is set with the annotations kruise.ImagePreDownloadParallelismKey,
+	// kruise.ImagePreDownloadTimeoutSecondsKey and kruise.ImagePreDownloadMinUpdatedReadyPodsKey.
+	InPlaceUpdateStrategy *kruise.InPlaceUpdateStrategy `json:"inPlaceUpdateStrategy,omitempty"`
 	// MinReadySeconds is how long a pod must be ready to count as available, at most 300. Default 0.
 	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
 }
@@ -154,7 +154,7 @@ type RollingUpdateStatefulSetStrategy struct {
 // from the highest ordinal down.
 type UnorderedUpdateStrategy struct {
 	// PriorityStrategy says which pods are updated first.
-	PriorityStrategy *pub.UpdatePriorityStrategy `json:"priorityStrategy,omitempty"`
+	PriorityStrategy *kruise.UpdatePriorityStrategy `json:"priorityStrategy,omitempty"`
 }
 
 // StatefulSetStatus is what the controller found.

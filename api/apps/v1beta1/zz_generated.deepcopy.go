@@ -8,7 +8,7 @@
 package v1beta1
 
 import (
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -493,7 +493,7 @@ func (in *CloneSetSpec) DeepCopyInto(out *CloneSetSpec) {
 	}
 	if in.Lifecycle != nil {
 		in, out := &in.Lifecycle, &out.Lifecycle
-		*out = new(pub.Lifecycle)
+		*out = new(kruise.Lifecycle)
 		(*in).DeepCopyInto(*out)
 	}
 	if in.ProgressDeadlineSeconds != nil {
@@ -960,7 +960,7 @@ func (in *DaemonSetSpec) DeepCopyInto(out *DaemonSetSpec) {
 	}
 	if in.Lifecycle != nil {
 		in, out := &in.Lifecycle, &out.Lifecycle
-		*out = new(pub.Lifecycle)
+		*out = new(kruise.Lifecycle)
 		(*in).DeepCopyInto(*out)
 	}
 	if in.ScaleStrategy != nil {
@@ -2161,17 +2161,17 @@ func (in *RollingUpdateCloneSetStrategy) DeepCopyInto(out *RollingUpdateCloneSet
 	}
 	if in.PriorityStrategy != nil {
 		in, out := &in.PriorityStrategy, &out.PriorityStrategy
-		*out = new(pub.UpdatePriorityStrategy)
+		*out = new(kruise.UpdatePriorityStrategy)
 		(*in).DeepCopyInto(*out)
 	}
 	if in.ScatterStrategy != nil {
 		in, out := &in.ScatterStrategy, &out.ScatterStrategy
-		*out = make(pub.UpdateScatterStrategy, len(*in))
+		*out = make(kruise.UpdateScatterStrategy, len(*in))
 		copy(*out, *in)
 	}
 	if in.InPlaceUpdateStrategy != nil {
 		in, out := &in.InPlaceUpdateStrategy, &out.InPlaceUpdateStrategy
-		*out = new(pub.InPlaceUpdateStrategy)
+		*out = new(kruise.InPlaceUpdateStrategy)
 		(*in).DeepCopyInto(*out)
 	}
 }
@@ -2246,7 +2246,7 @@ func (in *RollingUpdateStatefulSetStrategy) DeepCopyInto(out *RollingUpdateState
 	}
 	if in.InPlaceUpdateStrategy != nil {
 		in, out := &in.InPlaceUpdateStrategy, &out.InPlaceUpdateStrategy
-		*out = new(pub.InPlaceUpdateStrategy)
+		*out = new(kruise.InPlaceUpdateStrategy)
 		(*in).DeepCopyInto(*out)
 	}
 	if in.MinReadySeconds != nil {
@@ -2591,12 +2591,12 @@ func (in *SidecarSetUpdateStrategy) DeepCopyInto(out *SidecarSetUpdateStrategy) 
 	}
 	if in.PriorityStrategy != nil {
 		in, out := &in.PriorityStrategy, &out.PriorityStrategy
-		*out = new(pub.UpdatePriorityStrategy)
+		*out = new(kruise.UpdatePriorityStrategy)
 		(*in).DeepCopyInto(*out)
 	}
 	if in.ScatterStrategy != nil {
 		in, out := &in.ScatterStrategy, &out.ScatterStrategy
-		*out = make(pub.UpdateScatterStrategy, len(*in))
+		*out = make(kruise.UpdateScatterStrategy, len(*in))
 		copy(*out, *in)
 	}
 }
@@ -2775,7 +2775,7 @@ func (in *StatefulSetSpec) DeepCopyInto(out *StatefulSetSpec) {
 	}
 	if in.Lifecycle != nil {
 		in, out := &in.Lifecycle, &out.Lifecycle
-		*out = new(pub.Lifecycle)
+		*out = new(kruise.Lifecycle)
 		(*in).DeepCopyInto(*out)
 	}
 	if in.ScaleStrategy != nil {
@@ -3277,7 +3277,7 @@ func (in *UnorderedUpdateStrategy) DeepCopyInto(out *UnorderedUpdateStrategy) {
 	*out = *in
 	if in.PriorityStrategy != nil {
 		in, out := &in.PriorityStrategy, &out.PriorityStrategy
-		*out = new(pub.UpdatePriorityStrategy)
+		*out = new(kruise.UpdatePriorityStrategy)
 		(*in).DeepCopyInto(*out)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 const (
@@ -144,12 +144,12 @@ func content(obj any) (map[string]any, error) {
 
 // takeKept removes the annotation from obj and returns what it kept, by version.
 func takeKept(obj metav1.Object) map[string][]change {
-	data, ok := obj.GetAnnotations()[pub.ConversionDataKey]
+	data, ok := obj.GetAnnotations()[kruise.ConversionDataKey]
 	if !ok {
 		return map[string][]change{}
 	}
 	annotations := maps.Clone(obj.GetAnnotations())
-	delete(annotations, pub.ConversionDataKey)
+	delete(annotations, kruise.ConversionDataKey)
 	obj.SetAnnotations(annotations)
 	kept := map[string][]change{}
 	if err := json.Unmarshal([]byte(data), &kept); err != nil || kept == nil {
@@ -171,7 +171,7 @@ func putKept(obj metav1.Object, kept map[string][]change) error {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[pub.ConversionDataKey] = string(data)
+	annotations[kruise.ConversionDataKey] = string(data)
 	obj.SetAnnotations(annotations)
 	return nil
 }

@@ -2,7 +2,7 @@
 //
 // A kind brings two plain functions that copy fields, one each way. Where the other version cannot hold
 // something, the copy there and back differs from the original; Convert writes that difference into the
-// annotation pub.ConversionDataKey of the result, and the conversion back restores it.
+// annotation kruise.ConversionDataKey of the result, and the conversion back restores it.
 //
 // Laws:
 //   - There and back gives an object equal to the original.

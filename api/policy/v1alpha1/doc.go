@@ -2,7 +2,7 @@
 //
 // A type that is equal in both versions is an alias of the one in v1beta1, so what stands here is what differs.
 // Each kind converts with ConvertTo and ConvertFrom, without loss: what the other version cannot hold travels in
-// the annotation pub.ConversionDataKey.
+// the annotation kruise.ConversionDataKey.
 //
 // New code uses v1beta1.
 //

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers"
 )
 
@@ -47,7 +47,7 @@ func (p *parser) environment(getenv func(string) string) {
 		return fallback
 	}
 	w := &p.options.Webhook
-	w.Namespace = or("POD_NAMESPACE", pub.DefaultNamespace)
+	w.Namespace = or("POD_NAMESPACE", kruise.DefaultNamespace)
 	w.Service = or("SERVICE_NAME", "kruise-webhook-service")
 	w.Secret = or("SECRET_NAME", "kruise-webhook-certs")
 	port, err := strconv.Atoi(or("WEBHOOK_PORT", "9876"))

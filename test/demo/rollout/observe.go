@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/test/demo/screen"
 )
@@ -72,7 +72,7 @@ func observe(pods []corev1.Pod, before memory, order []string) observed {
 		case isReady(pod):
 			r.Ready++
 			state := lifecycle.StateOf(pod)
-			o.quiet = o.quiet && (state == "" || state == pub.LifecycleStateNormal)
+			o.quiet = o.quiet && (state == "" || state == kruise.LifecycleStateNormal)
 		default:
 			r.Starting++
 			o.quiet = false

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/test/demo/screen"
 )
 
@@ -30,8 +30,8 @@ func ran(times int32) option {
 	}
 }
 
-func in(state pub.LifecycleState) option {
-	return func(p *corev1.Pod) { p.Labels[pub.LifecycleStateKey] = string(state) }
+func in(state kruise.LifecycleState) option {
+	return func(p *corev1.Pod) { p.Labels[kruise.LifecycleStateKey] = string(state) }
 }
 
 func leaving(p *corev1.Pod)  { p.DeletionTimestamp = &metav1.Time{} }
@@ -50,13 +50,13 @@ func TestObserve(t *testing.T) {
 		"nothing": {"an empty cluster is a quiet one", nil, order, observed{quiet: true}},
 		"in place": {
 			"the same pods, one container has restarted once more",
-			[]corev1.Pod{pod("a", "web:2", ran(2), in(pub.LifecycleStateNormal)), pod("b", "web:1")},
+			[]corev1.Pod{pod("a", "web:2", ran(2), in(kruise.LifecycleStateNormal)), pod("b", "web:1")},
 			order,
 			observed{revisions: []screen.Revision{{Name: "web:1", Ready: 1}, {Name: "web:2", Ready: 1}}, updated: 1, kept: 2, restarted: 1, quiet: true},
 		},
 		"not settled": {
 			"somebody is about to write its state",
-			[]corev1.Pod{pod("a", "web:2", ran(2), in(pub.LifecycleStateUpdating))},
+			[]corev1.Pod{pod("a", "web:2", ran(2), in(kruise.LifecycleStateUpdating))},
 			order,
 			observed{revisions: []screen.Revision{{Name: "web:2", Ready: 1}}, updated: 1, kept: 1, restarted: 1},
 		},

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/randfill"
 
 	"github.com/kruisekit/kruisekit/api/internal/roundtrip"
-	"github.com/kruisekit/kruisekit/api/pub"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // Losses are the paths that only one of the versions can hold, as patterns of path.Match with list indices
@@ -128,13 +128,13 @@ func allowOnly(t *testing.T, seed int64, kept, allowed []string) {
 // Kept lists the paths that an object keeps for a version.
 func Kept(t *testing.T, annotations map[string]string, version string) []string {
 	t.Helper()
-	text, ok := annotations[pub.ConversionDataKey]
+	text, ok := annotations[kruise.ConversionDataKey]
 	if !ok {
 		return nil
 	}
 	kept := map[string][]node{}
 	if err := json.Unmarshal([]byte(text), &kept); err != nil {
-		t.Fatalf("decode %s: %v", pub.ConversionDataKey, err)
+		t.Fatalf("decode %s: %v", kruise.ConversionDataKey, err)
 	}
 	return paths("", kept[version])
 }

@@ -1,4 +1,4 @@
-package pub
+package kruise
 
 // Keys that hold the revision of a pod and of a ControllerRevision.
 const (

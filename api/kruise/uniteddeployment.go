@@ -1,4 +1,4 @@
-package pub
+package kruise
 
 // Keys of a pod of a UnitedDeployment. The first two are also labels of the workload that owns the pod.
 const (

@@ -1,4 +1,4 @@
-package pub
+package kruise
 
 // Annotations of a pod that may run where no daemon does, so that the provider of the node runs its probes.
 const (

@@ -1,4 +1,4 @@
-package pub
+package kruise
 
 const (
 	// DeletionProtectionKey is the label with a DeletionProtectionType. It protects the object that carries it:

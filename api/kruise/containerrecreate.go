@@ -1,4 +1,4 @@
-package pub
+package kruise
 
 // ContainerRecreateRequestUserAgent is, in the message of the pod's condition KruisePodReady, who made the pod
 // not ready for a ContainerRecreateRequest. The key beside it is namespace/name of the request.

@@ -1,4 +1,4 @@
-package pub
+package kruise
 
 // A node with this label runs no daemon of ours. The label is copied to some objects that are about such a node.
 const (

@@ -1,4 +1,4 @@
-// Package pub holds what every kind of the API shares: the keys written on pods (labels, annotations,
+// Package kruise holds what every kind of the API shares: the keys written on pods (labels, annotations,
 // readiness gates, condition types, environment variables) and the small structs that several specs embed
 // (lifecycle hooks, update order, in-place settings).
 //
@@ -6,4 +6,4 @@
 // Keys of one kind's own objects live beside that kind.
 //
 // +kubebuilder:object:generate=true
-package pub
+package kruise

@@ -1,4 +1,4 @@
-package pub
+package kruise
 
 // ConversionDataKey is the annotation that keeps, while an object is seen in one version, what only
 // another version can hold. It is written and read by conversion alone.

@@ -1,4 +1,4 @@
-package pub
+package kruise
 
 // Lifecycle holds a pod at three points of its life until the hook's labels or finalizers say go.
 type Lifecycle struct {

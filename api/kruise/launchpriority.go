@@ -1,4 +1,4 @@
-package pub
+package kruise
 
 // Annotations of a pod whose containers start in an order.
 const (

@@ -1,4 +1,4 @@
-package pub
+package kruise
 
 const (
 	// PodPubNoProtectionKey is the annotation that exempts a pod from its budget: 1, t, T, true, True or TRUE.

@@ -1,4 +1,4 @@
-package pub
+package kruise
 
 // EphemeralContainerEnvKey is the environment variable, with the UID of its EphemeralJob, that distinguishes an ephemeral
 // container of the job from others.

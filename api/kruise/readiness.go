@@ -1,4 +1,4 @@
-package pub
+package kruise
 
 import corev1 "k8s.io/api/core/v1"
 

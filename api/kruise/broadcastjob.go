@@ -1,4 +1,4 @@
-package pub
+package kruise
 
 // Labels of a pod of a BroadcastJob; together they select the pods of one job.
 const (

@@ -1,4 +1,4 @@
-package pub
+package kruise
 
 // DefaultNamespace is that of the manager, unless it is deployed elsewhere.
 const DefaultNamespace = "kruise-system"

@@ -1,4 +1,4 @@
-package pub
+package kruise
 
 // RuntimeContainerMetaKey is the annotation in which a node daemon reports the state in the container runtime of
 // a pod's containers: a RuntimeContainerMetaSet in JSON.

@@ -1,4 +1,4 @@
-package pub
+package kruise
 
 // MatchedWorkloadSpreadKey is the annotation with the MatchedWorkloadSpread of a pod.
 const MatchedWorkloadSpreadKey = "apps.kruise.io/matched-workloadspread"
