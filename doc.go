@@ -24,6 +24,7 @@
 //   - [github.com/kruisekit/kruisekit/imagepull]: which images are pulled ahead, where, and how.
 //   - [github.com/kruisekit/kruisekit/imagepull/order]: pods in the order in which their workload updates them.
 //   - [github.com/kruisekit/kruisekit/containerrestart]: which containers of running pods restart, and how.
+//   - [github.com/kruisekit/kruisekit/pub]: whether one more pod may become unavailable, by deletion, eviction, update or resize.
 //   - [github.com/kruisekit/kruisekit/sidecar/rollout]: which running pods get a sidecar's new image, and when.
 //   - [github.com/kruisekit/kruisekit/sidecar]: which sidecars a new pod gets, and the pod with them.
 //   - [github.com/kruisekit/kruisekit/sidecar/history]: the revisions of a SidecarSet, and which of them stay.
@@ -92,5 +93,5 @@
 //   - [github.com/kruisekit/kruisekit/test/demo]: the rollout of make demo, in a cluster of its own.
 //
 // Imports point down only: api imports none of the others, and only tests import the test clusters.
-// A package that decides takes values and returns a plan; it imports neither a client nor a clock. spread and pub come next.
+// A package that decides takes values and returns a plan; it imports neither a client nor a clock. spread comes next.
 package kruisekit

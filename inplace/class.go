@@ -4,8 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// classOf is the class of service of pods with a spec in which requests default to limits.
-func classOf(s *corev1.PodSpec) corev1.PodQOSClass {
+// QOSClass returns the QoS class of pods with a spec in which requests default to limits, as the API server stores it.
+func QOSClass(s *corev1.PodSpec) corev1.PodQOSClass {
 	if s.Resources != nil {
 		return classOfAll([]corev1.ResourceRequirements{*s.Resources})
 	}

@@ -17,7 +17,7 @@ import (
 func Diff(from, to *corev1.PodTemplateSpec, p Policy) (*Change, error) {
 	from, to = revision.Comparable(orEmpty(from), orEmpty(to))
 	d := differ{policy: p, change: &Change{Images: map[string]string{}, Resources: map[string]corev1.ResourceRequirements{}}}
-	before, after := classOf(&from.Spec), classOf(&to.Spec)
+	before, after := QOSClass(&from.Spec), QOSClass(&to.Spec)
 	d.containers("spec.containers", from.Spec.Containers, to.Spec.Containers, false)
 	d.containers("spec.initContainers", from.Spec.InitContainers, to.Spec.InitContainers, true)
 	if len(d.change.Resources) > 0 && before != after {

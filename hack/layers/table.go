@@ -44,7 +44,7 @@ func below() map[string][]string {
 		"sidecar":          {"note", "write", "revision", "lifecycle", "inplace", "scale"}, // sidecar/rollout orders pods and distinguishes images
 		"spread":           base,
 		"workload":         {"note", "write", "revision", "lifecycle", "inplace", "scale"},
-		"pub":              base,
+		"pub":              {"note", "write", "revision", "lifecycle", "inplace", "scale"}, // a pod whose update in place is under way is unavailable
 		"protection":       base,
 		"imagepull":        {"note", "revision", "lifecycle", "scale"},            // imagepull/order asks in which order pods are updated
 		"containerrestart": {"note", "write", "revision", "lifecycle", "inplace"}, // it reports the hashes that inplace waits for

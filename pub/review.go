@@ -1,0 +1,107 @@
+package pub
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Disruption is one operation on a pod.
+type Disruption struct {
+	// Pod before the operation.
+	Pod *corev1.Pod
+	// Operation that disrupts the pod.
+	Operation Operation
+	// Policy of the installation.
+	Policy Policy
+}
+
+// Reason is why a disruption is admitted or refused.
+type Reason string
+
+const (
+	// NoEffect admits an update that leaves the pod as available as it was.
+	NoEffect Reason = "NoEffect"
+	// PodExempt admits: the user exempted the pod.
+	PodExempt Reason = "PodExempt"
+	// PodUnavailable admits: the pod is unavailable already.
+	PodUnavailable Reason = "PodUnavailable"
+	// PodIgnored admits: the budget ignores the pod.
+	PodIgnored Reason = "PodIgnored"
+	// OperationUnprotected admits: the budget does not protect the operation.
+	OperationUnprotected Reason = "OperationUnprotected"
+	// Unsynced asks for Recount, because no status of the generation exists yet.
+	Unsynced Reason = "Unsynced"
+	// NothingDesired admits: no pod has to be available.
+	NothingDesired Reason = "NothingDesired"
+	// AlreadyRecorded admits: a disruption of the pod is recorded.
+	AlreadyRecorded Reason = "AlreadyRecorded"
+	// Spent admits: the budget has room, and the verdict has the record.
+	Spent Reason = "Spent"
+	// Exhausted refuses: the budget has no room.
+	Exhausted Reason = "Exhausted"
+	// TooManyRecords refuses: the status has as many records as it can hold.
+	TooManyRecords Reason = "TooManyRecords"
+)
+
+// MaxRecords is how many records the status of a budget can hold before disruptions are refused.
+const MaxRecords = 2000
+
+// Verdict is the answer to one disruption.
+type Verdict struct {
+	// Allowed admits the disruption. A verdict that is Unsynced does not.
+	Allowed bool
+	// Reason is never empty.
+	Reason Reason
+	// Text of a refusal, as clients of the reference have it.
+	Text string
+	// Record is to be written to the status before the disruption is admitted. Nil where nothing is spent.
+	Record *Record
+}
+
+// Record is an admitted disruption in the status of a budget.
+type Record struct {
+	// Pod is the name of the pod.
+	Pod string
+	// Updated selects the map unavailablePods, else disruptedPods.
+	Updated bool
+	// Time of the admission.
+	Time metav1.Time
+}
+
+// Review decides about one disruption of a pod that the budget guards, by the status of the budget alone. Pass the status that the record is to be
+// written upon: after a conflict read the budget again and review again.
+func Review(b Budget, d Disruption, now time.Time) Verdict {
+	switch {
+	case d.Operation == Harmless:
+		return Verdict{Allowed: true, Reason: NoEffect}
+	case Exempt(d.Pod):
+		return Verdict{Allowed: true, Reason: PodExempt}
+	case !Available(d.Pod, d.Policy):
+		return Verdict{Allowed: true, Reason: PodUnavailable}
+	case b.Ignores(d.Pod.Labels):
+		return Verdict{Allowed: true, Reason: PodIgnored}
+	case !b.Protects(d.Operation, d.Policy):
+		return Verdict{Allowed: true, Reason: OperationUnprotected}
+	case !b.Synced():
+		return Verdict{Reason: Unsynced, Text: "the budget has not been computed for its spec yet"}
+	case b.Status.DesiredAvailable <= 0:
+		return Verdict{Allowed: true, Reason: NothingDesired}
+	case b.Recorded(d.Pod.Name):
+		return Verdict{Allowed: true, Reason: AlreadyRecorded}
+	}
+	return b.spend(d, now)
+}
+
+func (b Budget) spend(d Disruption, now time.Time) Verdict {
+	switch records := len(b.Status.DisruptedPods) + len(b.Status.UnavailablePods); {
+	case b.Status.UnavailableAllowed <= 0:
+		return Verdict{Reason: Exhausted, Text: "pub unavailable allowed is negative"}
+	case records > MaxRecords:
+		return Verdict{Reason: TooManyRecords, Text: fmt.Sprintf("DisruptedPods and UnavailablePods maps too big: %d records are not confirmed by the PodUnavailableBudget controller yet", records)}
+	}
+	updated := d.Operation == Update || d.Operation == Resize
+	return Verdict{Allowed: true, Reason: Spent, Record: &Record{Pod: d.Pod.Name, Updated: updated, Time: metav1.NewTime(now)}}
+}
