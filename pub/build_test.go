@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -138,3 +139,5 @@ func times(n int, edit func(*corev1.Pod)) []func(*corev1.Pod) {
 	}
 	return all
 }
+
+func equal(a, b any) bool { return apiequality.Semantic.DeepEqual(a, b) }

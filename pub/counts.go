@@ -108,7 +108,7 @@ func lastUpdate(pod *corev1.Pod) int64 {
 		take(state)
 	}
 	if text, ok := pod.Annotations[kruise.SidecarSetInPlaceUpdateStateKey]; ok {
-		states, _ := sidecarStates(text) //nolint:errcheck // what cannot be read is no update
+		states, _ := sidecarStates(text)
 		for _, state := range states {
 			take(&state)
 		}

@@ -130,7 +130,7 @@ func (r *recount) available(records ...map[string]metav1.Time) int32 {
 			seen[name] = true
 		}
 	}
-	return int32(min(n, math.MaxInt32)) //nolint:gosec // bounded
+	return int32(min(n, math.MaxInt32))
 }
 
 // updatedSince reports whether a pod was observed available with an update that is not older than a record: the annotations of the update are

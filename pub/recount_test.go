@@ -116,7 +116,9 @@ func TestRecords(t *testing.T) {
 		"11: others terminating": {"the same", records(5, 15, 0), records(15, 25, 0), pods(100, times(5, terminating)...), [2]int{10, 10}, 75, 10, nil},
 		"12: old and gone": {
 			"updates end after 10 s, and deletions when the pod terminates", records(0, 10, 0), merged(records(10, 15, 0), records(15, 20, -11)),
-			pods(100, times(5, terminating)...), [2]int{5, 5}, 85, 10, nil,
+			pods(100, times(5, terminating)...),
+			[2]int{5, 5},
+			85, 10, nil,
 		},
 		"12: old deletions":      {"a pod that outlives its deletion is available again, with an event", records(0, 2, -21), none, pods(4), [2]int{0, 0}, 4, 0, []string{"web-0", "web-1"}},
 		"12: the last moment":    {"a record holds until then", records(0, 1, -20), records(1, 2, -10), pods(4), [2]int{1, 1}, 2, 0, nil},
