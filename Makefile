@@ -20,6 +20,10 @@ CRD_MAX_BYTES ?= 204800
 export FUZZTIME ?= 10s
 export BENCH    ?= .
 
+# How often a soak runs each level, and which levels.
+RUNS   ?= 10
+LEVELS ?=
+
 # Flags for the tests, such as TESTFLAGS='-run TestX -v'.
 TESTFLAGS ?=
 
@@ -156,6 +160,16 @@ test-simulated: ## Test against simulated nodes (cluster-build first)
 .PHONY: test-e2e
 test-e2e: ## Test on real kubelets and containerd (Linux and root; cluster-build first)
 	@$(LEVEL) e2e $(TESTFLAGS)
+
+.PHONY: nightly
+nightly: ## Run what is too slow for every change: the tests of the test cluster, every level RUNS (10) times, each fuzz test
+	@$(LEVEL) nightly $(TESTFLAGS)
+	hack/soak $(RUNS)
+	hack/fuzz
+
+.PHONY: soak
+soak: ## Run every level RUNS (10) times on a busy machine, LEVELS="unit envtest" to select
+	@hack/soak $(RUNS) $(LEVELS)
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz test for FUZZTIME (10s)

@@ -15,7 +15,7 @@ import (
 )
 
 // tags are the build tags of the test levels, so that their files are seen too.
-const tags = "envtest,simulated,e2e"
+const tags = "envtest,simulated,e2e,nightly"
 
 // listed is what go list says about a package.
 type listed struct {

@@ -1,7 +1,7 @@
 // Level runs the tests of one level, or of all levels, and prints what each package took.
 //
 //	go run ./hack/level unit [go test flags]
-//	go run ./hack/level envtest|simulated|e2e [go test flags]
+//	go run ./hack/level envtest|simulated|e2e|nightly [go test flags]
 //	go run ./hack/level all [go test flags]
 //	go run ./hack/level packages
 //
@@ -28,12 +28,12 @@ import (
 	"github.com/kruisekit/kruisekit/test/cluster/binaries"
 )
 
-// levels in the order in which they run.
+// levels of all, in the order in which they run. The nightly one is not among them.
 func levels() []string { return []string{unit, envtest, simulated, e2e} }
 
 func main() {
 	if len(os.Args) < 2 || strings.HasPrefix(os.Args[1], "-") {
-		fmt.Fprintln(os.Stderr, "usage: level unit|envtest|simulated|e2e|all|packages [go test flags]")
+		fmt.Fprintln(os.Stderr, "usage: level unit|envtest|simulated|e2e|nightly|all|packages [go test flags]")
 		os.Exit(2)
 	}
 	ctx, flags := context.Background(), os.Args[2:]
@@ -82,7 +82,7 @@ func all(ctx context.Context, flags []string) []outcome {
 
 // subsetOf names the programs that a level needs.
 func subsetOf(level string) binaries.Subset {
-	return map[string]binaries.Subset{envtest: binaries.ControlPlane, simulated: binaries.Simulated, e2e: binaries.Nodes}[level]
+	return map[string]binaries.Subset{envtest: binaries.ControlPlane, simulated: binaries.Simulated, e2e: binaries.Nodes, nightly: binaries.Nodes}[level]
 }
 
 func build(ctx context.Context, subset binaries.Subset) error {
@@ -160,6 +160,8 @@ func verbose(flags []string) bool {
 // goTest runs the go command, and reports whether the tests pass.
 func (r *report) goTest(ctx context.Context, arguments []string) (passed bool, err error) {
 	command := exec.CommandContext(ctx, "go", append([]string{"test", "-json"}, arguments...)...)
+	// The compiler, the linker and the tests live for seconds: memory is cheaper than collections. What the caller has set counts.
+	command.Env = append([]string{"GOGC=400"}, os.Environ()...)
 	command.Stderr = os.Stderr
 	events, err := command.StdoutPipe()
 	if err != nil {

@@ -76,7 +76,7 @@ func required() bool { return os.Getenv("KRUISEKIT_REQUIRE_CLUSTER") == "1" }
 // obstacle is why a level cannot run on this machine; empty if it can.
 func obstacle(level string, absent []need) string {
 	switch {
-	case level != e2e:
+	case level != e2e && level != nightly:
 		return ""
 	case runtime.GOOS != "linux" || os.Geteuid() != 0:
 		return "real nodes need Linux and root"
@@ -97,6 +97,8 @@ func usualFlags(level string) []string {
 		return []string{"-p", "3", "-timeout", "20m"}
 	case simulated:
 		return []string{"-timeout", "20m"}
+	case nightly:
+		return []string{"-p", "1", "-timeout", "60m"} // of real nodes a machine can have one cluster
 	case e2e: // tests on real nodes wait more than they compute, and those of containerd need no cluster
 		return []string{"-p", "3", "-parallel", "16", "-timeout", "30m"}
 	}

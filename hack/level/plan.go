@@ -12,12 +12,15 @@ const (
 	envtest   = "envtest"
 	simulated = "simulated"
 	e2e       = "e2e"
+	// nightly has tests that are too slow for every change: those of the test cluster itself, which most changes do not touch.
+	nightly = "nightly"
 
-	// machine has the tests that start and destroy the cluster of real nodes, of which a machine can have one.
-	machine = "./test/cluster/nodes"
 	// bubbles is the package that runs tests in bubbles of testing/synctest.
 	bubbles = "github.com/kruisekit/kruisekit/daemon/internal/bubbletest"
 )
+
+// clusterLevels are those whose tests need a cluster, and have a build tag.
+func clusterLevels() []string { return []string{envtest, simulated, e2e, nightly} }
 
 // invocation is one run of go test.
 type invocation struct {
@@ -49,15 +52,13 @@ func plan(level string, files []file) ([]invocation, error) {
 	if level == unit {
 		return planUnit(files, dirsOf(inBubbles)), nil
 	}
-	if !slices.Contains([]string{envtest, simulated, e2e}, level) {
+	if !slices.Contains(clusterLevels(), level) {
 		return nil, fmt.Errorf("unknown level %q", level)
 	}
-	var plain, raced, alone []file
+	var plain, raced []file
 	for _, f := range files {
 		switch {
 		case !slices.Contains(f.tags, level):
-		case level == e2e && f.dir == machine:
-			alone = append(alone, f)
 		case level == envtest && slices.Contains(dirsOf(inBubbles), f.dir):
 			raced = append(raced, f)
 		default:
@@ -73,16 +74,13 @@ func plan(level string, files []file) ([]invocation, error) {
 	if len(raced) > 0 {
 		runs = append(runs, invocation{flags: append([]string{"-race"}, flags...), tests: testsOf(raced), dirs: dirsOf(raced)})
 	}
-	if len(alone) > 0 {
-		runs = append(runs, invocation{flags: flags, tests: testsOf(alone), dirs: dirsOf(alone)})
-	}
 	return runs, nil
 }
 
 func planUnit(files []file, inBubbles []string) []invocation {
 	plain := sequential(files)
 	tested := dirsOf(slices.DeleteFunc(slices.Clone(files), func(f file) bool {
-		return !f.test || slices.ContainsFunc(f.tags, func(tag string) bool { return slices.Contains([]string{envtest, simulated, e2e}, tag) })
+		return !f.test || slices.ContainsFunc(f.tags, func(tag string) bool { return slices.Contains(clusterLevels(), tag) })
 	}))
 	raced := slices.DeleteFunc(tested, func(dir string) bool { return slices.Contains(plain, dir) })
 	plain = slices.Sorted(slices.Values(append(plain, inBubbles...)))

@@ -49,7 +49,7 @@ func TestPlan(t *testing.T) {
 		{dir: "./b", test: true, imports: []string{bubbles}, tests: []string{"TestBubble"}},
 		{dir: "./b", test: true, tags: []string{"envtest", "linux"}, tests: []string{"TestBAPI"}},
 		{dir: "./c", test: true, tags: []string{"e2e", "linux"}, tests: []string{"TestReal"}},
-		{dir: "./test/cluster/nodes", test: true, tags: []string{"e2e"}, tests: []string{"TestUp"}},
+		{dir: "./d", test: true, tags: []string{"nightly", "linux"}, tests: []string{"TestUp"}},
 	}
 	for name, test := range map[string]struct {
 		level string
@@ -63,9 +63,10 @@ func TestPlan(t *testing.T) {
 			"-count=1 -tags envtest -run ^(TestAPI)$ ./a", "-race -count=1 -tags envtest -run ^(TestBAPI)$ ./b",
 		}},
 		"flags of the caller count": {e2e, []string{"-run", "TestX"}, []string{
-			"-count=1 -tags e2e -run ^(TestReal)$ -run TestX ./c", "-count=1 -tags e2e -run ^(TestUp)$ -run TestX ./test/cluster/nodes",
+			"-count=1 -tags e2e -run ^(TestReal)$ -run TestX ./c",
 		}},
-		"a level without tests runs nothing": {simulated, nil, nil},
+		"the nightly level has tests of its own": {nightly, nil, []string{"-count=1 -tags nightly -run ^(TestUp)$ ./d"}},
+		"a level without tests runs nothing":     {simulated, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			runs, err := plan(test.level, slices.Clone(files))

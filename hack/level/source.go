@@ -163,7 +163,7 @@ func sequential(files []file) []string {
 	}
 	concurrent, imports, tested := map[node]bool{}, map[node][]node{}, map[string]bool{}
 	for _, f := range files {
-		if slices.ContainsFunc([]string{envtest, simulated, e2e}, func(level string) bool { return slices.Contains(f.tags, level) }) {
+		if slices.ContainsFunc(clusterLevels(), func(level string) bool { return slices.Contains(f.tags, level) }) {
 			continue // no part of the unit level
 		}
 		n := node{f.dir, f.test}

@@ -1,4 +1,4 @@
-//go:build envtest
+//go:build nightly
 
 package cluster_test
 

@@ -1,4 +1,4 @@
-//go:build simulated
+//go:build nightly
 
 package cluster_test
 

@@ -1,4 +1,4 @@
-//go:build envtest && linux
+//go:build nightly && linux
 
 package keeper_test
 
