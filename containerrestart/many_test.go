@@ -26,7 +26,7 @@ func TestManyRequestsOfOnePod(t *testing.T) {
 	}
 	fewStep, fewSupervise := costs(10)
 	manyStep, manySupervise := costs(1000)
-	if manyStep > fewStep+1 || manySupervise > fewSupervise+1 {
+	if manyStep > fewStep+1 || manySupervise > fewSupervise+4 { // which completes the request, for there are too many
 		t.Errorf("allocations with 10 requests %g and %g, with 1,000 %g and %g", fewStep, fewSupervise, manyStep, manySupervise)
 	}
 }

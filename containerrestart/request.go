@@ -94,6 +94,24 @@ func podOf(r *request) types.UID {
 	return types.UID(r.Labels[appsv1beta1.ContainerRecreateRequestPodUIDKey])
 }
 
+// MaxQueued is how many requests of one pod may be before a request that has not begun. The manager completes a request behind more: each
+// decision about a pod looks at all of its requests, and one tenant must not keep a manager and a node busy with them.
+const MaxQueued = 99
+
+// outnumbered reports whether more than MaxQueued requests of the pod are before a request that has not begun.
+func outnumbered(r *request, others []*request) bool {
+	if len(others) <= MaxQueued || r.Status.Phase == appsv1beta1.ContainerRecreateRequestRecreating {
+		return false
+	}
+	earlier := 0
+	for _, o := range others {
+		if (o.Name != r.Name || o.Namespace != r.Namespace) && waits(o, podOf(r)) && order(o, r) < 0 {
+			earlier++
+		}
+	}
+	return earlier > MaxQueued
+}
+
 // before returns the request that another one has to wait for; nil for none. It looks at each of the others once.
 func before(r *request, others []*request) *request {
 	var first *request

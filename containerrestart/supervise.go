@@ -24,6 +24,7 @@ const (
 	messageGone       = "pod has gone"
 	messageNoResponse = "daemon has not responded for a long time"
 	messageDeadline   = "recreating has exceeded the activeDeadlineSeconds"
+	messageTooMany    = "more than 99 requests of the pod are before this one"
 	messageNoRuntime  = "failed to find runtime service: "
 )
 
@@ -86,6 +87,8 @@ func Supervise(in Input) Plan {
 		s.clean()
 	case in.Pod == nil || in.Pod.DeletionTimestamp != nil || in.Pod.UID != podOf(r):
 		s.complete(messageGone)
+	case outnumbered(r, in.Others):
+		s.complete(messageTooMany)
 	case s.late():
 		s.complete(messageNoResponse)
 	case r.Spec.ActiveDeadlineSeconds != nil && s.due(r.CreationTimestamp, secondsOf(*r.Spec.ActiveDeadlineSeconds)):

@@ -1,6 +1,7 @@
 package containerrestart_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -20,9 +21,22 @@ const (
 	ended1     = `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"completionTime":"2026-11-21T12:00:30Z","message":`
 	noResponse = ended1 + `"daemon has not responded for a long time","phase":"Completed"}}`
 	deadline   = ended1 + `"recreating has exceeded the activeDeadlineSeconds","phase":"Completed"}}`
+	tooMany    = ended1 + `"more than 99 requests of the pod are before this one","phase":"Completed"}}`
 	gone       = ended1 + `"pod has gone","phase":"Completed"}}`
 	takenOut   = `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"conditions":[{"type":"PreRecreateGrace","status":"True","lastTransitionTime":"2026-11-21T12:00:30Z","reason":"PreRecreateGrace","message":"Pod has been forced to not-ready for unreadyGracePeriodSeconds drain"}]}}`
 )
+
+// otherPod makes a request one of another pod.
+func otherPod(r *request) { r.Labels[appsv1beta1.ContainerRecreateRequestPodUIDKey] = "other" }
+
+// queue has requests that were created before the one under test.
+func queue(n int, with ...func(*request)) []*request {
+	var all []*request
+	for i := range n {
+		all = append(all, admitted(append([]func(*request){in(pending), named(fmt.Sprintf("r%03d", i), -float64(n-i))}, with...)...))
+	}
+	return all
+}
 
 // TestSupervise looks at requests 30 seconds after most were made: how they end where nobody answers, what is noted of new
 // containers, and how a pod leaves traffic and comes back.
@@ -67,9 +81,20 @@ func TestSupervise(t *testing.T) {
 		"deadline has come":                         {why: "it counts from the creation", request: admitted(limit(30), in(recreating)), pod: newPod(), write: deadline, notes: []string{containerrestart.NoteEnded}},
 		"deadline of one that waits":                {why: "it holds for these too", request: admitted(limit(30), in(pending)), others: []*request{admitted(named("first", -5), in(recreating))}, pod: newPod(), write: deadline, notes: []string{containerrestart.NoteEnded}},
 		"absurd deadline":                           {why: "no overflow", request: admitted(limit(1<<62), in(recreating)), pod: newPod(), after: 3 * time.Second},
-		"no pod":                                    {why: "there is nothing left to restart", request: admitted(in(recreating)), write: gone, notes: []string{containerrestart.NoteEnded}},
-		"another pod":                               {why: "it only has the same name", request: admitted(), pod: newPod(func(p *corev1.Pod) { p.UID = "u2" }), write: gone, notes: []string{containerrestart.NoteEnded}},
-		"pod is deleted":                            {why: "it is as good as gone", request: admitted(in(pending)), pod: newPod(func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(stamp(1)) }), write: gone, notes: []string{containerrestart.NoteEnded}},
+		"one of too many": {
+			why: "a tenant cannot keep a node busy with the requests of one pod", request: admitted(), pod: newPod(), others: queue(100),
+			write: tooMany, notes: []string{containerrestart.NoteEnded},
+		},
+		"the last of as many as may wait": {why: "the limit is inclusive", request: admitted(), pod: newPod(), others: queue(99), after: 30 * time.Second},
+		"one that runs before too many":   {why: "it has its turn already", request: admitted(in(recreating)), pod: newPod(), others: queue(100), after: 3 * time.Second},
+		"too many of another pod":         {why: "they delay no request of this one", request: admitted(), pod: newPod(), others: queue(100, otherPod), after: 30 * time.Second},
+		"too many, but ended": {
+			why: "an ended request costs nothing", request: admitted(), pod: newPod(),
+			others: queue(100, done(1)), after: 30 * time.Second,
+		},
+		"no pod":         {why: "there is nothing left to restart", request: admitted(in(recreating)), write: gone, notes: []string{containerrestart.NoteEnded}},
+		"another pod":    {why: "it only has the same name", request: admitted(), pod: newPod(func(p *corev1.Pod) { p.UID = "u2" }), write: gone, notes: []string{containerrestart.NoteEnded}},
+		"pod is deleted": {why: "it is as good as gone", request: admitted(in(pending)), pod: newPod(func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(stamp(1)) }), write: gone, notes: []string{containerrestart.NoteEnded}},
 
 		"waits for another":       {why: "there is no limit to that", request: admitted(old, in(pending)), others: []*request{admitted(named("first", -50), in(recreating))}, pod: newPod(), notes: []string{containerrestart.NoteQueued}},
 		"other pods do not count": {why: "requests queue by the UID", request: admitted(in(pending)), others: []*request{admitted(named("first", -50), in(recreating), func(r *request) { r.Labels["crr.apps.kruise.io/pod-uid"] = "u0" })}, pod: newPod(), after: 30 * time.Second},

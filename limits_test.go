@@ -1,0 +1,28 @@
+package kruisekit_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/kruisekit/kruisekit/containerrestart"
+	"github.com/kruisekit/kruisekit/imagepull"
+)
+
+// TestDocumentedLimits compares the limits in docs/security.md with those in the code.
+func TestDocumentedLimits(t *testing.T) {
+	page, err := os.ReadFile("docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []string{
+		fmt.Sprintf("| restart requests of a pod that wait | %d |", containerrestart.MaxQueued+1),
+		fmt.Sprintf("| pull secrets of a job | %d, each of at most %d KiB |", imagepull.MaxPullSecrets, imagepull.MaxPullSecretBytes>>10),
+		fmt.Sprintf("| images of a node, tags of an image, jobs of a tag | %d, %d, %d;", imagepull.MaxImages, imagepull.MaxTags, imagepull.MaxOwners),
+	} {
+		if !strings.Contains(string(page), row) {
+			t.Errorf("docs/security.md lacks %q", row)
+		}
+	}
+}
