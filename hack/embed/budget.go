@@ -29,6 +29,7 @@ func budgets() []budget {
 		{path: "launch", allowed: kube(), most: 70},
 		{path: "lifecycle", allowed: kube(), most: 70},
 		{path: "note", allowed: kube(), most: 70},
+		{path: "ordinals", allowed: kube(), most: 70},
 		{path: "revision", allowed: kube(), most: 70},
 		{path: "scale", allowed: kube(), most: 71},
 		{path: "workload", allowed: kube(), most: 78},
