@@ -34,6 +34,7 @@ func budgets() []budget {
 		{path: "scale", allowed: kube(), most: 71},
 		{path: "workload", allowed: kube(), most: 78},
 		{path: "write", allowed: kube(), most: 70},
+		{path: "protection", allowed: kube(), most: 70},
 		{path: "imagepull", allowed: append(kube(), images()...), most: 75},
 		{path: "imagepull/order", allowed: kube(), most: 74},
 		{path: "containerrestart", allowed: kube(), most: 78},
