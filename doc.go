@@ -9,6 +9,7 @@
 //     PodUnavailableBudget.
 //   - [github.com/kruisekit/kruisekit/api/kruise]: keys written on pods, and structs that several kinds share.
 //   - [github.com/kruisekit/kruisekit/config/crd]: the CustomResourceDefinitions as Go values.
+//   - [github.com/kruisekit/kruisekit/config/protection]: the admission policies of deletion protection as Go values.
 //
 // # Deciding
 //
@@ -33,6 +34,7 @@
 //   - [github.com/kruisekit/kruisekit/sidecar/sizing]: cpu and memory of an injected container, by those of the others.
 //   - [github.com/kruisekit/kruisekit/sidecar/expression]: the formulas of that.
 //   - [github.com/kruisekit/kruisekit/sidecar/finish]: sidecars that are stopped when the rest of their pod has finished.
+//   - [github.com/kruisekit/kruisekit/protection]: which deletions the label policy.kruise.io/delete-protection refuses.
 //   - [github.com/kruisekit/kruisekit/validation]: what is invalid in a whole spec, one function for each kind.
 //
 // # Writing
@@ -59,6 +61,7 @@
 //
 //   - [github.com/kruisekit/kruisekit/webhooks]: the list of all of them.
 //   - [github.com/kruisekit/kruisekit/webhooks/cloneset]: defaults and rules of CloneSets.
+//   - [github.com/kruisekit/kruisekit/webhooks/deletion]: deletions of protected objects.
 //   - [github.com/kruisekit/kruisekit/webhooks/imagepull]: defaults and rules of pull jobs and NodeImages.
 //   - [github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest]: what a request to restart containers takes from its pod.
 //   - [github.com/kruisekit/kruisekit/webhooks/pod]: what new pods get: sidecars, readiness gates, an order of their containers.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -15,6 +16,7 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/cloneset"
 	"github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest"
 	"github.com/kruisekit/kruisekit/webhooks/conversion"
+	"github.com/kruisekit/kruisekit/webhooks/deletion"
 	"github.com/kruisekit/kruisekit/webhooks/imagepull"
 	"github.com/kruisekit/kruisekit/webhooks/pod"
 	"github.com/kruisekit/kruisekit/webhooks/sidecarset"
@@ -24,6 +26,8 @@ import (
 type Options struct {
 	// CloneSet is for the webhooks of CloneSets.
 	CloneSet cloneset.Options
+	// Deletion is for those that refuse deletions of protected objects. They also judge deletions of CloneSets.
+	Deletion deletion.Options
 	// ImagePull is for those of ImagePullJobs, ImageListPullJobs and NodeImages.
 	ImagePull imagepull.Options
 	// ContainerRecreateRequest is for that of ContainerRecreateRequests.
@@ -39,6 +43,9 @@ type Options struct {
 	Reach Reach
 	// CoverTimeout is how long a set waits at most to be covered. Default 1 second.
 	CoverTimeout time.Duration
+
+	// guard is made of Deletion.
+	guard *deletion.Guard
 }
 
 // Reach is how API servers reach the webhook of new pods. It must be the same as in the options of controllers/podscope.
@@ -60,6 +67,7 @@ func list() []entry {
 	return []entry{
 		{"conversion", addConversion},
 		{"cloneset", addCloneSet},
+		{"deletion", addDeletion},
 		{"imagepull", addImagePull},
 		{"containerrecreaterequest", addContainerRecreateRequest},
 		{"pod", addPod},
@@ -75,12 +83,35 @@ type entry struct {
 
 // AddToManager adds all webhooks. It must come before the manager starts.
 func AddToManager(mgr ctrl.Manager, o Options) error {
+	if err := o.complete(mgr); err != nil {
+		return err
+	}
 	for _, e := range list() {
 		if err := e.add(mgr, o); err != nil {
 			return fmt.Errorf("add webhook %s: %w", e.name, err)
 		}
 	}
 	return nil
+}
+
+// complete makes what several webhooks share.
+func (o *Options) complete(mgr ctrl.Manager) error {
+	c, err := live(mgr)
+	if err != nil {
+		return err
+	}
+	o.Deletion.ServedElsewhere = append(slices.Clone(o.Deletion.ServedElsewhere), cloneset.ValidatePath)
+	if o.guard, err = deletion.New(c, o.Deletion); err != nil {
+		return err
+	}
+	if o.CloneSet.Delete == nil {
+		o.CloneSet.Delete = o.guard.Handle
+	}
+	return nil
+}
+
+func addDeletion(mgr ctrl.Manager, o Options) error {
+	return o.guard.SetupWithManager(mgr)
 }
 
 func addConversion(mgr ctrl.Manager, _ Options) error {

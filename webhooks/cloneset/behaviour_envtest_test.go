@@ -3,17 +3,13 @@
 package cloneset_test
 
 import (
-	"errors"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/review/reviewtest"
 )
 
@@ -152,38 +148,4 @@ func testRefusals(t *testing.T, g *reviewtest.Ground) {
 		_ = unstructured.SetNestedField(set.Object, map[string]any{"other": "b"}, "spec", "template", "metadata", "labels")
 		refusedAt(t, g.Client.Update(t.Context(), set), "spec")
 	}
-}
-
-// testDelete deletes protected sets.
-func testDelete(t *testing.T, g *reviewtest.Ground) {
-	namespace := g.Namespace(t)
-	for _, version := range []string{"v1alpha1", "v1beta1"} {
-		set := newSet(t, version, namespace, `{"replicas":2}`)
-		set.SetLabels(map[string]string{kruise.DeletionProtectionKey: string(kruise.DeletionProtectionTypeCascading)})
-		if err := g.Client.Create(t.Context(), set); err != nil {
-			t.Fatal(err)
-		}
-		err := g.Client.Delete(t.Context(), set)
-		if err == nil || !strings.Contains(err.Error(), kruise.DeletionProtectionMessage+" for "+kruise.DeletionProtectionKey+"=Cascading, replicas 2>0") {
-			t.Errorf("%s: %v", version, err)
-		}
-		if apierrors.ReasonForError(err) != "" || statusOf(err).Code != 403 {
-			t.Errorf("%s: code %d, reason %q", version, statusOf(err).Code, apierrors.ReasonForError(err))
-		}
-		_ = unstructured.SetNestedField(set.Object, int64(0), "spec", "replicas")
-		if err := g.Client.Update(t.Context(), set); err != nil {
-			t.Fatal(err)
-		}
-		if err := g.Client.Delete(t.Context(), set); err != nil {
-			t.Errorf("%s: %v", version, err)
-		}
-	}
-}
-
-func statusOf(err error) metav1.Status {
-	var status apierrors.APIStatus
-	if errors.As(err, &status) {
-		return status.Status()
-	}
-	return metav1.Status{}
 }

@@ -19,8 +19,9 @@
 // version always, and clients may count on it; but a set that has it, from v1beta1, must stay open to clients of v1alpha1
 // that change something else, and gives them a warning.
 //
-// The rules that need no API server are in the package validation; CheckDelete is here. Those that CEL can express are also in config/webhook/cloneset-policy.yaml, which API servers mind by themselves. It is for clusters that set these
-// webhooks to Ignore or leave them out, and is applied by hand:
+// The rules that need no API server are in the package validation. Those that CEL can express are also in
+// config/webhook/cloneset-policy.yaml, which API servers enforce without a webhook. It is for clusters that set these webhooks to Ignore or
+// leave them out, and is applied by hand:
 //
 //	kubectl apply -f config/webhook/cloneset-policy.yaml
 //
@@ -38,7 +39,7 @@
 // start an informer on all pods.
 //
 // +kubebuilder:webhook:path=/mutate-apps-kruise-io-cloneset,mutating=true,failurePolicy=fail,sideEffects=None,admissionReviewVersions=v1;v1beta1,groups=apps.kruise.io,resources=clonesets,verbs=create;update,versions=v1alpha1;v1beta1,name=mcloneset.kb.io
-// +kubebuilder:webhook:path=/validate-apps-kruise-io-cloneset,mutating=false,failurePolicy=fail,sideEffects=None,admissionReviewVersions=v1;v1beta1,groups=apps.kruise.io,resources=clonesets,verbs=create;update;delete,versions=v1alpha1;v1beta1,name=vcloneset.kb.io
+// +kubebuilder:webhook:path=/validate-apps-kruise-io-cloneset,mutating=false,failurePolicy=fail,sideEffects=None,admissionReviewVersions=v1;v1beta1,groups=apps.kruise.io,resources=clonesets,verbs=create;update,versions=v1alpha1;v1beta1,name=vcloneset.kb.io
 // +kubebuilder:rbac:groups="",resources=podtemplates,verbs=create
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list
 package cloneset

@@ -141,7 +141,7 @@ func FuzzHandlers(f *testing.F) {
 		f.Add(seed, seed)
 	}
 	f.Fuzz(func(t *testing.T, now, stored string) {
-		w, _ := newWebhooks(t, cloneset.Options{HostNetworkHostPorts: true, DeletionProtection: true}, nil)
+		w, _ := newWebhooks(t, cloneset.Options{HostNetworkHostPorts: true}, nil)
 		for _, version := range []string{"v1alpha1", "v1beta1"} {
 			for _, operation := range []admissionv1.Operation{admissionv1.Create, admissionv1.Update, admissionv1.Delete} {
 				request := rawRequest(version, operation, now, stored)

@@ -19,7 +19,7 @@ import (
 // TestAdmission shares one API server.
 func TestAdmission(t *testing.T) {
 	g := reviewtest.Start(t, reviewtest.Input{
-		Resources: []string{"clonesets"}, Setup: serve(cloneset.Options{DeletionProtection: true, HostNetworkHostPorts: true}),
+		Resources: []string{"clonesets"}, Setup: serve(cloneset.Options{HostNetworkHostPorts: true}),
 		Bad: newSet(t, "v1beta1", "default", `{"selector":{"matchLabels":null}}`),
 	})
 	t.Run("Manifests", func(t *testing.T) { testManifests(t, g) })
@@ -33,7 +33,6 @@ func TestAdmission(t *testing.T) {
 	t.Run("PodsToDelete", func(t *testing.T) { testPodsToDelete(t, g) })
 	t.Run("OnDelete", func(t *testing.T) { testOnDelete(t, g) })
 	t.Run("Refusals", func(t *testing.T) { testRefusals(t, g) })
-	t.Run("Delete", func(t *testing.T) { testDelete(t, g) })
 	var left corev1.PodTemplateList
 	if err := g.Client.List(t.Context(), &left); err != nil || len(left.Items) > 0 {
 		t.Errorf("%d PodTemplates left behind (%v)", len(left.Items), err)

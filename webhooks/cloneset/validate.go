@@ -23,7 +23,7 @@ func (w *Webhooks) Validate(ctx context.Context, req admission.Request) admissio
 	case req.SubResource != "":
 		return admission.Allowed("")
 	case req.Operation == admissionv1.Delete:
-		return w.validateDelete(req)
+		return w.judgeDelete(ctx, req)
 	case !create && !update:
 		return admission.Allowed("")
 	}

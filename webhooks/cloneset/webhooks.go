@@ -33,8 +33,8 @@ type Options struct {
 	// HostNetworkHostPorts also sets the host ports in templates of pods in the host's network. It has no effect with
 	// TemplateNoDefaults.
 	HostNetworkHostPorts bool
-	// DeletionProtection enforces the label policy.kruise.io/delete-protection.
-	DeletionProtection bool
+	// Delete judges deletions at ValidatePath, as webhooks/deletion does. Nil allows them.
+	Delete func(context.Context, admission.Request) admission.Response
 	// Timeout of all calls of one admission. Default 8 seconds, which is less than the 10 seconds that API servers wait.
 	Timeout time.Duration
 }

@@ -15,9 +15,11 @@ import (
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
 	"github.com/kruisekit/kruisekit/examples/reference/gates"
 	"github.com/kruisekit/kruisekit/inplace"
+	"github.com/kruisekit/kruisekit/protection"
 	"github.com/kruisekit/kruisekit/webhooks"
 	webhook "github.com/kruisekit/kruisekit/webhooks/cloneset"
 	"github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest"
+	"github.com/kruisekit/kruisekit/webhooks/deletion"
 	"github.com/kruisekit/kruisekit/webhooks/imagepull"
 	"github.com/kruisekit/kruisekit/webhooks/pod"
 	sets "github.com/kruisekit/kruisekit/webhooks/sidecarset"
@@ -30,6 +32,7 @@ func read() []gates.Gate {
 		gates.CloneSetPartitionRollback,
 		gates.CloneSetShortHash,
 		gates.DefaultHostNetworkHostPortsInPodTemplates,
+		gates.DeletionProtectionForCRDCascadingGate,
 		gates.EnableExternalCerts,
 		gates.EnableSortSidecarContainerByName,
 		gates.ImagePullJobGate,
@@ -130,7 +133,13 @@ func admission(g gates.Gates) webhooks.Options {
 		CloneSet: webhook.Options{
 			TemplateNoDefaults:   g.On(gates.TemplateNoDefaults),
 			HostNetworkHostPorts: g.On(gates.DefaultHostNetworkHostPortsInPodTemplates),
-			DeletionProtection:   g.On(gates.ResourcesDeletionProtection),
+		},
+		Deletion: deletion.Options{
+			Policy: protection.Policy{
+				Disabled:       !g.On(gates.ResourcesDeletionProtection),
+				CountInstances: g.On(gates.DeletionProtectionForCRDCascadingGate),
+			},
+			Registerer: metrics.Registry,
 		},
 		ImagePull:                imagepull.Options{Jobs: g.On(gates.ImagePullJobGate), NoDaemon: !g.On(gates.KruiseDaemon)},
 		ContainerRecreateRequest: containerrecreaterequest.Options{NoDaemon: !g.On(gates.KruiseDaemon)},

@@ -42,8 +42,12 @@ type Setup func(mgr ctrl.Manager, api client.Client) error
 type Input struct {
 	// Resources whose CRDs and webhooks are installed.
 	Resources []string
-	Setup     Setup
-	// Bad is an object that only the webhooks reject, with 400, 403 or 422.
+	// BuiltIn are resources whose webhooks are installed, and which need no CRD.
+	BuiltIn []string
+	// Webhooks are the names of those that are installed; empty for all.
+	Webhooks []string
+	Setup    Setup
+	// Bad is an object that only the webhooks reject, with 400, 403 or 422. Nil where the webhooks judge no creation.
 	Bad *unstructured.Unstructured
 }
 
@@ -52,7 +56,7 @@ func Start(t *testing.T, in Input) *Ground {
 	t.Helper()
 	g := &Ground{
 		Cluster: cluster.Start(t, cluster.Options{Private: true}), Calls: &Calls{},
-		install: configurations(t, in.Resources), bad: in.Bad, stop: func(*testing.T) {},
+		install: configurations(t, in), bad: in.Bad, stop: func(*testing.T) {},
 	}
 	if err := g.install.Install(g.Config); err != nil {
 		t.Fatal(err)
@@ -73,6 +77,9 @@ func Start(t *testing.T, in Input) *Ground {
 // untilAsked waits until the API server asks the webhooks.
 func (g *Ground) untilAsked(t *testing.T) {
 	t.Helper()
+	if g.bad == nil {
+		return
+	}
 	Until(t, "the API server does not ask the webhooks", func(ctx context.Context) error {
 		err := g.Client.Create(ctx, g.bad.DeepCopy(), client.DryRunAll)
 		switch {
@@ -124,6 +131,13 @@ func (g *Ground) serve(t *testing.T, setup Setup) {
 	Until(t, "the webhooks do not start", func(context.Context) error {
 		return mgr.GetWebhookServer().StartedChecker()(&http.Request{})
 	})
+}
+
+// Stop ends the webhooks. Their configurations stay.
+func (g *Ground) Stop(t *testing.T) {
+	t.Helper()
+	g.stop(t)
+	g.stop = func(*testing.T) {}
 }
 
 // Withdraw takes the configurations of all webhooks away.

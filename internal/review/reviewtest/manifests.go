@@ -12,6 +12,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
@@ -20,13 +21,16 @@ import (
 // root of the repository, seen from the directory of a webhook's tests.
 const root = "../.."
 
-// configurations are the generated ones, with the webhooks for the resources alone.
-func configurations(t *testing.T, resources []string) *envtest.WebhookInstallOptions {
+// configurations are the generated ones with their patch, with the wanted webhooks for the resources alone.
+func configurations(t *testing.T, in Input) *envtest.WebhookInstallOptions {
 	t.Helper()
-	other := func(rules []admissionregistrationv1.RuleWithOperations) bool {
-		return !slices.ContainsFunc(rules, func(r admissionregistrationv1.RuleWithOperations) bool {
-			return slices.ContainsFunc(r.Resources, func(name string) bool { return slices.Contains(resources, name) })
-		})
+	other := func(name string, rules []admissionregistrationv1.RuleWithOperations) bool {
+		return len(in.Webhooks) > 0 && !slices.Contains(in.Webhooks, name) ||
+			!slices.ContainsFunc(rules, func(r admissionregistrationv1.RuleWithOperations) bool {
+				return slices.ContainsFunc(r.Resources, func(name string) bool {
+					return slices.Contains(in.Resources, name) || slices.Contains(in.BuiltIn, name)
+				})
+			})
 	}
 	var o envtest.WebhookInstallOptions
 	for _, document := range documents(t, filepath.Join(root, "config", "webhook", "manifests.yaml")) {
@@ -35,14 +39,41 @@ func configurations(t *testing.T, resources []string) *envtest.WebhookInstallOpt
 			t.Fatal(err)
 		}
 		if mutating.Kind == "MutatingWebhookConfiguration" {
-			mutating.Webhooks = slices.DeleteFunc(mutating.Webhooks, func(w admissionregistrationv1.MutatingWebhook) bool { return other(w.Rules) })
+			mutating.Webhooks = slices.DeleteFunc(mutating.Webhooks, func(w admissionregistrationv1.MutatingWebhook) bool { return other(w.Name, w.Rules) })
 			o.MutatingWebhooks = append(o.MutatingWebhooks, mutating)
 			continue
 		}
-		validating.Webhooks = slices.DeleteFunc(validating.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool { return other(w.Rules) })
+		validating = scoped(t, document)
+		validating.Webhooks = slices.DeleteFunc(validating.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool { return other(w.Name, w.Rules) })
 		o.ValidatingWebhooks = append(o.ValidatingWebhooks, validating)
 	}
 	return &o
+}
+
+// scoped applies the patch of config/webhook, as kustomize does.
+func scoped(t *testing.T, document []byte) *admissionregistrationv1.ValidatingWebhookConfiguration {
+	t.Helper()
+	scope, err := os.ReadFile(filepath.Join(root, "config", "webhook", "deletion-scope.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := yaml.YAMLToJSON(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := yaml.YAMLToJSON(scope)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	patched, err := strategicpatch.StrategicMergePatch(plain, patch, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(patched, c); err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // Recorded are objects that the reference has written, of a list or one by one, such as "1-created",
