@@ -57,9 +57,9 @@ func TestDocumentedCommands(t *testing.T) {
 		t.Fatalf("%d pages of kinds, %v", len(pages), err)
 	}
 	deploy := []string{"apply", "--server-side", "--force-conflicts", "-k", "../../config/default"}
-	for _, path := range append(pages, "../../docs/takeover.md", "../../docs/operations.md") {
+	for _, path := range append(pages, "../../docs/deletion-protection.md", "../../docs/takeover.md", "../../docs/operations.md") {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			if !strings.Contains(path, "kinds") {
+			if !strings.Contains(path, "kinds") && !strings.Contains(path, "protection") {
 				run(t, deploy...)
 			}
 			commands, err := document.Commands(path)

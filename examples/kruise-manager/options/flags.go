@@ -42,11 +42,21 @@ func newParser() *parser {
 	p.inert = o.Logs.Flags(p.flags)
 	p.flags.DurationVar(&o.NodeImageCreationDelay, "nodeimage-creation-delay", 30*time.Second, "how long a node has been ready before it gets its NodeImage")
 	p.flags.Func("default-ttlseconds-for-always-nodeimage", "how long tags of pull jobs with an end stay on nodes, beyond what the job says: 0 to 2678400 seconds (default 300)", p.pullTTL)
+	p.protection()
 	p.clients()
 	p.election()
 	p.queues()
 	p.withoutEffect()
 	return p
+}
+
+func (p *parser) protection() {
+	o := &p.options.Protection
+	p.flags.StringVar(&o.LogPath, "protection-log-path", "", "directory of protection.log, with a line for each refused deletion; empty is the log of the process")
+	p.flags.Func("protection-exempt-users", "list of users that may delete protected objects", func(v string) error {
+		o.ExemptUsers = split(v)
+		return nil
+	})
 }
 
 // clients of the webhooks.
@@ -124,7 +134,6 @@ func (p *parser) withoutEffect() {
 	}
 	text := map[string]string{
 		"expectation-timeout":         "a lost expectation heals by a read within minutes",
-		"protection-log-path":         "refusals are in the audit log of the API server, and in metrics",
 		"ws-enabled-versioned-status": "neither has it in the reference",
 	}
 	for name, why := range text {

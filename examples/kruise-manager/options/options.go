@@ -47,6 +47,7 @@ type Options struct {
 	// PullSecretNamespace and PullKeepSeconds are about pull jobs; empty and nil for the defaults.
 	PullSecretNamespace string
 	PullKeepSeconds     *int32
+	Protection          Protection
 
 	Logs logs.Options
 
@@ -81,6 +82,14 @@ type Webhook struct {
 	ClientNames []string
 	// AnswerPods also answers reviews from the addresses of pods.
 	AnswerPods bool
+}
+
+// Protection of objects from deletion.
+type Protection struct {
+	// LogPath is the directory of protection.log; empty for lines of the log of the process.
+	LogPath string
+	// ExemptUsers may delete protected objects.
+	ExemptUsers []string
 }
 
 // RateLimiter of controllers.

@@ -79,6 +79,9 @@ func New(ctx context.Context, rc *rest.Config, o options.Options) (ctrl.Manager,
 	admitted := admission(o.Gates)
 	admitted.SidecarSet.Namespace, admitted.Pod.Sidecars.Namespace = o.Webhook.Namespace, o.Webhook.Namespace
 	admitted.Reach.Service = o.Webhook.Service
+	if admitted.Deletion, err = guarded(ctx, admitted.Deletion, o.Protection); err != nil {
+		return nil, err
+	}
 	if err := webhooks.AddToManager(mgr, admitted); err != nil {
 		return nil, err
 	}
