@@ -68,6 +68,7 @@ generate: ## Regenerate deepcopy code, CRDs, RBAC and webhook configurations fro
 	$$tool rbac:roleName=kruise-daemon paths="./daemon/...;./examples/kruise-daemon/..." output:rbac:dir=config/daemon
 # To stdout, for without any webhook it would write no file.
 	$$tool webhook paths=./webhooks/... output:webhook:stdout >config/webhook/manifests.yaml
+	go test ./config/protection -run '^TestFiles$$' -count=1 -update
 	large=$$(find config/crd/bases -name '*.yaml' -size +$(CRD_MAX_BYTES)c -printf '%p: %s bytes\n')
 	if [[ -n $$large ]]; then
 		echo "$$large" >&2
