@@ -46,6 +46,16 @@ func merge(object, patch map[string]any) {
 	}
 }
 
+// encode returns an object as JSON.
+func encode(t testing.TB, object any) string {
+	t.Helper()
+	data, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
 // places returns fields and types of faults, without their texts.
 func places(list field.ErrorList) []string {
 	var all []string

@@ -6,9 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -25,8 +22,8 @@ func CloneSet(set *appsv1beta1.CloneSet) field.ErrorList {
 	if n := replicas(spec); n < 0 {
 		faults = append(faults, field.Invalid(at.Child("replicas"), n, "must not be negative"))
 	}
-	faults = append(faults, checkCloneSetSelector(spec, at)...)
-	faults = append(faults, checkCloneSetTemplate(&spec.Template.Spec, at.Child("template", "spec"))...)
+	faults = append(faults, checkSelector(spec.Selector, &spec.Template, at)...)
+	faults = append(faults, checkRunsForever(&spec.Template.Spec, "CloneSet", at.Child("template", "spec"))...)
 	faults = append(faults, checkScaleStrategy(spec, at.Child("scaleStrategy"))...)
 	faults = append(faults, checkCloneSetStrategy(spec, at.Child("updateStrategy"))...)
 	return append(faults, checkProgressDeadline(spec, at.Child("progressDeadlineSeconds"))...)
@@ -70,40 +67,6 @@ func onlyImages(from, to *corev1.PodSpec) bool {
 		from.Containers[i].Image = to.Containers[i].Image
 	}
 	return equality.Semantic.DeepEqual(from, to)
-}
-
-func checkCloneSetSelector(spec *appsv1beta1.CloneSetSpec, at *field.Path) field.ErrorList {
-	here := at.Child("selector")
-	if spec.Selector == nil {
-		return field.ErrorList{field.Required(here, "")}
-	}
-	faults := metav1validation.ValidateLabelSelector(spec.Selector, metav1validation.LabelSelectorValidationOptions{}, here)
-	if len(spec.Selector.MatchLabels)+len(spec.Selector.MatchExpressions) == 0 {
-		return append(faults, field.Invalid(here, spec.Selector, "an empty selector would select every pod"))
-	}
-	selector, err := metav1.LabelSelectorAsSelector(spec.Selector)
-	if err != nil {
-		if len(faults) == 0 {
-			faults = append(faults, field.Invalid(here, spec.Selector, err.Error()))
-		}
-		return faults
-	}
-	if !selector.Matches(labels.Set(spec.Template.Labels)) {
-		faults = append(faults, field.Invalid(at.Child("template", "metadata", "labels"), spec.Template.Labels,
-			"the selector does not match these labels"))
-	}
-	return faults
-}
-
-func checkCloneSetTemplate(pod *corev1.PodSpec, at *field.Path) field.ErrorList {
-	var faults field.ErrorList
-	if p := pod.RestartPolicy; p != "" && p != corev1.RestartPolicyAlways {
-		faults = append(faults, field.NotSupported(at.Child("restartPolicy"), p, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
-	}
-	if pod.ActiveDeadlineSeconds != nil {
-		faults = append(faults, field.Forbidden(at.Child("activeDeadlineSeconds"), "the pods of a CloneSet have no deadline"))
-	}
-	return faults
 }
 
 func checkScaleStrategy(spec *appsv1beta1.CloneSetSpec, at *field.Path) field.ErrorList {

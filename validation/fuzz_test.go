@@ -46,6 +46,10 @@ func kindOf[T any, P interface {
 func kinds() map[string]kind {
 	return map[string]kind{
 		"CloneSet": kindOf(true, validation.CloneSet, validation.CloneSetUpdate),
+		"StatefulSet": kindOf(true, validation.StatefulSet, func(set, stored *appsv1beta1.StatefulSet) field.ErrorList {
+			faults, _ := validation.StatefulSetClaims(set, stored)
+			return append(faults, validation.StatefulSetUpdate(set, stored)...)
+		}),
 		"SidecarSet": kindOf(true, func(set *appsv1beta1.SidecarSet) field.ErrorList {
 			_ = validation.SidecarSetWarnings(set)
 			return validation.SidecarSet(set)

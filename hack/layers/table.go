@@ -49,7 +49,7 @@ func below() map[string][]string {
 		"protection":       base,
 		"imagepull":        {"note", "revision", "lifecycle", "scale"},            // imagepull/order asks in which order pods are updated
 		"containerrestart": {"note", "write", "revision", "lifecycle", "inplace"}, // it reports the hashes that inplace waits for
-		"validation":       {"note", "write", "revision", "lifecycle", "inplace", "scale", "sidecar", "imagepull", "containerrestart"},
+		"validation":       {"note", "write", "revision", "lifecycle", "inplace", "ordinals", "scale", "sidecar", "imagepull", "containerrestart"},
 	}
 }
 
