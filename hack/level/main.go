@@ -65,8 +65,8 @@ func all(ctx context.Context, flags []string) []outcome {
 	setUp := map[string]error{}
 	outcomes := make([]outcome, 0, len(levels()))
 	for _, level := range levels() {
-		if subset := subsetOf(level); subset != "" && obstacle(level, absent) == "" {
-			setUp[level] = build(ctx, subset)
+		if obstacle(level, absent) == "" {
+			setUp[level] = build(ctx, subsetsOf(level)...)
 		}
 	}
 	for _, level := range levels() {
@@ -80,17 +80,24 @@ func all(ctx context.Context, flags []string) []outcome {
 	return outcomes
 }
 
-// subsetOf names the programs that a level needs.
-func subsetOf(level string) binaries.Subset {
-	return map[string]binaries.Subset{envtest: binaries.ControlPlane, simulated: binaries.Simulated, e2e: binaries.Nodes, nightly: binaries.Nodes}[level]
+// subsetsOf names the programs that a level needs. The demo is tested with simulated nodes.
+func subsetsOf(level string) []binaries.Subset {
+	return map[string][]binaries.Subset{
+		envtest: {binaries.ControlPlane}, simulated: {binaries.Simulated, binaries.Demo}, e2e: {binaries.Nodes}, nightly: {binaries.Nodes},
+	}[level]
 }
 
-func build(ctx context.Context, subset binaries.Subset) error {
+func build(ctx context.Context, subsets ...binaries.Subset) error {
 	cache, err := binaries.Open()
 	if err != nil {
 		return err
 	}
-	return cache.Build(ctx, subset, os.Stdout)
+	for _, s := range subsets {
+		if err := cache.Build(ctx, s, os.Stdout); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // one runs a level.

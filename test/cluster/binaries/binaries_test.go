@@ -63,6 +63,35 @@ func TestKeyCoversTheModule(t *testing.T) {
 	}
 }
 
+// The project's own code in a module decides about its own program, and about no other of the module.
+func TestKeyCoversOwnCode(t *testing.T) {
+	cache := Cache{Dir: t.TempDir(), Source: t.TempDir()}
+	module := filepath.Join(cache.Source, "kubernetes")
+	code := filepath.Join(module, "kube-controllers", "main.go")
+	if err := os.MkdirAll(filepath.Dir(code), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(module, "go.mod"), []byte("module a"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	own, others := map[string]bool{}, map[string]bool{}
+	for _, content := range []string{"package a", "package b"} {
+		if err := os.WriteFile(code, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for name, paths := range map[string]map[string]bool{"kube-controllers": own, "etcd": others} {
+			path, err := cache.target(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			paths[path] = true
+		}
+	}
+	if len(own) != 2 || len(others) != 1 {
+		t.Errorf("places of kube-controllers: %v, want two; of etcd: %v, want one", own, others)
+	}
+}
+
 // A runc without seccomp is used where libseccomp is absent, and built again once it is there.
 func TestRuncWithoutSeccomp(t *testing.T) {
 	cache, err := Open()

@@ -1,6 +1,7 @@
 package binaries
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -38,16 +39,18 @@ func (c Cache) BuildPrograms(ctx context.Context, names []string, log io.Writer)
 	if missing, err = c.missing(names); err != nil {
 		return err
 	}
-	began := time.Now()
-	for i, name := range missing {
+	began, p := time.Now(), progress{names: missing}
+	for _, together := range batches(missing) {
 		start := time.Now()
-		stop := show(ctx, log, progress{names: missing, done: i, elapsed: start.Sub(began)}, began)
-		err := c.build(ctx, name)
+		p.now, p.elapsed = len(together), start.Sub(began)
+		compiled, stop := show(ctx, log, p, began)
+		err := c.build(ctx, together, compiled)
 		stop()
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(log, "built %s in %s\n", name, time.Since(start).Round(time.Second/10))
+		p.done += len(together)
+		fmt.Fprintf(log, "built %s in %s\n", list(together), time.Since(start).Round(time.Second/10))
 	}
 	return nil
 }
@@ -65,39 +68,108 @@ func (c Cache) missing(names []string) ([]string, error) {
 	return missing, nil
 }
 
-func (c Cache) build(ctx context.Context, name string) error {
-	p := catalogue()[name]
-	target, err := c.target(name)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
-		return fmt.Errorf("build %s: %w", name, err)
-	}
-	version, err := c.version(p)
-	if err != nil {
-		return err
-	}
-	// The lock makes the name unique, and a leftover of a killed build is simply overwritten.
-	unfinished := target + ".unfinished"
-	if p.tags == seccomp && !hasSeccomp() {
-		p.tags = ""
-		if err := os.WriteFile(target+withoutSeccomp, nil, 0o600); err != nil {
-			return fmt.Errorf("build %s: %w", name, err)
+// batches divides programs into those that one call of the go command builds: neighbours of one module with the same tags. The
+// programs share packages, and where one is being linked, others are compiled.
+func batches(names []string) [][]string {
+	var all [][]string
+	for i, name := range names {
+		p := catalogue()[name]
+		if i > 0 {
+			if before := catalogue()[names[i-1]]; p.module == before.module && p.tags == before.tags {
+				all[len(all)-1] = append(all[len(all)-1], name)
+				continue
+			}
 		}
-	} else if err := os.RemoveAll(target + withoutSeccomp); err != nil {
-		return fmt.Errorf("build %s: %w", name, err)
+		all = append(all, []string{name})
 	}
-	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-o", unfinished}, p.arguments(version)...)...)
+	return all
+}
+
+// build builds one batch. It calls compiled for each package that the compiler takes on.
+func (c Cache) build(ctx context.Context, names []string, compiled func()) error {
+	unfinished := filepath.Join(c.Dir, "bin", "unfinished")
+	if err := os.RemoveAll(unfinished); err != nil { // of a killed build
+		return fmt.Errorf("build %s: %w", list(names), err)
+	}
+	defer func() { _ = os.RemoveAll(unfinished) }()
+	p := catalogue()[names[0]]
+	tags, err := c.markSeccomp(names[0], p)
+	if err != nil {
+		return err
+	}
+	p.tags = tags
+	args, err := c.arguments(names, p.tags)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-o", unfinished + string(filepath.Separator)}, args...)...)
 	cmd.Dir = filepath.Join(c.Source, p.module)
 	cmd.Env = append(os.Environ(), p.environment()...)
-	if output, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s: %w\n%s%s", name, err, output, hint(p))
+	if output, err := run(cmd, compiled); err != nil {
+		return fmt.Errorf("build %s: %w\n%s%s", list(names), err, output, hint(p))
 	}
-	if err := os.Rename(unfinished, target); err != nil {
-		return fmt.Errorf("build %s: %w", name, err)
+	for _, name := range names {
+		target, err := c.target(name)
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+			return fmt.Errorf("build %s: %w", name, err)
+		}
+		if err := os.Rename(filepath.Join(unfinished, catalogue()[name].executable()), target); err != nil {
+			return fmt.Errorf("build %s: %w", name, err)
+		}
 	}
 	return nil
+}
+
+// run runs a build that prints the packages that it compiles, and returns what else it prints.
+func run(cmd *exec.Cmd, compiled func()) (output string, err error) {
+	out, err := cmd.StderrPipe()
+	if err != nil {
+		return "", fmt.Errorf("read output: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	var rest strings.Builder
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if line := lines.Text(); isPackage(line) {
+			compiled()
+		} else {
+			fmt.Fprintln(&rest, line)
+		}
+	}
+	return rest.String(), errors.Join(cmd.Wait(), lines.Err())
+}
+
+// isPackage reports whether a line of `go build -v` is the path of a package.
+func isPackage(line string) bool {
+	return line != "" && !strings.ContainsAny(line, " :#\t")
+}
+
+// markSeccomp returns the tags to build a program with, and notes beside its target where runc gets none for want of libseccomp.
+func (c Cache) markSeccomp(name string, p program) (tags string, err error) {
+	if p.tags != seccomp {
+		return p.tags, nil
+	}
+	target, err := c.target(name)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return "", fmt.Errorf("build %s: %w", name, err)
+	}
+	if hasSeccomp() {
+		tags, err = seccomp, os.RemoveAll(target+withoutSeccomp)
+	} else {
+		err = os.WriteFile(target+withoutSeccomp, nil, 0o600)
+	}
+	if err != nil {
+		return "", fmt.Errorf("build %s: %w", name, err)
+	}
+	return tags, nil
 }
 
 func hint(p program) string {

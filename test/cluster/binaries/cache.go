@@ -201,8 +201,8 @@ func exeSuffix() string {
 	return ""
 }
 
-// key digests all that decides what the build of a module's programs yields. It covers the whole module, so that its
-// programs share one directory.
+// key digests the versions and the sources that a program is built from. It covers the go.mod and go.sum of the module, so that
+// the programs of others share one directory, and of the project's own code that of the program alone.
 func (c Cache) key(p program) (string, error) {
 	hash := sha256.New()
 	fmt.Fprintln(hash, runtime.Version(), runtime.GOOS, runtime.GOARCH)
@@ -213,7 +213,17 @@ func (c Cache) key(p program) (string, error) {
 	if len(files) == 0 {
 		return "", fmt.Errorf("module %s is not in %s", p.module, c.Source)
 	}
+	if dir, own := strings.CutPrefix(p.pkg, ownCode); own {
+		code, err := filepath.Glob(filepath.Join(c.Source, p.module, dir, "*"))
+		if err != nil {
+			return "", fmt.Errorf("list code of %s: %w", dir, err)
+		}
+		files = append(files, code...)
+	}
 	for _, file := range files {
+		if info, err := os.Stat(file); err == nil && info.IsDir() {
+			continue
+		}
 		content, err := os.ReadFile(file)
 		if err != nil {
 			return "", fmt.Errorf("digest module %s: %w", p.module, err)

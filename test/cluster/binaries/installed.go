@@ -2,20 +2,22 @@ package binaries
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 )
 
 // AssetsVariable names the environment variable with the directory of etcd, kube-apiserver and kubectl, as with envtest.
 const AssetsVariable = "KUBEBUILDER_ASSETS"
 
 // Installed returns the paths of programs that are on this machine already: in $KUBEBUILDER_ASSETS, or where setup-envtest
-// stores them. Only a kube-apiserver of the pinned minor version counts, because the controllers are built in that version. It
-// returns nothing where there is none.
+// stores them. Only a kube-apiserver of the pinned minor version or the next one counts, because the controllers are built in the
+// pinned version. It returns nothing where there is none.
 func (c Cache) Installed(ctx context.Context) map[string]string {
 	pinned, err := c.version(catalogue()["kube-apiserver"])
 	if err != nil {
@@ -23,7 +25,7 @@ func (c Cache) Installed(ctx context.Context) map[string]string {
 	}
 	for _, dir := range assetDirs(os.Getenv, runtime.GOOS, runtime.GOARCH) {
 		paths, err := assetsIn(dir)
-		if err == nil && sameMinor(pinned, versionOf(ctx, paths["kube-apiserver"])) {
+		if err == nil && serves(pinned, versionOf(ctx, paths["kube-apiserver"])) {
 			return paths
 		}
 	}
@@ -78,10 +80,16 @@ func versionOf(ctx context.Context, path string) string {
 	return string(output)
 }
 
-var minor = regexp.MustCompile(`v(\d+\.\d+)\.\d+`)
+var minor = regexp.MustCompile(`v(\d+)\.(\d+)\.\d+`)
 
-// sameMinor reports whether two texts name versions of the same minor release.
-func sameMinor(a, b string) bool {
-	x, y := minor.FindStringSubmatch(a), minor.FindStringSubmatch(b)
-	return x != nil && y != nil && x[1] == y[1]
+// serves reports whether an API server of a version may serve controllers of another, by the texts that name the versions. As upstream
+// allows it, the API server has the same minor version as the controllers, or the next one.
+func serves(controllers, server string) bool {
+	c, s := minor.FindStringSubmatch(controllers), minor.FindStringSubmatch(server)
+	if c == nil || s == nil || c[1] != s[1] {
+		return false
+	}
+	of, errC := strconv.Atoi(c[2])
+	is, errS := strconv.Atoi(s[2])
+	return errors.Join(errC, errS) == nil && (is == of || is == of+1)
 }

@@ -61,20 +61,23 @@ func TestInstalled(t *testing.T) {
 	check("the variable", filepath.Join(assets, "kube-apiserver"))
 }
 
-func TestSameMinor(t *testing.T) {
+func TestServes(t *testing.T) {
 	cases := map[string]struct {
-		a, b string
-		want bool
+		controllers, server string
+		want                bool
 	}{
-		"another patch release": {"v1.36.0", "Kubernetes v1.36.7\n", true},
-		"another minor release": {"v1.36.0", "Kubernetes v1.35.0\n", false},
-		"a longer number":       {"v1.3.0", "Kubernetes v1.36.0\n", false},
-		"no answer":             {"v1.36.0", "", false},
-		"no version at all":     {"", "", false},
+		"another patch release":              {"v1.36.0", "Kubernetes v1.36.7\n", true},
+		"the next minor release":             {"v1.36.0", "Kubernetes v1.37.1\n", true},
+		"controllers are not to be newer":    {"v1.36.0", "Kubernetes v1.35.9\n", false},
+		"controllers are not to be two back": {"v1.36.0", "Kubernetes v1.38.0\n", false},
+		"another major release":              {"v1.36.0", "Kubernetes v2.36.0\n", false},
+		"a longer number":                    {"v1.3.0", "Kubernetes v1.36.0\n", false},
+		"no answer":                          {"v1.36.0", "", false},
+		"no version at all":                  {"", "", false},
 	}
 	for why, c := range cases {
 		t.Run(why, func(t *testing.T) {
-			if got := sameMinor(c.a, c.b); got != c.want {
+			if got := serves(c.controllers, c.server); got != c.want {
 				t.Errorf("%t, want %t", got, c.want)
 			}
 		})

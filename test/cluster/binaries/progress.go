@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/term"
@@ -13,7 +15,7 @@ import (
 // usual is how long each build takes on two cores, in seconds: what an estimate begins with.
 func usual(name string) float64 {
 	seconds := map[string]float64{
-		"etcd": 90, "kube-apiserver": 290, "kubectl": 30, "kube-controller-manager": 90, "kube-scheduler": 20, "kubelet": 60,
+		"etcd": 90, "kube-apiserver": 290, "kubectl": 30, "kube-controller-manager": 90, "kube-scheduler": 20, "kube-controllers": 10, "kubelet": 60,
 		"kwok": 115, "containerd": 60, "containerd-shim-runc-v2": 10, "ctr": 5, "runc": 15, "crane": 20, "pause": 1,
 	}
 	if s, known := seconds[name]; known {
@@ -24,9 +26,11 @@ func usual(name string) float64 {
 
 // progress is how far a build of several programs is.
 type progress struct {
-	// names of the programs to build, in their order, and done how many are built.
-	names []string
-	done  int
+	// names of the programs to build, in their order, done how many are built, and now how many are being built.
+	names     []string
+	done, now int
+	// packages is how many the compiler has taken on.
+	packages int64
 	// elapsed since the first began, and current since the one that is being built did.
 	elapsed, current time.Duration
 }
@@ -48,10 +52,27 @@ func (p progress) left() time.Duration {
 	return max(0, time.Duration(rest*pace*float64(time.Second))-p.current)
 }
 
-// String describes the program that is being built.
+// String describes the programs that are being built.
 func (p progress) String() string {
-	return fmt.Sprintf("building %s, program %d of %d, %s elapsed, about %s left",
-		p.names[p.done], p.done+1, len(p.names), rough(p.elapsed), rough(p.left()))
+	number := fmt.Sprintf("program %d", p.done+1)
+	if p.now > 1 {
+		number = fmt.Sprintf("programs %d to %d", p.done+1, p.done+p.now)
+	}
+	compiled := ""
+	if p.packages > 0 {
+		compiled = fmt.Sprintf("%d packages compiled, ", p.packages)
+	}
+	return fmt.Sprintf("building %s, %s of %d, %s%s elapsed, about %s left",
+		list(p.names[p.done:p.done+p.now]), number, len(p.names), compiled, rough(p.elapsed), rough(p.left()))
+}
+
+// list is names as a sentence has them.
+func list(names []string) string {
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
 // rough is a duration in minutes and seconds; from ten minutes on, in minutes.
@@ -65,13 +86,14 @@ func rough(d time.Duration) string {
 // clearLine returns to the start of a terminal's line and empties it.
 const clearLine = "\r\x1b[K"
 
-// show writes the progress at once and, on a terminal, again each second until the returned function is called. Elsewhere it is
-// one line.
-func show(ctx context.Context, log io.Writer, p progress, began time.Time) (stop func()) {
+// show writes the progress at once and, on a terminal, again each second until stop is called. Elsewhere it is one line.
+// Calls of compiled count packages.
+func show(ctx context.Context, log io.Writer, p progress, began time.Time) (compiled, stop func()) {
 	if !isTerminal(log) {
 		fmt.Fprintln(log, p)
-		return func() {}
+		return func() {}, func() {}
 	}
+	var packages atomic.Int64
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	start := time.Now()
@@ -80,7 +102,7 @@ func show(ctx context.Context, log io.Writer, p progress, began time.Time) (stop
 		ticker := time.NewTicker(time.Second)
 		defer ticker.Stop()
 		for {
-			p.elapsed, p.current = time.Since(began), time.Since(start)
+			p.elapsed, p.current, p.packages = time.Since(began), time.Since(start), packages.Load()
 			fmt.Fprint(log, clearLine, p)
 			select {
 			case <-ctx.Done():
@@ -90,7 +112,7 @@ func show(ctx context.Context, log io.Writer, p progress, began time.Time) (stop
 			}
 		}
 	}()
-	return func() {
+	return func() { packages.Add(1) }, func() {
 		cancel()
 		<-ended
 	}

@@ -42,11 +42,14 @@ type Config struct {
 	// Controllers starts kube-controller-manager and kube-scheduler too. Without them no service accounts are created, so
 	// that pods are then admitted without one.
 	Controllers bool
+	// Workloads starts kube-controllers instead, the few controllers that workloads need. There is no scheduler then.
+	Workloads bool
 	// Bound programs die with this process. Others are found again by their records.
 	Bound bool
 	// Env is added to the environment of the programs.
 	Env []string
-	// APIServerFlags and ControllerFlags are added to the command lines of kube-apiserver and kube-controller-manager.
+	// APIServerFlags and ControllerFlags are added to the command lines of kube-apiserver, and of kube-controller-manager or
+	// kube-controllers.
 	APIServerFlags, ControllerFlags []string
 }
 
@@ -110,10 +113,8 @@ func start(ctx context.Context, config Config) (p *Plane, err error) {
 	if err := os.WriteFile(p.Kubeconfig, p.Authority.Kubeconfig(p.Server, admin), 0o600); err != nil {
 		return p, fmt.Errorf("write kubeconfig: %w", err)
 	}
-	if config.Controllers {
-		if err := p.startControllers(); err != nil {
-			return p, err
-		}
+	if err := p.startControllers(); err != nil {
+		return p, err
 	}
 	p.watch()
 	return p, nil

@@ -71,7 +71,7 @@ func (p *Plane) startAPIServer(ctx context.Context, etcd string, admin pki.Pair)
 		// A loopback address is no valid endpoint of the kubernetes Service.
 		args = append(args, "--endpoint-reconciler-type=none")
 	}
-	if !p.config.Controllers {
+	if !p.config.Controllers && !p.config.Workloads {
 		args = append(args, "--disable-admission-plugins=ServiceAccount")
 	}
 	server, err := p.run("kube-apiserver", append(args, p.config.APIServerFlags...)...)
@@ -88,7 +88,20 @@ func (p *Plane) startAPIServer(ctx context.Context, etcd string, admin pki.Pair)
 	return server.Ready(ctx, func(ctx context.Context) error { return get(ctx, client, p.Server+"/readyz") })
 }
 
+// startControllers starts what the configuration asks for beside the API server.
 func (p *Plane) startControllers() error {
+	switch {
+	case p.config.Controllers:
+		return p.startManager()
+	case p.config.Workloads:
+		_, err := p.run("kube-controllers", append([]string{"--kubeconfig=" + p.Kubeconfig, requests, requestBurst}, p.config.ControllerFlags...)...)
+		return err
+	}
+	return nil
+}
+
+// startManager starts kube-controller-manager and kube-scheduler.
+func (p *Plane) startManager() error {
 	users := map[string]string{}
 	for _, name := range []string{"kube-controller-manager", "kube-scheduler"} {
 		pair, err := p.Authority.Client(name, "system:"+name)
