@@ -47,12 +47,12 @@ help: ## List these targets
 
 .PHONY: demo
 demo: ## See a rollout in place beside that of a Deployment, in a cluster of its own (DEMOFLAGS=-keep: and play with it)
-	@go build -o bin/demo ./test/demo
+	@hack/demo
 	exec bin/demo $(DEMOFLAGS)
 
 .PHONY: picture
 picture: ## Take the picture of the demo in the README from a run
-	@go build -o bin/demo ./test/demo
+	@hack/demo
 	exec bin/demo -plain -svg docs/images/demo.svg
 
 ##@ Write

@@ -64,7 +64,7 @@ func start(t *testing.T, words string, keep bool) started {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := cache.Paths(binaries.Simulated); errors.Is(err, binaries.ErrMissing) && os.Getenv("KRUISEKIT_REQUIRE_CLUSTER") != "1" {
+	if _, err := cache.Paths(binaries.Demo); errors.Is(err, binaries.ErrMissing) && os.Getenv("KRUISEKIT_REQUIRE_CLUSTER") != "1" {
 		t.Skip(err) // building takes minutes
 	}
 	dir := t.TempDir()

@@ -41,7 +41,7 @@ seconds  until all changed pods are available. Both may have 6 of 30 unavailable
          a real one a new pod also gets its network, its volumes and its images.
 writes   per changed pod, counted in the API server's audit log, events apart:
          of the controllers (kruisekit's, or those of Deployments and ReplicaSets)
-         to pods and to other objects, and of scheduler and (simulated) kubelets.
+         to pods and to other objects, and of the stand-ins of scheduler and kubelets.
          Neither side is throttled here, so both write more statuses than usual.
 `
 
@@ -83,7 +83,7 @@ func run(ctx context.Context, o options) (err error) {
 	fmt.Fprintf(o.out, "Starting etcd, a Kubernetes control plane and %d simulated nodes ...\n", nodes)
 	g, err := ground.Start(ctx, ground.Options{
 		Dir: filepath.Join(dir, "cluster"), Nodes: nodes, ContainerStart: containerStart,
-		AuditPolicy: writes.Policy(rollout.Namespace), Say: o.out, Kubectl: o.keep,
+		AuditPolicy: writes.Policy(rollout.Namespace), Say: o.out, Kubectl: o.keep, Log: logger,
 	})
 	if err != nil {
 		return err

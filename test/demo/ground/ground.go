@@ -1,5 +1,6 @@
 // Package ground is where the demo plays: a control plane of its own with nodes that exist only in the API, the kinds of
-// kruisekit, and its reconcilers in this process.
+// kruisekit, and its reconcilers in this process. The controllers of Deployments and ReplicaSets are upstream's
+// (kube-controllers). The scheduler and the kubelets are stand-ins in this process (test/standin).
 //
 // When not to use it: in tests, which have test/cluster.
 package ground
@@ -11,10 +12,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -25,9 +25,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/config/crd"
 	"github.com/kruisekit/kruisekit/controllers"
-	"github.com/kruisekit/kruisekit/test/cluster/binaries"
 	"github.com/kruisekit/kruisekit/test/cluster/plane"
-	"github.com/kruisekit/kruisekit/test/cluster/simulated"
 )
 
 // Options of a ground. Dir and AuditPolicy are required.
@@ -44,6 +42,8 @@ type Options struct {
 	AuditPolicy string
 	// Say receives the progress of what takes time.
 	Say io.Writer
+	// Log is what the stand-ins log to.
+	Log logr.Logger
 }
 
 // Ground is a running cluster. The caller of Start stops it.
@@ -58,12 +58,12 @@ type Ground struct {
 	Path string
 
 	plane *plane.Plane
-	nodes *simulated.Nodes
+	nodes *running
 }
 
 // Start brings it up. When it fails nothing is left running. The context bounds the start alone.
 func Start(ctx context.Context, o Options) (g *Ground, err error) {
-	programs, err := build(ctx, o)
+	programs, err := prepare(ctx, o.Kubectl, o.Say)
 	if err != nil {
 		return nil, err
 	}
@@ -80,12 +80,8 @@ func Start(ctx context.Context, o Options) (g *Ground, err error) {
 	if err := g.connect(); err != nil {
 		return g, err
 	}
-	g.nodes, err = simulated.Start(ctx, simulated.Config{
-		Kwok: programs["kwok"], Kubeconfig: g.Kubeconfig, Dir: filepath.Join(o.Dir, "nodes"), Nodes: o.Nodes, Bound: true,
-		StartDelay: o.ContainerStart, RestartDelay: o.ContainerStart,
-	})
-	if err != nil {
-		return g, fmt.Errorf("start nodes: %w", err)
+	if err := g.startNodes(ctx, o); err != nil {
+		return g, err
 	}
 	return g, g.install()
 }
@@ -94,7 +90,7 @@ func Start(ctx context.Context, o Options) (g *Ground, err error) {
 func (g *Ground) Stop() error {
 	var failures []error
 	if g.nodes != nil {
-		failures = append(failures, g.nodes.Stop())
+		failures = append(failures, g.nodes.stop())
 	}
 	if g.plane != nil {
 		failures = append(failures, g.plane.Stop())
@@ -109,48 +105,12 @@ func (g *Ground) While(ctx context.Context) (context.Context, context.CancelFunc
 		select {
 		case <-g.plane.Done():
 			cancel(errors.New("a program of the control plane has ended; its log says why"))
-		case <-g.nodes.Done():
-			cancel(errors.New("the simulated nodes have ended; their log says why"))
+		case <-g.nodes.done:
+			cancel(errors.Join(errors.New("the stand-ins of scheduler and kubelets have ended"), g.nodes.err))
 		case <-ctx.Done():
 		}
 	}()
 	return ctx, func() { cancel(nil) }
-}
-
-// programs of the ground, beside kubectl: the API server and its store, the controllers of Deployments and ReplicaSets, the
-// scheduler whose writes are counted, and KWOK for nodes.
-func programs() []string {
-	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"}
-}
-
-// build finds the programs on this machine, and builds those that are missing. It returns their paths.
-func build(ctx context.Context, o Options) (map[string]string, error) {
-	store, err := binaries.Open()
-	if err != nil {
-		return nil, err
-	}
-	names := programs()
-	if o.Kubectl {
-		names = append(names, "kubectl")
-	}
-	paths := store.Installed(ctx)
-	if paths == nil {
-		paths = map[string]string{}
-	}
-	names = slices.DeleteFunc(names, func(name string) bool { return paths[name] != "" })
-	if slices.ContainsFunc(names, func(name string) bool { _, err := store.Path(name); return errors.Is(err, binaries.ErrMissing) }) {
-		fmt.Fprintf(o.Say, "The first time, %s are built from their Go modules. That takes minutes;\nthe next time they are in %s.\n",
-			strings.Join(names, ", "), filepath.Join(store.Dir, "bin"))
-	}
-	if err := store.BuildPrograms(ctx, names, o.Say); err != nil {
-		return nil, fmt.Errorf("build the cluster: %w", err)
-	}
-	for _, name := range names {
-		if paths[name], err = store.Path(name); err != nil {
-			return nil, err
-		}
-	}
-	return paths, nil
 }
 
 func (g *Ground) startPlane(ctx context.Context, o Options, programs map[string]string) error {
@@ -163,7 +123,7 @@ func (g *Ground) startPlane(ctx context.Context, o Options, programs map[string]
 	}
 	var err error
 	g.plane, err = plane.Start(ctx, plane.Config{
-		Dir: filepath.Join(o.Dir, "plane"), Programs: programs, Controllers: true, Bound: true,
+		Dir: filepath.Join(o.Dir, "plane"), Programs: programs, Workloads: true, Bound: true,
 		APIServerFlags: []string{"--audit-policy-file=" + policy, "--audit-log-path=" + g.Audit},
 	})
 	if err != nil {

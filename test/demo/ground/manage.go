@@ -30,26 +30,54 @@ func (g *Ground) Manage(ctx context.Context, m Management) (stop func() error, e
 	if err != nil {
 		return nil, err
 	}
-	options.Scheme, options.Logger = g.Scheme, m.Log
-	options.Metrics = server.Options{BindAddress: "0"}
-	options.HealthProbeBindAddress = "0"
-	config := rest.CopyConfig(g.Config)
-	config.UserAgent = m.Agent
-	mgr, err := ctrl.NewManager(config, options)
+	mgr, err := g.manager(m.Agent, m.Log, options)
 	if err != nil {
-		return nil, fmt.Errorf("make manager: %w", err)
+		return nil, err
 	}
 	if err := controllers.AddToManager(ctx, mgr, controllers.Options{CloneSet: m.CloneSet}); err != nil {
 		return nil, err
 	}
+	return start(ctx, mgr).stop, nil
+}
+
+// manager returns a manager that the API server knows as agent.
+func (g *Ground) manager(agent string, log logr.Logger, options ctrl.Options) (ctrl.Manager, error) {
+	options.Scheme, options.Logger = g.Scheme, log
+	options.Metrics = server.Options{BindAddress: "0"}
+	options.HealthProbeBindAddress = "0"
+	config := rest.CopyConfig(g.Config)
+	config.UserAgent = agent
+	mgr, err := ctrl.NewManager(config, options)
+	if err != nil {
+		return nil, fmt.Errorf("make manager: %w", err)
+	}
+	return mgr, nil
+}
+
+// running is a manager that runs.
+type running struct {
+	cancel context.CancelFunc
+	// done is closed when the manager has ended, with err.
+	done chan struct{}
+	err  error
+}
+
+// start runs a manager until the context ends or the manager is stopped.
+func start(ctx context.Context, mgr ctrl.Manager) *running {
 	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	return func() error {
-		cancel()
-		if err := <-ended; err != nil {
-			return fmt.Errorf("run manager: %w", err)
-		}
-		return nil
-	}, nil
+	r := &running{cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(r.done)
+		r.err = mgr.Start(ctx)
+	}()
+	return r
+}
+
+func (r *running) stop() error {
+	r.cancel()
+	<-r.done
+	if r.err != nil {
+		return fmt.Errorf("run manager: %w", r.err)
+	}
+	return nil
 }

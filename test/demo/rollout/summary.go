@@ -22,7 +22,6 @@ const (
 	// Manager is the agent that reconciles CloneSets.
 	Manager = "kruisekit-demo-manager"
 
-	accounts = "system:serviceaccount:kube-system:"
 	// flush is how long the API server may take to write its log.
 	flush = 10 * time.Second
 )
@@ -32,7 +31,7 @@ func sides() map[string]writes.Side {
 		cloneSetName: {Resource: "clonesets", Name: cloneSetName, Agents: []string{Manager}, Owner: Owner},
 		deploymentName: {
 			Resource: "deployments", Name: deploymentName, Owner: Owner,
-			Users: []string{accounts + "deployment-controller", accounts + "replicaset-controller"},
+			Agents: []string{"deployment-controller", "replicaset-controller"},
 		},
 	}
 }

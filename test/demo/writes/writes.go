@@ -1,5 +1,5 @@
 // Package writes counts what each side of a comparison asks an API server to write, from the server's audit log: the one
-// place that sees every writer, the controllers inside of kube-controller-manager too, and that counts all alike.
+// place that sees every writer, the controllers of Deployments and ReplicaSets too, and that counts all alike.
 //
 // What is counted are requests that create, change or delete, whatever the answer was. What is not are events, leases and
 // everything about nodes: Policy keeps them out of the log.
@@ -38,16 +38,10 @@ type Entry struct {
 	At time.Time `json:"requestReceivedTimestamp"`
 	// Verb is what was asked for: create, patch, ...
 	Verb string `json:"verb"`
-	// User and Agent are who wrote.
-	User  User   `json:"user"`
+	// Agent is the component that wrote.
 	Agent string `json:"userAgent"`
 	// Object is what was written.
 	Object Object `json:"objectRef"`
-}
-
-// User is an account.
-type User struct {
-	Name string `json:"username"`
 }
 
 // Object is what an entry is about. Name is empty where the API server made it.
@@ -84,8 +78,8 @@ func Read(log io.Reader) ([]Entry, error) {
 type Side struct {
 	// Resource and Name of the workload. The names of its pods begin with Name and a dash.
 	Resource, Name string
-	// Users and Agents are its controllers, which do nothing else in the namespace.
-	Users, Agents []string
+	// Agents are its controllers, which do nothing else in the namespace.
+	Agents []string
 	// Owner is the agent that changes the workload. Its own writes are not counted.
 	Owner string
 }
@@ -113,7 +107,7 @@ func (s Side) Turns(entries []Entry) []Count {
 			continue
 		}
 		turn := &turns[len(turns)-1]
-		own := slices.Contains(s.Users, e.User.Name) || slices.Contains(s.Agents, e.Agent)
+		own := slices.Contains(s.Agents, e.Agent)
 		switch {
 		case own && e.Object.Resource == "pods":
 			turn.Pods++

@@ -11,26 +11,26 @@ import (
 )
 
 // logged is one line of an audit log.
-func logged(second int, user, agent, resource, name string) string {
-	return fmt.Sprintf(`{"kind":"Event","stage":"ResponseComplete","verb":"patch","user":{"username":%q},"userAgent":%q,`+
+func logged(second int, agent, resource, name string) string {
+	return fmt.Sprintf(`{"kind":"Event","stage":"ResponseComplete","verb":"patch","user":{"username":"admin"},"userAgent":%q,`+
 		`"objectRef":{"resource":%q,"namespace":"demo","name":%q,"subresource":"status"},"requestReceivedTimestamp":"2030-01-01T12:00:%02d.000000Z"}`,
-		user, agent, resource, name, second)
+		agent, resource, name, second)
 }
 
 func TestTurns(t *testing.T) {
 	log := strings.Join([]string{
-		strings.Replace(logged(1, "admin", "demo", "clonesets", "web"), "patch", "create", 1),
-		logged(2, "admin", "manager", "pods", "web-1"),
-		logged(3, "system:kube-scheduler", "kube-scheduler", "pods", "web-1"),
-		logged(9, "admin", "manager", "clonesets", "web"),
-		logged(8, "admin", "kwok", "pods", "web-1"),
-		logged(5, "admin", "demo", "clonesets", "web"), // changed; the log is out of order
-		logged(6, "admin", "manager", "pods", "web-1"),
-		logged(7, "replicasets", "kcm", "pods", ""),
-		logged(7, "replicasets", "kcm", "replicasets", "plain-5d"),
-		logged(7, "admin", "kwok", "pods", "plain-5d-1"),
-		logged(7, "admin", "kwok", "pods", "webbing-1"),
-		logged(10, "admin", "demo", "deployments", "plain"),
+		strings.Replace(logged(1, "demo", "clonesets", "web"), "patch", "create", 1),
+		logged(2, "manager", "pods", "web-1"),
+		logged(3, "nodes", "pods", "web-1"),
+		logged(9, "manager", "clonesets", "web"),
+		logged(8, "nodes", "pods", "web-1"),
+		logged(5, "demo", "clonesets", "web"), // changed; the log is out of order
+		logged(6, "manager", "pods", "web-1"),
+		logged(7, "replicasets", "pods", ""),
+		logged(7, "replicasets", "replicasets", "plain-5d"),
+		logged(7, "nodes", "pods", "plain-5d-1"),
+		logged(7, "nodes", "pods", "webbing-1"),
+		logged(10, "demo", "deployments", "plain"),
 	}, "\n") + "\n" + `{"requestReceived`
 	entries, err := writes.Read(strings.NewReader(log))
 	if err != nil {
@@ -41,14 +41,14 @@ func TestTurns(t *testing.T) {
 		side writes.Side
 		want []writes.Count
 	}{
-		"by agent": {
-			"the manager shares its user with others",
+		"one side": {
+			"all components share one user",
 			writes.Side{Resource: "clonesets", Name: "web", Agents: []string{"manager"}, Owner: "demo"},
 			[]writes.Count{{Pods: 1, Nodes: 1}, {Pods: 1, Others: 1, Nodes: 1}},
 		},
-		"by user": {
+		"the other side": {
 			"pods that the API server names are counted too, and so are objects in between",
-			writes.Side{Resource: "deployments", Name: "plain", Users: []string{"replicasets"}, Owner: "demo"},
+			writes.Side{Resource: "deployments", Name: "plain", Agents: []string{"replicasets"}, Owner: "demo"},
 			[]writes.Count{{Pods: 1, Others: 1, Nodes: 1}, {}},
 		},
 	}
@@ -62,7 +62,7 @@ func TestTurns(t *testing.T) {
 }
 
 func TestReadRefusesWhatIsNoLog(t *testing.T) {
-	if _, err := writes.Read(strings.NewReader("no log\n" + logged(1, "a", "b", "pods", "c"))); err == nil {
+	if _, err := writes.Read(strings.NewReader("no log\n" + logged(1, "b", "pods", "c"))); err == nil {
 		t.Error("a broken line in the middle is no line that is being written")
 	}
 }
