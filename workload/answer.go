@@ -17,6 +17,10 @@ func (p *Pass) Answer(now time.Time, w *Write, object write.Object, err error) [
 	if now.After(p.now) {
 		p.now = now
 	}
+	if w.Action == ActionAsk {
+		p.asked(w, err)
+		return nil
+	}
 	if w.member != nil {
 		w.member.busy = 0
 	}

@@ -80,6 +80,7 @@
 //	complete   groups get the members that they lack; what is left of a group without a leader is deleted
 //	scale      instances are restored, created or deleted, as package scale plans
 //	continue   updates that have begun go on; states move; new pods open their readiness gate
+//	ask        where Input.Ask is set, the caller answers whether the updates may begin: see ActionAsk
 //	update     updates begin
 //
 // A pass that has changed the number of pods ends before it continues updates, and one that has moved a state ends before it

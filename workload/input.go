@@ -43,6 +43,8 @@ type Input struct {
 	// MayUpdate is asked before each update of an instance, once in a pass, with its leader; nil allows all. A refusal comes with
 	// its reason, and ends the updates that begin in the pass, so that their order is kept.
 	MayUpdate func(*corev1.Pod) (ok bool, why string)
+	// Ask has the pass ask before updates begin, as for a budget that is kept elsewhere: see ActionAsk. MayUpdate is asked first.
+	Ask bool
 	// Repeats are what Pass.Repeats returned after the pass before. Without them a write that another writer reverts is
 	// bounded in each pass alone, and a pass with outdated writes is made again after a second each time.
 	Repeats Repeats

@@ -42,7 +42,7 @@ type instance struct {
 	gone bool
 	// chosen means that the plan updates the instance, and skip that no other plan of this pass chooses it.
 	chosen, skip bool
-	// allowed means that MayUpdate has allowed the update in this pass.
+	// allowed means that the update was allowed in this pass.
 	allowed bool
 	// abovePartition means that the slot of the instance goes to the update revision.
 	abovePartition bool

@@ -19,7 +19,7 @@ import (
 const (
 	// NoteNotInPlace is a pod that is recreated, because its change is not possible in place.
 	NoteNotInPlace = "NotInPlace"
-	// NoteRefused is an instance whose update MayUpdate refused.
+	// NoteRefused is an instance whose update MayUpdate or the answer to a question refused.
 	NoteRefused = "UpdateRefused"
 	// NoteReverted is a pod whose writes another writer reverts.
 	NoteReverted = "WritesReverted"

@@ -52,6 +52,8 @@ const (
 	stageScale
 	// stageContinue continues updates that have begun, and moves states.
 	stageContinue
+	// stageAsk asks for the updates that begin next.
+	stageAsk
 	// stageUpdate begins updates.
 	stageUpdate
 	stageEnd
@@ -64,7 +66,7 @@ const (
 	maxWritesPerPod = 12
 	// retryOutdated is when to observe again after a write that was decided upon an older object, the first times in a row.
 	retryOutdated = time.Second
-	// retryRefused is when to ask again for an update that MayUpdate refused.
+	// retryRefused is when to ask again for an update that was refused.
 	retryRefused = time.Second
 )
 
@@ -134,6 +136,8 @@ func (p *Pass) begin() []*Write {
 		return p.scale()
 	case stageContinue:
 		return p.continueAll()
+	case stageAsk:
+		return p.ask()
 	case stageUpdate:
 		return p.updateAll()
 	case stageEnd:

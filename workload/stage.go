@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -97,12 +96,8 @@ func (p *Pass) updateAll() []*Write {
 		if p.isOver(i) {
 			continue
 		}
-		if p.in.MayUpdate != nil && !i.allowed {
-			ok, why := p.in.MayUpdate(i.leader().pod)
-			if !ok {
-				p.note(note.Waiting, NoteRefused, i.Name, why)
-				p.wake(retryRefused)
-				p.replans = maxReplans // the order of updates is kept: those after this one wait with it
+		if !i.allowed {
+			if p.in.Ask || !p.may(i) {
 				break
 			}
 			i.allowed = true
@@ -126,6 +121,6 @@ func (p *Pass) replan() []*Write {
 		return nil
 	}
 	p.result.Notes = notes // those of the first plan, which was made for all
-	p.stage = stageUpdate
-	return p.updateAll()
+	p.stage = stageAsk
+	return p.ask()
 }

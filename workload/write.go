@@ -31,6 +31,9 @@ const (
 	ActionUpdate Action = "Update"
 	// ActionMark marks a pod to be deleted and created again.
 	ActionMark Action = "Mark"
+	// ActionAsk writes nothing: it asks whether the pods in Asked may be disrupted. Answer takes nil for all of them, a *RefusedError for the
+	// first ones or none, and another error where the question could not be decided. See Input.Ask.
+	ActionAsk Action = "Ask"
 	// ActionLabel adds missing labels of the pod's revision.
 	ActionLabel Action = "Label"
 )
@@ -48,8 +51,12 @@ type Write struct {
 	Pod *corev1.Pod
 	// Revision that an update goes to, or that a new pod gets.
 	Revision string
+	// Asked are the pods of a question, in the order of their updates; nil for a write.
+	Asked []*corev1.Pod
 
 	of *instance
+	// asked are the instances of a question.
+	asked []*instance
 	// member of the instance that is written; rest are the objects to create after this one.
 	member *member
 	rest   []write.Object
@@ -60,6 +67,8 @@ type Write struct {
 func (w *Write) String() string {
 	verb := "patch"
 	switch w.Action {
+	case ActionAsk:
+		return "ask for the update of " + podsOf(w.Asked)
 	case ActionCreate:
 		verb = "create"
 	case ActionDelete, ActionDeleteOwned:

@@ -35,6 +35,9 @@ func (r *Reconciler) execute(ctx context.Context, s *snapshot, p *plan) {
 	}
 	var created sync.Map
 	execution.Run(ctx, p.pass, r.api.Now, func(ctx context.Context, w *workload.Write) (write.Object, error) {
+		if w.Action == workload.ActionAsk {
+			return nil, r.options.Ask(ctx, w.Asked)
+		}
 		answer, err := runtimeclient.Send(ctx, r.api.Client, &w.Write)
 		r.dependents.Record(s.key(), &w.Write, answer, err)
 		if w.Action == workload.ActionCreate && w.Object == w.Pod && (err == nil || apierrors.IsAlreadyExists(err)) { // else the name is another's
