@@ -1,0 +1,286 @@
+package budgets
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
+	"github.com/kruisekit/kruisekit/pub"
+	"github.com/kruisekit/kruisekit/workload"
+)
+
+// Unguarded admits: no budget guards the pod, or its budget was deleted meanwhile.
+const Unguarded pub.Reason = "Unguarded"
+
+// Manager is the user of the questions that reconcilers ask, as in the reference.
+const Manager = "kruise-manager"
+
+// Options of a Guard. The zero value is the default of the reference.
+type Options struct {
+	// Policy is what the installation offers.
+	Policy pub.Policy
+	// Recorder emits the events of pods that a budget refuses; nil for the recorder of the manager, or for none.
+	Recorder Recorder
+	// Registerer registers the metric of refusals; nil keeps none.
+	Registerer prometheus.Registerer
+	// Audit is called for each refusal; nil for no call.
+	Audit func(Entry)
+	// Now is the clock; nil for time.Now.
+	Now func() time.Time
+	// SyncTimeout is how long a review waits for the status of a budget that is new or changed. Default 2 seconds.
+	SyncTimeout time.Duration
+	// Pause returns the pause before a review is made again after as many conflicts; nil for pauses that grow to a quarter of a second.
+	Pause func(conflicts int) time.Duration
+}
+
+// Lookups are what a Guard reads and writes.
+type Lookups struct {
+	// Budgets of the cluster.
+	Budgets *Index
+	// Client writes statuses of budgets.
+	Client client.Client
+	// Live reads a budget after a conflict.
+	Live client.Reader
+	// ReplicaSets reads metadata of ReplicaSets, from a cache.
+	ReplicaSets client.Reader
+	// Filled waits until Budgets has all budgets; nil if there is nothing to wait for.
+	Filled func(context.Context) error
+}
+
+// Guard reviews disruptions of pods, and records those that are admitted.
+type Guard struct {
+	lookups Lookups
+	options Options
+	report  report
+
+	mu    sync.Mutex
+	lines map[types.UID]*line
+}
+
+// New returns a Guard.
+func New(l Lookups, o Options) (*Guard, error) {
+	if l.Budgets == nil || l.Client == nil || l.Live == nil || l.ReplicaSets == nil {
+		return nil, errors.New("budgets: an index, a client and readers are required")
+	}
+	if o.Now == nil {
+		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
+	}
+	if o.Pause == nil {
+		o.Pause = pause
+	}
+	o.SyncTimeout = cmp.Or(o.SyncTimeout, 2*time.Second)
+	r, err := newReport(o)
+	if err != nil {
+		return nil, fmt.Errorf("budgets: %w", err)
+	}
+	return &Guard{lookups: l, options: o, report: r, lines: map[types.UID]*line{}}, nil
+}
+
+// Ready waits until all budgets can be read. It returns at once if they can, also with a context that has ended.
+func (g *Guard) Ready(ctx context.Context) error {
+	if g.lookups.Filled == nil {
+		return nil
+	}
+	return g.lookups.Filled(ctx)
+}
+
+// Objects returns the budgets of a namespace as they are stored, in no order. They must not be changed.
+func (g *Guard) Objects(ctx context.Context, namespace string) ([]*policyv1beta1.PodUnavailableBudget, error) {
+	if err := g.Ready(ctx); err != nil {
+		return nil, fmt.Errorf("wait for the budgets: %w", err)
+	}
+	return g.lookups.Budgets.Objects(namespace), nil
+}
+
+// Policy is what the installation offers.
+func (g *Guard) Policy() pub.Policy { return g.options.Policy }
+
+// Disruption is one operation on a pod.
+type Disruption struct {
+	// Pod before the operation.
+	Pod *corev1.Pod
+	// Operation that disrupts the pod.
+	Operation pub.Operation
+	// User who asks for the operation.
+	User string
+	// DryRun decides, and records nothing.
+	DryRun bool
+}
+
+// Decision is the answer to one disruption.
+type Decision struct {
+	pub.Verdict
+
+	// Budget that guards the pod; nil where none does.
+	Budget *pub.Budget
+}
+
+// Budget returns the budget that guards a pod; nil where none does. Pods of namespaces without budgets cost one lookup in a map.
+func (g *Guard) Budget(ctx context.Context, pod *corev1.Pod) (*pub.Budget, error) {
+	if err := g.Ready(ctx); err != nil {
+		return nil, fmt.Errorf("wait for the budgets: %w", err)
+	}
+	all := g.lookups.Budgets.In(pod.Namespace)
+	if len(all) == 0 {
+		return nil, nil //nolint:nilnil // no budget guards the pod
+	}
+	chain, err := g.chain(ctx, pod, all)
+	if err != nil {
+		return nil, err
+	}
+	return pub.Match(pod, chain, all), nil
+}
+
+// chain returns the controller of a pod, and the Deployment of a ReplicaSet where a budget may name it.
+func (g *Guard) chain(ctx context.Context, pod *corev1.Pod, all []pub.Budget) (pub.Chain, error) {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil {
+		return nil, nil
+	}
+	chain := pub.Chain{targetOf(owner)}
+	if chain[0].Kind != "ReplicaSet" || chain[0].Group != "apps" || !targets(all, "Deployment") {
+		return chain, nil
+	}
+	set := &metav1.PartialObjectMetadata{}
+	set.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"})
+	err := g.lookups.ReplicaSets.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: owner.Name}, set)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read the owner of replicaset %s: %w", owner.Name, err)
+	}
+	if top := metav1.GetControllerOfNoCopy(set); err == nil && top != nil && set.UID == owner.UID {
+		chain = append(chain, targetOf(top))
+	}
+	return chain, nil
+}
+
+func targets(all []pub.Budget, kind string) bool {
+	for i := range all {
+		if all[i].Target != nil && all[i].Target.Kind == kind {
+			return true
+		}
+	}
+	return false
+}
+
+func targetOf(owner *metav1.OwnerReference) pub.Target {
+	version, _ := schema.ParseGroupVersion(owner.APIVersion) // without a group nothing matches
+	return pub.Target{Group: version.Group, Kind: owner.Kind, Name: owner.Name}
+}
+
+// Review decides about a disruption, and records one that is admitted. The error is about a lookup or a write, and a retry may succeed
+// where errors.As finds no refusal of the API server in it.
+func (g *Guard) Review(ctx context.Context, d Disruption) (Decision, error) {
+	all, err := g.reviewAll(ctx, []*corev1.Pod{d.Pod}, d)
+	if err != nil {
+		return Decision{}, err
+	}
+	return all[0], nil
+}
+
+// Ask answers a question of a workload: whether its pods may be updated, from the first one on. It returns nil, a *workload.RefusedError, or the
+// error of a lookup or a write.
+func (g *Guard) Ask(ctx context.Context, pods []*corev1.Pod) error {
+	all, err := g.reviewAll(ctx, pods, Disruption{Operation: pub.Update, User: Manager})
+	if err != nil {
+		return err
+	}
+	if last := all[len(all)-1]; !last.Allowed {
+		return &workload.RefusedError{Admitted: len(all) - 1, Reason: "PodUnavailableBudget " + last.Budget.Name + ": " + last.Text}
+	}
+	return nil
+}
+
+// reviewAll reviews disruptions that are alike but for the pod, up to the first one that is refused.
+func (g *Guard) reviewAll(ctx context.Context, pods []*corev1.Pod, d Disruption) ([]Decision, error) {
+	var all []Decision
+	for len(pods) > len(all) {
+		rest := pods[len(all):]
+		budget, err := g.Budget(ctx, rest[0])
+		if err != nil {
+			return nil, err
+		}
+		if budget == nil {
+			all = append(all, Decision{Verdict: pub.Verdict{Allowed: true, Reason: Unguarded}})
+			continue
+		}
+		same := 1
+		for ; same < len(rest); same++ {
+			next, err := g.Budget(ctx, rest[same])
+			if err != nil {
+				return nil, err
+			}
+			if next == nil || next.UID != budget.UID {
+				break
+			}
+		}
+		decided, err := g.reviewUnder(ctx, *budget, rest[:same], d)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, decided...)
+		if last := all[len(all)-1]; !last.Allowed {
+			d.Pod = pods[len(all)-1]
+			g.report.refused(d, last)
+			break
+		}
+	}
+	return all, nil
+}
+
+// reviewUnder reviews disruptions under one budget, up to the first one that is refused.
+func (g *Guard) reviewUnder(ctx context.Context, b pub.Budget, pods []*corev1.Pod, d Disruption) ([]Decision, error) {
+	q := &question{dryRun: d.DryRun, done: make(chan struct{})}
+	for _, pod := range pods {
+		q.disruptions = append(q.disruptions, pub.Disruption{Pod: pod, Operation: d.Operation, Policy: g.options.Policy})
+	}
+	if !q.free(b, g.options.Now()) {
+		if err := g.commit(ctx, b, q); err != nil {
+			return nil, err
+		}
+	}
+	if q.gone {
+		q.verdicts = make([]pub.Verdict, len(pods))
+		for i := range q.verdicts {
+			q.verdicts[i] = pub.Verdict{Allowed: true, Reason: Unguarded}
+		}
+	}
+	all := make([]Decision, len(q.verdicts))
+	for i, v := range q.verdicts {
+		all[i] = Decision{Verdict: v, Budget: &b}
+	}
+	return all, nil
+}
+
+// commit has a question decided in the line of its budget. A budget without a status of its generation is waited for.
+func (g *Guard) commit(ctx context.Context, b pub.Budget, q *question) error {
+	until, cancel := context.WithTimeout(ctx, g.options.SyncTimeout)
+	defer cancel()
+	for {
+		if err := g.enqueue(ctx, b, q); err != nil {
+			return err
+		}
+		last := len(q.verdicts) - 1
+		if q.gone || q.verdicts[last].Reason != pub.Unsynced {
+			return nil
+		}
+		synced := g.lookups.Budgets.await(until, func() bool {
+			now, is := g.lookups.Budgets.find(nameOf(b))
+			return !is || now.budget.UID != b.UID || now.budget.Synced()
+		})
+		if !synced {
+			return nil // refused, as the verdict says
+		}
+		*q = question{disruptions: q.disruptions, dryRun: q.dryRun, done: make(chan struct{})}
+	}
+}

@@ -1,0 +1,74 @@
+package budgets
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kruisekit/kruisekit/internal/collectors"
+)
+
+// reasonRefused is the reason of the events of pods, for every operation.
+const reasonRefused = "PubPreventPodDeletion"
+
+// Entry is a refusal, for an audit log.
+type Entry struct {
+	// Kind, Namespace and Name are those of the controller of the pod, or of the pod where there is none.
+	Kind, Namespace, Name string
+	// User who asked for the operation.
+	User string
+}
+
+// Recorder emits events.
+type Recorder interface {
+	Event(object runtime.Object, eventType, reason, message string)
+}
+
+// report is where refusals are reported.
+type report struct {
+	recorder Recorder
+	audit    func(Entry)
+	counts   *prometheus.CounterVec
+	known    *bounded
+}
+
+func newReport(o Options) (report, error) {
+	r := report{recorder: o.Recorder, audit: o.Audit, known: &bounded{}}
+	if o.Registerer == nil {
+		return r, nil
+	}
+	counts, err := collectors.Register(o.Registerer, prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "pod_unavailable_budget",
+		Help: "Operations on pods that a PodUnavailableBudget refused, by the workload of the pod and the user.",
+	}, []string{"kind_namespace_name", "username"}))
+	r.counts = counts
+	return r, err
+}
+
+// refused reports a refusal.
+func (r report) refused(d Disruption, decision Decision) {
+	e := entryOf(d)
+	if r.counts != nil {
+		labels := r.known.labels(e.Kind+"_"+cmp.Or(e.Namespace, metav1.NamespaceDefault)+"_"+e.Name, e.User)
+		r.counts.WithLabelValues(labels[0], labels[1]).Inc()
+	}
+	if r.recorder != nil {
+		r.recorder.Event(d.Pod, corev1.EventTypeWarning, reasonRefused, fmt.Sprintf(
+			"PodUnavailableBudget %s refused operation %s: %s", decision.Budget.Name, d.Operation, decision.Text))
+	}
+	if r.audit != nil {
+		r.audit(e)
+	}
+}
+
+func entryOf(d Disruption) Entry {
+	e := Entry{Kind: "unknown", Namespace: d.Pod.Namespace, Name: d.Pod.Name, User: d.User}
+	if owner := metav1.GetControllerOfNoCopy(d.Pod); owner != nil {
+		e.Kind, e.Name = owner.Kind, owner.Name
+	}
+	return e
+}

@@ -1,0 +1,68 @@
+package budgets
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/pub"
+)
+
+// write commits what a batch spends, if no other writer changed the budget since the state was read.
+func (g *Guard) write(ctx context.Context, batch []*question, from known, after pub.Budget) (known, error) {
+	ctx, cancel := within(ctx, batch)
+	defer cancel()
+	data, err := spending(from, after)
+	if err != nil {
+		return known{}, err
+	}
+	answer := stored.Untyped(Kind())
+	answer.SetNamespace(after.Namespace)
+	answer.SetName(after.Name)
+	if err := g.lookups.Client.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, data)); err != nil {
+		return known{}, err
+	}
+	return read(answer)
+}
+
+// spending is the merge patch of the records that a state lacks. It tests the resource version of the state.
+func spending(from known, after pub.Budget) ([]byte, error) {
+	before := from.budget
+	type status struct {
+		UnavailableAllowed int32             `json:"unavailableAllowed"`
+		DisruptedPods      map[string]string `json:"disruptedPods,omitempty"`
+		UnavailablePods    map[string]string `json:"unavailablePods,omitempty"`
+	}
+	patch := struct {
+		Metadata map[string]string `json:"metadata"`
+		Status   status            `json:"status"`
+	}{
+		map[string]string{"uid": string(before.UID), "resourceVersion": from.version},
+		status{
+			after.Status.UnavailableAllowed, added(before.Status.DisruptedPods, after.Status.DisruptedPods),
+			added(before.Status.UnavailablePods, after.Status.UnavailablePods),
+		},
+	}
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return nil, fmt.Errorf("encode records: %w", err)
+	}
+	return data, nil
+}
+
+// added returns the records that a map has and another one lacks.
+func added(before, after map[string]metav1.Time) map[string]string {
+	more := map[string]string{}
+	for pod, at := range after {
+		if _, had := before[pod]; !had {
+			more[pod] = at.UTC().Format(time.RFC3339)
+		}
+	}
+	return more
+}
