@@ -49,7 +49,7 @@ type Options struct {
 	PodReadiness podreadiness.Options
 	// SidecarTerminator is for the reconciler that stops sidecars of finished pods.
 	SidecarTerminator sidecarterminator.Options
-	// PodScope is for the reconciler of the pod webhook's entries.
+	// PodScope is for the reconcilers of the entries of the webhooks of new pods (podscope) and of disruptions (disruptionscope).
 	PodScope podscope.Options
 	// SidecarSet is for the reconciler of SidecarSets.
 	SidecarSet sidecarset.Options
@@ -66,6 +66,9 @@ func list() []entry {
 		}},
 		{"containerrecreaterequest", v1beta1.GroupVersion.WithKind("ContainerRecreateRequest"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return containerrecreaterequest.New(mgr.GetClient(), o.ContainerRecreateRequest)
+		}},
+		{"disruptionscope", admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
+			return podscope.NewDisruptions(mgr.GetClient(), o.PodScope)
 		}},
 		{"imagelistpulljob", v1beta1.GroupVersion.WithKind("ImageListPullJob"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return imagelistpulljob.New(mgr.GetClient(), o.ImageListPullJob)

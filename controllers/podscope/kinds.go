@@ -45,7 +45,7 @@ type follower struct {
 // Start looks for the kinds until all of them are installed. A kind is followed at the second look that finds it, because a replica of the
 // webhook must not receive pods for objects of which it does not know the kind yet.
 func (f *follower) Start(ctx context.Context) error {
-	logger := log.FromContext(ctx).WithValues("controller", controllerName)
+	logger := log.FromContext(ctx).WithValues("controller", f.form.controller)
 	for len(f.missing) > 0 {
 		f.missing = slices.DeleteFunc(f.missing, func(kind schema.GroupVersionKind) bool {
 			is, err := binding.Installed(f.manager.GetRESTMapper(), kind)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,6 +25,9 @@ func (r *Reconciler) observe(ctx context.Context) (o entries.Observation, err er
 	for name, into := range map[string]**admissionregistrationv1.MutatingWebhookConfiguration{
 		r.options.Configuration: &o.Pods, r.options.Provisional: &o.Provisional, r.options.MainConfiguration: &o.Main,
 	} {
+		if name == "" {
+			continue
+		}
 		if *into, err = r.configuration(ctx, name); err != nil {
 			return o, err
 		}
@@ -34,7 +38,7 @@ func (r *Reconciler) observe(ctx context.Context) (o entries.Observation, err er
 
 // configuration reads one from its cache; nil if it does not exist.
 func (r *Reconciler) configuration(ctx context.Context, name string) (*admissionregistrationv1.MutatingWebhookConfiguration, error) {
-	c := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	c := r.form.empty()
 	err := r.configurations[name].Get(ctx, types.NamespacedName{Name: name}, c, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // there is none
@@ -42,7 +46,12 @@ func (r *Reconciler) configuration(ctx context.Context, name string) (*admission
 	if err != nil {
 		return nil, fmt.Errorf("read configuration %s: %w", name, err)
 	}
-	return c, nil
+	return r.form.read(c), nil
+}
+
+// names of the configurations.
+func (r *Reconciler) names() []string {
+	return slices.DeleteFunc([]string{r.options.Configuration, r.options.Provisional, r.options.MainConfiguration}, func(name string) bool { return name == "" })
 }
 
 // want returns the scope of the steps, and the SidecarSets that it was planned from.
@@ -51,6 +60,15 @@ func (r *Reconciler) want(ctx context.Context) (scope.Scope, []*unstructured.Uns
 		return scope.Scope{}, nil, nil
 	}
 	in := scope.Input{Client: r.options.client(), Namespace: r.options.Namespace}
+	if r.form.disruptions {
+		in.Client = r.options.reach().At(scope.DisruptionPath)
+		budgets, err := r.list(ctx, scope.BudgetKind())
+		if err != nil {
+			return scope.Scope{}, nil, err
+		}
+		s, err := scope.Disruptions(in, budgets, scope.Operations{Deletes: !r.options.NoDeletes, Updates: r.options.Updates})
+		return s, nil, err
+	}
 	var sets []*unstructured.Unstructured
 	for _, source := range r.sources {
 		objects, err := r.list(ctx, source.Kind)

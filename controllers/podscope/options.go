@@ -14,11 +14,12 @@ import (
 
 // The names of the reference, and of the two configurations of pods, which the reference lacks.
 const (
-	DefaultConfiguration     = scope.DefaultConfiguration
-	ProvisionalConfiguration = scope.ProvisionalConfiguration
-	DefaultMainConfiguration = scope.DefaultMainConfiguration
-	DefaultNamespace         = scope.DefaultNamespace
-	DefaultService           = scope.DefaultService
+	DefaultConfiguration           = scope.DefaultConfiguration
+	ProvisionalConfiguration       = scope.ProvisionalConfiguration
+	DefaultMainConfiguration       = scope.DefaultMainConfiguration
+	DefaultValidatingConfiguration = scope.DefaultValidatingConfiguration
+	DefaultNamespace               = scope.DefaultNamespace
+	DefaultService                 = scope.DefaultService
 )
 
 // Options of a Reconciler. The zero value behaves as the reference does by default.
@@ -32,6 +33,9 @@ type Options struct {
 	// MainConfiguration is the one that the CA is taken from. Default DefaultMainConfiguration,
 	// kruise-mutating-webhook-configuration.
 	MainConfiguration string
+	// ValidatingConfiguration is the one that NewDisruptions takes the CA from. Default DefaultValidatingConfiguration,
+	// kruise-validating-webhook-configuration.
+	ValidatingConfiguration string
 	// Namespace is the manager's own, whose pods are never sent. Default DefaultNamespace, kruise-system.
 	Namespace string
 	// Service is the name of the webhook's, in that namespace. Default DefaultService, kruise-webhook-service.
@@ -41,6 +45,9 @@ type Options struct {
 	CABundle []byte
 	// ReadinessGateForAll sends all pods that lack the gate KruisePodReady. None is created while no replica answers.
 	ReadinessGateForAll bool
+	// NoDeletes sends no deletion and no eviction for a PodUnavailableBudget, and Updates sends updates in place and resizes. With neither
+	// deletions nor updates, budgets have no entries.
+	NoDeletes, Updates bool
 	// Off removes all entries.
 	Off bool
 
@@ -61,6 +68,7 @@ func (o Options) withDefaults() Options {
 	o.Configuration = cmp.Or(o.Configuration, DefaultConfiguration)
 	o.Provisional = cmp.Or(o.Provisional, ProvisionalConfiguration)
 	o.MainConfiguration = cmp.Or(o.MainConfiguration, DefaultMainConfiguration)
+	o.ValidatingConfiguration = cmp.Or(o.ValidatingConfiguration, DefaultValidatingConfiguration)
 	o.Namespace = cmp.Or(o.Namespace, DefaultNamespace)
 	o.Service = cmp.Or(o.Service, DefaultService)
 	if o.Now == nil {
@@ -69,7 +77,12 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// client returns how API servers reach the webhook, without a CA where there is a service.
-func (o Options) client() admissionregistrationv1.WebhookClientConfig {
-	return scope.Reach{Namespace: o.Namespace, Service: o.Service, URL: o.URL, CABundle: o.CABundle}.Client()
+// budgets reports whether anything heeds budgets.
+func (o Options) budgets() bool { return !o.NoDeletes || o.Updates }
+
+// client returns how API servers reach the webhook of new pods, without a CA where there is a service.
+func (o Options) client() admissionregistrationv1.WebhookClientConfig { return o.reach().Client() }
+
+func (o Options) reach() scope.Reach {
+	return scope.Reach{Namespace: o.Namespace, Service: o.Service, URL: o.URL, CABundle: o.CABundle}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"sync"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -29,12 +28,11 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-const controllerName = "podscope-controller"
-
-// Reconciler keeps the entries of the pod webhook.
+// Reconciler keeps the entries of the webhook of new pods, or of that of disruptions.
 type Reconciler struct {
 	client  client.Client
 	options Options
+	form    form
 	sources []scope.Source
 	metrics *meters
 	// configurations are read from caches of one object each, by name, the objects of the sources from that of the manager.
@@ -50,47 +48,65 @@ type Reconciler struct {
 	reported string
 }
 
-// New returns a Reconciler. The client writes.
+// New returns a Reconciler of the entries of new pods. The client writes.
 func New(c client.Client, o Options) (*Reconciler, error) {
 	if c == nil {
 		return nil, errors.New("podscope: a client is needed")
 	}
 	o = o.withDefaults()
-	o.LookFor = cmp.Or(o.LookFor, lookFor)
 	m, err := newMeters(o.Registerer)
 	if err != nil {
 		return nil, fmt.Errorf("podscope: %w", err)
 	}
-	return &Reconciler{
-		client: c, options: o, metrics: m, sources: scope.Sources(scope.SourceOptions{ReadinessGateForAll: o.ReadinessGateForAll}),
-		configurations: map[string]client.Reader{}, followed: map[schema.GroupVersionKind]bool{},
-	}, nil
+	sources := scope.Sources(scope.SourceOptions{ReadinessGateForAll: o.ReadinessGateForAll, NoBudgets: !o.budgets()})
+	return newReconciler(&Reconciler{client: c, options: o, form: mutating(), sources: sources, metrics: m}), nil
+}
+
+// NewDisruptions returns a Reconciler of the entries of disruptions, in the ValidatingWebhookConfiguration of the same name. It has no
+// provisional entries.
+func NewDisruptions(c client.Client, o Options) (*Reconciler, error) {
+	if c == nil {
+		return nil, errors.New("podscope: a client is needed")
+	}
+	o = o.withDefaults()
+	o.MainConfiguration, o.Provisional, o.Off = o.ValidatingConfiguration, "", o.Off || !o.budgets()
+	return newReconciler(&Reconciler{client: c, options: o, form: validating(), sources: []scope.Source{{Kind: scope.BudgetKind()}}}), nil
+}
+
+func newReconciler(r *Reconciler) *Reconciler {
+	r.options.LookFor = cmp.Or(r.options.LookFor, lookFor)
+	r.configurations, r.followed = map[string]client.Reader{}, map[schema.GroupVersionKind]bool{}
+	return r
 }
 
 // The right to create cannot be restricted by name. It adds little to the right to patch the main configuration, whose entries may be about
 // any resource.
 //
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=sidecarsets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=policy.kruise.io,resources=podunavailablebudgets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,verbs=create
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,resourceNames=kruise-pods-webhook-configuration;kruise-pods-provisional-webhook-configuration,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,resourceNames=kruise-mutating-webhook-configuration,verbs=get;list;watch
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,verbs=create
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,resourceNames=kruise-pods-webhook-configuration,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,resourceNames=kruise-validating-webhook-configuration,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods;namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o controller.Options) error {
 	if r.options.Recorder == nil {
-		r.options.Recorder = mgr.GetEventRecorderFor(controllerName) //nolint:staticcheck // the newer API does not set the source
+		r.options.Recorder = mgr.GetEventRecorderFor(r.form.controller) //nolint:staticcheck // the newer API does not set the source
 	}
 	r.objects = mgr.GetCache()
-	b := ctrl.NewControllerManagedBy(mgr).Named(controllerName).WithOptions(retries.WithDefaults(o))
-	for _, name := range []string{r.options.Configuration, r.options.Provisional, r.options.MainConfiguration} {
-		one, err := only(mgr, name)
+	b := ctrl.NewControllerManagedBy(mgr).Named(r.form.controller).WithOptions(retries.WithDefaults(o))
+	for _, name := range r.names() {
+		one, err := r.form.only(mgr, name)
 		if err != nil {
 			return err
 		}
 		r.configurations[name] = one
-		b = b.WatchesRawSource(source.Kind[client.Object](one, &admissionregistrationv1.MutatingWebhookConfiguration{}, r.wake()))
+		b = b.WatchesRawSource(source.Kind(one, r.form.empty(), r.wake()))
 	}
 	c, err := b.Build(r)
 	if err != nil {
@@ -118,13 +134,11 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o con
 }
 
 // only returns a cache of one configuration. It runs on the leader only, as the reconciler that alone reads it.
-func only(mgr ctrl.Manager, name string) (cache.Cache, error) {
+func (f form) only(mgr ctrl.Manager, name string) (cache.Cache, error) {
 	one, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject: map[client.Object]cache.ByObject{&admissionregistrationv1.MutatingWebhookConfiguration{}: {
-			Field: fields.OneTermEqualSelector("metadata.name", name),
-		}},
+		ByObject:         map[client.Object]cache.ByObject{f.empty(): {Field: fields.OneTermEqualSelector("metadata.name", name)}},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make a cache of the configuration %s: %w", name, err)
@@ -175,7 +189,10 @@ func (r *Reconciler) write(ctx context.Context, o entries.Observation, pass entr
 	if pass.Write == nil {
 		return ctrl.Result{RequeueAfter: pass.RequeueAfter}, nil
 	}
-	_, err := runtimeclient.Send(ctx, r.client, pass.Write)
+	w, err := r.form.write(pass.Write)
+	if err == nil {
+		_, err = runtimeclient.Send(ctx, r.client, w)
+	}
 	switch {
 	case apierrors.IsAlreadyExists(err), write.IsOutdated(err):
 		return ctrl.Result{RequeueAfter: catchUp}, nil

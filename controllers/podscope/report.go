@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kruisekit/kruisekit/internal/collectors"
@@ -54,7 +55,11 @@ func (r *Reconciler) event(about *admissionregistrationv1.MutatingWebhookConfigu
 		about = &admissionregistrationv1.MutatingWebhookConfiguration{}
 		about.Name = r.options.Configuration
 	}
-	r.options.Recorder.Event(about, corev1.EventTypeWarning, reason, failure.BriefText(text))
+	var object runtime.Object = about
+	if r.form.disruptions {
+		object = &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: about.ObjectMeta}
+	}
+	r.options.Recorder.Event(object, corev1.EventTypeWarning, reason, failure.BriefText(text))
 }
 
 // meters count what the entries lack.

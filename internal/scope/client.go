@@ -9,14 +9,17 @@ import (
 
 // The names of the reference, and of the two configurations of pods, which the reference lacks.
 const (
-	DefaultConfiguration     = "kruise-pods-webhook-configuration"
-	ProvisionalConfiguration = "kruise-pods-provisional-webhook-configuration"
-	DefaultMainConfiguration = "kruise-mutating-webhook-configuration"
-	DefaultNamespace         = kruise.DefaultNamespace
-	DefaultService           = "kruise-webhook-service"
+	DefaultConfiguration           = "kruise-pods-webhook-configuration"
+	ProvisionalConfiguration       = "kruise-pods-provisional-webhook-configuration"
+	DefaultMainConfiguration       = "kruise-mutating-webhook-configuration"
+	DefaultValidatingConfiguration = "kruise-validating-webhook-configuration"
+	DefaultNamespace               = kruise.DefaultNamespace
+	DefaultService                 = "kruise-webhook-service"
 
-	// Path serves the webhook of pods.
+	// Path serves the webhook of new pods.
 	Path = "/mutate-pod"
+	// DisruptionPath serves the webhook of pods that exist.
+	DisruptionPath = "/validate-pod"
 )
 
 // Reach is how API servers reach the webhook of pods.
@@ -28,12 +31,15 @@ type Reach struct {
 	CABundle []byte
 }
 
-// Client returns it as entries have it.
-func (r Reach) Client() admissionregistrationv1.WebhookClientConfig {
+// Client returns how API servers reach the webhook of new pods, as entries have it.
+func (r Reach) Client() admissionregistrationv1.WebhookClientConfig { return r.At(Path) }
+
+// At returns how API servers reach a path.
+func (r Reach) At(path string) admissionregistrationv1.WebhookClientConfig {
 	if r.URL != "" {
-		return admissionregistrationv1.WebhookClientConfig{URL: ptr.To(r.URL + Path), CABundle: r.CABundle}
+		return admissionregistrationv1.WebhookClientConfig{URL: ptr.To(r.URL + path), CABundle: r.CABundle}
 	}
 	return admissionregistrationv1.WebhookClientConfig{CABundle: r.CABundle, Service: &admissionregistrationv1.ServiceReference{
-		Namespace: r.Namespace, Name: r.Service, Path: ptr.To(Path), Port: ptr.To[int32](443),
+		Namespace: r.Namespace, Name: r.Service, Path: ptr.To(path), Port: ptr.To[int32](443),
 	}}
 }

@@ -35,10 +35,20 @@ type group struct {
 	closed, open []clause
 	// closedIf and openIf are further alternatives, in CEL.
 	closedIf, openIf []string
+	// closedLists and openLists are alternatives, too.
+	closedLists, openLists []List
 }
 
-func (g *group) add(conditions []Condition) {
-	for _, c := range conditions {
+// add adds what depends on no label of a namespace.
+func (g *group) add(of Contribution) {
+	for i := range of.Lists {
+		if of.Lists[i].Ignore {
+			g.openLists = append(g.openLists, of.Lists[i])
+		} else {
+			g.closedLists = append(g.closedLists, of.Lists[i])
+		}
+	}
+	for _, c := range of.Conditions {
 		if c.Ignore {
 			g.openIf = append(g.openIf, c.Expression)
 		} else {
@@ -46,6 +56,10 @@ func (g *group) add(conditions []Condition) {
 		}
 	}
 }
+
+// closedForms and openForms are the conditions of the entries that fail closed, and of those that are ignored.
+func (g *group) closedForms() []form { return formsOf(g.closed, g.closedIf, g.closedLists) }
+func (g *group) openForms() []form   { return formsOf(g.open, g.openIf, g.openLists) }
 
 // bounded merges the groups beyond mostGroups into that of all namespaces, and those that ask too much of the labels of namespaces.
 func bounded(groups map[string]*group) []note.Note {
@@ -189,7 +203,7 @@ func suffix(id string) string {
 }
 
 // ours matches the names of entries.
-var ours = regexp.MustCompile(`^mpod(-open)?(-[0-9a-f]{8})?(-part-[0-9]{1,2})?\.kb\.io$`)
+var ours = regexp.MustCompile(`^(mpod(-open)?(-[0-9a-f]{8})?|vpod|vpodeviction)(-part-[0-9]{1,2})?\.kb\.io$`)
 
-// Ours reports whether an entry has a name as Plan or Provisional give them.
+// Ours reports whether an entry has a name as Plan, Disruptions or Provisional give them.
 func Ours(name string) bool { return ours.MatchString(name) || IsProvisional(name) }

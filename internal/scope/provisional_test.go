@@ -70,7 +70,7 @@ func TestProvisional(t *testing.T) {
 			if diff := cmp.Diff(want, *got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
 			}
-			if *in.Client.Service.Path != "/mutate-pod" || len(in.Contributions) != 4 {
+			if *in.Client.Service.Path != "/mutate-pod" || len(in.Contributions) != 5 {
 				t.Error("the input changed")
 			}
 			in.Client.Service, in.Client.URL = nil, ptr.To("https://localhost:1/mutate-pod")

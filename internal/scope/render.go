@@ -31,17 +31,38 @@ type list struct {
 }
 
 // formsOf returns the forms of clauses, the most exact one first.
-func formsOf(clauses []clause, others []string) []form {
+func formsOf(clauses []clause, others []string, more []List) []form {
 	all := merged(clauses)
+	exact, wide := further(more)
 	var forms []form
 	if len(all) <= mostClauses {
-		forms = append(forms, form{all: all, others: others, whole: true})
+		forms = append(forms, form{lists: exact, all: all, others: others, whole: true})
 	}
 	for i, same := range [][]clause{all, narrow(all), wider(all)} {
 		lists, rest := listed(same)
-		forms = append(forms, form{lists: lists, all: rest, others: others, widened: i > 0})
+		next := form{lists: slices.Concat(exact, lists), all: rest, others: others, widened: i > 0}
+		if i > 1 {
+			next.lists = slices.Concat(wide, lists)
+		}
+		forms = append(forms, next)
 	}
 	return forms
+}
+
+// further returns the lists of contributions, and shorter ones that select no less: by namespace.
+func further(all []List) (exact, wide []list) {
+	var namespaces []string
+	for _, l := range all {
+		exact = append(exact, list{l.Before, l.Value, l.After, l.Of})
+		if l.Namespaces == nil {
+			namespaces = append(namespaces, l.Of...)
+		}
+		namespaces = append(namespaces, l.Namespaces...)
+	}
+	if len(namespaces) > 0 {
+		wide = []list{{value: "request.namespace", of: sorted(namespaces)}}
+	}
+	return exact, wide
 }
 
 // within returns the expressions of the first form that is within bounds, one for each entry. Widened reports that they hold for more pods

@@ -57,12 +57,12 @@ func Plan(in Input) (Scope, error) {
 		for i := range selections {
 			about = append(about, file(groups, &selections[i])...)
 		}
-		groups[""].add(c.Conditions)
+		groups[""].add(c)
 	}
 	about = append(about, bounded(groups)...)
 	all := make(map[string]forms, len(groups))
 	for id, g := range groups {
-		all[id] = forms{closed: formsOf(g.closed, g.closedIf), open: formsOf(g.open, g.openIf)}
+		all[id] = forms{closed: g.closedForms(), open: g.openForms()}
 	}
 	var s Scope
 	for _, b := range sizes() {

@@ -22,6 +22,8 @@ type Contribution struct {
 	Selections []Selection
 	// Conditions on the pod, in all namespaces.
 	Conditions []Condition
+	// Lists are further conditions.
+	Lists []List
 }
 
 // Selection is the pods that one object selects.
@@ -44,20 +46,38 @@ type Condition struct {
 	Ignore bool
 }
 
+// List is a condition in CEL that compares one value with many, so that it may be long.
+type List struct {
+	// Before, Value and After frame the list: before, value in the list, after. The labels of the pod are l.
+	Before, Value, After string
+	// Of are the values, sorted.
+	Of []string
+	// Namespaces are those of the pods that the list selects. All of their pods are selected where the list is too long. With none, Of are namespaces.
+	Namespaces []string
+	// Ignore admits the pods without the step while no replica answers.
+	Ignore bool
+}
+
 // SourceOptions are the options of the steps that change which pods they concern.
 type SourceOptions struct {
 	// ReadinessGateForAll adds the gate KruisePodReady to every pod.
 	ReadinessGateForAll bool
+	// NoBudgets leaves pods without the stamp of their budget.
+	NoBudgets bool
 }
 
 // Sources returns the source of every step. A new step adds a line; the order is that of the alternatives in an expression, so that
 // a new line at the end leaves what is before it as it is.
 func Sources(o SourceOptions) []Source {
-	return []Source{
+	all := []Source{
 		Sidecars(),
 		Launch(),
 		Readiness(o.ReadinessGateForAll),
 	}
+	if !o.NoBudgets {
+		all = append(all, Budgets())
+	}
+	return all
 }
 
 // conditional returns a source that depends on no object.
