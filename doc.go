@@ -62,9 +62,11 @@
 //   - [github.com/kruisekit/kruisekit/webhooks]: the list of all of them.
 //   - [github.com/kruisekit/kruisekit/webhooks/cloneset]: defaults and rules of CloneSets.
 //   - [github.com/kruisekit/kruisekit/webhooks/deletion]: deletions of protected objects.
+//   - [github.com/kruisekit/kruisekit/webhooks/disruption]: deletions, evictions and updates of pods under a budget.
 //   - [github.com/kruisekit/kruisekit/webhooks/imagepull]: defaults and rules of pull jobs and NodeImages.
 //   - [github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest]: what a request to restart containers takes from its pod.
 //   - [github.com/kruisekit/kruisekit/webhooks/pod]: what new pods get: sidecars, readiness gates, an order of their containers.
+//   - [github.com/kruisekit/kruisekit/webhooks/podunavailablebudget]: the rules of PodUnavailableBudgets.
 //   - [github.com/kruisekit/kruisekit/webhooks/sidecarset]: defaults, hashes and rules of SidecarSets.
 //   - [github.com/kruisekit/kruisekit/webhooks/conversion]: the webhook between the two versions of each kind.
 //   - [github.com/kruisekit/kruisekit/webhooks/certificates]: serving certificates that several replicas create and renew.

@@ -17,8 +17,10 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest"
 	"github.com/kruisekit/kruisekit/webhooks/conversion"
 	"github.com/kruisekit/kruisekit/webhooks/deletion"
+	"github.com/kruisekit/kruisekit/webhooks/disruption"
 	"github.com/kruisekit/kruisekit/webhooks/imagepull"
 	"github.com/kruisekit/kruisekit/webhooks/pod"
+	"github.com/kruisekit/kruisekit/webhooks/podunavailablebudget"
 	"github.com/kruisekit/kruisekit/webhooks/sidecarset"
 )
 
@@ -34,8 +36,12 @@ type Options struct {
 	ContainerRecreateRequest containerrecreaterequest.Options
 	// Pod is for that of new pods.
 	Pod pod.Options
-	// NoPods leaves that of new pods out.
+	// NoPods leaves those of new pods and of disruptions out. Budgets are rejected then.
 	NoPods bool
+	// Disruption is for that of deletions, evictions and updates of pods.
+	Disruption disruption.Options
+	// Budgets decides about disruptions. Nil makes one, which the reconcilers of workloads then do not share.
+	Budgets *disruption.Guard
 	// SidecarSet is for those of SidecarSets. Where it does not say how sets are covered, they are in the configuration that
 	// controllers/podscope keeps.
 	SidecarSet sidecarset.Options
@@ -46,6 +52,11 @@ type Options struct {
 
 	// guard is made of Deletion.
 	guard *deletion.Guard
+}
+
+// unguarded reports whether no disruption is reviewed.
+func (o *Options) unguarded() bool {
+	return o.NoPods || o.Disruption.NoDeletes && !o.Disruption.Updates
 }
 
 // Reach is how API servers reach the webhook of new pods. It must be the same as in the options of controllers/podscope.
@@ -71,6 +82,8 @@ func list() []entry {
 		{"imagepull", addImagePull},
 		{"containerrecreaterequest", addContainerRecreateRequest},
 		{"pod", addPod},
+		{"disruption", addDisruption},
+		{"podunavailablebudget", addBudget},
 		{"sidecarset", addSidecarSet},
 	}
 }
@@ -106,6 +119,17 @@ func (o *Options) complete(mgr ctrl.Manager) error {
 	}
 	if o.CloneSet.Delete == nil {
 		o.CloneSet.Delete = o.guard.Handle
+	}
+	if o.unguarded() {
+		return nil
+	}
+	if o.Budgets == nil {
+		if o.Budgets, err = disruption.NewGuard(mgr, disruption.GuardOptions{}); err != nil {
+			return err
+		}
+	}
+	if o.Pod.Budgets == nil {
+		o.Pod.Budgets = o.Budgets
 	}
 	return nil
 }
@@ -156,6 +180,26 @@ func addPod(mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	w, err := pod.New(steps, o.Pod)
+	if err != nil {
+		return err
+	}
+	return w.SetupWithManager(mgr)
+}
+
+func addDisruption(mgr ctrl.Manager, o Options) error {
+	if o.unguarded() {
+		return nil
+	}
+	w, err := disruption.New(o.Budgets, mgr.GetAPIReader(), o.Disruption)
+	if err != nil {
+		return err
+	}
+	return w.SetupWithManager(mgr)
+}
+
+func addBudget(mgr ctrl.Manager, o Options) error {
+	options := podunavailablebudget.Options{Off: o.unguarded()}
+	w, err := podunavailablebudget.New(o.Budgets, options)
 	if err != nil {
 		return err
 	}

@@ -331,7 +331,7 @@ func TestAsk(t *testing.T) {
 			if refusal == nil {
 				return
 			}
-			want := budgets.Entry{Kind: "CloneSet", Namespace: namespace, Name: "web", User: budgets.Manager}
+			want := budgets.Entry{Event: "PodUnavailableBudget", Kind: "CloneSet", Namespace: namespace, Name: "web", User: budgets.Manager}
 			if len(audit) != 1 || audit[0] != want || len(s.Events(pods[admitted], "PubPreventPodDeletion")) != 1 {
 				t.Errorf("%s: one refusal is reported as %+v", c.why, audit)
 			}

@@ -15,12 +15,14 @@ import (
 // reasonRefused is the reason of the events of pods, for every operation.
 const reasonRefused = "PubPreventPodDeletion"
 
-// Entry is a refusal, for an audit log.
+// Entry is a refusal. Its JSON is a line of the audit log of the reference.
 type Entry struct {
+	// Event is PodUnavailableBudget.
+	Event string
 	// Kind, Namespace and Name are those of the controller of the pod, or of the pod where there is none.
 	Kind, Namespace, Name string
 	// User who asked for the operation.
-	User string
+	User string `json:"UserAgent"`
 }
 
 // Recorder emits events.
@@ -66,7 +68,7 @@ func (r report) refused(d Disruption, decision Decision) {
 }
 
 func entryOf(d Disruption) Entry {
-	e := Entry{Kind: "unknown", Namespace: d.Pod.Namespace, Name: d.Pod.Name, User: d.User}
+	e := Entry{Event: "PodUnavailableBudget", Kind: "unknown", Namespace: d.Pod.Namespace, Name: d.Pod.Name, User: d.User}
 	if owner := metav1.GetControllerOfNoCopy(d.Pod); owner != nil {
 		e.Kind, e.Name = owner.Kind, owner.Name
 	}

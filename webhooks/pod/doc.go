@@ -15,7 +15,7 @@
 //  2. spread: the subset of a WorkloadSpread; before the sets, because it may change labels that they select by. Planned.
 //  3. sidecars: injects SidecarSets.
 //  4. launch: the order in which containers start; after the sets, so that injected containers are ordered as well.
-//  5. budget: the PodUnavailableBudget of the pod. Planned.
+//  5. budget: stamps the pod with its PodUnavailableBudget. A failure leaves the stamp out.
 //  6. place: the node topology that a PersistentPodState has recorded. Planned.
 //  7. liveness: liveness probes that are not run by the kubelet; after the sets, because it covers their containers too. Planned.
 //  8. probes: PodProbeMarkers of pods on virtual nodes. Planned.

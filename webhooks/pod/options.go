@@ -38,6 +38,8 @@ type Options struct {
 	Readiness ReadinessOptions
 	// Sidecars are the options of the step that injects SidecarSets.
 	Sidecars SidecarOptions
+	// Budgets finds the PodUnavailableBudget of a new pod; nil leaves pods without the stamp of theirs.
+	Budgets Budgets
 	// Timeout bounds an admission where the request does not carry the timeout of the API server. Default 8 seconds.
 	Timeout time.Duration
 	// Registerer registers the metrics; nil keeps none.

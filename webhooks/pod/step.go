@@ -20,6 +20,7 @@ func steps() []func(ctrl.Manager, Options) (Step, error) {
 		readinessFromManager,
 		sidecarsFromManager,
 		launchFromManager,
+		budgetFromManager,
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	webhook "github.com/kruisekit/kruisekit/webhooks/cloneset"
 	"github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest"
 	"github.com/kruisekit/kruisekit/webhooks/deletion"
+	"github.com/kruisekit/kruisekit/webhooks/disruption"
 	"github.com/kruisekit/kruisekit/webhooks/imagepull"
 	"github.com/kruisekit/kruisekit/webhooks/pod"
 	sets "github.com/kruisekit/kruisekit/webhooks/sidecarset"
@@ -36,10 +37,13 @@ func read() []gates.Gate {
 		gates.EnableExternalCerts,
 		gates.EnableSortSidecarContainerByName,
 		gates.ImagePullJobGate,
+		gates.InPlacePodVerticalScaling,
 		gates.InPlaceUpdateEnvFromMetadata,
 		gates.InPlaceWorkloadVerticalScaling,
 		gates.KruiseDaemon,
 		gates.KruisePodReadinessGate,
+		gates.PodUnavailableBudgetDeleteGate,
+		gates.PodUnavailableBudgetUpdateGate,
 		gates.PodWebhook,
 		gates.PreDownloadImageForDaemonSetUpdate,
 		gates.PreDownloadImageForInPlaceUpdate,
@@ -117,6 +121,7 @@ func podScope(o options.Options) podscope.Options {
 	return podscope.Options{
 		Namespace: o.Webhook.Namespace, Service: o.Webhook.Service,
 		ReadinessGateForAll: o.Gates.On(gates.KruisePodReadinessGate), Off: !o.Gates.On(gates.PodWebhook),
+		NoDeletes: !o.Gates.On(gates.PodUnavailableBudgetDeleteGate), Updates: o.Gates.On(gates.PodUnavailableBudgetUpdateGate),
 		Registerer: metrics.Registry,
 	}
 }
@@ -130,6 +135,9 @@ func admission(g gates.Gates) webhooks.Options {
 			Registerer: metrics.Registry,
 		},
 		NoPods: !g.On(gates.PodWebhook),
+		Disruption: disruption.Options{
+			NoDeletes: !g.On(gates.PodUnavailableBudgetDeleteGate), Updates: g.On(gates.PodUnavailableBudgetUpdateGate),
+		},
 		CloneSet: webhook.Options{
 			TemplateNoDefaults:   g.On(gates.TemplateNoDefaults),
 			HostNetworkHostPorts: g.On(gates.DefaultHostNetworkHostPortsInPodTemplates),

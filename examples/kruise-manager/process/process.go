@@ -25,6 +25,7 @@ import (
 	"github.com/kruisekit/kruisekit/examples/reference/readers"
 	"github.com/kruisekit/kruisekit/webhooks"
 	"github.com/kruisekit/kruisekit/webhooks/certificates"
+	"github.com/kruisekit/kruisekit/webhooks/disruption"
 )
 
 const (
@@ -35,7 +36,7 @@ const (
 
 	mutatingConfiguration   = "kruise-mutating-webhook-configuration"
 	validatingConfiguration = "kruise-validating-webhook-configuration"
-	podsConfiguration       = "kruise-pods-webhook-configuration"
+	podsConfiguration       = "kruise-pods-webhook-configuration" // one of each kind
 	newSetsConfiguration    = "kruise-pods-provisional-webhook-configuration"
 )
 
@@ -76,23 +77,41 @@ func New(ctx context.Context, rc *rest.Config, o options.Options) (ctrl.Manager,
 	if err := mgr.Add(&leadership{elected: mgr.Elected()}); err != nil {
 		return nil, fmt.Errorf("add metrics: %w", err)
 	}
-	admitted := admission(o.Gates)
-	admitted.SidecarSet.Namespace, admitted.Pod.Sidecars.Namespace = o.Webhook.Namespace, o.Webhook.Namespace
-	admitted.Reach.Service = o.Webhook.Service
-	if admitted.Deletion, err = guarded(ctx, admitted.Deletion, o.Protection); err != nil {
-		return nil, err
-	}
-	if err := webhooks.AddToManager(mgr, admitted); err != nil {
-		return nil, err
-	}
-	return mgr, addControllers(ctx, mgr, o)
+	return mgr, addAll(ctx, mgr, o)
 }
 
-func addControllers(ctx context.Context, mgr ctrl.Manager, o options.Options) error {
+// addAll adds webhooks and controllers.
+func addAll(ctx context.Context, mgr ctrl.Manager, o options.Options) error {
 	inSpec, err := resizeInSpec(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return err
 	}
+	refusals, err := newAudit(ctx, o.Protection)
+	if err != nil {
+		return err
+	}
+	admitted := admission(o.Gates)
+	admitted.SidecarSet.Namespace, admitted.Pod.Sidecars.Namespace = o.Webhook.Namespace, o.Webhook.Namespace
+	admitted.Reach.Service = o.Webhook.Service
+	admitted.Deletion = guarded(admitted.Deletion, o.Protection, refusals)
+	if admitted.Budgets, err = guard(mgr, o, inSpec, refusals); err != nil {
+		return err
+	}
+	if err := webhooks.AddToManager(mgr, admitted); err != nil {
+		return err
+	}
+	return addControllers(ctx, mgr, o, found{inSpec, admitted.Budgets})
+}
+
+// found is what controllers share with webhooks.
+type found struct {
+	resizeInSpec bool
+	// guard is nil where no gate reviews disruptions.
+	guard *disruption.Guard
+}
+
+func addControllers(ctx context.Context, mgr ctrl.Manager, o options.Options, f found) error {
+	inSpec := f.resizeInSpec
 	logger := log.FromContext(ctx)
 	logger.Info("Options", "featureGates", o.Gates.String(), "controllers", o.Controllers, "resizeInSpec", inSpec)
 	if idle := withoutEffect(o.Gates); len(idle) > 0 {
@@ -103,6 +122,9 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o options.Options) er
 		ImagePullJob: pullJobs(o), NodeImage: nodeImages(o), PodScope: podScope(o), SidecarSet: sidecarSets(o),
 	}
 	co.CloneSet.ExcludePreparingDelete = o.ExcludePreparingDelete
+	if o.Gates.On(gates.PodUnavailableBudgetUpdateGate) {
+		co.CloneSet.Ask = f.guard.Ask
+	}
 	return controllers.AddToManager(ctx, mgr, co)
 }
 
@@ -150,7 +172,7 @@ func managerOptions(o options.Options) (ctrl.Options, error) {
 func targets() []certificates.Target {
 	all := []certificates.Target{
 		certificates.Mutating(mutatingConfiguration), certificates.Validating(validatingConfiguration),
-		certificates.Mutating(podsConfiguration), certificates.Mutating(newSetsConfiguration),
+		certificates.Mutating(podsConfiguration), certificates.Validating(podsConfiguration), certificates.Mutating(newSetsConfiguration),
 	}
 	for _, crd := range webhooks.Conversions() {
 		all = append(all, certificates.Conversion(crd))

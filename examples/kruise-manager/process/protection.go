@@ -8,35 +8,55 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
 	"github.com/kruisekit/kruisekit/webhooks/deletion"
+	"github.com/kruisekit/kruisekit/webhooks/disruption"
 )
 
 // mostProtectionLog is how long protection.log becomes before another one begins.
 const mostProtectionLog = 10 << 20
 
-// guarded adds what flags set to the options of deletion protection. Refusals are in a file, or in the log of the process.
-func guarded(ctx context.Context, o deletion.Options, p options.Protection) (deletion.Options, error) {
-	o.Policy.ExemptUsers = p.ExemptUsers
-	logger := log.FromContext(ctx)
-	o.Audit = func(r deletion.Record) {
-		logger.Info("Refused deletion", "kind", r.Kind, "namespace", r.Namespace, "name", r.Name, "user", r.UserAgent, "code", r.Code)
-	}
+// audit receives refusals. They are in a file, or in the log of the process.
+type audit struct {
+	logger logr.Logger
+	file   *protectionLog // nil for none
+}
+
+func newAudit(ctx context.Context, p options.Protection) (audit, error) {
+	a := audit{logger: log.FromContext(ctx)}
 	if p.LogPath == "" {
-		return o, nil
+		return a, nil
 	}
-	file, err := openProtectionLog(p.LogPath, mostProtectionLog)
-	if err != nil {
-		return o, err
+	var err error
+	a.file, err = openProtectionLog(p.LogPath, mostProtectionLog)
+	return a, err
+}
+
+func (a audit) deletion(r deletion.Record) {
+	a.add(r, "Refused deletion", "kind", r.Kind, "namespace", r.Namespace, "name", r.Name, "user", r.UserAgent, "code", r.Code)
+}
+
+func (a audit) disruption(r disruption.Refusal) {
+	a.add(r, "Refused disruption", "kind", r.Kind, "namespace", r.Namespace, "name", r.Name, "user", r.User)
+}
+
+func (a audit) add(record any, message string, about ...any) {
+	if a.file == nil {
+		a.logger.Info(message, about...)
+		return
 	}
-	o.Audit = func(r deletion.Record) {
-		if err := file.add(r); err != nil {
-			logger.Error(err, "Lost a line of protection.log", "kind", r.Kind, "namespace", r.Namespace, "name", r.Name)
-		}
+	if err := a.file.add(record); err != nil {
+		a.logger.Error(err, "Lost a line of protection.log", about...)
 	}
-	return o, nil
+}
+
+// guarded adds what flags set to the options of deletion protection.
+func guarded(o deletion.Options, p options.Protection, a audit) deletion.Options {
+	o.Policy.ExemptUsers, o.Audit = p.ExemptUsers, a.deletion
+	return o
 }
 
 // protectionLog is protection.log, and protection.log.1 with what was in it before.

@@ -12,6 +12,7 @@ import (
 	"github.com/kruisekit/kruisekit/examples/reference/gates"
 	"github.com/kruisekit/kruisekit/protection"
 	"github.com/kruisekit/kruisekit/webhooks/deletion"
+	"github.com/kruisekit/kruisekit/webhooks/disruption"
 )
 
 // Gates decide what is protected, under every combination of them.
@@ -51,21 +52,24 @@ func TestProtectionFlags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := guarded(t.Context(), deletion.Options{}, o.Protection)
+	a, err := newAudit(t.Context(), o.Protection)
 	if err != nil {
 		t.Fatal(err)
 	}
+	got := guarded(deletion.Options{}, o.Protection, a)
 	if diff := cmp.Diff([]string{"a", "system:b"}, got.Policy.ExemptUsers); diff != "" {
 		t.Errorf("exempt users (-want +got):\n%s", diff)
 	}
 	got.Audit(deletion.Record{Event: "DeletionProtection", Kind: "Namespace", Name: "shop", UserAgent: "tenant"})
+	a.disruption(disruption.Refusal{Event: "PodUnavailableBudget", Kind: "CloneSet", Namespace: "shop", Name: "web", User: "tenant"})
 	text, err := os.ReadFile(filepath.Join(dir, "protection.log"))
-	want := `{"Event":"DeletionProtection","Kind":"Namespace","Namespace":"","Name":"shop","UserAgent":"tenant"}` + "\n"
+	want := `{"Event":"DeletionProtection","Kind":"Namespace","Namespace":"","Name":"shop","UserAgent":"tenant"}` + "\n" +
+		`{"Event":"PodUnavailableBudget","Kind":"CloneSet","Namespace":"shop","Name":"web","UserAgent":"tenant"}` + "\n"
 	if diff := cmp.Diff(want, string(text)); err != nil || diff != "" {
 		t.Errorf("protection.log: %v (-want +got):\n%s", err, diff)
 	}
 	o.Protection.LogPath = filepath.Join(dir, "protection.log", "below")
-	if _, err := guarded(t.Context(), deletion.Options{}, o.Protection); err == nil {
+	if _, err := newAudit(t.Context(), o.Protection); err == nil {
 		t.Error("a directory below a file was made")
 	}
 }

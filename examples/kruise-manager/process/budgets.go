@@ -1,0 +1,26 @@
+package process
+
+import (
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
+	"github.com/kruisekit/kruisekit/examples/reference/gates"
+	"github.com/kruisekit/kruisekit/pub"
+	"github.com/kruisekit/kruisekit/webhooks/disruption"
+)
+
+// guard decides by PodUnavailableBudgets; nil where no gate reviews disruptions.
+func guard(mgr ctrl.Manager, o options.Options, resizeInSpec bool, a audit) (*disruption.Guard, error) {
+	if !o.Gates.On(gates.PodUnavailableBudgetDeleteGate) && !o.Gates.On(gates.PodUnavailableBudgetUpdateGate) {
+		return nil, nil //nolint:nilnil // nothing asks
+	}
+	return disruption.NewGuard(mgr, disruption.GuardOptions{
+		Policy: budgetPolicy(o.Gates, resizeInSpec), Registerer: metrics.Registry, Audit: a.disruption,
+	})
+}
+
+// budgetPolicy is what the installation offers, for whatever decides by budgets.
+func budgetPolicy(g gates.Gates, resizeInSpec bool) pub.Policy {
+	return pub.Policy{Installed: *installed(g, resizeInSpec), Resizes: g.On(gates.InPlacePodVerticalScaling)}
+}

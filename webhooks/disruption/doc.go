@@ -1,0 +1,32 @@
+// Package disruption serves the validating admission webhook of pods that exist: it refuses deletions, evictions, updates in place and
+// resizes that the PodUnavailableBudget of a pod has no room for. It is a package of its own, because webhooks/pod answers for new pods
+// alone: the two share neither requests nor lookups, and fail apart.
+//
+//	guard, err := budgets.FromManager(mgr, budgets.Options{})
+//	...
+//	hook, err := disruption.New(guard, mgr.GetAPIReader(), disruption.Options{})
+//	if err != nil {
+//		return err
+//	}
+//	return hook.SetupWithManager(mgr)
+//
+// Laws:
+//   - A refused eviction is 429, so that kubectl drain waits and tries again. Other refusals are 403. The message is that of the reference.
+//   - An update is judged by its effect on the pod, and by the budget of the pod before the update.
+//   - An update that spends nothing, such as of a toleration, asks no budget.
+//   - A refusal for another reason than the budget names the reason: 429 or 503 with a pause where a retry may succeed, 403 where the
+//     API server refused to store the record.
+//   - A dry run is decided as any other request, and records nothing.
+//   - Every replica answers, and is ready once all budgets can be read.
+//
+// An Eviction carries neither the labels nor the status of its pod, which is therefore read live, once. internal/scope computes which requests API
+// servers send here, and controllers/podscope writes that into the configuration.
+//
+// When not to use it: for evictions alone, a PodDisruptionBudget of Kubernetes needs no webhook.
+//
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=policy.kruise.io,resources=podunavailablebudgets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=policy.kruise.io,resources=podunavailablebudgets/status,verbs=patch
+package disruption
