@@ -55,6 +55,7 @@
 //   - [github.com/kruisekit/kruisekit/controllers/podreadiness]: the first KruisePodReady condition of new pods.
 //   - [github.com/kruisekit/kruisekit/controllers/sidecarterminator]: stops the sidecars of finished pods.
 //   - [github.com/kruisekit/kruisekit/controllers/podscope]: which pods API servers send to the webhook of pods.
+//   - [github.com/kruisekit/kruisekit/controllers/podunavailablebudget]: how many pods of each budget may become unavailable.
 //   - [github.com/kruisekit/kruisekit/controllers/sidecarset]: new images for the sidecars of running pods, and their history.
 //
 // # Admission

@@ -3,7 +3,9 @@ package controllers
 import (
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -17,7 +19,7 @@ import (
 )
 
 // ManagerOptions are a start for those of a manager with these reconcilers: they set the scheme, and what keeps memory small.
-// The cache drops managedFields, a third of a pod, which no reconciler reads, and the lists of images of nodes. Secrets and ConfigMaps are read live: one read in
+// The cache drops managedFields, a third of a pod, which no reconciler reads, the lists of images of nodes, and annotations where only metadata of Deployments, ReplicaSets and StatefulSets is read. Secrets and ConfigMaps are read live: one read in
 // passing would otherwise bring all of the cluster's into memory, and ask for the right to see them.
 func ManagerOptions() (ctrl.Options, error) {
 	scheme := runtime.NewScheme()
@@ -33,7 +35,10 @@ func ManagerOptions() (ctrl.Options, error) {
 		Scheme: scheme,
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
-			ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: lean}},
+			ByObject: map[client.Object]cache.ByObject{
+				&corev1.Node{}:       {Transform: lean},
+				&appsv1.Deployment{}: {Transform: leanMetadata}, &appsv1.ReplicaSet{}: {Transform: leanMetadata}, &appsv1.StatefulSet{}: {Transform: leanMetadata},
+			},
 		},
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},
 	}, nil
@@ -45,4 +50,14 @@ func lean(object any) (any, error) {
 		node.ManagedFields, node.Status.Images = nil, nil
 	}
 	return object, nil
+}
+
+// leanMetadata is the metadata of a workload without annotations, which repeat most of it. Whole workloads stay as they are, but for
+// managedFields.
+func leanMetadata(object any) (any, error) {
+	if workload, ok := object.(*metav1.PartialObjectMetadata); ok {
+		workload.ManagedFields, workload.Annotations = nil, nil
+		return workload, nil
+	}
+	return cache.TransformStripManagedFields()(object)
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -19,7 +20,10 @@ func TestLeanNodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, by := range options.Cache.ByObject {
+	for object, by := range options.Cache.ByObject {
+		if _, is := object.(*corev1.Node); !is {
+			continue
+		}
 		got, err := by.Transform(node)
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%v (-want +got):\n%s", err, diff)
@@ -28,7 +32,30 @@ func TestLeanNodes(t *testing.T) {
 	if got, err := lean("a tombstone"); got != "a tombstone" || err != nil {
 		t.Errorf("%v, %v", got, err)
 	}
-	if len(options.Cache.ByObject) != 1 {
+	if len(options.Cache.ByObject) != 4 {
 		t.Errorf("%d kinds", len(options.Cache.ByObject))
+	}
+}
+
+// The metadata of a workload stays without annotations, and a whole workload without managedFields alone.
+func TestLeanWorkloads(t *testing.T) {
+	full := metav1.ObjectMeta{
+		Name: "web", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"}, ManagedFields: []metav1.ManagedFieldsEntry{{}},
+	}
+	cases := map[string]struct {
+		why    string
+		object metav1.Object
+		want   map[string]string
+	}{
+		"metadata": {"no reconciler reads its annotations", &metav1.PartialObjectMetadata{ObjectMeta: *full.DeepCopy()}, nil},
+		"whole":    {"a reconciler of an embedder may read them", &appsv1.Deployment{ObjectMeta: *full.DeepCopy()}, full.Annotations},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := leanMetadata(c.object)
+			if diff := cmp.Diff(c.want, c.object.GetAnnotations()); diff != "" || err != nil || c.object.GetManagedFields() != nil {
+				t.Errorf("%s: %v (-want +got):\n%s", c.why, err, diff)
+			}
+		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 	"github.com/kruisekit/kruisekit/controllers/containerrecreaterequest"
 	"github.com/kruisekit/kruisekit/controllers/imagelistpulljob"
@@ -22,6 +23,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/nodeimage"
 	"github.com/kruisekit/kruisekit/controllers/podreadiness"
 	"github.com/kruisekit/kruisekit/controllers/podscope"
+	"github.com/kruisekit/kruisekit/controllers/podunavailablebudget"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset"
 	"github.com/kruisekit/kruisekit/controllers/sidecarterminator"
 )
@@ -51,6 +53,8 @@ type Options struct {
 	SidecarTerminator sidecarterminator.Options
 	// PodScope is for the reconcilers of the entries of the webhooks of new pods (podscope) and of disruptions (disruptionscope).
 	PodScope podscope.Options
+	// PodUnavailableBudget is for the reconciler of PodUnavailableBudgets.
+	PodUnavailableBudget podunavailablebudget.Options
 	// SidecarSet is for the reconciler of SidecarSets.
 	SidecarSet sidecarset.Options
 }
@@ -84,6 +88,9 @@ func list() []entry {
 		}},
 		{"podscope", admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return podscope.New(mgr.GetClient(), o.PodScope)
+		}},
+		{"podunavailablebudget", policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
+			return podunavailablebudget.New(mgr.GetClient(), o.PodUnavailableBudget)
 		}},
 		{"sidecarset", v1beta1.GroupVersion.WithKind("SidecarSet"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return sidecarset.New(mgr.GetClient(), o.SidecarSet)

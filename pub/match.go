@@ -33,7 +33,7 @@ func Match(pod *corev1.Pod, chain Chain, budgets []Budget) *Budget {
 		if b.Target != nil && b.Name == Stamp(pod) {
 			stamped = b
 		}
-		if b.Matches(pod, chain) && (best == nil || precedes(b, best)) {
+		if b.Matches(pod, chain) && (best == nil || b.Precedes(*best)) {
 			best = b
 		}
 	}
@@ -43,11 +43,12 @@ func Match(pod *corev1.Pod, chain Chain, budgets []Budget) *Budget {
 	return best
 }
 
-func precedes(a, b *Budget) bool {
-	if targeted := a.Target != nil; targeted != (b.Target != nil) {
+// Precedes reports whether a budget comes before another one that guards the same pod.
+func (b Budget) Precedes(other Budget) bool {
+	if targeted := b.Target != nil; targeted != (other.Target != nil) {
 		return targeted
 	}
-	return cmp.Less(a.Name, b.Name)
+	return cmp.Less(b.Name, other.Name)
 }
 
 // Stamp returns the name of the budget that is recorded on a pod; empty where there is none.

@@ -37,3 +37,12 @@ func (q *Queue) Result(request ctrl.Request, after time.Duration, err error) (ct
 	}
 	return ctrl.Result{}, err
 }
+
+// Requeue adds the request of another object than the one that is reconciled. A controller that has not started drops it.
+func (q *Queue) Requeue(request ctrl.Request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.queue != nil {
+		q.queue.Add(request)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob"
 	"github.com/kruisekit/kruisekit/controllers/nodeimage"
 	"github.com/kruisekit/kruisekit/controllers/podscope"
+	"github.com/kruisekit/kruisekit/controllers/podunavailablebudget"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset"
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
 	"github.com/kruisekit/kruisekit/examples/reference/gates"
@@ -78,6 +79,9 @@ func chosen(o options.Options) []string {
 			names = append(names, "-"+name)
 		}
 	}
+	if !o.Gates.On(gates.PodUnavailableBudgetDeleteGate) && !o.Gates.On(gates.PodUnavailableBudgetUpdateGate) {
+		names = append(names, "-podunavailablebudget")
+	}
 	return names
 }
 
@@ -114,6 +118,11 @@ func sidecarSets(o options.Options) sidecarset.Options {
 // pullJobs are the options for the reconciler of ImagePullJobs.
 func pullJobs(o options.Options) imagepulljob.Options {
 	return imagepulljob.Options{SecretNamespace: o.PullSecretNamespace, KeepSeconds: o.PullKeepSeconds}
+}
+
+// podUnavailableBudgets are the options for the reconciler of PodUnavailableBudgets, whose policy is that of admission.
+func podUnavailableBudgets(g gates.Gates, resizeInSpec bool) podunavailablebudget.Options {
+	return podunavailablebudget.Options{Policy: budgetPolicy(g, resizeInSpec)}
 }
 
 // podScope are the options for what says which pods are sent to their webhook. Without the webhook it takes the entries away.
