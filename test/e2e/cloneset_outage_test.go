@@ -45,7 +45,7 @@ func (m *deployed) testLeaderKilled(t *testing.T) {
 
 // A manager that is away holds up rollouts, and nothing else: pods serve, and new ones come from what makes them.
 func (m *deployed) testNoReplica(t *testing.T) {
-	outage := m.newPodOutage(t)
+	outage, deletions := m.newPodOutage(t), m.newDeletionOutage(t)
 	s := m.newSet(t, "web")
 	s.create(t, 4, nil)
 	before := s.pods(t)
@@ -87,6 +87,7 @@ func (m *deployed) testNoReplica(t *testing.T) {
 		return nil
 	}))
 	outage.away(t)
+	deletions.away(t)
 	if left := 4 - s.running(s.pods(t), "new"); left == 0 {
 		t.Error("the rollout ended without a manager")
 	}
