@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	config "github.com/kruisekit/kruisekit/config/protection"
 	"github.com/kruisekit/kruisekit/internal/review/reviewtest"
 	"github.com/kruisekit/kruisekit/protection"
 )
@@ -246,6 +248,34 @@ func testOutage(t *testing.T, g *reviewtest.Ground, all []onServer) {
 	}
 }
 
+// testExempt has the policies exempt users, one of them with a quote in the name.
+func testExempt(t *testing.T, g *reviewtest.Ground, all []onServer) {
+	const quoted = `o'brien\`
+	for _, p := range config.Policies(exempt, quoted) {
+		stored := &admissionv1.ValidatingAdmissionPolicy{}
+		if err := g.Client.Get(t.Context(), client.ObjectKeyFromObject(p.Policy), stored); err != nil {
+			t.Fatal(err)
+		}
+		stored.Spec = p.Policy.Spec
+		if err := g.Client.Update(t.Context(), stored); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, user := range []string{exempt, quoted} {
+		c := as(t, g, user)
+		for _, o := range all {
+			reviewtest.Until(t, o.kind.Kind+" is refused to an exempt user", func(ctx context.Context) error {
+				return c.Delete(ctx, o.object.DeepCopy(), client.DryRunAll)
+			})
+		}
+	}
+	for _, o := range all {
+		if err := wants(g.Client.Delete(t.Context(), o.object.DeepCopy(), client.DryRunAll), o.judged(), "ValidatingAdmissionPolicy"); err != nil {
+			t.Errorf("%s to another user: %v", o.kind.Kind, err)
+		}
+	}
+}
+
 // testPrinted shows that the promised message is printed while no webhook answers.
 func testPrinted(t *testing.T, g *reviewtest.Ground) {
 	namespace := newObject(row(t, "", "Namespace"), "v1", "", "Always")
@@ -259,9 +289,9 @@ func testPrinted(t *testing.T, g *reviewtest.Ground) {
 // as is a client of an administrator under the name of a user.
 func as(t *testing.T, g *reviewtest.Ground, user string) client.Client {
 	t.Helper()
-	config := rest.CopyConfig(g.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
-	c, err := client.New(config, client.Options{Scheme: g.Client.Scheme()})
+	rc := rest.CopyConfig(g.Config)
+	rc.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
+	c, err := client.New(rc, client.Options{Scheme: g.Client.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,6 +55,7 @@ func TestAdmission(t *testing.T) {
 		testFollowing(t, g, "ValidatingAdmissionPolicy")
 		g.Serve(t, serve) // for conversion alone
 		judgeAll(t, g, all, "ValidatingAdmissionPolicy", both)
+		testExempt(t, g, all)
 	})
 }
 
