@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"testing"
 
@@ -79,6 +80,8 @@ func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, c.kubectl, append([]string{"--kubeconfig", c.Kubeconfig}, args...)...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	// kubectl lives for a second: memory is cheaper than collections.
+	cmd.Env = append(os.Environ(), "GOGC=off", "GOMEMLIMIT=512MiB")
 	if err := cmd.Run(); err != nil {
 		return stdout.String(), fmt.Errorf("kubectl %v: %w: %s", args, err, bytes.TrimSpace(stderr.Bytes()))
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -22,23 +23,42 @@ func testColumns(t *testing.T, s *server) {
 		columns[gvk] = append(columns[gvk], row[2:])
 	}
 	seen := map[schema.GroupKind]bool{}
+	var all []schema.GroupVersionKind
+	resources := map[schema.GroupVersionKind]string{}
 	for _, m := range manifests(t) {
-		gvk := gvkOf(fields(t, m.raw))
-		if seen[gvk.GroupKind()] {
+		kind := gvkOf(fields(t, m.raw)).GroupKind()
+		if seen[kind] {
 			continue
 		}
-		seen[gvk.GroupKind()] = true
+		seen[kind] = true
 		s.write(t, m)
-		for _, version := range s.versions(t, gvk.GroupKind()) {
-			gvk := gvk.GroupKind().WithVersion(version)
-			t.Run(version+"/"+m.plural, func(t *testing.T) {
-				resource := strings.Join([]string{m.plural, version, gvk.Group}, ".")
-				headers(t, s, header(columns[gvk], false), "get", resource)
-				wide := header(columns[gvk], true)
-				if s.crd(t, gvk.GroupKind()).Spec.Scope == apiextensionsv1.NamespaceScoped {
-					wide = append([]string{"NAMESPACE"}, wide...)
+		for _, version := range s.versions(t, kind) {
+			gvk := kind.WithVersion(version)
+			all, resources[gvk] = append(all, gvk), strings.Join([]string{m.plural, version, kind.Group}, ".")
+		}
+	}
+	// kubectl lists the kinds of a scope at once: a process for each would take most of the time of these tests.
+	for _, scope := range []apiextensionsv1.ResourceScope{apiextensionsv1.NamespaceScoped, apiextensionsv1.ClusterScoped} {
+		var kinds []schema.GroupVersionKind
+		var listed []string
+		for _, gvk := range all {
+			if s.crd(t, gvk.GroupKind()).Spec.Scope == scope {
+				kinds, listed = append(kinds, gvk), append(listed, resources[gvk])
+			}
+		}
+		narrow, wide := headers(t, s, listed), headers(t, s, listed, "-o", "wide", "-A")
+		for i, gvk := range kinds {
+			t.Run(listed[i], func(t *testing.T) {
+				want := header(columns[gvk], true)
+				if scope == apiextensionsv1.NamespaceScoped {
+					want = append([]string{"NAMESPACE"}, want...)
 				}
-				headers(t, s, wide, "get", resource, "-o", "wide", "-A")
+				if diff := cmp.Diff(header(columns[gvk], false), narrow[i]); diff != "" {
+					t.Errorf("kubectl get (-want +got):\n%s", diff)
+				}
+				if diff := cmp.Diff(want, wide[i]); diff != "" {
+					t.Errorf("kubectl get -o wide -A (-want +got):\n%s", diff)
+				}
 			})
 		}
 	}
@@ -58,17 +78,22 @@ func header(columns [][]string, wide bool) []string {
 	return names
 }
 
-func headers(t *testing.T, s *server, want []string, args ...string) {
+// headers returns the first line of the table that kubectl prints for each resource.
+func headers(t *testing.T, s *server, resources []string, flags ...string) [][]string {
 	t.Helper()
-	out, err := s.Kubectl(t.Context(), args...)
+	out, err := s.Kubectl(t.Context(), append([]string{"get", strings.Join(resources, ",")}, flags...)...)
 	if err != nil {
-		t.Error(err)
-		return
+		t.Fatal(err)
 	}
-	line, _, _ := strings.Cut(out, "\n")
-	if got := strings.Fields(line); !slices.Equal(want, got) {
-		t.Errorf("kubectl %s:\nwant %s\ngot  %s", strings.Join(args, " "), strings.Join(want, " "), strings.Join(got, " "))
+	var all [][]string
+	for table := range strings.SplitSeq(strings.TrimSpace(out), "\n\n") {
+		line, _, _ := strings.Cut(table, "\n")
+		all = append(all, strings.Fields(line))
 	}
+	if len(all) != len(resources) {
+		t.Fatalf("kubectl prints %d tables for %d resources:\n%s", len(all), len(resources), out)
+	}
+	return all
 }
 
 // TestKustomizations installs the CRDs as a user does, with a client-side apply, and uses the storage versions without

@@ -109,9 +109,10 @@ func testUnconverted(t *testing.T, s *server) {
 
 func (s *server) convertByServer(t *testing.T, name string) {
 	t.Helper()
-	patch := `[{"op":"replace","path":"/spec/conversion","value":{"strategy":"None"}}]`
-	if out, err := s.Kubectl(t.Context(), "patch", "crd", name, "--type=json", "-p", patch); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	patch := []byte(`[{"op":"replace","path":"/spec/conversion","value":{"strategy":"None"}}]`)
+	definitions := s.dynamic.Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"))
+	if _, err := definitions.Patch(t.Context(), name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: "kubectl-patch"}); err != nil {
+		t.Fatal(err)
 	}
 }
 
