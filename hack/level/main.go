@@ -9,16 +9,19 @@
 // with the level's build tag, and no others. It holds the control plane that the tests of the envtest level share, so that a
 // run starts it once and installs each CRD once.
 //
-// With all, the set-up comes first: system packages where this process can install them, and the programs of the clusters. A
-// table of the levels comes last: passed, failed, skipped and why. packages does the first part of the set-up alone.
+// With all, the set-up comes first: system packages where this process can install them, and the programs of the clusters. The e2e
+// level, whose tests wait for half of their time, then runs beside the other levels, which leave the processors to it. A table of
+// the levels comes last: passed, failed, skipped and why. packages does the first part of the set-up alone.
 //
 // What runs under the race detector is decided in plan.go.
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -28,8 +31,17 @@ import (
 	"github.com/kruisekit/kruisekit/test/cluster/binaries"
 )
 
-// levels of all, in the order in which they run. The nightly one is not among them.
+// levels of all, in the order in which they are reported. The nightly one is not among them.
 func levels() []string { return []string{unit, envtest, simulated, e2e} }
+
+// session is what runs of levels have in common.
+type session struct {
+	absent []need
+	flags  []string // of go test
+	out    io.Writer
+	// yielding says that another session runs beside this one, and comes first.
+	yielding bool
+}
 
 func main() {
 	if len(os.Args) < 2 || strings.HasPrefix(os.Args[1], "-") {
@@ -48,7 +60,7 @@ func main() {
 		outcomes = all(ctx, flags)
 		printOutcomes(os.Stdout, outcomes)
 	} else {
-		o := one(ctx, os.Args[1], missing(needs()), flags)
+		o := session{absent: missing(needs()), flags: flags, out: os.Stdout}.one(ctx, os.Args[1])
 		outcomes = []outcome{o}
 		if o.failed != nil || o.notRun != "" {
 			printOutcomes(os.Stderr, outcomes)
@@ -59,24 +71,34 @@ func main() {
 	}
 }
 
-// all sets up what is missing, and runs the levels one after the other.
+// all sets up what is missing, and runs the levels: that of the real nodes beside the others, which run one after the other.
 func all(ctx context.Context, flags []string) []outcome {
-	absent := prepare(ctx, os.Stdout)
+	s := session{absent: prepare(ctx, os.Stdout), flags: flags, out: os.Stdout}
 	setUp := map[string]error{}
-	outcomes := make([]outcome, 0, len(levels()))
 	for _, level := range levels() {
-		if obstacle(level, absent) == "" {
+		if obstacle(level, s.absent) == "" {
 			setUp[level] = build(ctx, subsetsOf(level)...)
 		}
 	}
-	for _, level := range levels() {
+	run := func(s session, level string) outcome {
 		if err := setUp[level]; err != nil {
-			outcomes = append(outcomes, outcome{level: level, failed: err})
-			continue
+			return outcome{level: level, failed: err}
 		}
-		fmt.Printf("\n##### level %s\n", level)
-		outcomes = append(outcomes, one(ctx, level, absent, flags))
+		fmt.Fprintf(s.out, "\n##### level %s\n", level)
+		return s.one(ctx, level)
 	}
+	var printed bytes.Buffer
+	beside := make(chan outcome, 1)
+	go func() { beside <- run(session{absent: s.absent, flags: s.flags, out: &printed}, e2e) }()
+	s.yielding = setUp[e2e] == nil && obstacle(e2e, s.absent) == ""
+	outcomes := make([]outcome, 0, len(levels()))
+	for _, level := range levels() {
+		if level != e2e {
+			outcomes = append(outcomes, run(s, level))
+		}
+	}
+	outcomes = append(outcomes, <-beside)
+	fmt.Fprint(s.out, printed.String())
 	return outcomes
 }
 
@@ -101,12 +123,12 @@ func build(ctx context.Context, subsets ...binaries.Subset) error {
 }
 
 // one runs a level.
-func one(ctx context.Context, level string, absent []need, flags []string) outcome {
-	if why := obstacle(level, absent); why != "" {
+func (s session) one(ctx context.Context, level string) outcome {
+	if why := obstacle(level, s.absent); why != "" {
 		return outcome{level: level, notRun: why}
 	}
-	raceless := lacks(absent, forRace)
-	r, err := run(ctx, level, raceless, slices.Concat(usualFlags(level), flags))
+	raceless := lacks(s.absent, forRace)
+	r, err := s.run(ctx, level, raceless)
 	if err != nil {
 		return outcome{level: level, failed: err}
 	}
@@ -117,7 +139,7 @@ func one(ctx context.Context, level string, absent []need, flags []string) outco
 	return o
 }
 
-func run(ctx context.Context, level string, raceless bool, flags []string) (*report, error) {
+func (s session) run(ctx context.Context, level string, raceless bool) (*report, error) {
 	files, err := readModule(".")
 	if err != nil {
 		return nil, err
@@ -136,23 +158,41 @@ func run(ctx context.Context, level string, raceless bool, flags []string) (*rep
 			defer release()
 		}
 	}
-	r := newReport(os.Stdout, verbose(flags))
+	path, err := durationsFile(level)
+	if err != nil {
+		return nil, err
+	}
+	known, flags := readDurations(path), slices.Concat(usualFlags(level), s.flags)
+	r := newReport(s.out, verbose(flags))
 	passed := true
 	for _, i := range runs {
+		known.order(i.dirs)
 		if raceless {
 			i.flags = slices.DeleteFunc(slices.Clone(i.flags), func(f string) bool { return f == "-race" })
 		}
-		ok, err := r.goTest(ctx, i.arguments(flags))
+		ok, err := s.goTest(ctx, r, i.arguments(flags))
 		if err != nil {
 			return nil, err
 		}
 		passed = passed && ok
+	}
+	if !slices.ContainsFunc(s.flags, selects) {
+		known.add(r)
+		if err := known.write(path); err != nil {
+			return nil, err
+		}
 	}
 	r.summary(level)
 	if !passed && r.outcome(level).counts.failed == 0 {
 		return r, errors.New("go test failed outside of the tests: see above")
 	}
 	return r, nil
+}
+
+// selects reports whether a flag of go test selects tests, whose durations are not those of their packages.
+func selects(flag string) bool {
+	name, _, _ := strings.Cut(strings.TrimLeft(flag, "-"), "=")
+	return name == "run" || name == "skip" || name == "short"
 }
 
 func verbose(flags []string) bool {
@@ -164,11 +204,25 @@ func verbose(flags []string) bool {
 	return false
 }
 
+// line is the command line of go test.
+func (s session) line(arguments []string) []string {
+	line := append([]string{"go", "test", "-json"}, arguments...)
+	if s.yielding {
+		line = append([]string{"nice", "-n", "10"}, line...)
+	}
+	return line
+}
+
 // goTest runs the go command, and reports whether the tests pass.
-func (r *report) goTest(ctx context.Context, arguments []string) (passed bool, err error) {
-	command := exec.CommandContext(ctx, "go", append([]string{"test", "-json"}, arguments...)...)
-	// The compiler, the linker and the tests live for seconds: memory is cheaper than collections. What the caller has set counts.
-	command.Env = append([]string{"GOGC=400"}, os.Environ()...)
+func (s session) goTest(ctx context.Context, r *report, arguments []string) (passed bool, err error) {
+	line := s.line(arguments)
+	command := exec.CommandContext(ctx, line[0], line[1:]...)
+	command.Env = append([]string{
+		// The compiler, the linker and the tests live for seconds: memory is cheaper than collections. What the caller has set counts.
+		"GOGC=400",
+		// A program under the race detector sleeps for a second before it ends, for races of other threads to be printed.
+		"GORACE=atexit_sleep_ms=50",
+	}, os.Environ()...)
 	command.Stderr = os.Stderr
 	events, err := command.StdoutPipe()
 	if err != nil {

@@ -57,15 +57,15 @@ func TestPlan(t *testing.T) {
 		want  []string
 	}{
 		"the unit level runs under the race detector what could race, and bubbles also without it": {unit, nil, []string{
-			"-race ./b", "./a ./b",
+			"-vet=off -race ./b", "-vet=off ./a ./b",
 		}},
 		"the packages of bubbles alone meet the API server with the race detector": {envtest, nil, []string{
-			"-count=1 -tags envtest -run ^(TestAPI)$ ./a", "-race -count=1 -tags envtest -run ^(TestBAPI)$ ./b",
+			"-vet=off -count=1 -tags envtest -run ^(TestAPI)$ ./a", "-vet=off -race -count=1 -tags envtest -run ^(TestBAPI)$ ./b",
 		}},
 		"flags of the caller count": {e2e, []string{"-run", "TestX"}, []string{
-			"-count=1 -tags e2e -run ^(TestReal)$ -run TestX ./c",
+			"-vet=off -count=1 -tags e2e -run ^(TestReal)$ -run TestX ./c",
 		}},
-		"the nightly level has tests of its own": {nightly, nil, []string{"-count=1 -tags nightly -run ^(TestUp)$ ./d"}},
+		"the nightly level has tests of its own": {nightly, nil, []string{"-vet=off -count=1 -tags nightly -run ^(TestUp)$ ./d"}},
 		"a level without tests runs nothing":     {simulated, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
