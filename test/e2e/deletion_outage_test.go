@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,7 +61,42 @@ func (m *deployed) newDeletionOutage(t *testing.T) *deletionOutage {
 		}
 		return errors.Join(fmt.Errorf("namespace %s is still there", plain), err)
 	})
+	m.collects(t, m.Namespace(t))
 	return o
+}
+
+// collects deletes a Deployment whose pod template has the label, and wants the garbage collector to delete its ReplicaSet.
+func (m *deployed) collects(t *testing.T, namespace string) {
+	t.Helper()
+	labels := map[string]string{"app": "web", kruise.DeletionProtectionKey: "Always"}
+	web := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "none"}}},
+			},
+		},
+	}
+	if err := m.Client.Create(t.Context(), web); err != nil {
+		t.Fatal(err)
+	}
+	left := func(ctx context.Context, want int) error {
+		var sets appsv1.ReplicaSetList
+		if err := m.Client.List(ctx, &sets, client.InNamespace(namespace), client.MatchingLabels(labels)); err != nil || len(sets.Items) != want {
+			return errors.Join(fmt.Errorf("%d protected ReplicaSets, want %d", len(sets.Items), want), err)
+		}
+		return nil
+	}
+	eventually(t, func(ctx context.Context) error { return left(ctx, 1) })
+	if _, err := m.Kubectl(t.Context(), "delete", "replicaset", "-n", namespace, "-l", "app=web"); err == nil || !strings.Contains(err.Error(), "forbidden by ResourcesProtectionDeletion") {
+		t.Errorf("a protected ReplicaSet: %v", err)
+	}
+	if err := m.Client.Delete(t.Context(), web, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func(ctx context.Context) error { return left(ctx, 0) })
 }
 
 // refused wants kubectl to print a text when it deletes the protected namespace.
