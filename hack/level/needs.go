@@ -32,6 +32,19 @@ const (
 	forTools   purpose = "the checks of make verify"
 )
 
+// parts of the tests that do not run without what serves a purpose. Real nodes need runc, which needs a C compiler, and whose
+// seccomp the manager's pod asks for.
+func (p purpose) parts() []purpose {
+	switch p {
+	case forRace:
+		return []purpose{forRace, forNodes}
+	case forSeccomp:
+		return []purpose{forNodes}
+	case forNodes, forTools:
+	}
+	return []purpose{p}
+}
+
 // needs of the tests, in the order in which they are installed.
 func needs() []need {
 	program := func(names ...string) func() bool {
@@ -51,6 +64,8 @@ func needs() []need {
 		{"git", forTools, program("git")},
 		{"pkg-config", forSeccomp, program("pkg-config", "pkgconf")},
 		{"libseccomp-dev", forSeccomp, file("/usr/include/seccomp.h", "/usr/local/include/seccomp.h")},
+		{"util-linux", forNodes, program("nsenter")},
+		{"mount", forNodes, program("mount")},
 		{"iproute2", forNodes, program("ip")},
 		{"iptables", forNodes, program("iptables")},
 		{"containernetworking-plugins", forNodes, file("/usr/lib/cni/bridge", "/usr/libexec/cni/bridge", "/opt/cni/bin/bridge")},
@@ -90,8 +105,10 @@ func advice(absent []need) string {
 	}
 	var without []string
 	for _, p := range []purpose{forTools, forRace, forNodes, forSeccomp} {
-		if lacks(absent, p) {
-			without = append(without, string(p))
+		for _, part := range p.parts() {
+			if lacks(absent, p) && !slices.Contains(without, string(part)) {
+				without = append(without, string(part))
+			}
 		}
 	}
 	return fmt.Sprintf("missing (names of Debian packages): %s; not tested: %s",

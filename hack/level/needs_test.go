@@ -15,15 +15,15 @@ func TestAdvice(t *testing.T) {
 		"all is there": {[]need{{"gcc", forRace, yes}}, "", false, false},
 		"no C compiler": {
 			[]need{{"gcc", forRace, no}, {"socat", forNodes, yes}},
-			"missing (names of Debian packages): gcc; not tested: the race detector of the unit level", true, false,
+			"missing (names of Debian packages): gcc; not tested: the race detector of the unit level, the e2e level", true, false,
 		},
 		"what is missing is listed in the order of the needs, and each purpose once": {
 			[]need{{"socat", forNodes, no}, {"gcc", forRace, no}, {"curl", forNodes, no}},
 			"missing (names of Debian packages): socat gcc curl; not tested: the race detector of the unit level, the e2e level", true, true,
 		},
-		"runc is built without seccomp": {
+		"runc is built without seccomp, with which the manager does not run": {
 			[]need{{"libseccomp-dev", forSeccomp, no}},
-			"missing (names of Debian packages): libseccomp-dev; not tested: pods with a seccomp profile on real nodes", false, false,
+			"missing (names of Debian packages): libseccomp-dev; not tested: the e2e level", false, false,
 		},
 	}
 	for why, c := range cases {
