@@ -15,7 +15,7 @@ import (
 // usual is how long each build takes on two cores, in seconds: what an estimate begins with.
 func usual(name string) float64 {
 	seconds := map[string]float64{
-		"etcd": 90, "kube-apiserver": 290, "kubectl": 30, "kube-controller-manager": 90, "kube-scheduler": 20, "kube-controllers": 10, "kubelet": 60,
+		"etcd": 50, "kube-apiserver": 190, "kubectl": 30, "kube-controller-manager": 90, "kube-scheduler": 20, "kube-controllers": 5, "kubelet": 60,
 		"kwok": 115, "containerd": 60, "containerd-shim-runc-v2": 10, "ctr": 5, "runc": 15, "crane": 20, "pause": 1,
 	}
 	if s, known := seconds[name]; known {
