@@ -26,8 +26,13 @@ const (
 // VersionOf returns an error for another resource, and for an unknown version. It reads the resource of the objects, and not the one
 // that the client has named.
 func VersionOf(req admission.Request, resources ...string) (Version, error) {
+	return VersionIn(req, appsv1beta1.GroupVersion.Group, resources...)
+}
+
+// VersionIn is VersionOf for resources of another group.
+func VersionIn(req admission.Request, group string, resources ...string) (Version, error) {
 	r, v := req.Resource, Version(req.Resource.Version)
-	if r.Group != appsv1beta1.GroupVersion.Group || !slices.Contains(resources, r.Resource) || v != Old && v != Hub {
+	if r.Group != group || !slices.Contains(resources, r.Resource) || v != Old && v != Hub {
 		return "", fmt.Errorf("%s/%s %s is no resource of a known version here", r.Group, r.Version, r.Resource)
 	}
 	return v, nil

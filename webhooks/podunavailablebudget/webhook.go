@@ -61,7 +61,7 @@ func (w *Webhook) Validate(ctx context.Context, req admission.Request) admission
 	if !review.Concerns(req) {
 		return admission.Allowed("")
 	}
-	version, err := review.VersionOf(req, "podunavailablebudgets")
+	version, err := review.VersionIn(req, policyv1beta1.GroupVersion.Group, "podunavailablebudgets")
 	if err != nil {
 		return review.BadRequest(err)
 	}
