@@ -7,15 +7,23 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
-// A rollout to an image that no registry has stands still. `kubectl describe` prints why, and the pods that the rollout has not
-// reached serve. Another image ends the condition, and restarts no pod more than once.
-func (m *deployed) testStalled(t *testing.T) {
-	s := m.newSet(t, "stalled")
+// stalledSet is a CloneSet whose image cannot be pulled, and later is another one.
+type stalledSet struct {
+	*theSet
+	before map[string]*corev1.Pod
+	rolled bool
+}
+
+// testStalls: a rollout to an image that no registry has stands still. `kubectl describe` prints why, and the pods that the rollout
+// has not reached serve.
+func (s *stalledSet) testStalls(t *testing.T) {
 	s.create(t, 2, nil)
-	before := s.pods(t)
+	s.before = s.pods(t)
 	s.change(t, func(spec *v1beta1.CloneSetSpec) {
 		spec.Template.Spec.Containers[0].Image = s.images["old"].Name + "-missing"
 	})
@@ -30,7 +38,7 @@ func (m *deployed) testStalled(t *testing.T) {
 		}
 		return fmt.Errorf("conditions are %+v", l.set.Status.Conditions)
 	})
-	described, err := m.Kubectl(t.Context(), "describe", "clonesets.apps.kruise.io", "-n", s.namespace, s.name)
+	described, err := s.Kubectl(t.Context(), "describe", "clonesets.apps.kruise.io", "-n", s.namespace, s.name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,9 +52,18 @@ func (m *deployed) testStalled(t *testing.T) {
 	}
 
 	s.roll(t)
+	s.rolled = true
+}
+
+// testEnds: another image ends the condition, and restarts no pod more than once. Kubelets wait before they start a container again,
+// so that this takes a minute.
+func (s *stalledSet) testEnds(t *testing.T) {
+	if !s.rolled {
+		t.Fatal("the set did not stall")
+	}
 	s.waitFor(t, "the new image in the same pods", func(l look) error {
 		for name, pod := range l.pods {
-			if was := before[name]; was == nil || was.UID != pod.UID {
+			if was := s.before[name]; was == nil || was.UID != pod.UID {
 				t.Fatalf("%s is not of the pods of before", name)
 			}
 		}

@@ -24,15 +24,16 @@ import (
 // two replicas of the manager: alone with the gates of the default and two more, where another implementation has left CloneSets behind, and
 // later with daemons and with every gate on.
 func TestDeployment(t *testing.T) {
+	programs := build(t, "kruise-manager", "kruise-daemon", "embed")
 	c := cluster.Start(t, cluster.Options{Level: cluster.Real, Scheme: newScheme(t)})
 	waitForRemoval(t, c)
 	left := leaveBehind(t, c)
 	var manager, daemon image.Image
 	t.Run("bare", func(t *testing.T) {
-		testBare(t, c)
-		t.Run("build", func(t *testing.T) {
+		testBare(t, c, programs)
+		t.Run("push", func(t *testing.T) {
 			t.Parallel()
-			manager, daemon = push(t, c, "kruise-manager"), push(t, c, "kruise-daemon")
+			manager, daemon = programs.push(t, c, "kruise-manager"), programs.push(t, c, "kruise-daemon")
 		})
 	})
 	if daemon.Name == "" {
@@ -63,6 +64,9 @@ func (m *deployed) testAll(t *testing.T) {
 		return nil
 	})
 	t.Run("at the same time", func(t *testing.T) {
+		// These wait longest, and so start first.
+		t.Run("ahead of a rollout", func(t *testing.T) { t.Parallel(); m.testPullAhead(t) })
+		t.Run("launch/again", func(t *testing.T) { t.Parallel(); m.testLaunchAgain(t) })
 		for name, test := range map[string]func(*testing.T){
 			"pull/an image": m.testPull, "pull/to a node": m.testPullSelected, "pull/to no node": m.testPullNowhere,
 			"pull/by digest": m.testPullDigest, "pull/what is missing": m.testPullMissing,
@@ -73,7 +77,7 @@ func (m *deployed) testAll(t *testing.T) {
 			"recreate/in order": m.testRecreateInOrder, "recreate/some": m.testRecreateSome, "recreate/twice": m.testRecreateTwice,
 			"recreate/crashing": m.testRecreateCrashing, "recreate/a pod that goes": m.testRecreateGone,
 			"recreate/refused": m.testRecreateRefused,
-			"env of a label":   m.testEnvOfLabel, "ahead of a rollout": m.testPullAhead,
+			"env of a label":   m.testEnvOfLabel,
 		} {
 			t.Run(name, func(t *testing.T) { t.Parallel(); test(t) })
 		}
@@ -82,7 +86,7 @@ func (m *deployed) testAll(t *testing.T) {
 	t.Run("then at the same time", func(t *testing.T) {
 		for name, test := range map[string]func(*testing.T){
 			"sidecar/in place": m.testSidecarInPlace, "sidecar/hot": m.testSidecarHot, "sidecar/canary": m.testSidecarCanary,
-			"launch/in order": m.testLaunchInOrder, "launch/by priority": m.testLaunchByPriority, "launch/again": m.testLaunchAgain,
+			"launch/in order": m.testLaunchInOrder, "launch/by priority": m.testLaunchByPriority,
 			"job": m.testJobSidecar, "job/native": m.testJobNativeSidecar, "readiness gate": m.testReadinessGate(true),
 		} {
 			t.Run(name, func(t *testing.T) { t.Parallel(); test(t) })
@@ -99,24 +103,56 @@ func (m *deployed) testAll(t *testing.T) {
 	// One node loses something.
 	t.Run("pull/the runtime crashes", m.testPullRuntimeCrashes)
 	t.Run("pull/the daemon is killed", m.testPullDaemonKilled)
-	t.Run("recreate/the runtime crashes", m.testRecreateRuntimeCrashes)
-	t.Run("recreate/the daemon is killed", m.testRecreateDaemonKilled)
+	t.Run("two nodes lose something", func(t *testing.T) {
+		t.Run("recreate/the runtime crashes", func(t *testing.T) { t.Parallel(); m.testRecreateRuntimeCrashes(t) })
+		t.Run("recreate/the daemon is killed", func(t *testing.T) { t.Parallel(); m.testRecreateDaemonKilled(t) })
+	})
 	t.Run("nothing refused", m.testNothingRefused)
 }
 
 // deployed is the manager in the cluster.
 type deployed struct{ *cluster.Cluster }
 
-// push builds a program and makes an image of it.
-func push(t *testing.T, c *cluster.Cluster, name string) image.Image {
+// programs are those of examples that a test runs.
+type programs struct {
+	dir    string
+	built  chan struct{}
+	failed error
+}
+
+// build compiles programs, while the cluster of the test starts.
+func build(t *testing.T, names ...string) *programs {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), name)
-	build := exec.CommandContext(t.Context(), "go", "build", "-tags=grpcnotrace", "-trimpath", "-ldflags=-s -w", "-o", program, "../../examples/"+name)
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build %s: %v\n%s", name, err, out)
+	p := &programs{dir: t.TempDir(), built: make(chan struct{})}
+	arguments := []string{"build", "-tags=grpcnotrace", "-trimpath", "-ldflags=-s -w", "-o", p.dir}
+	for _, name := range names {
+		arguments = append(arguments, "../../examples/"+name)
 	}
-	content, err := os.ReadFile(program)
+	command := exec.CommandContext(t.Context(), "go", arguments...)
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	go func() {
+		defer close(p.built)
+		if out, err := command.CombinedOutput(); err != nil {
+			p.failed = fmt.Errorf("go %s: %w\n%s", strings.Join(arguments, " "), err, out)
+		}
+	}()
+	t.Cleanup(func() { <-p.built })
+	return p
+}
+
+// program returns the path of a program, once all are built.
+func (p *programs) program(t *testing.T, name string) string {
+	t.Helper()
+	if <-p.built; p.failed != nil {
+		t.Fatal(p.failed)
+	}
+	return filepath.Join(p.dir, name)
+}
+
+// push makes an image of a program.
+func (p *programs) push(t *testing.T, c *cluster.Cluster, name string) image.Image {
+	t.Helper()
+	content, err := os.ReadFile(p.program(t, name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ import (
 )
 
 // The example is what an operator's author reads first: it must do what it says, with nothing of ours in the cluster.
-func testEmbedExample(t *testing.T, c *cluster.Cluster) {
+func (p *programs) testEmbedExample(t *testing.T, c *cluster.Cluster) {
 	if err := c.InstallCRDs(t.Context(), "../../examples/embed/fleet.yaml"); err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func testEmbedExample(t *testing.T, c *cluster.Cluster) {
 		images[tag] = c.Push(t, image.Spec{Name: "embed/web:" + tag})
 	}
 	f.create(t, images["1"].Name)
-	runExample(t, c)
+	p.runExample(t, c)
 	f.waitFor(t, "three ready pods", func(pods []corev1.Pod) error { return allOf(pods, 3, images["1"], 0) })
 	first := uids(f.pods(t))
 
@@ -74,14 +74,10 @@ func testEmbedExample(t *testing.T, c *cluster.Cluster) {
 	f.waitFor(t, "one pod", func(pods []corev1.Pod) error { return allOf(pods, 1, images["2"], 0) })
 }
 
-// runExample builds the program and runs it until the test ends.
-func runExample(t *testing.T, c *cluster.Cluster) {
+// runExample runs the program until the test ends.
+func (p *programs) runExample(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "embed")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../examples/embed").CombinedOutput(); err != nil {
-		t.Fatalf("build the example: %v\n%s", err, out)
-	}
-	command := exec.CommandContext(t.Context(), program)
+	command := exec.CommandContext(t.Context(), p.program(t, "embed"))
 	command.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig)
 	said, err := os.Create(filepath.Join(t.TempDir(), "said"))
 	if err != nil {

@@ -26,22 +26,29 @@ const system = "kruise-system"
 
 // testManager is what the manager does without daemons, where another implementation has left CloneSets behind.
 func (m *deployed) testManager(t *testing.T, left map[string]*remains) {
+	stalled := &stalledSet{theSet: m.newSet(t, "stalled")}
 	t.Run("at the same time", func(t *testing.T) {
 		for name, r := range left {
 			t.Run("taken over/"+name, func(t *testing.T) { t.Parallel(); r.testTakeover(t) })
 		}
 		for name, test := range map[string]func(*testing.T){
 			"in place": m.testInPlace, "resize": m.testResize, "claims": m.testClaims,
-			"partition and pause": m.testPartitionAndPause, "surge": m.testSurge, "hooks": m.testHooks, "stalled": m.testStalled, "pods to delete": m.testPodsToDelete, "sample": m.testSample,
+			"partition and pause": m.testPartitionAndPause, "surge": m.testSurge, "hooks": m.testHooks, "stalled": stalled.testStalls, "pods to delete": m.testPodsToDelete, "sample": m.testSample,
 			"readiness gate": m.testReadinessGate(false),
 		} {
 			t.Run(name, func(t *testing.T) { t.Parallel(); test(t) })
 		}
 	})
 	t.Run("nothing refused", m.testNothingRefused)
-	t.Run("the leader is killed", m.testLeaderKilled)
-	t.Run("all replicas are away", m.testNoReplica)
-	t.Run("serving", m.testServing)
+	t.Run("then at the same time", func(t *testing.T) {
+		t.Run("stalled no more", func(t *testing.T) { t.Parallel(); stalled.testEnds(t) })
+		t.Run("replicas", func(t *testing.T) {
+			t.Parallel()
+			t.Run("the leader is killed", m.testLeaderKilled)
+			t.Run("all replicas are away", m.testNoReplica)
+			t.Run("serving", m.testServing)
+		})
+	})
 	for name, r := range left {
 		t.Run("left alone/"+name, r.testLeftAlone)
 	}
