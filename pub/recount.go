@@ -159,6 +159,7 @@ func isPercent(v *intstr.IntOrString) bool { return v != nil && v.Type == intstr
 // Desired returns how many pods of a total must stay available. Percentages are rounded up.
 func (b Budget) Desired(total int32) (int32, []note.Note) {
 	var desired int64
+	total = max(total, 0) // of unknown replicas nothing is taken
 	switch {
 	case b.MaxUnavailable != nil:
 		desired = int64(total) - int64(amountOf(*b.MaxUnavailable, total))
