@@ -68,6 +68,12 @@ func TestReview(t *testing.T) {
 				b.Status.UnavailablePods = map[string]metav1.Time{"web-000": metav1.NewTime(noon())}
 			},
 		},
+		"recorded long ago": {
+			why: "a record that is about to end is written again", allowed: 2, want: pub.Spent, admitted: true, left: 1, writes: []string{"200"},
+			budget: func(b *policyv1beta1.PodUnavailableBudget) {
+				b.Status.DisruptedPods = map[string]metav1.Time{"web-000": metav1.NewTime(noon().Add(-15 * time.Second))}
+			},
+		},
 		"recorded meanwhile": {
 			why: "a record of another replica counts, so that no pod is spent twice", allowed: 2, want: pub.AlreadyRecorded, admitted: true, left: 1,
 			meanwhile: func(c *cluster) {
@@ -126,7 +132,10 @@ func TestReview(t *testing.T) {
 				return
 			}
 			status := s.read("a").Status
-			_, updated := status.UnavailablePods["web-000"]
+			updatedAt, updated := status.UnavailablePods["web-000"]
+			if disruptedAt := status.DisruptedPods["web-000"]; c.want == pub.Spent && !d.DryRun && !disruptedAt.Time.Equal(noon()) && !updatedAt.Time.Equal(noon()) {
+				t.Errorf("%s: the time of the record is old: %+v", c.why, status)
+			}
 			if status.UnavailableAllowed != c.left || c.want == pub.Spent && !d.DryRun && updated != c.update {
 				t.Errorf("%s: status %+v", c.why, status)
 			}

@@ -54,10 +54,10 @@ func (q *question) free(b pub.Budget, now time.Time) bool {
 	return true
 }
 
-// decide reviews the disruptions by a state of the budget, and returns the state after what it admits.
+// decide reviews the disruptions by a state of the budget, and returns the state after what it admits, and how many records it writes.
 func (q *question) decide(b pub.Budget, now time.Time) (pub.Budget, int) {
 	q.verdicts = q.verdicts[:0]
-	after := b
+	after, spent := b, 0
 	for _, d := range q.disruptions {
 		v := pub.Review(after, d, now)
 		q.verdicts = append(q.verdicts, v)
@@ -66,12 +66,13 @@ func (q *question) decide(b pub.Budget, now time.Time) (pub.Budget, int) {
 		}
 		if v.Record != nil {
 			after = after.Spend(*v.Record)
+			spent++
 		}
 	}
 	if q.dryRun {
 		return b, 0
 	}
-	return after, len(after.Status.DisruptedPods) + len(after.Status.UnavailablePods) - len(b.Status.DisruptedPods) - len(b.Status.UnavailablePods)
+	return after, spent
 }
 
 func (q *question) answer() { close(q.done) }

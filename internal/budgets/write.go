@@ -56,11 +56,11 @@ func spending(from known, after pub.Budget) ([]byte, error) {
 	return data, nil
 }
 
-// added returns the records that a map has and another one lacks.
+// added returns the records that a map has and another one lacks, or has with another time.
 func added(before, after map[string]metav1.Time) map[string]string {
 	more := map[string]string{}
 	for pod, at := range after {
-		if _, had := before[pod]; !had {
+		if was, had := before[pod]; !had || !was.Equal(&at) {
 			more[pod] = at.UTC().Format(time.RFC3339)
 		}
 	}
