@@ -162,7 +162,7 @@ func done(pod *corev1.Pod, at time.Time) bool {
 
 func TestRecountIsThatOfTheOracle(t *testing.T) {
 	d := newDraw(t)
-	for range 3000 {
+	for range 2000 {
 		var pods []*corev1.Pod
 		for i := range d.IntN(12) {
 			pods = append(pods, d.pod(fmt.Sprint("web-", i)))
@@ -185,7 +185,7 @@ func TestRecountIsThatOfTheOracle(t *testing.T) {
 		if diff := cmp.Diff(got, pub.Recount(pub.Input{Budget: b, Counts: d.counted(pods), Total: total, Now: at(0)})); diff != "" {
 			t.Fatalf("counted by events (-listed +counted):\n%s", diff)
 		}
-		d.applied(t, o, got, pods, total)
+		applied(t, o, got, pods, total)
 		explained(t, b, unread, got)
 	}
 }
@@ -208,7 +208,7 @@ func (d draw) counted(pods []*corev1.Pod) *pub.Counts {
 }
 
 // applied checks that a status that was written is written once.
-func (d draw) applied(t *testing.T, o *object, r pub.Result, pods []*corev1.Pod, total pub.Total) {
+func applied(t *testing.T, o *object, r pub.Result, pods []*corev1.Pod, total pub.Total) {
 	t.Helper()
 	o = o.DeepCopy()
 	o.Status = r.Status

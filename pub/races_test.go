@@ -298,7 +298,7 @@ func (x *race) check() {
 
 func TestRacesStayInTheBudget(t *testing.T) {
 	d := newDraw(t)
-	const runs, ticks = 60, 400
+	const runs, ticks = 30, 400
 	var disruptions, refusals, conflicts, failures, full int
 	reasons := map[pub.Reason]int{}
 	for range runs {

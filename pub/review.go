@@ -36,7 +36,7 @@ const (
 	Unsynced Reason = "Unsynced"
 	// NothingDesired admits: no pod has to be available.
 	NothingDesired Reason = "NothingDesired"
-	// AlreadyRecorded admits: a disruption of the pod was recorded a short time ago.
+	// AlreadyRecorded admits: a disruption of the pod was recorded a short time ago, and is not known to be over.
 	AlreadyRecorded Reason = "AlreadyRecorded"
 	// Spent admits: the budget has room, and the verdict has the record.
 	Spent Reason = "Spent"
@@ -89,18 +89,20 @@ func Review(b Budget, d Disruption, now time.Time) Verdict {
 		return Verdict{Reason: Unsynced, Text: "the budget has not been computed for its spec yet"}
 	case b.Status.DesiredAvailable <= 0:
 		return Verdict{Allowed: true, Reason: NothingDesired}
-	case b.recorded(d.Pod.Name, now):
+	case b.recorded(d, now):
 		return Verdict{Allowed: true, Reason: AlreadyRecorded}
 	}
 	return b.spend(d, now)
 }
 
-// recorded reports whether a disruption of a pod was recorded a short time ago. An older record may end before the controller observes what is
-// admitted now, and would then count the pod as available.
-func (b Budget) recorded(pod string, now time.Time) bool {
-	disrupted, deleted := b.Status.DisruptedPods[pod]
-	changed, updated := b.Status.UnavailablePods[pod]
-	return deleted && !now.After(disrupted.Add(disruptedFor/2)) || updated && !now.After(changed.Add(updatedFor/2))
+// recorded reports whether a disruption of a pod was recorded a short time ago, and has not ended since: an older record, or one of an update that the pod
+// shows as done, may end before the controller observes what is admitted now. The controller would then count the pod as available.
+func (b Budget) recorded(d Disruption, now time.Time) bool {
+	if at, ok := b.Status.DisruptedPods[d.Pod.Name]; ok && !now.After(at.Add(disruptedFor/2)) {
+		return true
+	}
+	at, ok := b.Status.UnavailablePods[d.Pod.Name]
+	return ok && !now.After(at.Add(updatedFor/2)) && !observe(d.Pod, d.Policy).updatedSince(at.Unix())
 }
 
 func (b Budget) spend(d Disruption, now time.Time) Verdict {
