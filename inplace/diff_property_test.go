@@ -35,6 +35,14 @@ func newRand(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
+// fewer divides the number of random cases. Every run draws others, and make nightly runs them ten times.
+func fewer() int {
+	if testing.Short() {
+		return 10 * divisor
+	}
+	return divisor
+}
+
 func oneOf[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
 // randomTemplate has some of everything, within what the API server takes.
@@ -156,7 +164,7 @@ func shuffle(r *rand.Rand, t *corev1.PodTemplateSpec) {
 func TestDiffProperty(t *testing.T) {
 	r := newRand(t)
 	blocked, changed := 0, 0
-	for i := range 20_000 / fewer {
+	for i := range 20_000 / fewer() {
 		from := randomTemplate(r)
 		to := from.DeepCopy()
 		for range r.IntN(4) {
@@ -201,7 +209,7 @@ func TestDiffProperty(t *testing.T) {
 			}
 		}
 	}
-	if blocked < 2_000/fewer || changed < 4_000/fewer {
+	if blocked < 2_000/fewer() || changed < 4_000/fewer() {
 		t.Errorf("want enough of both, got %d blocked and %d changed", blocked, changed)
 	}
 }

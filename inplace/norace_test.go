@@ -2,5 +2,4 @@
 
 package inplace_test
 
-// fewer divides the number of random cases. Every run draws others, and make nightly runs them ten times.
-const fewer = 4
+const divisor = 4

@@ -18,7 +18,7 @@ import (
 func TestOddPods(t *testing.T) {
 	r := newRand(t)
 	verdicts := map[inplace.Verdict]int{}
-	for range 1_000 / fewer {
+	for range 1_000 / fewer() {
 		pod := &corev1.Pod{}
 		filler := randfill.NewWithSeed(r.Int64()).NilChance(0.5).NumElements(1, 3).MaxDepth(7).Funcs(
 			func(q *resource.Quantity, _ randfill.Continue) {

@@ -2,5 +2,5 @@
 
 package inplace_test
 
-// fewer divides the number of random cases: the race detector makes each ten times as dear.
-const fewer = 10
+// divisor is larger under the race detector, where each case takes ten times as long.
+const divisor = 10

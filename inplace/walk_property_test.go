@@ -370,7 +370,7 @@ func (o *rollout) ended() string {
 func TestRollouts(t *testing.T) {
 	r := newRand(t)
 	decided, updates := 0, 0
-	for range 1_000 / fewer {
+	for range 1_000 / fewer() {
 		o, err := newRollout(r)
 		if err != nil {
 			t.Fatal(err)
@@ -402,7 +402,7 @@ func TestRollouts(t *testing.T) {
 		decided, updates = decided+o.decided, updates+len(o.templates)
 	}
 	t.Logf("%d decisions, %d templates", decided, updates)
-	if decided < 20_000/fewer {
+	if decided < 20_000/fewer() {
 		t.Errorf("want more decisions than %d", decided)
 	}
 }

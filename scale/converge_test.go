@@ -170,7 +170,7 @@ func TestComputeConverges(t *testing.T) {
 		}
 		return ""
 	})
-	if stood == 0 {
+	if stood == 0 && !testing.Short() {
 		t.Error("no world was so broken that it stood still, so that is not tried")
 	}
 }

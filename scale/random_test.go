@@ -23,6 +23,9 @@ var seed = flag.Int64("seed", 1, "the first of the random cases")
 func eachCase(t *testing.T, n int64, try func(r *random) (problem string)) {
 	t.Helper()
 	t.Logf("-seed=%d", *seed)
+	if testing.Short() {
+		n = max(n/10, 20)
+	}
 	for i := range n {
 		if problem := try(&random{rand.New(rand.NewSource(*seed + i))}); problem != "" {
 			t.Fatalf("-seed=%d: %s", *seed+i, problem)

@@ -165,7 +165,7 @@ func TestLaws(t *testing.T) {
 		return problem
 	})
 	t.Logf("%d pods were changed, and of %d a container was replaced", changed, replaced)
-	if changed < 1000 || replaced < 100 {
+	if !testing.Short() && (changed < 1000 || replaced < 100) {
 		t.Errorf("the cases are too tame: %d changed, %d replaced", changed, replaced)
 	}
 }

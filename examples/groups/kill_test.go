@@ -28,12 +28,15 @@ const (
 
 var again = flag.Uint64("seed", 0, "of the random tests, to repeat what failed")
 
-// seeds yields n seeds that no run before has had, or the one to repeat.
+// seeds yields n seeds, fewer with -short, that no run before has had, or the one to repeat.
 func seeds(n uint64) iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
 		if *again != 0 {
 			yield(*again)
 			return
+		}
+		if testing.Short() {
+			n = max(n/8, 1)
 		}
 		begin := uint64(time.Now().UnixNano())
 		for i := range n {
