@@ -166,7 +166,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, err
 	}
 	pass, err := entries.Next(o, r.state, entries.Policy{
-		Configuration: r.options.Configuration, Client: r.options.client(), Off: r.options.Off, MostPause: r.options.MostPause,
+		Configuration: r.options.Configuration, Client: r.options.client(), Disruptions: r.form.disruptions, Off: r.options.Off, MostPause: r.options.MostPause,
 	})
 	if err != nil {
 		return ctrl.Result{}, err

@@ -34,6 +34,8 @@ type Policy struct {
 	Configuration string
 	// Client is how API servers reach the webhook, without a CA where there is a service.
 	Client admissionregistrationv1.WebhookClientConfig
+	// Disruptions are entries of disruptions, and not of new pods: a ValidatingWebhookConfiguration in the form of the other kind.
+	Disruptions bool
 	// Off removes all entries.
 	Off bool
 	// MostPause is the longest pause before entries that another writer keeps changing are written again. Default DefaultMostPause.
@@ -81,7 +83,7 @@ func Next(o Observation, s State, p Policy) (Pass, error) {
 	if p.MostPause == 0 {
 		p.MostPause = DefaultMostPause
 	}
-	pass := Pass{Notes: slices.Concat(o.Want.Notes, policies(o.Pods, o.Want.Entries), catchAlls(o.Main))}
+	pass := Pass{Notes: slices.Concat(o.Want.Notes, policies(o.Pods, o.Want.Entries), catchAlls(o.Main, p))}
 	s.waiting = track(s.waiting, o)
 	s.repairs, s.sweeps = s.repairs.seen(version(o.Pods)), s.sweeps.seen(version(o.Provisional))
 	c, err := compare(o.Pods, o.Want.Entries)

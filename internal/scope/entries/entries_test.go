@@ -288,3 +288,33 @@ func TestNarrowed(t *testing.T) {
 		t.Errorf("%d writes (-want +got):\n%s", g.writes, diff)
 	}
 }
+
+// Entries of a former installation for disruptions of all pods are reported with the command that removes them.
+func TestCatchAllDisruptions(t *testing.T) {
+	rule := func(resource string, o ...admissionregistrationv1.OperationType) []admissionregistrationv1.RuleWithOperations {
+		return []admissionregistrationv1.RuleWithOperations{{
+			Operations: o, Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{resource}},
+		}}
+	}
+	for name, c := range map[string]struct {
+		why   string
+		rules []admissionregistrationv1.RuleWithOperations
+		want  bool
+	}{
+		"vpod":         {"it sends updates and deletions of all pods", rule("pods", admissionregistrationv1.Update, admissionregistrationv1.Delete), true},
+		"vpodeviction": {"it sends all evictions", rule("pods/eviction", admissionregistrationv1.Create), true},
+		"anything":     {"it sends what has no name, too", rule("*", admissionregistrationv1.OperationAll), true},
+		"mpod":         {"a new pod is not disrupted", rule("pods", admissionregistrationv1.Create), false},
+		"vservice":     {"a Service is no pod", rule("services", admissionregistrationv1.Delete), false},
+	} {
+		left := wanted(name+".kb.io", "")
+		left.Rules = c.rules
+		pass, err := entries.Next(entries.Observation{Main: named("main", left)}, entries.State{}, entries.Policy{Configuration: "pods", Disruptions: true})
+		if err != nil || (len(pass.Notes) > 0) != c.want {
+			t.Fatalf("%s: %s: notes %v, %v", name, c.why, pass.Notes, err)
+		}
+		if c.want && !strings.Contains(pass.Notes[0].Text, "kubectl patch validatingwebhookconfiguration main ") {
+			t.Errorf("%s: %s", name, pass.Notes[0].Text)
+		}
+	}
+}

@@ -56,31 +56,48 @@ func undoneNote(configuration string, edited []string) note.Note {
 		"); they were written again, with pauses that double while this repeats"}
 }
 
-// catchAlls reports entries of the main configuration that send new pods. A former installation leaves one there, which fails closed for
-// every pod, and sends the pods of our entries twice.
-func catchAlls(main *configuration) []note.Note {
+// catchAlls reports entries of the main configuration that send pods. A former installation leaves them there. They fail closed for
+// every pod, and send the pods of our entries twice.
+func catchAlls(main *configuration, p Policy) []note.Note {
 	if main == nil {
 		return nil
+	}
+	sends, kind := createsPods, "mutatingwebhookconfiguration"
+	what := "sends new pods, each a second time, and rejects them while no replica answers"
+	if p.Disruptions {
+		sends, kind = disruptsPods, "validatingwebhookconfiguration"
+		what = "sends updates, deletions or evictions of all pods, and rejects them while no replica answers"
 	}
 	var notes []note.Note
 	for i := range main.Webhooks {
 		name := main.Webhooks[i].Name
-		if !slices.ContainsFunc(main.Webhooks[i].Rules, createsPods) {
+		if !slices.ContainsFunc(main.Webhooks[i].Rules, sends) {
 			continue
 		}
 		notes = append(notes, note.Note{Level: note.Blocked, Code: NoteCatchAll, Object: main.Name, Text: fmt.Sprintf(
-			`entry %s of a former installation still sends new pods, each a second time, and rejects them while no replica answers; remove it: `+
-				`kubectl patch mutatingwebhookconfiguration %s --type=json -p '[{"op":"test","path":"/webhooks/%d/name","value":"%s"},{"op":"remove","path":"/webhooks/%d"}]'`,
-			name, main.Name, i, name, i)})
+			`entry %s of a former installation still %s; remove it: `+
+				`kubectl patch %s %s --type=json -p '[{"op":"test","path":"/webhooks/%d/name","value":"%s"},{"op":"remove","path":"/webhooks/%d"}]'`,
+			name, what, kind, main.Name, i, name, i)})
 	}
 	return notes
 }
 
 // createsPods reports whether a rule is about the creation of pods.
 func createsPods(r admissionregistrationv1.RuleWithOperations) bool {
+	return concerns(r, "pods", admissionregistrationv1.Create)
+}
+
+// disruptsPods reports whether a rule is about updates, deletions or evictions of pods.
+func disruptsPods(r admissionregistrationv1.RuleWithOperations) bool {
+	return concerns(r, "pods", admissionregistrationv1.Update) || concerns(r, "pods", admissionregistrationv1.Delete) ||
+		concerns(r, "pods/eviction", admissionregistrationv1.Create)
+}
+
+// concerns reports whether a rule is about an operation on a resource.
+func concerns(r admissionregistrationv1.RuleWithOperations, resource string, o admissionregistrationv1.OperationType) bool {
 	anyOf := func(all []string, of ...string) bool {
 		return slices.ContainsFunc(all, func(s string) bool { return slices.Contains(of, s) })
 	}
-	creates := slices.Contains(r.Operations, admissionregistrationv1.Create) || slices.Contains(r.Operations, admissionregistrationv1.OperationAll)
-	return creates && anyOf(r.APIGroups, corev1.GroupName, "*") && anyOf(r.Resources, "pods", "*", "*/*")
+	does := slices.Contains(r.Operations, o) || slices.Contains(r.Operations, admissionregistrationv1.OperationAll)
+	return does && anyOf(r.APIGroups, corev1.GroupName, "*") && anyOf(r.Resources, resource, "*", "*/*")
 }
