@@ -45,7 +45,7 @@ func (m *deployed) testLeaderKilled(t *testing.T) {
 
 // A manager that is away holds up rollouts, and nothing else: pods serve, and new ones come from what makes them.
 func (m *deployed) testNoReplica(t *testing.T) {
-	outage, deletions := m.newPodOutage(t), m.newDeletionOutage(t)
+	outage, deletions, disruptions := m.newPodOutage(t), m.newDeletionOutage(t), m.newBudgetOutage(t)
 	s := m.newSet(t, "web")
 	s.create(t, 4, nil)
 	before := s.pods(t)
@@ -88,6 +88,7 @@ func (m *deployed) testNoReplica(t *testing.T) {
 	}))
 	outage.away(t)
 	deletions.away(t)
+	disruptions.away(t)
 	if left := 4 - s.running(s.pods(t), "new"); left == 0 {
 		t.Error("the rollout ended without a manager")
 	}
@@ -96,6 +97,7 @@ func (m *deployed) testNoReplica(t *testing.T) {
 	sameButFor(t, "main", before, s.pods(t))
 	eventually(t, m.ready)
 	outage.back(t)
+	disruptions.back(t)
 }
 
 // middle says what keeps a rollout from being half done, with a pod on its way.

@@ -21,7 +21,7 @@ import (
 )
 
 // TestDeployment shows first what holds on a bare cluster. Then it deploys config/default once for all tests that need it, with
-// two replicas of the manager: alone with the gates of the default and two more, where another implementation has left CloneSets behind, and
+// two replicas of the manager: alone with the gates of the default and three more, where another implementation has left CloneSets behind, and
 // later with daemons and with every gate on.
 func TestDeployment(t *testing.T) {
 	programs := build(t, "kruise-manager", "kruise-daemon", "embed")
@@ -42,7 +42,7 @@ func TestDeployment(t *testing.T) {
 	for _, r := range left {
 		r.bequeath(t)
 	}
-	m := deploy(t, c, overlay(t, []string{"--feature-gates=InPlaceWorkloadVerticalScaling=true,ResourcesDeletionProtection=true"}, noDaemon, nil, manager), theManager)
+	m := deploy(t, c, overlay(t, []string{"--feature-gates=InPlaceWorkloadVerticalScaling=true,ResourcesDeletionProtection=true,PodUnavailableBudgetUpdateGate=true"}, noDaemon, nil, manager), theManager)
 	t.Run("manager", func(t *testing.T) { m.testManager(t, left) })
 
 	arguments := []string{
