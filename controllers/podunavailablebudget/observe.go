@@ -88,14 +88,17 @@ func (r *Reconciler) forget(name types.NamespacedName, cached bool) {
 
 // follow counts the pods of the budget. They are listed where the budget is new or changed, or has other owners than before.
 func (r *Reconciler) follow(ctx context.Context, s *snapshot) error {
-	if r.tracker.known(s.budget) {
+	if !r.tracker.expect(s.budget, r.api.Now()) {
 		return nil
 	}
 	in, err := r.scope(ctx, s)
-	if err != nil {
-		return err
+	var first bool
+	if err == nil {
+		first, err = r.tracker.follow(s.budget, in, func() ([]corev1.Pod, error) { return r.podsOf(ctx, s.budget.Namespace, in) })
 	}
-	first, err := r.tracker.follow(s.budget, in, func() ([]corev1.Pod, error) { return r.podsOf(ctx, s.budget.Namespace, in) })
+	if err != nil {
+		r.tracker.failed(s.key())
+	}
 	if first { // only now it is known which pods a stamp with the name of this budget may stay on
 		for _, w := range r.tracker.unstamped(s.budget.Namespace) {
 			r.api.Requeue(ctrl.Request{NamespacedName: types.NamespacedName{Namespace: s.budget.Namespace, Name: w.budget}})
@@ -112,6 +115,9 @@ func (r *Reconciler) scope(ctx context.Context, s *snapshot) (scope, error) {
 	}
 	target := workload{namespace: s.budget.Namespace, Target: *s.budget.Target}
 	is, err := r.workloads.find(ctx, target)
+	if is.foreign {
+		in.until = r.api.Now().Add(foreignPeriod)
+	}
 	if err != nil || is.Gone || is.UID == "" {
 		return in, err
 	}
@@ -160,44 +166,55 @@ func (r *Reconciler) podsOf(ctx context.Context, namespace string, in scope) ([]
 
 // sum finds the replicas that the workloads of the budget want.
 func (r *Reconciler) sum(ctx context.Context, s *snapshot) error {
-	var owners []metav1.OwnerReference
-	bare := false
-	r.tracker.with(s.key(), func(t *tracked) { owners, bare = t.controllers(), t.bare > 0 })
-	all := make([]workload, 0, len(owners))
-	for i := range owners {
-		all = append(all, reference(s.budget.Namespace, &owners[i]))
+	tops, bare, err := r.tops(ctx, s)
+	if err != nil {
+		return err
 	}
-	if s.budget.Target != nil {
-		all, bare = []workload{{namespace: s.budget.Namespace, Target: *s.budget.Target}}, false
-	}
-	depends, foreign := map[pub.Target]bool{}, 0
-	found := make([]pub.Workload, 0, len(all))
-	for _, of := range all {
-		top := of
-		if s.budget.Target == nil {
-			var err error
-			if top, err = r.workloads.top(ctx, of); err != nil {
-				return err
-			}
-		}
-		depends[of.Target], depends[top.Target] = true, true
-		if foreign >= maxForeign && !r.workloads.isWatched(top) {
-			found = append(found, pub.Workload{UID: top.uid, Unknown: true})
+	foreign := 0
+	all := make([]pub.Workload, 0, len(tops))
+	for _, top := range tops {
+		watched := r.workloads.isWatched(top)
+		if !watched && foreign == maxForeign {
+			all = append(all, pub.Workload{UID: top.uid, Unknown: true})
 			continue
 		}
 		is, err := r.workloads.find(ctx, top)
 		if err != nil {
 			return err
 		}
-		if is.foreign {
+		if !watched {
 			foreign++
 			s.recheckAfter = foreignPeriod
 		}
-		found = append(found, is.Workload)
+		all = append(all, is.Workload)
 	}
-	s.total = pub.TotalOf(found, bare)
-	r.tracker.with(s.key(), func(t *tracked) { t.depends = depends })
+	s.total = pub.TotalOf(all, bare)
 	return nil
+}
+
+// tops finds the workloads that are scaled: the target, or what controls the pods. Bare reports pods without a controller. Events of the workloads requeue the
+// budget from before they are read.
+func (r *Reconciler) tops(ctx context.Context, s *snapshot) (all []workload, bare bool, err error) {
+	if s.budget.Target != nil {
+		return []workload{{namespace: s.budget.Namespace, Target: *s.budget.Target}}, false, nil
+	}
+	var owners []metav1.OwnerReference
+	r.tracker.with(s.key(), func(t *tracked) { owners, bare = t.controllers(), t.bare > 0 })
+	depends := map[pub.Target]bool{}
+	for i := range owners {
+		depends[reference(s.budget.Namespace, &owners[i]).Target] = true
+	}
+	r.tracker.depend(s.key(), depends)
+	for i := range owners {
+		top, err := r.workloads.top(ctx, reference(s.budget.Namespace, &owners[i]))
+		if err != nil {
+			return nil, false, err
+		}
+		depends[top.Target] = true
+		all = append(all, top)
+	}
+	r.tracker.dependOnly(s.key(), depends)
+	return all, bare, nil
 }
 
 // neighbours finds which budgets the stamps of pods may name. It reads nothing where all stamps are right.

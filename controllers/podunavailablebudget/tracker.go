@@ -45,6 +45,8 @@ type scope struct {
 	generation int64
 	selector   labels.Selector
 	owners     []types.UID
+	// until is when to find the owners again where no event reports a change of the target; zero for never.
+	until time.Time
 }
 
 // has reports whether a scope has a pod.
@@ -140,47 +142,75 @@ func (t *tracker) unstamped(namespace string) []wake {
 	return all
 }
 
-// known reports whether the scope of a budget in its generation is known and not stale. It is no longer stale then.
-func (t *tracker) known(b pub.Budget) bool {
+// expect follows a budget that is not followed yet, for now without pods, and reports whether its pods are to be found: the budget is new or
+// changed, or its owners may be others. Events of workloads are noticed from here on.
+func (t *tracker) expect(b pub.Budget, now time.Time) (find bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	is := t.namespaces[b.Namespace][b.Name]
-	if is == nil || is.budget.UID != b.UID || is.scope.generation != b.Generation || is.stale {
-		if is != nil {
-			is.stale = false
-		}
-		return false
-	}
-	return true
-}
-
-// follow counts the pods of a budget from now on. Where the scope is another one than before, list returns the pods to begin with. Events of
-// pods wait meanwhile, so that none is lost.
-func (t *tracker) follow(b pub.Budget, s scope, list func() ([]corev1.Pod, error)) (first bool, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	is := t.namespaces[b.Namespace][b.Name]
-	if is != nil && is.budget.UID == b.UID && is.scope.same(&s) {
-		return false, nil
-	}
-	pods, err := list()
-	if err != nil {
-		return false, err
-	}
-	fresh := &tracked{
-		budget: b, scope: s, depends: map[pub.Target]bool{}, pods: map[string]member{}, owners: map[types.UID]*controls{}, unstamped: map[string]bool{},
-	}
-	for i := range pods {
-		fresh.set(&pods[i], t.policy)
-	}
 	if t.namespaces == nil {
 		t.namespaces = map[string]map[string]*tracked{}
 	}
 	if t.namespaces[b.Namespace] == nil {
 		t.namespaces[b.Namespace] = map[string]*tracked{}
 	}
+	is := t.namespaces[b.Namespace][b.Name]
+	if is == nil || is.budget.UID != b.UID {
+		is = newTracked(b, scope{generation: -1})
+		t.namespaces[b.Namespace][b.Name] = is
+	}
+	if b.Target != nil {
+		is.depends[*b.Target] = true
+	}
+	find = is.stale || is.scope.generation != b.Generation || !is.scope.until.IsZero() && !now.Before(is.scope.until)
+	is.stale = false
+	return find
+}
+
+// failed has the pods of a budget found again.
+func (t *tracker) failed(name types.NamespacedName) {
+	t.with(name, func(b *tracked) { b.stale = true })
+}
+
+// follow counts the pods of a budget in a scope. Where the scope is another one than before, list returns the pods to begin with. Events of
+// pods wait meanwhile, so that none is lost.
+func (t *tracker) follow(b pub.Budget, s scope, list func() ([]corev1.Pod, error)) (first bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	is := t.namespaces[b.Namespace][b.Name]
+	if is == nil {
+		return false, nil // deleted meanwhile
+	}
+	if is.scope.same(&s) {
+		is.scope.until = s.until
+		return false, nil
+	}
+	pods, err := list()
+	if err != nil {
+		return false, err
+	}
+	fresh := newTracked(b, s)
+	fresh.stale, fresh.depends = is.stale, is.depends
+	for i := range pods {
+		fresh.set(&pods[i], t.policy)
+	}
 	t.namespaces[b.Namespace][b.Name] = fresh
-	return is == nil, nil
+	return is.scope.generation < 0, nil
+}
+
+func newTracked(b pub.Budget, s scope) *tracked {
+	return &tracked{
+		budget: b, scope: s, depends: map[pub.Target]bool{}, pods: map[string]member{}, owners: map[types.UID]*controls{}, unstamped: map[string]bool{},
+	}
+}
+
+// depend adds workloads that the total is computed from, before they are read.
+func (t *tracker) depend(name types.NamespacedName, on map[pub.Target]bool) {
+	t.with(name, func(b *tracked) { maps.Copy(b.depends, on) })
+}
+
+// dependOnly drops all other workloads.
+func (t *tracker) dependOnly(name types.NamespacedName, on map[pub.Target]bool) {
+	t.with(name, func(b *tracked) { b.depends = on })
 }
 
 // with calls do with what is known of a budget, while no event changes it. It reports false for a budget that is not followed.
