@@ -15,6 +15,7 @@ import (
 
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/replicas"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/pub"
@@ -113,17 +114,17 @@ func (r *Reconciler) scope(ctx context.Context, s *snapshot) (scope, error) {
 	if s.budget.Target == nil {
 		return in, nil
 	}
-	target := workload{namespace: s.budget.Namespace, Target: *s.budget.Target}
-	is, err := r.workloads.find(ctx, target)
-	if is.foreign {
-		in.until = r.api.Now().Add(foreignPeriod)
+	target := replicas.Workload{Namespace: s.budget.Namespace, Target: *s.budget.Target}
+	is, err := r.workloads.Find(ctx, target)
+	if is.Unwatched {
+		in.until = r.api.Now().Add(replicas.Period)
 	}
 	if err != nil || is.Gone || is.UID == "" {
 		return in, err
 	}
 	in.owners = []types.UID{is.UID}
-	if target.groupKind() == deployments() {
-		sets, err := r.workloads.replicaSetsOf(ctx, target.namespace, is.UID)
+	if target.GroupKind() == replicas.Deployments() {
+		sets, err := r.workloads.ReplicaSetsOf(ctx, target.Namespace, is.UID)
 		if err != nil {
 			return in, err
 		}
@@ -132,8 +133,8 @@ func (r *Reconciler) scope(ctx context.Context, s *snapshot) (scope, error) {
 		}
 		return in, nil
 	}
-	if selector := selectorOf(is.selector); is.foreign && selector != nil {
-		pods, err := r.podsOf(ctx, target.namespace, in)
+	if selector := replicas.Selector(is.Selector); is.Unwatched && selector != nil {
+		pods, err := r.podsOf(ctx, target.Namespace, in)
 		if err != nil {
 			return in, err
 		}
@@ -170,21 +171,21 @@ func (r *Reconciler) sum(ctx context.Context, s *snapshot) error {
 	if err != nil {
 		return err
 	}
-	foreign := 0
+	unwatched := 0
 	all := make([]pub.Workload, 0, len(tops))
 	for _, top := range tops {
-		watched := r.workloads.isWatched(top)
-		if !watched && foreign == maxForeign {
-			all = append(all, pub.Workload{UID: top.uid, Unknown: true})
+		watched := r.workloads.IsWatched(top)
+		if !watched && unwatched == replicas.MaxUnwatched {
+			all = append(all, pub.Workload{UID: top.UID, Unknown: true})
 			continue
 		}
-		is, err := r.workloads.find(ctx, top)
+		is, err := r.workloads.Find(ctx, top)
 		if err != nil {
 			return err
 		}
 		if !watched {
-			foreign++
-			s.recheckAfter = foreignPeriod
+			unwatched++
+			s.recheckAfter = replicas.Period
 		}
 		all = append(all, is.Workload)
 	}
@@ -194,19 +195,19 @@ func (r *Reconciler) sum(ctx context.Context, s *snapshot) error {
 
 // tops finds the workloads that are scaled: the target, or what controls the pods. Bare reports pods without a controller. Events of the workloads requeue the
 // budget from before they are read.
-func (r *Reconciler) tops(ctx context.Context, s *snapshot) (all []workload, bare bool, err error) {
+func (r *Reconciler) tops(ctx context.Context, s *snapshot) (all []replicas.Workload, bare bool, err error) {
 	if s.budget.Target != nil {
-		return []workload{{namespace: s.budget.Namespace, Target: *s.budget.Target}}, false, nil
+		return []replicas.Workload{{Namespace: s.budget.Namespace, Target: *s.budget.Target}}, false, nil
 	}
 	var owners []metav1.OwnerReference
 	r.tracker.with(s.key(), func(t *tracked) { owners, bare = t.controllers(), t.bare > 0 })
 	depends := map[pub.Target]bool{}
 	for i := range owners {
-		depends[reference(s.budget.Namespace, &owners[i]).Target] = true
+		depends[replicas.Of(s.budget.Namespace, &owners[i]).Target] = true
 	}
 	r.tracker.depend(s.key(), depends)
 	for i := range owners {
-		top, err := r.workloads.top(ctx, reference(s.budget.Namespace, &owners[i]))
+		top, err := r.workloads.Top(ctx, replicas.Of(s.budget.Namespace, &owners[i]))
 		if err != nil {
 			return nil, false, err
 		}

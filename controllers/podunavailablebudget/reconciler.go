@@ -18,6 +18,7 @@ import (
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/replicas"
 	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ledger"
@@ -30,7 +31,7 @@ type Reconciler struct {
 
 	budgets   stored.Kind
 	tracker   *tracker
-	workloads *workloads
+	workloads *replicas.Finder
 	events    emitter
 
 	// watching is held while watches of workloads are started.
@@ -50,7 +51,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 		api: api, options: o,
 		budgets:   stored.Kind{GVK: gvk(), Writes: ledger.New[*unstructured.Unstructured](api.Live, api.Now)},
 		tracker:   &tracker{policy: o.Policy},
-		workloads: &workloads{cached: c, live: api.Live, scales: c, mapper: c.RESTMapper(), now: api.Now},
+		workloads: &replicas.Finder{Cached: c, Live: api.Live, Scales: c, Mapper: c.RESTMapper(), Now: api.Now},
 		events:    emitter{api: api},
 	}, nil
 }
@@ -75,7 +76,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	if err != nil {
 		return err
 	}
-	r.controller, r.cache, r.workloads.cached, r.workloads.mapper = c, mgr.GetCache(), mgr.GetCache(), mgr.GetRESTMapper()
+	r.controller, r.cache, r.workloads.Cached, r.workloads.Mapper = c, mgr.GetCache(), mgr.GetCache(), mgr.GetRESTMapper()
 	return nil
 }
 

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/replicas"
 	"github.com/kruisekit/kruisekit/pub"
 )
 
@@ -71,7 +72,7 @@ func (r *Reconciler) podEvents() handler.EventHandler {
 func watchable() []schema.GroupKind {
 	kruise := appsv1beta1.GroupVersion.Group
 	return []schema.GroupKind{
-		deployments(), replicaSets(), {Group: "apps", Kind: "StatefulSet"}, {Group: kruise, Kind: "CloneSet"}, {Group: kruise, Kind: "StatefulSet"},
+		replicas.Deployments(), replicas.ReplicaSets(), {Group: "apps", Kind: "StatefulSet"}, {Group: kruise, Kind: "CloneSet"}, {Group: kruise, Kind: "StatefulSet"},
 	}
 }
 
@@ -83,10 +84,10 @@ func (r *Reconciler) watchWorkloads() error {
 		return nil
 	}
 	for _, kind := range watchable() {
-		if r.workloads.isWatched(workload{Target: pub.Target{Group: kind.Group, Kind: kind.Kind}}) {
+		if r.workloads.IsWatched(replicas.Workload{Target: pub.Target{Group: kind.Group, Kind: kind.Kind}}) {
 			continue
 		}
-		mapping, err := r.workloads.mapper.RESTMapping(kind)
+		mapping, err := r.workloads.Mapper.RESTMapping(kind)
 		if meta.IsNoMatchError(err) {
 			continue
 		}
@@ -100,7 +101,7 @@ func (r *Reconciler) watchWorkloads() error {
 				return fmt.Errorf("watch %s: %w", kind, err)
 			}
 		}
-		r.workloads.watch(kind, mapping.GroupVersionKind)
+		r.workloads.Watch(kind, mapping.GroupVersionKind)
 	}
 	r.started = true
 	return nil
@@ -127,7 +128,7 @@ func (r *Reconciler) workloadEvents(kind schema.GroupKind) handler.EventHandler 
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []ctrl.Request {
 		touched := []pub.Target{{Group: kind.Group, Kind: kind.Kind, Name: o.GetName()}}
 		if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
-			touched = append(touched, reference(o.GetNamespace(), owner).Target)
+			touched = append(touched, replicas.Of(o.GetNamespace(), owner).Target)
 		}
 		var all []ctrl.Request
 		for _, w := range r.tracker.touched(o.GetNamespace(), touched...) {

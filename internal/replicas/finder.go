@@ -1,4 +1,4 @@
-package podunavailablebudget
+package replicas
 
 import (
 	"cmp"
@@ -23,33 +23,39 @@ import (
 )
 
 const (
-	// foreignPeriod is how often a workload of a kind that is not watched is read.
-	foreignPeriod = time.Minute
-	// maxForeign bounds how many workloads of such kinds are read for one budget. The replicas of the others are unknown.
-	maxForeign = 100
+	// Period is how often a workload of a kind that is not watched is read.
+	Period = time.Minute
+	// MaxUnwatched bounds how many workloads of such kinds are read for one budget. The replicas of the others are unknown.
+	MaxUnwatched = 100
 	// maxMemo bounds how many answers are kept.
 	maxMemo = 10000
 )
 
-// workloads reads how many replicas workloads want.
-type workloads struct {
-	cached, live client.Reader
-	scales       client.Client
-	mapper       meta.RESTMapper
-	now          func() time.Time
+// Finder reads how many replicas workloads want. It is safe for concurrent use.
+type Finder struct {
+	// Cached reads metadata of the watched kinds, Live of the others.
+	Cached, Live client.Reader
+	// Scales reads scale subresources.
+	Scales client.Client
+	// Mapper has the kinds that are served.
+	Mapper meta.RESTMapper
+	// Now is the clock.
+	Now func() time.Time
 
 	mu sync.Mutex
 	// watched are the kinds whose metadata is in the cache.
 	watched map[schema.GroupKind]schema.GroupVersionKind
 	sizes   map[types.UID]size
-	foreign map[workload]answer
+	foreign map[Workload]answer
 }
 
-// workload is one of a namespace. The UID is empty where only the name is given.
-type workload struct {
-	namespace string
+// Workload names a workload of a namespace.
+type Workload struct {
+	Namespace string
 	pub.Target
-	uid types.UID
+
+	// UID is empty where only the name is given.
+	UID types.UID
 }
 
 // size is what the scale of a workload is in one generation.
@@ -63,33 +69,34 @@ type size struct {
 
 // answer is what was read of a workload whose kind is not watched.
 type answer struct {
-	found
+	Found
 	at time.Time
 }
 
-// found is a workload as it is.
-type found struct {
+// Found is a workload as it was read.
+type Found struct {
 	pub.Workload
 
-	// selector of its pods, where its scale has one.
-	selector string
-	// foreign means that no event reports a change.
-	foreign bool
+	// Selector selects the pods of the workload, where its scale has one.
+	Selector string
+	// Unwatched means that no event reports a change.
+	Unwatched bool
 }
 
-// reference is a workload that an object refers to.
-func reference(namespace string, ref *metav1.OwnerReference) workload {
+// Of returns the workload that an object refers to.
+func Of(namespace string, ref *metav1.OwnerReference) Workload {
 	gv, _ := schema.ParseGroupVersion(ref.APIVersion)
-	return workload{namespace, pub.Target{Group: gv.Group, Kind: ref.Kind, Name: ref.Name}, ref.UID}
+	return Workload{namespace, pub.Target{Group: gv.Group, Kind: ref.Kind, Name: ref.Name}, ref.UID}
 }
 
-func (w workload) groupKind() schema.GroupKind {
+// GroupKind returns the kind of the workload.
+func (w Workload) GroupKind() schema.GroupKind {
 	return schema.GroupKind{Group: w.Group, Kind: w.Kind}
 }
 
-// top returns the workload that is scaled: the Deployment of a ReplicaSet, else the workload itself.
-func (w *workloads) top(ctx context.Context, of workload) (workload, error) {
-	if of.groupKind() != replicaSets() {
+// Top returns the workload that is scaled: the Deployment of a ReplicaSet, else the workload itself.
+func (w *Finder) Top(ctx context.Context, of Workload) (Workload, error) {
+	if of.GroupKind() != ReplicaSets() {
 		return of, nil
 	}
 	set, err := w.metadata(ctx, of)
@@ -97,7 +104,7 @@ func (w *workloads) top(ctx context.Context, of workload) (workload, error) {
 		return of, err
 	}
 	if owner := metav1.GetControllerOfNoCopy(set); owner != nil {
-		if above := reference(of.namespace, owner); above.groupKind() == deployments() {
+		if above := Of(of.Namespace, owner); above.GroupKind() == Deployments() {
 			return above, nil
 		}
 	}
@@ -105,24 +112,24 @@ func (w *workloads) top(ctx context.Context, of workload) (workload, error) {
 }
 
 // metadata reads a workload of a kind that is watched; nil where it does not exist.
-func (w *workloads) metadata(ctx context.Context, of workload) (*metav1.PartialObjectMetadata, error) {
+func (w *Finder) metadata(ctx context.Context, of Workload) (*metav1.PartialObjectMetadata, error) {
 	w.mu.Lock()
-	gvk, watched := w.watched[of.groupKind()]
+	gvk, watched := w.watched[of.GroupKind()]
 	w.mu.Unlock()
 	if !watched {
 		return nil, nil
 	}
-	object, err := stored.Metadata(ctx, w.cached, gvk, types.NamespacedName{Namespace: of.namespace, Name: of.Name})
-	if object == nil || of.uid != "" && object.UID != of.uid {
+	object, err := stored.Metadata(ctx, w.Cached, gvk, types.NamespacedName{Namespace: of.Namespace, Name: of.Name})
+	if object == nil || of.UID != "" && object.UID != of.UID {
 		return nil, err
 	}
 	return object, nil
 }
 
-// find returns a workload. One that does not exist or terminates is gone.
-func (w *workloads) find(ctx context.Context, of workload) (found, error) {
+// Find returns a workload. One that does not exist or terminates is gone.
+func (w *Finder) Find(ctx context.Context, of Workload) (Found, error) {
 	w.mu.Lock()
-	gvk, watched := w.watched[of.groupKind()]
+	gvk, watched := w.watched[of.GroupKind()]
 	w.mu.Unlock()
 	if !watched {
 		return w.findForeign(ctx, of)
@@ -137,7 +144,7 @@ func (w *workloads) find(ctx context.Context, of workload) (found, error) {
 	w.mu.Unlock()
 	if !ok || s.generation != object.Generation {
 		if s, err = w.size(ctx, object); err != nil {
-			return found{}, err
+			return Found{}, err
 		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -149,8 +156,8 @@ func (w *workloads) find(ctx context.Context, of workload) (found, error) {
 	return sized(object, s), nil
 }
 
-// watch declares that the metadata of a kind is in the cache.
-func (w *workloads) watch(kind schema.GroupKind, gvk schema.GroupVersionKind) {
+// Watch declares that the metadata of a kind is in the cache.
+func (w *Finder) Watch(kind schema.GroupKind, gvk schema.GroupVersionKind) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.watched == nil {
@@ -159,22 +166,22 @@ func (w *workloads) watch(kind schema.GroupKind, gvk schema.GroupVersionKind) {
 	w.watched[kind] = gvk
 }
 
-// isWatched reports whether the metadata of a workload is in the cache.
-func (w *workloads) isWatched(of workload) bool {
+// IsWatched reports whether the metadata of a workload is in the cache.
+func (w *Finder) IsWatched(of Workload) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_, is := w.watched[of.groupKind()]
+	_, is := w.watched[of.GroupKind()]
 	return is
 }
 
-// replicaSetsOf returns the UIDs of the ReplicaSets of a Deployment, sorted.
-func (w *workloads) replicaSetsOf(ctx context.Context, namespace string, deployment types.UID) ([]types.UID, error) {
+// ReplicaSetsOf returns the UIDs of the ReplicaSets of a Deployment, sorted.
+func (w *Finder) ReplicaSetsOf(ctx context.Context, namespace string, deployment types.UID) ([]types.UID, error) {
 	w.mu.Lock()
-	gvk := w.watched[replicaSets()]
+	gvk := w.watched[ReplicaSets()]
 	w.mu.Unlock()
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	if err := w.cached.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := w.Cached.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list replicasets: %w", err)
 	}
 	var all []types.UID
@@ -188,22 +195,22 @@ func (w *workloads) replicaSetsOf(ctx context.Context, namespace string, deploym
 	return all, nil
 }
 
-func gone(of workload) found {
-	return found{Workload: pub.Workload{UID: of.uid, Gone: true}}
+func gone(of Workload) Found {
+	return Found{Workload: pub.Workload{UID: of.UID, Gone: true}}
 }
 
-func sized(object *metav1.PartialObjectMetadata, s size) found {
-	return found{Workload: pub.Workload{UID: object.UID, Replicas: s.replicas, Unknown: s.unknown}, selector: s.selector}
+func sized(object *metav1.PartialObjectMetadata, s size) Found {
+	return Found{Workload: pub.Workload{UID: object.UID, Replicas: s.replicas, Unknown: s.unknown}, Selector: s.selector}
 }
 
 // size reads the scale of a workload. The replicas of one without a scale are unknown.
-func (w *workloads) size(ctx context.Context, of *metav1.PartialObjectMetadata) (size, error) {
+func (w *Finder) size(ctx context.Context, of *metav1.PartialObjectMetadata) (size, error) {
 	parent := stored.Untyped(of.GroupVersionKind())
 	parent.SetNamespace(of.Namespace)
 	parent.SetName(of.Name)
 	scale := stored.Untyped(schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"})
 	s := size{generation: of.Generation}
-	switch err := w.scales.SubResource("scale").Get(ctx, parent, scale); {
+	switch err := w.Scales.SubResource("scale").Get(ctx, parent, scale); {
 	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
 		s.unknown = true
 	case err != nil:
@@ -217,46 +224,46 @@ func (w *workloads) size(ctx context.Context, of *metav1.PartialObjectMetadata) 
 }
 
 // findForeign returns a workload of a kind that is not watched, as it was within the last minute.
-func (w *workloads) findForeign(ctx context.Context, of workload) (found, error) {
+func (w *Finder) findForeign(ctx context.Context, of Workload) (Found, error) {
 	w.mu.Lock()
 	known, ok := w.foreign[of]
 	w.mu.Unlock()
-	if ok && w.now().Before(known.at.Add(foreignPeriod)) {
-		return known.found, nil
+	if ok && w.Now().Before(known.at.Add(Period)) {
+		return known.Found, nil
 	}
 	is, err := w.read(ctx, of)
 	if err != nil {
-		return found{}, err
+		return Found{}, err
 	}
-	is.foreign = true
+	is.Unwatched = true
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.foreign == nil || len(w.foreign) >= maxMemo {
-		w.foreign = map[workload]answer{}
+		w.foreign = map[Workload]answer{}
 	}
-	w.foreign[of] = answer{is, w.now()}
+	w.foreign[of] = answer{is, w.Now()}
 	return is, nil
 }
 
 // read reads a workload live. One of a kind that is not served, not namespaced, or that the controller may not read, has unknown replicas.
-func (w *workloads) read(ctx context.Context, of workload) (found, error) {
-	unknown := found{Workload: pub.Workload{UID: of.uid, Unknown: true}}
-	mapping, err := w.mapper.RESTMapping(of.groupKind())
+func (w *Finder) read(ctx context.Context, of Workload) (Found, error) {
+	unknown := Found{Workload: pub.Workload{UID: of.UID, Unknown: true}}
+	mapping, err := w.Mapper.RESTMapping(of.GroupKind())
 	switch {
 	case meta.IsNoMatchError(err):
 		return unknown, nil
 	case err != nil:
-		return found{}, fmt.Errorf("look up %s: %w", of.Kind, err)
+		return Found{}, fmt.Errorf("look up %s: %w", of.Kind, err)
 	case mapping.Scope.Name() != meta.RESTScopeNameNamespace:
 		return unknown, nil
 	}
-	object, err := stored.Metadata(ctx, w.live, mapping.GroupVersionKind, types.NamespacedName{Namespace: of.namespace, Name: of.Name})
+	object, err := stored.Metadata(ctx, w.Live, mapping.GroupVersionKind, types.NamespacedName{Namespace: of.Namespace, Name: of.Name})
 	switch {
 	case apierrors.IsForbidden(err):
-		object = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: of.namespace, Name: of.Name, UID: of.uid}}
+		object = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Name, UID: of.UID}}
 	case err != nil:
-		return found{}, err
-	case object == nil || object.DeletionTimestamp != nil || of.uid != "" && object.UID != of.uid:
+		return Found{}, err
+	case object == nil || object.DeletionTimestamp != nil || of.UID != "" && object.UID != of.UID:
 		return gone(of), nil
 	}
 	object.SetGroupVersionKind(mapping.GroupVersionKind)
@@ -268,7 +275,8 @@ func (w *workloads) read(ctx context.Context, of workload) (found, error) {
 	return sized(object, s), err
 }
 
-func selectorOf(text string) labels.Selector {
+// Selector parses the selector of a scale; nil where the scale has none, or one that cannot be read.
+func Selector(text string) labels.Selector {
 	selector, err := labels.Parse(text)
 	if err != nil || text == "" || selector.Empty() {
 		return nil
@@ -276,5 +284,8 @@ func selectorOf(text string) labels.Selector {
 	return selector
 }
 
-func deployments() schema.GroupKind { return schema.GroupKind{Group: "apps", Kind: "Deployment"} }
-func replicaSets() schema.GroupKind { return schema.GroupKind{Group: "apps", Kind: "ReplicaSet"} }
+// Deployments returns their kind.
+func Deployments() schema.GroupKind { return schema.GroupKind{Group: "apps", Kind: "Deployment"} }
+
+// ReplicaSets returns their kind.
+func ReplicaSets() schema.GroupKind { return schema.GroupKind{Group: "apps", Kind: "ReplicaSet"} }
