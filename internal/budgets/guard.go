@@ -191,6 +191,11 @@ func (g *Guard) Review(ctx context.Context, d Disruption) (Decision, error) {
 // Ask answers a question of a workload: whether its pods may be updated, from the first one on. It returns nil, a *workload.RefusedError, or the
 // error of a lookup or a write.
 func (g *Guard) Ask(ctx context.Context, pods []*corev1.Pod) error {
+	if len(pods) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, unbounded) // conflicts without end must not hold a reconciler
+	defer cancel()
 	all, err := g.reviewAll(ctx, pods, Disruption{Operation: pub.Update, User: Manager})
 	if err != nil {
 		return err

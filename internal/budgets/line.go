@@ -266,7 +266,7 @@ func within(ctx context.Context, batch []*question) (context.Context, context.Ca
 	return context.WithDeadline(ctx, last)
 }
 
-// unbounded is the time for a request where no question has a deadline, as those of reconcilers.
+// unbounded is the time for questions without a deadline, as those of reconcilers.
 const unbounded = 10 * time.Second
 
 // pause grows to a quarter of a second, with a jitter, so that replicas do not meet again.
