@@ -151,6 +151,8 @@ func webs(n int) []*corev1.Pod {
 type slow struct {
 	client.Client
 	open chan struct{}
+	// held receives once for each write that is held.
+	held chan struct{}
 
 	mu    sync.Mutex
 	fault error
@@ -164,6 +166,10 @@ type slowStatus struct {
 }
 
 func (s slowStatus) Patch(ctx context.Context, o client.Object, p client.Patch, options ...client.SubResourcePatchOption) error {
+	select {
+	case s.held <- struct{}{}:
+	default:
+	}
 	select {
 	case <-s.open:
 	case <-ctx.Done():
