@@ -58,6 +58,12 @@ func (p *Pass) succeeded(w *Write, object write.Object) []*Write {
 	switch w.Action {
 	case ActionFirst, ActionDeleteOwned:
 		return nil
+	case ActionPrepare:
+		if w.member != nil {
+			w.member.prepared++
+		}
+		p.repeats.made(w, p.now)
+		return p.follow(w.of)
 	case ActionCreate:
 		return w.createRest()
 	case ActionDelete:

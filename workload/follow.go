@@ -93,7 +93,18 @@ func (p *Pass) delete(i *instance, m *member) *Write {
 	if verdict, move := lifecycle.BeforeDelete(p.situation(i, m)); verdict != lifecycle.Go {
 		return p.move(i, m, move)
 	}
+	if before := p.in.before(m.pod); int(m.prepared) < len(before) {
+		return &Write{Write: before[m.prepared], Action: ActionPrepare}
+	}
 	return &Write{Write: write.Write{Verb: write.Delete, Object: m.pod}, Action: ActionDelete}
+}
+
+// before returns what is written before a pod is deleted.
+func (in *Input) before(pod *corev1.Pod) []write.Write {
+	if in.Before == nil {
+		return nil
+	}
+	return in.Before(pod)
 }
 
 // proceed continues an update that has begun, then moves the state, then adds missing labels.

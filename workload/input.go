@@ -36,6 +36,9 @@ type Input struct {
 	Build func([]Creation) ([][]write.Object, error)
 	// Owned returns what is deleted after a pod of an instance that is scaled in or recreated. Nil for nothing.
 	Owned func(*corev1.Pod) []write.Object
+	// Before returns what is written before a pod is deleted, as for objects that must outlast the pod or go with it. The pod stays
+	// where one of these writes fails. The writes of an observation that shows them made must be left out. Nil for nothing.
+	Before func(*corev1.Pod) []write.Write
 	// First are writes of the caller that come before all others. Their failures stop no other write.
 	First []write.Write
 	// RevisionLabels are the labels that pods of a revision carry beside the revision label. Pods that lack them get them.

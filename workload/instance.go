@@ -54,8 +54,10 @@ type member struct {
 	// rank is the place in Input.Members; below zero where an instance is one pod.
 	rank int32
 	// busy is the round in which the write was returned that is under way; zero for none.
-	busy    int32
-	deleted bool
+	busy int32
+	// prepared counts the writes of Input.Before that have succeeded.
+	prepared int16
+	deleted  bool
 }
 
 // isBusy reports whether a write of the pod is under way. A write of an earlier round was not sent.
@@ -189,12 +191,29 @@ func (p *Pass) first() []*Write {
 	}
 	for k := range p.in.Instances {
 		for _, pod := range p.in.Instances[k].Pods {
-			if w := p.dispose(pod); w != nil {
+			w := p.dispose(pod)
+			if w != nil && w.Action == ActionDelete {
+				if before := p.in.before(pod.Pod); len(before) > 0 {
+					writes = append(writes, p.prepare(before)...)
+					continue
+				}
+			}
+			if w != nil {
 				w.Instance, w.Pod = p.in.Instances[k].Name, pod.Pod
 				writes = append(writes, w)
 			}
 		}
 	}
+	return writes
+}
+
+// prepare returns what is written before a pod is deleted that has finished. The next pass deletes the pod.
+func (p *Pass) prepare(before []write.Write) []*Write {
+	writes := make([]*Write, len(before))
+	for k := range before {
+		writes[k] = &Write{Write: before[k], Action: ActionPrepare}
+	}
+	p.wake(retryOutdated)
 	return writes
 }
 

@@ -51,6 +51,7 @@ func (p *Pass) create(creations []Creation) []*Write {
 		return nil
 	}
 	var writes []*Write
+	p.deferred = p.in.Scale.Slots != nil && (len(built) < len(creations) || slices.ContainsFunc(built, func(o []write.Object) bool { return len(o) == 0 }))
 	for k, objects := range built {
 		if len(objects) == 0 || k >= len(creations) {
 			continue
@@ -64,13 +65,13 @@ func (p *Pass) create(creations []Creation) []*Write {
 	return writes
 }
 
-// continueAll continues updates that have begun, and moves states. Where scaling has failed throughout, updates go on
-// with the instances that exist.
+// continueAll continues updates that have begun, and moves states. Where scaling has failed throughout, or
+// all slots to fill wait, updates go on with the instances that exist.
 func (p *Pass) continueAll() []*Write {
 	if p.scaled {
 		return nil
 	}
-	if p.failed() {
+	if p.failed() || p.deferred {
 		if err := p.plan(true); err != nil {
 			p.fail(Failure{Err: err})
 			return nil

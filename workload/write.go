@@ -17,6 +17,8 @@ const (
 	ActionFirst Action = "First"
 	// ActionCreate creates a pod, or an object that the pod needs.
 	ActionCreate Action = "Create"
+	// ActionPrepare is a write of the caller's, from Input.Before.
+	ActionPrepare Action = "Prepare"
 	// ActionDelete deletes a pod.
 	ActionDelete Action = "Delete"
 	// ActionDeleteOwned deletes an object that belonged to a deleted pod.

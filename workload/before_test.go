@@ -1,0 +1,92 @@
+package workload_test
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kruisekit/kruisekit/workload"
+	"github.com/kruisekit/kruisekit/write"
+)
+
+// What precedes the deletion of a pod is written first, and the pod stays where that fails.
+func TestBefore(t *testing.T) {
+	cases := map[string]struct {
+		why      string
+		finished bool
+		fails    string
+		want     []string
+		failures int
+	}{
+		"in order":         {"the pod is deleted last", false, "", []string{"Prepare data-c", "Prepare logs-c", "Delete c"}, 0},
+		"refused":          {"the pod stays", false, "logs-c", []string{"Prepare data-c", "Prepare logs-c"}, 1},
+		"finished":         {"the next pass deletes the pod, when it observes that all is written", true, "", []string{"Prepare data-c", "Prepare logs-c"}, 0},
+		"finished, failed": {"the pod stays", true, "data-c", []string{"Prepare data-c", "Prepare logs-c"}, 1},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := three(t)
+			if c.finished {
+				s.pods["c"].Status.Phase = corev1.PodFailed
+			}
+			in := s.input()
+			in.Scale.Slots, in.Scale.Limits.Replicas = []string{"a", "b"}, 0
+			in.Update = in.Current
+			in.Before = func(pod *corev1.Pod) []write.Write {
+				if pod.Name != "c" {
+					t.Errorf("%s is not to be deleted", pod.Name)
+				}
+				var all []write.Write
+				for _, claim := range []string{"data-c", "logs-c"} {
+					all = append(all, write.Write{
+						Verb: write.Patch, Object: &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: claim}}, Body: write.Bytes("[]"),
+					})
+				}
+				return all
+			}
+			s.fails = func(w *workload.Write) error {
+				if w.Object.GetName() == c.fails {
+					return refused()
+				}
+				return nil
+			}
+			for _, claim := range []string{"data-c", "logs-c"} {
+				s.pods[claim] = &corev1.Pod{} // stands for the claim, which the server patches
+			}
+			pass := s.run(in)
+			if !slices.Equal(s.sent, c.want) || len(pass.Failures()) != c.failures {
+				t.Errorf("%s: sent %v, want %v, failures %v", c.why, s.sent, c.want, pass.Failures())
+			}
+			if c.finished && pass.RequeueAfter() <= 0 {
+				t.Error("no pass follows that deletes the pod")
+			}
+		})
+	}
+}
+
+// A slot that has to wait, as for the name of a claim, does not keep the others from being updated.
+func TestDeferredSlot(t *testing.T) {
+	for name, c := range map[string]struct {
+		why     string
+		inOrder bool
+		want    []string
+	}{
+		"parallel": {"the budget has room for another pod", false, []string{"Unready c", "Update c"}},
+		"in order": {"no update comes before all slots are available", true, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := three(t)
+			in := s.input()
+			in.Scale.Slots, in.Scale.Limits.Replicas, in.Scale.Limits.MaxUnavailable = []string{"a", "b", "c", "d"}, 0, 2
+			in.Scale.InOrder = c.inOrder
+			in.Build = func(creations []workload.Creation) ([][]write.Object, error) {
+				return make([][]write.Object, len(creations)), nil
+			}
+			if s.run(in); !slices.Equal(s.sent, c.want) {
+				t.Errorf("%s: sent %v, want %v", c.why, s.sent, c.want)
+			}
+		})
+	}
+}
