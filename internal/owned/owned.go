@@ -61,8 +61,17 @@ func By(group, kind string) handler.EventHandler {
 // Release returns the patch by which an owner releases an object, and hands it over to other owners, if any are given. It applies
 // only to the object that was observed.
 func Release(object write.Object, from types.UID, to ...*metav1.OwnerReference) write.Write {
-	owners := []any{map[string]any{"$patch": "delete", "uid": from}}
-	for _, owner := range to {
+	return Refer(object, []types.UID{from}, to...)
+}
+
+// Refer returns the patch that removes the references of an object to some owners, and adds others. It applies only to the object
+// that was observed. The API server rejects a second controller.
+func Refer(object write.Object, remove []types.UID, add ...*metav1.OwnerReference) write.Write {
+	owners := make([]any, 0, len(remove)+len(add))
+	for _, uid := range remove {
+		owners = append(owners, map[string]any{"$patch": "delete", "uid": uid})
+	}
+	for _, owner := range add {
 		owners = append(owners, owner)
 	}
 	return write.Write{

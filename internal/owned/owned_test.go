@@ -1,6 +1,7 @@
 package owned_test
 
 import (
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,9 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/ordinals"
 )
 
 // Several controllers of one manager look for the pods they own: each asks for the index.
@@ -48,6 +51,40 @@ func TestRelease(t *testing.T) {
 			data, err := w.Data()
 			if err != nil || string(data) != c.want || w.Type != types.StrategicMergePatchType {
 				t.Errorf("%s: %s of type %s, %v, want %s", c.why, data, w.Type, err, c.want)
+			}
+		})
+	}
+}
+
+func TestRefer(t *testing.T) {
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data", UID: "claim"}}
+	w := owned.Refer(claim, nil, &metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "web-1", UID: "pod"})
+	const want = `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"web-1","uid":"pod"}],"uid":"claim"}}`
+	if data, err := w.Data(); err != nil || string(data) != want {
+		t.Errorf("an owner is added, and none removed: %s, %v, want %s", data, err, want)
+	}
+}
+
+// A pod without a controller is found by the workload that its name refers to, and a controlled one is not.
+func TestOrphans(t *testing.T) {
+	stem := func(name string) (string, bool) {
+		set, _, ok := ordinals.Split(name)
+		return set, ok
+	}
+	controlled := []metav1.OwnerReference{{UID: "set", Controller: ptr.To(true)}}
+	cases := map[string]struct {
+		why  string
+		pod  metav1.ObjectMeta
+		want []string
+	}{
+		"orphan":      {"the name is that of a pod of web", metav1.ObjectMeta{Name: "web-3"}, []string{"web"}},
+		"controlled":  {"another workload has the pod", metav1.ObjectMeta{Name: "web-3", OwnerReferences: controlled}, nil},
+		"no workload": {"no workload has pods of this name", metav1.ObjectMeta{Name: "web"}, nil},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := owned.OrphanKeys(&corev1.Pod{ObjectMeta: c.pod}, stem); !slices.Equal(got, c.want) {
+				t.Errorf("%s: %v, want %v", c.why, got, c.want)
 			}
 		})
 	}

@@ -1,0 +1,37 @@
+package owned
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/internal/binding"
+)
+
+// orphanField is the name of the index of orphans.
+const orphanField = "kruisekit.dev/orphan-of"
+
+// IndexOrphans lets Orphans select objects of a kind that no owner controls. workload returns the name of the workload that an object
+// with a name can belong to.
+func IndexOrphans(ctx context.Context, indexer client.FieldIndexer, object client.Object, workload func(name string) (string, bool)) error {
+	return binding.SharedIndex(indexer.IndexField(ctx, object, orphanField, func(o client.Object) []string {
+		return OrphanKeys(o, workload)
+	}))
+}
+
+// OrphanKeys returns the keys of an object in the index of orphans.
+func OrphanKeys(o metav1.Object, workload func(name string) (string, bool)) []string {
+	if metav1.GetControllerOfNoCopy(o) != nil {
+		return nil
+	}
+	if name, ok := workload(o.GetName()); ok {
+		return []string{name}
+	}
+	return nil
+}
+
+// Orphans selects the orphans in a namespace whose names are those of a workload's objects.
+func Orphans(namespace, workload string) []client.ListOption {
+	return []client.ListOption{client.InNamespace(namespace), client.MatchingFields{orphanField: workload}}
+}
