@@ -7,7 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/scale"
 )
 
@@ -176,14 +179,16 @@ func (o slotOracle) last(surplus []scale.Instance) []scale.Instance {
 func (o slotOracle) update() []scale.Instance {
 	budget, broken := o.in.Limits.MaxUnavailable, o.broken()
 	surplus := slices.ContainsFunc(o.in.Instances, func(i scale.Instance) bool { return !slices.Contains(o.in.Slots, i.Name) })
+	onlyBegun := false
 	if o.in.InOrder && (broken > 0 || surplus) {
-		if budget = 0; !o.in.UnavailableFirst {
-			return nil
-		}
+		budget, onlyBegun = 0, !o.in.UnavailableFirst
 	}
 	var out []scale.Instance
 	for _, i := range o.candidates() {
 		fine := o.available(i)
+		if onlyBegun && !slices.ContainsFunc(podsOf(i), func(pod *corev1.Pod) bool { return lifecycle.StateOf(pod) == kruise.LifecycleStatePreparingUpdate }) {
+			continue
+		}
 		if fine && broken >= budget {
 			break
 		}

@@ -229,8 +229,9 @@ func (s *slotted) updateSlots() {
 	if s.in.InOrder && (s.blocked < len(s.wanted) || len(s.surplus) > 0) {
 		b.Max = 0 // to repair is all that may be done out of order
 		if !s.in.UnavailableFirst {
-			s.noteWaiting(NoteUpdateLimited, len(due), "to be updated until all slots are available, and no others are left")
-			return
+			all := len(due)
+			due = slices.DeleteFunc(due, func(m *member) bool { return !m.preparing }) // those updates have begun
+			s.noteWaiting(NoteUpdateLimited, all-len(due), "to be updated until all slots are available, and no others are left")
 		}
 	}
 	due = slices.DeleteFunc(due, func(m *member) bool { return m.NotNow })

@@ -159,6 +159,8 @@ func TestSlotsUpdate(t *testing.T) {
 		"never back":                   {"a raised partition moves nothing", "nnnn", []option{keep(3), unavailable(2)}, ""},
 		"any":                          {"two are updated, so two are left", "oooooonnoo", []option{keep(6), unordered, unavailable(9)}, "update 9 8 (Partition)"},
 		"any, more than enough":        {"nothing is left", "nno", []option{keep(2), unordered, unavailable(9)}, "(Partition)"},
+		"in order, one is held":        {"an update that has begun goes on", "oou", []option{inOrder}, "update 2 (UpdateLimited)"},
+		"in order, held and broken":    {"the held one is unavailable already; no other update begins", "Oou", []option{inOrder, unavailable(2)}, "update 2 (UpdateLimited)"},
 		"any, one is held":             {"it goes before the others", "uoo", []option{keep(2), unordered, preparingIsUpdated, unavailable(9)}, "update 0 (Partition)"},
 		"in its place, one is held":    {"without a priority the place counts", "ouo", []option{keep(1), preparingIsUpdated, unavailable(9)}, "update 2 1 (Partition)"},
 	})
