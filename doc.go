@@ -57,6 +57,7 @@
 //   - [github.com/kruisekit/kruisekit/controllers/podscope]: which pods API servers send to the webhook of pods.
 //   - [github.com/kruisekit/kruisekit/controllers/podunavailablebudget]: how many pods of each budget may become unavailable.
 //   - [github.com/kruisekit/kruisekit/controllers/sidecarset]: new images for the sidecars of running pods, and their history.
+//   - [github.com/kruisekit/kruisekit/controllers/statefulset]: StatefulSets with in-place updates; not in the manager yet.
 //
 // # Admission
 //

@@ -1,0 +1,144 @@
+package statefulset
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/internal/claims"
+	"github.com/kruisekit/kruisekit/lifecycle"
+	"github.com/kruisekit/kruisekit/note"
+	"github.com/kruisekit/kruisekit/ordinals"
+	"github.com/kruisekit/kruisekit/workload"
+	"github.com/kruisekit/kruisekit/write"
+)
+
+// identity gives new pods their identity and their claims.
+type identity struct {
+	options  Options
+	snapshot *snapshot
+	plan     *plan
+	input    *workload.Input
+}
+
+// retryTaken is when to look again at a name that is taken.
+const retryTaken = 30 * time.Second
+
+// Codes of notes about slots whose pods wait.
+const (
+	noteClaimTerminates = "ClaimTerminates"
+	noteClaimStale      = "ClaimStale"
+	noteNameTaken       = "PodNameTaken"
+)
+
+// build returns, for each creation, the missing claims and the pod.
+func (b *identity) build(creations []workload.Creation) ([][]write.Object, error) {
+	s := b.snapshot
+	all := make([][]write.Object, len(creations))
+	for i, c := range creations {
+		template := s.set.Spec.Template.DeepCopy()
+		if c.Revision != b.plan.update {
+			var err error
+			if template, err = b.input.Template(c); err != nil {
+				return nil, err
+			}
+			if err := s.selectorMismatch(template, c.Revision); err != nil {
+				return nil, err
+			}
+		}
+		ordinal, _ := s.ordinal(c.Slot)
+		if wait := b.wait(ordinal); wait != nil {
+			b.plan.waits = append(b.plan.waits, *wait)
+			b.plan.after.In(retryTaken)
+			continue
+		}
+		all[i] = append(b.options.missingClaims(s, ordinal), b.newPod(ordinal, c.Revision, template))
+	}
+	return all, nil
+}
+
+// wait is why a pod cannot be created now; nil where it can be.
+func (b *identity) wait(ordinal int32) *note.Note {
+	s, name := b.snapshot, ordinals.Name(b.snapshot.set.Name, ordinal)
+	wait := note.Note{Level: note.Waiting, Object: name}
+	if s.taken[name] {
+		wait.Code, wait.Text = noteNameTaken, fmt.Sprintf("pod %s exists, and the set does not control it", name)
+		return &wait
+	}
+	for claim := range s.claimsOf(ordinal) {
+		switch {
+		case claim.DeletionTimestamp != nil:
+			wait.Code, wait.Text = noteClaimTerminates, fmt.Sprintf("claim %s is to be deleted", claim.Name)
+			return &wait
+		case b.options.deletesScaled(s.set) && slices.ContainsFunc(claim.OwnerReferences, func(ref metav1.OwnerReference) bool { return isPod(ref) && ref.Name == name }):
+			wait.Code, wait.Text = noteClaimStale, fmt.Sprintf("claim %s belongs to an earlier pod %s, and is deleted with it", claim.Name, name)
+			return &wait
+		}
+	}
+	return nil
+}
+
+// missingClaims returns the claims of an ordinal that do not exist.
+func (o Options) missingClaims(s *snapshot, ordinal int32) []write.Object {
+	var missing []write.Object
+	templates, id := s.set.Spec.VolumeClaimTemplates, strconv.Itoa(int(ordinal))
+	for i := range templates {
+		if s.claims[claims.Name(templates[i].Name, s.set.Name, id)] != nil {
+			continue
+		}
+		identity := claims.Identity{Namespace: s.set.Namespace, Workload: s.set.Name, Pod: id, Labels: s.set.Spec.Selector.MatchLabels}
+		if set, _ := o.owners(s.set, false); set {
+			identity.Owners = []metav1.OwnerReference{*s.setRef()}
+		}
+		missing = append(missing, claims.New(&templates[i], identity))
+	}
+	return missing
+}
+
+func (b *identity) newPod(ordinal int32, revision string, template *corev1.PodTemplateSpec) *corev1.Pod {
+	s := b.snapshot
+	name := ordinals.Name(s.set.Name, ordinal)
+	pod := &corev1.Pod{Spec: template.Spec, ObjectMeta: metav1.ObjectMeta{
+		Namespace: s.set.Namespace, Name: name, GenerateName: s.set.Name + "-", Finalizers: template.Finalizers,
+		Labels:          labels.Merge(template.Labels, b.options.podLabels(name, revision, ordinal)),
+		Annotations:     labels.Merge(template.Annotations, labels.Set{kruise.LifecycleTimestampKey: s.now.Format(time.RFC3339)}),
+		OwnerReferences: []metav1.OwnerReference{s.controllerRef()},
+	}}
+	if hooks := s.set.Spec.Lifecycle; hooks != nil && hooks.PreNormal != nil && !lifecycle.HasAll(pod, hooks.PreNormal) {
+		pod.Labels[kruise.LifecycleStateKey] = string(kruise.LifecycleStatePreparingNormal)
+	}
+	pod.Spec.Hostname, pod.Spec.Subdomain = name, s.set.Spec.ServiceName
+	claims.Mount(&pod.Spec, s.set.Spec.VolumeClaimTemplates, s.set.Name, strconv.Itoa(int(ordinal)))
+	return pod
+}
+
+// podLabels are those that the reconciler writes to a new pod.
+func (o Options) podLabels(name, revision string, ordinal int32) labels.Set {
+	all := labels.Set{
+		appsv1.StatefulSetPodNameLabel: name, kruise.PodRevisionLabelKey: revision, kruise.LifecycleStateKey: string(kruise.LifecycleStateNormal),
+	}
+	if !o.NoPodIndex {
+		all[appsv1.PodIndexLabel] = strconv.Itoa(int(ordinal))
+	}
+	return all
+}
+
+// selectorMismatch is why a template cannot be used: its pods would not be the set's, which would release and adopt them without end.
+func (s *snapshot) selectorMismatch(template *corev1.PodTemplateSpec, name string) error {
+	if s.selector.Matches(labels.Merge(template.Labels, Options{}.podLabels(s.set.Name+"-0", name, 0))) {
+		return nil
+	}
+	return fmt.Errorf("spec.selector does not match the labels of pods of the template (revision %s)", name)
+}
+
+func (s *snapshot) controllerRef() metav1.OwnerReference {
+	return *metav1.NewControllerRef(s.set, gvk())
+}

@@ -1,0 +1,30 @@
+// Package statefulset reconciles Advanced StatefulSets: pods with a stable name, ordinal and claims of their own, updated in place where
+// possible, within a partition and a budget.
+//
+//	r, err := statefulset.New(mgr.GetClient(), statefulset.Options{})
+//	...
+//	err = r.SetupWithManager(ctx, mgr, controller.Options{MaxConcurrentReconciles: 3})
+//
+// It needs no webhook: a StatefulSet without defaults behaves as a defaulted one. Two reconcilers in one process do not share state.
+//
+// One pass observes everything into a snapshot (observe.go), plans with package workload over the slots of the ordinals that are
+// wanted (plan.go, build.go for new pods, claims.go for claims), sends the writes (execute.go), and reports (status.go, events.go).
+// The plan reads nothing but the snapshot and the options.
+//
+// A pod waits for a claim that terminates, or that belongs to an earlier pod of its name, with a note; the deletion of the
+// claim reconciles the set. Other pods are still updated. Where the retention policy deletes claims, a claim refers to its pod before
+// the pod is deleted, else the pod stays. A pod that lacks a volume of a claim template is recreated within the budget of updates.
+//
+// The update revision becomes the current one when as many pods as wanted exist, are updated and are ready; never at 0 replicas with
+// a partition.
+//
+// A spec that no webhook has rejected is validated by package validation. A fault in the selector, the replicas, the template or the
+// ordinals leaves the pods as they are, with a condition and an event. A fault elsewhere is reported, and the default is used.
+//
+// Not supported yet:
+//   - volumeClaimUpdateStrategy OnPodRollingUpdate: claims are not expanded. Their compatibility is reported in the status.
+//   - The pre-download of images, and its annotations.
+//   - Ordered updates of more than one pod at once: maxUnavailable is 1 with OrderedReady.
+//   - The adoption of older ControllerRevisions without a controller; one that equals the template is adopted.
+//   - A takeover from OpenKruise under test, beyond the equality of recorded revisions.
+package statefulset

@@ -1,0 +1,44 @@
+package statefulset
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/failure"
+	"github.com/kruisekit/kruisekit/validation"
+)
+
+// maxReplicas bounds the slots of one set. A pass holds the name of each slot.
+const maxReplicas = 100_000
+
+// invalid returns the first faults for which the webhook rejects a set. With an unusable set nothing is done until its spec
+// changes. A fault that is only reported has a safe reading.
+func invalid(set *v1beta1.StatefulSet) (unusable, reported error) {
+	if n := ptr.Deref(set.Spec.Replicas, 1); n > maxReplicas {
+		return fmt.Errorf("spec.replicas: Invalid value: %d: must be at most %d", n, maxReplicas), nil
+	}
+	for _, fault := range validation.StatefulSet(set) {
+		at := func(path string) bool { return strings.HasPrefix(fault.Field, path) }
+		switch {
+		case at("spec.template.metadata"): // the plan compares the selector with the labels of the pods, which have more
+		case at("spec.template.spec.readinessGates"):
+			reported = firstError(reported, failure.Brief(fault))
+		case slices.ContainsFunc([]string{"spec.replicas", "spec.selector", "spec.template", "spec.ordinals", "spec.reserveOrdinals"}, at):
+			return failure.Brief(fault), nil
+		default:
+			reported = firstError(reported, failure.Brief(fault))
+		}
+	}
+	return nil, reported
+}
+
+func firstError(first, next error) error {
+	if first != nil {
+		return first
+	}
+	return next
+}

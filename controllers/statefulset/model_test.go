@@ -1,0 +1,297 @@
+package statefulset_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/controllers/statefulset"
+	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/ordinals"
+	"github.com/kruisekit/kruisekit/test/objects"
+)
+
+// unready is the annotation of a pod that the kubelet keeps from being ready.
+const unready = "test.kruisekit.dev/unready"
+
+// model runs the reconciler of StatefulSets, and a garbage collector of claims.
+type model struct {
+	*testing.T
+	*objects.Model
+
+	options statefulset.Options
+}
+
+func newModel(t *testing.T, o statefulset.Options) *model {
+	t.Helper()
+	m := &model{T: t, Model: objects.NewModel(t, &v1beta1.StatefulSetList{}, v1beta1.AddToScheme), options: o}
+	m.Kubelet.Unready = func(pod *corev1.Pod) bool { _, is := pod.Annotations[unready]; return is }
+	for _, object := range []client.Object{&corev1.Pod{}, &appsv1.ControllerRevision{}} {
+		if err := owned.Index(t.Context(), m.Server, object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stem := func(pod string) (string, bool) { set, _, ok := ordinals.Split(pod); return set, ok }
+	if err := owned.IndexOrphans(t.Context(), m.Server, &corev1.Pod{}, stem); err != nil {
+		t.Fatal(err)
+	}
+	m.restart(m.Server)
+	return m
+}
+
+// restart starts another reconciler in the place of the one before, with a client of the server.
+func (m *model) restart(c client.Client) {
+	m.Helper()
+	o := m.options
+	o.Now, o.Recorder, o.Live = m.Now, m.Server, m.Server
+	r, err := statefulset.New(c, o)
+	if err != nil {
+		m.Fatal(err)
+	}
+	m.Reconciler = r
+}
+
+// create creates a set with nothing but what is required, and what changes add.
+func (m *model) create(name string, replicas int32, changes ...func(*v1beta1.StatefulSet)) *v1beta1.StatefulSet {
+	m.Helper()
+	set := &v1beta1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+	set.Spec.Replicas = &replicas
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
+	set.Spec.Template.Labels = map[string]string{"app": name}
+	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "web", Image: "web:1"}}
+	set.Spec.Template.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: kruise.InPlaceUpdateReady}}
+	for _, change := range changes {
+		change(set)
+	}
+	if err := m.Server.Create(m.Context(), set); err != nil {
+		m.Fatal(err)
+	}
+	return set
+}
+
+// change patches the set.
+func (m *model) change(set *v1beta1.StatefulSet, changes ...func(*v1beta1.StatefulSet)) {
+	m.Helper()
+	m.look(set)
+	before := set.DeepCopy()
+	for _, change := range changes {
+		change(set)
+	}
+	if err := m.Server.Patch(m.Context(), set, client.MergeFrom(before)); err != nil {
+		m.Fatal(err)
+	}
+}
+
+func (m *model) look(o client.Object) {
+	m.Helper()
+	if err := m.Server.Get(m.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+		m.Fatal(err)
+	}
+}
+
+// pods returns the pods with the label of the set, those that terminate included, by ordinal.
+func (m *model) pods(set *v1beta1.StatefulSet) []corev1.Pod {
+	m.Helper()
+	var list corev1.PodList
+	if err := m.Server.List(m.Context(), &list, client.InNamespace("shop"), client.MatchingLabels{"app": set.Name}); err != nil {
+		m.Fatal(err)
+	}
+	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return int(ordinalOf(&a)) - int(ordinalOf(&b)) })
+	return list.Items
+}
+
+func ordinalOf(pod *corev1.Pod) int32 {
+	_, ordinal, _ := ordinals.Split(pod.Name)
+	return ordinal
+}
+
+// pod returns the pod of an ordinal.
+func (m *model) pod(set *v1beta1.StatefulSet, ordinal int32) *corev1.Pod {
+	m.Helper()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: ordinals.Name(set.Name, ordinal)}}
+	m.look(pod)
+	return pod
+}
+
+// claims returns the names of all claims.
+func (m *model) claims() []string {
+	m.Helper()
+	var list corev1.PersistentVolumeClaimList
+	if err := m.Server.List(m.Context(), &list, client.InNamespace("shop")); err != nil {
+		m.Fatal(err)
+	}
+	names := []string{}
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// edit changes the metadata of a pod by a merge patch.
+func (m *model) edit(pod *corev1.Pod, metadata string) {
+	m.Helper()
+	if err := m.Server.Patch(m.Context(), pod, client.RawPatch(types.MergePatchType, []byte(`{"metadata":`+metadata+`}`))); err != nil {
+		m.Fatal(err)
+	}
+}
+
+func (m *model) delete(o client.Object) {
+	m.Helper()
+	if err := m.Server.Delete(m.Context(), o); err != nil {
+		m.Fatal(err)
+	}
+}
+
+// collect deletes the claims all of whose owners are gone, as the garbage collector does.
+func (m *model) collect() {
+	m.Helper()
+	var list corev1.PersistentVolumeClaimList
+	if err := m.Server.List(m.Context(), &list, client.InNamespace("shop")); err != nil {
+		m.Fatal(err)
+	}
+	for i := range list.Items {
+		claim := &list.Items[i]
+		gone := func(ref metav1.OwnerReference) bool {
+			owner := client.Object(&v1beta1.StatefulSet{})
+			if ref.Kind == "Pod" {
+				owner = &corev1.Pod{}
+			}
+			err := m.Server.Get(m.Context(), types.NamespacedName{Namespace: "shop", Name: ref.Name}, owner)
+			return err != nil || owner.GetUID() != ref.UID
+		}
+		if len(claim.OwnerReferences) > 0 && !slices.ContainsFunc(claim.OwnerReferences, func(ref metav1.OwnerReference) bool { return !gone(ref) }) {
+			m.delete(claim)
+		}
+	}
+}
+
+// eventually runs until the check returns nil. It moves the clock to the next requeue where nothing else is left to do.
+func (m *model) eventually(set *v1beta1.StatefulSet, check func(*v1beta1.StatefulSet) error) {
+	m.Helper()
+	m.Eventually(func() error {
+		m.look(set)
+		if err := check(set); err != nil {
+			return fmt.Errorf("%w\nstatus: %+v\npods: %s", err, set.Status, m.picture(set))
+		}
+		return nil
+	})
+}
+
+// becomes runs until the set has settled with pods as in a picture.
+func (m *model) becomes(set *v1beta1.StatefulSet, picture string) {
+	m.Helper()
+	m.eventually(set, func(*v1beta1.StatefulSet) error {
+		if got := m.picture(set); got != picture {
+			return fmt.Errorf("pods %q, want %q", got, picture)
+		}
+		return nil
+	})
+	m.stays(set, picture)
+}
+
+// stays expects a picture when there is nothing left to do now.
+func (m *model) stays(set *v1beta1.StatefulSet, picture string) {
+	m.Helper()
+	m.Still()
+	if got := m.picture(set); got != picture {
+		m.Errorf("pods %q, want %q", got, picture)
+	}
+}
+
+// idle expects a set that costs no request while nothing changes, also when it is reconciled again.
+func (m *model) idle() {
+	m.Helper()
+	m.Still()
+	m.Server.Requests()
+	for range 3 {
+		m.Reconcile()
+		m.Advance(time.Minute)
+	}
+	if requests := m.Server.Requests(); len(requests) > 0 {
+		m.Errorf("%d requests while nothing changes: %v", len(requests), requests)
+	}
+}
+
+// picture is the pods in a few characters each: the ordinal and the release of the image; a dash for not ready, a star for terminating.
+func (m *model) picture(set *v1beta1.StatefulSet) string {
+	m.Helper()
+	var all []string
+	for _, pod := range m.pods(set) {
+		text := fmt.Sprintf("%d:%s", ordinalOf(&pod), strings.TrimPrefix(pod.Spec.Containers[0].Image, "web:"))
+		switch {
+		case pod.DeletionTimestamp != nil:
+			text += "*"
+		case !isReady(&pod):
+			text += "-"
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, " ")
+}
+
+func isReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue })
+}
+
+func scaled(n int32) func(*v1beta1.StatefulSet) {
+	return func(s *v1beta1.StatefulSet) { s.Spec.Replicas = &n }
+}
+
+func image(name string) func(*v1beta1.StatefulSet) {
+	return func(s *v1beta1.StatefulSet) { s.Spec.Template.Spec.Containers[0].Image = name }
+}
+
+func parallel(s *v1beta1.StatefulSet) { s.Spec.PodManagementPolicy = appsv1.ParallelPodManagement }
+
+func rolling(change func(*v1beta1.RollingUpdateStatefulSetStrategy)) func(*v1beta1.StatefulSet) {
+	return func(s *v1beta1.StatefulSet) {
+		if s.Spec.UpdateStrategy.RollingUpdate == nil {
+			s.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateStatefulSetStrategy{}
+		}
+		change(s.Spec.UpdateStrategy.RollingUpdate)
+	}
+}
+
+func inPlace(s *v1beta1.StatefulSet) {
+	rolling(func(u *v1beta1.RollingUpdateStatefulSetStrategy) {
+		u.PodUpdatePolicy = v1beta1.InPlaceIfPossiblePodUpdateStrategyType
+	})(s)
+}
+
+func partition(n int32) func(*v1beta1.StatefulSet) {
+	return rolling(func(u *v1beta1.RollingUpdateStatefulSetStrategy) { u.Partition = &n })
+}
+
+func withClaims(whenDeleted, whenScaled v1beta1.PersistentVolumeClaimRetentionPolicyType) func(*v1beta1.StatefulSet) {
+	return func(s *v1beta1.StatefulSet) {
+		s.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
+			ObjectMeta: metav1.ObjectMeta{Name: "data"},
+			Spec: corev1.PersistentVolumeClaimSpec{
+				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{"storage": resource.MustParse("1Gi")}},
+			},
+		}}
+		s.Spec.PersistentVolumeClaimRetentionPolicy = &v1beta1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: whenDeleted, WhenScaled: whenScaled}
+	}
+}
+
+func (m *model) revisions() []appsv1.ControllerRevision {
+	m.Helper()
+	var list appsv1.ControllerRevisionList
+	if err := m.Server.List(m.Context(), &list, client.InNamespace("shop")); err != nil {
+		m.Fatal(err)
+	}
+	return list.Items
+}

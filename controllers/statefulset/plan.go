@@ -1,0 +1,175 @@
+package statefulset
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/internal/history"
+	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/note"
+	"github.com/kruisekit/kruisekit/ordinals"
+	"github.com/kruisekit/kruisekit/revision"
+	"github.com/kruisekit/kruisekit/scale"
+	"github.com/kruisekit/kruisekit/workload"
+	"github.com/kruisekit/kruisekit/write"
+)
+
+// plan is what one pass of a set is to do. All of it follows from the snapshot.
+type plan struct {
+	resolution revision.Resolution
+	// newest makes the template the newest revision.
+	newest history.Change
+	// current and update are the names of the revisions that pods go from and to.
+	current, update string
+	rolling         v1beta1.RollingUpdateStatefulSetStrategy
+	limits          scale.Limits
+	pass            *workload.Pass
+	// invalid is why pods of the template cannot be managed.
+	invalid error
+
+	// What follows is known once the pass is executed.
+
+	scaleErr, updateErr error
+	after               requeue.Earliest
+	// waits are what pods wait for that are to be created, once the pass has come to that.
+	waits []note.Note
+}
+
+// plan reads nothing but the snapshot and the options.
+func (o Options) plan(s *snapshot) (*plan, error) {
+	data, err := revision.Encode(&s.set.Spec.Template)
+	if err != nil {
+		return nil, fmt.Errorf("spec.template: %w", err)
+	}
+	p := &plan{rolling: ptr.Deref(s.set.Spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateStatefulSetStrategy{})}
+	p.after.In(s.RecheckAfter)
+	p.resolution = revision.Resolve(revision.Input{
+		Owner: s.set.Name, Data: data, Have: s.Revisions,
+		Current: s.set.Status.CurrentRevision, Collisions: s.set.Status.CollisionCount,
+	})
+	p.update, p.current = p.resolution.Name, p.resolution.Name
+	if p.resolution.Current != nil {
+		p.current = p.resolution.Current.Name
+	}
+	p.newest, err = history.Plan(history.Wanted{
+		Resolution: p.resolution, Namespace: s.set.Namespace, Owner: s.controllerRef(), Data: data,
+		Labels: maps.Clone(s.set.Spec.Template.Labels), Annotations: maps.Clone(s.set.Annotations),
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.limits = limits(s.set, &p.rolling)
+	in := o.input(s, p)
+	in.SetRevisions(p.resolution, newestOf(p, data), s.Revisions)
+	b := &identity{options: o, snapshot: s, plan: p, input: &in}
+	in.Build = b.build
+	if s.set.DeletionTimestamp == nil {
+		p.invalid = s.selectorMismatch(&s.set.Spec.Template, p.update)
+	}
+	p.pass, err = workload.Plan(in)
+	return p, err
+}
+
+// newestOf is the revision of the template as it is once the change is made.
+func newestOf(p *plan, data []byte) *appsv1.ControllerRevision {
+	newest := &appsv1.ControllerRevision{}
+	newest.Name, newest.Data.Raw = p.update, data
+	if p.resolution.Update != nil {
+		newest = p.resolution.Update
+	}
+	return newest
+}
+
+// runs reports whether the pass is executed. The pods of a set that is deleted are the garbage collector's.
+func (p *plan) runs(s *snapshot) bool { return p.invalid == nil && s.set.DeletionTimestamp == nil }
+
+// notes are why the plan is as it is, and what pods wait for.
+func (p *plan) notes() []note.Note { return append(p.pass.Notes(), p.waits...) }
+
+// input is the set as package workload looks at it.
+func (o Options) input(s *snapshot, p *plan) workload.Input {
+	spec := &s.set.Spec
+	in := workload.Input{
+		Scale: scale.Input{
+			Now: s.now, Limits: p.limits, MinReadySeconds: ptr.Deref(p.rolling.MinReadySeconds, 0), Hooks: spec.Lifecycle,
+			PreparingUpdateIsUpdated: o.PreparingUpdateIsUpdated, UnavailableFirst: o.UnavailableFirst,
+			Slots: s.slots(), InOrder: !isParallel(s.set),
+		},
+		Instances: workload.Pods(slices.Concat(s.Active, s.Inactive)),
+		Strategy:  workload.Strategy(p.rolling.PodUpdatePolicy), Policy: o.policy(), MayUpdate: o.MayUpdate, Ask: o.Ask != nil,
+		Repeats: s.known.repeats, First: o.firstWrites(s),
+		Before: func(pod *corev1.Pod) []write.Write { return o.handOver(s, pod) },
+	}
+	if in.Strategy != workload.InPlaceIfPossible && in.Strategy != workload.InPlaceOnly {
+		in.Strategy = workload.Recreate
+	}
+	if strategy := p.rolling.InPlaceUpdateStrategy; strategy != nil {
+		in.GraceSeconds = max(strategy.GracePeriodSeconds, 0)
+	}
+	if u := p.rolling.UnorderedUpdate; u != nil && isParallel(s.set) {
+		in.Scale.Priority = ptr.To(ptr.Deref(u.PriorityStrategy, kruise.UpdatePriorityStrategy{}))
+	}
+	switch {
+	case spec.UpdateStrategy.Type != appsv1.RollingUpdateStatefulSetStrategyType:
+		in.Scale.Updates = scale.UpdatesOnDelete
+	case p.rolling.Paused:
+		in.Scale.Updates = scale.UpdatesPaused
+	}
+	for i := range in.Instances {
+		in.Instances[i].MarkedForDeletion = s.lacksClaims(p, in.Instances[i].Pods[0].Pod)
+	}
+	return in
+}
+
+// slots are the names of the wanted pods, in the order of their ordinals.
+func (s *snapshot) slots() []string {
+	slots := make([]string, 0, min(max(s.window.Replicas, 0), maxReplicas))
+	for ordinal := range s.window.All() {
+		slots = append(slots, ordinals.Name(s.set.Name, ordinal))
+	}
+	return slots
+}
+
+func isParallel(set *v1beta1.StatefulSet) bool {
+	return set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement
+}
+
+// limits resolves the bounds of the spec. One that cannot be parsed, which is reported, is as if it were not set.
+func limits(set *v1beta1.StatefulSet, rolling *v1beta1.RollingUpdateStatefulSetStrategy) scale.Limits {
+	amount := func(v *intstr.IntOrString, without int32) int32 {
+		if n, err := scale.AmountOr(v, without, *set.Spec.Replicas, scale.RoundDown); err == nil {
+			return max(n, 1)
+		}
+		return without
+	}
+	l := scale.Limits{Partition: max(ptr.Deref(rolling.Partition, 0), 0), MaxUnavailable: 1}
+	if !isParallel(set) {
+		return l
+	}
+	l.MaxUnavailable = amount(rolling.MaxUnavailable, 1)
+	if strategy := set.Spec.ScaleStrategy; strategy != nil && strategy.MaxUnavailable != nil {
+		l.MaxUnavailableScaling = ptr.To(amount(strategy.MaxUnavailable, math.MaxInt32))
+	}
+	return l
+}
+
+// lacksClaims reports whether a pod that updates reach has no volume of a claim template, which no running pod can get.
+func (s *snapshot) lacksClaims(p *plan, pod *corev1.Pod) bool {
+	ordinal, _ := s.ordinal(pod.Name)
+	rank, wanted := s.window.Rank(ordinal)
+	if !wanted || rank < p.limits.Partition {
+		return false
+	}
+	return slices.ContainsFunc(s.set.Spec.VolumeClaimTemplates, func(t corev1.PersistentVolumeClaim) bool {
+		return !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == t.Name && v.PersistentVolumeClaim != nil })
+	})
+}

@@ -1,0 +1,134 @@
+package statefulset
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/internal/conditions"
+	"github.com/kruisekit/kruisekit/internal/podtest"
+)
+
+// counters are those of a status, and whether the update revision is the current one.
+type counters struct {
+	Replicas, Ready, Available, Current, Updated, UpdatedReady, UpdatedAvailable int32
+	Completed                                                                    bool
+}
+
+func TestStatus(t *testing.T) {
+	two := withImage("web:2")
+	cases := map[string]struct {
+		why      string
+		replicas int32
+		set      changes
+		pods     []*corev1.Pod
+		want     counters
+	}{
+		"converged":      {"current and updated are the same", 2, nil, several("web:1", 0, 1), counters{2, 2, 2, 2, 2, 2, 2, true}},
+		"rolling":        {"each pod counts for its revision", 3, changes{two}, slices.Concat(several("web:1", 0, 1), several("web:2", 2)), counters{3, 3, 3, 2, 1, 1, 1, false}},
+		"terminating":    {"the pod exists, and is neither ready nor updated", 2, nil, append(several("web:1", 0), pod("web-1", "web:1", terminating(0))), counters{2, 1, 1, 1, 1, 1, 1, true}},
+		"held":           {"a pod that its hook has not made Normal is ready, and not available", 1, nil, []*corev1.Pod{pod("web-0", "web:1", podtest.State(kruise.LifecycleStatePreparingNormal))}, counters{1, 1, 0, 1, 1, 1, 0, true}},
+		"not long ready": {"the pod is not available yet", 1, changes{minReady(60)}, []*corev1.Pod{pod("web-0", "web:1", podtest.ReadyFor(time.Second))}, counters{1, 1, 0, 1, 1, 1, 0, true}},
+		"completed":      {"all are updated and ready", 2, changes{two}, several("web:2", 0, 1), counters{2, 2, 2, 2, 2, 2, 2, true}},
+		"not ready":      {"one is updated, and not ready", 2, changes{two}, append(several("web:2", 0), pod("web-1", "web:2", podtest.NotReady)), counters{2, 1, 1, 0, 2, 1, 1, false}},
+		"absent": {
+			"the pods that the partition keeps are absent for a moment; they come back at the current revision", 3,
+			changes{two, partition(2)},
+			several("web:2", 2),
+			counters{1, 1, 1, 0, 1, 1, 1, false},
+		},
+		"surplus":             {"a pod that is not wanted is still there", 1, changes{two}, several("web:2", 0, 1), counters{2, 2, 2, 0, 2, 2, 2, false}},
+		"none, partition":     {"no pod has shown that the revision works", 0, changes{two, partition(1)}, nil, counters{}},
+		"none, no partition":  {"nothing is left to update", 0, changes{two}, nil, counters{Completed: true}},
+		"OnDelete, completed": {"the current revision is that of rolling updates", 1, changes{two, onDelete}, several("web:2", 0), counters{1, 1, 1, 0, 1, 1, 1, false}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := observe(t, c.replicas, c.set...)
+			o.pods(c.pods...)
+			s, p := o.plan()
+			status := p.status(s)
+			got := counters{
+				status.Replicas, status.ReadyReplicas, status.AvailableReplicas, status.CurrentReplicas, status.UpdatedReplicas,
+				status.UpdatedReadyReplicas, status.UpdatedAvailableReplicas, status.CurrentRevision == status.UpdateRevision,
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.why, diff)
+			}
+			if status.LabelSelector != "app=web" || status.ObservedGeneration != 1 || status.CollisionCount == nil {
+				t.Errorf("status %+v", status)
+			}
+		})
+	}
+}
+
+// Claims of pods in slots are counted by template.
+func TestStatusOfClaims(t *testing.T) {
+	o := observe(t, 3, withClaims(keeps, keeps), func(s *v1beta1.StatefulSet) {
+		logs := s.Spec.VolumeClaimTemplates[0].DeepCopy()
+		logs.Name = "logs"
+		s.Spec.VolumeClaimTemplates = append(s.Spec.VolumeClaimTemplates, *logs)
+	})
+	o.pods(mounting(several("web:1", 0, 1, 2, 3)...)...)
+	growing := claimOf("web-1", "1Gi")
+	growing.Status.Capacity = nil
+	for _, claim := range []*corev1.PersistentVolumeClaim{claimOf("web-0", "2Gi"), growing, claimOf("web-2", "1Mi"), claimOf("web-3", "1Gi")} {
+		o.put(claim, "")
+	}
+	s, p := o.plan()
+	want := []v1beta1.VolumeClaimStatus{{VolumeClaimName: "data", CompatibleReplicas: 2, CompatibleReadyReplicas: 1}, {VolumeClaimName: "logs"}}
+	if diff := cmp.Diff(want, p.status(s).VolumeClaims); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A condition of failure is kept, with a reason, and becomes False when the writes succeed again.
+func TestConditions(t *testing.T) {
+	early := metav1.NewTime(podtest.Noon().Add(-time.Hour))
+	noon := metav1.NewTime(podtest.Noon())
+	refused := errors.New("quota exceeded")
+	const text = "StatefulPodControl failed to create Pod error: quota exceeded"
+	failed := appsv1.StatefulSetCondition{Type: v1beta1.FailedCreatePod, Status: corev1.ConditionTrue, LastTransitionTime: early, Reason: "CreateFailed", Message: text}
+	cases := map[string]struct {
+		why  string
+		have []appsv1.StatefulSetCondition
+		err  error
+		want []appsv1.StatefulSetCondition
+	}{
+		"none":      {"no condition is added without a failure", nil, nil, nil},
+		"first":     {"the failure is reported", nil, refused, []appsv1.StatefulSetCondition{{Type: v1beta1.FailedCreatePod, Status: corev1.ConditionTrue, LastTransitionTime: noon, Reason: "CreateFailed", Message: text}}},
+		"again":     {"the same failure changes nothing", []appsv1.StatefulSetCondition{failed}, refused, []appsv1.StatefulSetCondition{failed}},
+		"succeeded": {"the condition is False", []appsv1.StatefulSetCondition{failed}, nil, []appsv1.StatefulSetCondition{{Type: v1beta1.FailedCreatePod, Status: corev1.ConditionFalse, LastTransitionTime: noon, Reason: "PodsCreated"}}},
+		"foreign":   {"a condition of another type stays", []appsv1.StatefulSetCondition{{Type: "Other", Status: corev1.ConditionTrue}}, nil, []appsv1.StatefulSetCondition{{Type: "Other", Status: corev1.ConditionTrue}}},
+		"the reference's": {
+			"a condition without a reason gets one",
+			[]appsv1.StatefulSetCondition{{Type: v1beta1.FailedCreatePod, Status: corev1.ConditionTrue, LastTransitionTime: early, Message: text}},
+			refused,
+			[]appsv1.StatefulSetCondition{failed},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := observe(t, 0)
+			o.set.Status.Conditions = c.have
+			s, p := o.plan()
+			p.scaleErr = c.err
+			if diff := cmp.Diff(c.want, p.status(s).Conditions); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.why, diff)
+			}
+		})
+	}
+	again := conditions.List{{Type: "FailedCreatePod", Status: corev1.ConditionFalse, Reason: "PodsCreated", LastTransitionTime: early}}
+	s := &snapshot{now: podtest.Noon()}
+	if s.judge(&again, creation(), refused); again[0].LastTransitionTime != noon || again[0].Status != corev1.ConditionTrue {
+		t.Errorf("a failure after a success is a transition: %+v", again[0])
+	}
+}
