@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -126,7 +127,7 @@ func prepare(ctx context.Context, out io.Writer) []need {
 	absent := missing(needs())
 	if len(absent) > 0 && installs() {
 		fmt.Fprintf(out, "installing %s\n", strings.Join(packagesOf(absent, ""), " "))
-		if err := install(ctx, packagesOf(absent, "")); err != nil {
+		if err := install(packagesOf(absent, ""), aptGet(ctx)); err != nil {
 			fmt.Fprintln(out, err)
 		}
 		absent = missing(needs())
@@ -137,16 +138,32 @@ func prepare(ctx context.Context, out io.Writer) []need {
 	return absent
 }
 
-func install(ctx context.Context, packages []string) error {
-	for _, args := range [][]string{
-		{"update", "-qq"},
-		append([]string{"install", "-qq", "-y", "--no-install-recommends"}, packages...),
-	} {
+// install installs packages: all at once, and one by one where that fails, because a system may not have one of them.
+func install(packages []string, apt func(args ...string) error) error {
+	if err := apt("update", "-qq"); err != nil {
+		return err
+	}
+	one := func(packages ...string) error {
+		return apt(slices.Concat([]string{"install", "-qq", "-y", "--no-install-recommends"}, packages)...)
+	}
+	if one(packages...) == nil {
+		return nil
+	}
+	var failures []error
+	for _, p := range packages {
+		failures = append(failures, one(p))
+	}
+	return errors.Join(failures...)
+}
+
+// aptGet runs apt-get, and returns what it prints where it fails.
+func aptGet(ctx context.Context) func(args ...string) error {
+	return func(args ...string) error {
 		command := exec.CommandContext(ctx, "apt-get", args...)
 		command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 		if output, err := command.CombinedOutput(); err != nil {
 			return fmt.Errorf("run apt-get %s: %w: %s", args[0], err, bytes.TrimSpace(output))
 		}
+		return nil
 	}
-	return nil
 }

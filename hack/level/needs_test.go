@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -54,5 +56,45 @@ func TestPackagesOf(t *testing.T) {
 	absent := []need{{"a", forNodes, nil}, {"b", forRace, nil}}
 	if all, nodes := packagesOf(absent, ""), packagesOf(absent, forNodes); !slices.Equal(all, []string{"a", "b"}) || !slices.Equal(nodes, []string{"a"}) {
 		t.Errorf("%v, %v", all, nodes)
+	}
+}
+
+// A package that a system does not have keeps no other one from being installed.
+func TestInstall(t *testing.T) {
+	cases := map[string]struct {
+		lacks string
+		want  []string // installed
+		err   string
+	}{
+		"all packages are installed at once": {"", []string{"gcc socat"}, ""},
+		"where one is unknown, the others are installed one by one": {
+			"socat", []string{"gcc"}, "unable to locate package socat",
+		},
+	}
+	for why, c := range cases {
+		t.Run(why, func(t *testing.T) {
+			var installed []string
+			err := install([]string{"gcc", "socat"}, func(args ...string) error {
+				if args[0] != "install" {
+					return nil
+				}
+				if c.lacks != "" && slices.Contains(args, c.lacks) {
+					return errors.New("unable to locate package " + c.lacks)
+				}
+				installed = append(installed, strings.Join(slices.DeleteFunc(args[1:], func(a string) bool { return a[0] == '-' }), " "))
+				return nil
+			})
+			if !slices.Equal(installed, c.want) {
+				t.Errorf("installed %q, want %q", installed, c.want)
+			}
+			if got := ""; err != nil || c.err != "" {
+				if err != nil {
+					got = err.Error()
+				}
+				if got != c.err {
+					t.Errorf("error %q, want %q", got, c.err)
+				}
+			}
+		})
 	}
 }
