@@ -85,7 +85,11 @@ func all(ctx context.Context, flags []string) []outcome {
 			return outcome{level: level, failed: err}
 		}
 		fmt.Fprintf(s.out, "\n##### level %s\n", level)
-		return s.one(ctx, level)
+		o := s.one(ctx, level)
+		if o.notRun != "" {
+			fmt.Fprintln(s.out, "not run:", o.notRun)
+		}
+		return o
 	}
 	var printed bytes.Buffer
 	beside := make(chan outcome, 1)
@@ -127,13 +131,12 @@ func (s session) one(ctx context.Context, level string) outcome {
 	if why := obstacle(level, s.absent); why != "" {
 		return outcome{level: level, notRun: why}
 	}
-	raceless := lacks(s.absent, forRace)
-	r, err := s.run(ctx, level, raceless)
+	r, err := s.run(ctx, level, lacks(s.absent, forRace))
 	if err != nil {
 		return outcome{level: level, failed: err}
 	}
 	o := r.outcome(level)
-	if raceless {
+	if r.raceless {
 		o.remark = "without the race detector: no C compiler"
 	}
 	return o
@@ -164,6 +167,7 @@ func (s session) run(ctx context.Context, level string, raceless bool) (*report,
 	}
 	known, flags := readDurations(path), slices.Concat(usualFlags(level), s.flags)
 	r := newReport(s.out, verbose(flags))
+	r.raceless = raceless && races(runs)
 	passed := true
 	for _, i := range runs {
 		known.order(i.dirs)

@@ -78,6 +78,11 @@ func plan(level string, files []file) ([]invocation, error) {
 	return runs, nil
 }
 
+// races reports whether one of the runs is under the race detector.
+func races(runs []invocation) bool {
+	return slices.ContainsFunc(runs, func(i invocation) bool { return slices.Contains(i.flags, "-race") })
+}
+
 func planUnit(files []file, inBubbles []string) []invocation {
 	plain := sequential(files)
 	tested := dirsOf(slices.DeleteFunc(slices.Clone(files), func(f file) bool {

@@ -140,3 +140,21 @@ func TestReadModule(t *testing.T) {
 		}
 	}
 }
+
+// What lacks the race detector without a C compiler: the levels that run packages under it, and no other.
+func TestRaces(t *testing.T) {
+	for why, c := range map[string]struct {
+		runs []invocation
+		want bool
+	}{
+		"one of the runs is under the detector": {[]invocation{{flags: []string{"-count=1"}}, {flags: []string{"-race", "-count=1"}}}, true},
+		"no run is":                             {[]invocation{{flags: []string{"-count=1"}}}, false},
+		"there is no run":                       {nil, false},
+	} {
+		t.Run(why, func(t *testing.T) {
+			if got := races(c.runs); got != c.want {
+				t.Errorf("%t, want %t", got, c.want)
+			}
+		})
+	}
+}

@@ -31,6 +31,8 @@ type event struct {
 type report struct {
 	out     io.Writer
 	verbose bool
+	// raceless reports that the race detector is missing.
+	raceless bool
 
 	begin, end time.Time
 	packages   map[string]*result
