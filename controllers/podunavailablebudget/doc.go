@@ -16,7 +16,7 @@
 //
 // Metadata of Deployments, StatefulSets, ReplicaSets, CloneSets and Advanced StatefulSets is watched from the first budget on. The replicas
 // of a workload are read from its scale subresource, once for each generation. Workloads of other kinds are read once a minute, and at
-// most a hundred of them for one budget.
+// most a hundred of them in one namespace.
 //
 // # What cannot be done
 //

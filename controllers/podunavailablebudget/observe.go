@@ -171,20 +171,13 @@ func (r *Reconciler) sum(ctx context.Context, s *snapshot) error {
 	if err != nil {
 		return err
 	}
-	unwatched := 0
 	all := make([]pub.Workload, 0, len(tops))
 	for _, top := range tops {
-		watched := r.workloads.IsWatched(top)
-		if !watched && unwatched == replicas.MaxUnwatched {
-			all = append(all, pub.Workload{UID: top.UID, Unknown: true})
-			continue
-		}
 		is, err := r.workloads.Find(ctx, top)
 		if err != nil {
 			return err
 		}
-		if !watched {
-			unwatched++
+		if is.Unwatched {
 			s.recheckAfter = replicas.Period
 		}
 		all = append(all, is.Workload)

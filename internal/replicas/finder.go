@@ -25,7 +25,7 @@ import (
 const (
 	// Period is how often a workload of a kind that is not watched is read.
 	Period = time.Minute
-	// MaxUnwatched bounds how many workloads of such kinds are read for one budget. The replicas of the others are unknown.
+	// MaxUnwatched bounds how many workloads of such kinds are read in one namespace within Period. The replicas of the others are unknown.
 	MaxUnwatched = 100
 	// maxMemo bounds how many answers are kept.
 	maxMemo = 10000
@@ -47,6 +47,13 @@ type Finder struct {
 	watched map[schema.GroupKind]schema.GroupVersionKind
 	sizes   map[types.UID]size
 	foreign map[Workload]answer
+	shares  map[string]share
+}
+
+// share is how many reads a namespace has had since a time.
+type share struct {
+	since time.Time
+	reads int
 }
 
 // Workload names a workload of a namespace.
@@ -231,6 +238,9 @@ func (w *Finder) findForeign(ctx context.Context, of Workload) (Found, error) {
 	if ok && w.Now().Before(known.at.Add(Period)) {
 		return known.Found, nil
 	}
+	if !w.mayRead(of.Namespace) {
+		return Found{Workload: pub.Workload{UID: of.UID, Unknown: true}, Unwatched: true}, nil
+	}
 	is, err := w.read(ctx, of)
 	if err != nil {
 		return Found{}, err
@@ -243,6 +253,22 @@ func (w *Finder) findForeign(ctx context.Context, of Workload) (Found, error) {
 	}
 	w.foreign[of] = answer{is, w.Now()}
 	return is, nil
+}
+
+// mayRead takes one read from the share of a namespace.
+func (w *Finder) mayRead(namespace string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.shares == nil || len(w.shares) >= maxMemo {
+		w.shares = map[string]share{}
+	}
+	s, now := w.shares[namespace], w.Now()
+	if !now.Before(s.since.Add(Period)) {
+		s = share{since: now}
+	}
+	s.reads++
+	w.shares[namespace] = s
+	return s.reads <= MaxUnwatched
 }
 
 // read reads a workload live. One of a kind that is not served, not namespaced, or that the controller may not read, has unknown replicas.

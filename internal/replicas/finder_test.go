@@ -3,6 +3,7 @@ package replicas_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -209,5 +210,45 @@ func TestTop(t *testing.T) {
 				t.Errorf("%s: %+v, %v", c.why, top, err)
 			}
 		})
+	}
+}
+
+// One namespace cannot have more than its share of reads, and takes none from another.
+func TestShareOfANamespace(t *testing.T) {
+	now := noon()
+	c := &cluster{objects: map[string]*metav1.PartialObjectMetadata{}, scales: map[string]int64{}}
+	f := newFinder(c, func() time.Time { return now })
+	find := func(namespace string, n int) (reads, unknown int) {
+		t.Helper()
+		before := c.gets
+		for i := range n {
+			of := named("example.com", "Shop")
+			of.Namespace, of.Name = namespace, fmt.Sprint("web-", i)
+			is, err := f.Find(t.Context(), of)
+			if err != nil || !is.Unwatched {
+				t.Fatal(is, err)
+			}
+			if is.Unknown {
+				unknown++
+			}
+		}
+		return c.gets - before, unknown
+	}
+	for _, step := range []struct {
+		why            string
+		namespace      string
+		n              int
+		after          time.Duration
+		reads, unknown int
+	}{
+		{"the first hundred are read", "attacker", 150, 0, replicas.MaxUnwatched, 50},
+		{"another namespace has its own", "shop", 10, 0, 10, 0},
+		{"no more within the minute", "attacker", 150, 59 * time.Second, 0, 50},
+		{"again after a minute", "attacker", 150, time.Second, replicas.MaxUnwatched, 50},
+	} {
+		now = now.Add(step.after)
+		if reads, unknown := find(step.namespace, step.n); reads != step.reads || unknown != step.unknown {
+			t.Errorf("%s: %d reads, %d unknown", step.why, reads, unknown)
+		}
 	}
 }
