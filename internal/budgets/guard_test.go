@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -249,6 +250,29 @@ func TestReviewFails(t *testing.T) {
 	}
 	if status := s.read("a").Status; len(status.DisruptedPods) != 0 || status.UnavailableAllowed != 2 {
 		t.Errorf("status %+v", status)
+	}
+}
+
+// TestReviewPanics: a panic is the error of the reviews that wait, and the next review is decided.
+func TestReviewPanics(t *testing.T) {
+	s := newCluster(t)
+	s.put("a", 2, nil)
+	times := 0
+	g, x := s.replica(func(_ *budgets.Lookups, o *budgets.Options) {
+		o.Now = func() time.Time {
+			if times++; times == 2 { // the first call is before the line
+				panic("no time")
+			}
+			return noon()
+		}
+	})
+	s.show(x, "a")
+	d := budgets.Disruption{Pod: web("web-000"), Operation: pub.Evict}
+	if _, err := g.Review(t.Context(), d); err == nil || !strings.Contains(err.Error(), "panic: no time") || strings.Contains(err.Error(), "goroutine") {
+		t.Errorf("after a panic: %v", err)
+	}
+	if got, err := g.Review(t.Context(), d); err != nil || !got.Allowed {
+		t.Errorf("after the error: %+v, %v", got.Verdict, err)
 	}
 }
 

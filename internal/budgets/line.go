@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/pub"
@@ -137,7 +138,9 @@ func (g *Guard) decideAll(ctx context.Context, b pub.Budget, l *line) {
 	var batch []*question
 	defer func() {
 		if fault := recover(); fault != nil {
-			finish(batch, fmt.Errorf("panic: %v [recovered]\n%s", fault, debug.Stack()))
+			err := fmt.Errorf("panic: %v [recovered]", fault)
+			log.FromContext(ctx).Error(err, "Recovered panic while deciding by a budget", "budget", nameOf(b), "stack", string(debug.Stack()))
+			finish(batch, err)
 		}
 	}()
 	state, is := g.newest(b, l)

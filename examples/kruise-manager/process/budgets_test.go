@@ -1,0 +1,39 @@
+package process
+
+import (
+	"testing"
+
+	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
+	"github.com/kruisekit/kruisekit/examples/reference/gates"
+	"github.com/kruisekit/kruisekit/webhooks/disruption"
+)
+
+// TestBudgetGates: the gates of budgets reach the webhook, the entries that have requests sent there, and the policy of all that decide by budgets.
+func TestBudgetGates(t *testing.T) {
+	for list, c := range map[string]struct {
+		why                string
+		deletes, updates   bool
+		resizes, envDaemon bool
+	}{
+		"":                                     {"deletions are reviewed by default, updates are not", true, false, false, true},
+		"PodUnavailableBudgetUpdateGate=true":  {"updates are reviewed, too", true, true, false, true},
+		"PodUnavailableBudgetDeleteGate=false": {"nothing is reviewed", false, false, false, true},
+		"PodUnavailableBudgetDeleteGate=false,PodUnavailableBudgetUpdateGate=true": {"updates alone are reviewed", false, true, false, true},
+		"PodWebhook=false,PodUnavailableBudgetUpdateGate=true":                     {"without the webhook of pods nothing is reviewed", false, false, false, true},
+		"InPlacePodVerticalScaling=true":                                           {"a resize is an operation of its own", true, false, true, true},
+		"KruiseDaemon=false":                                                       {"metadata restarts no container", true, false, false, false},
+	} {
+		g, err := gates.Parse(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, s, p := admission(g), podScope(options.Options{Gates: g}), budgetPolicy(g, true)
+		want := disruption.Options{NoDeletes: !c.deletes, Updates: c.updates}
+		if w.Disruption != want || s.NoDeletes == c.deletes || s.Updates != c.updates || p.Resizes != c.resizes || p.Installed.EnvDaemon != c.envDaemon {
+			t.Errorf("%q: %s: webhook %+v, scope %+v, policy %+v", list, c.why, w.Disruption, s, p)
+		}
+		if idle := withoutEffect(g); len(idle) > 0 && !w.NoPods && c.envDaemon {
+			t.Errorf("%q: %v have no effect", list, idle)
+		}
+	}
+}
