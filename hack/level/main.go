@@ -131,7 +131,7 @@ func (s session) one(ctx context.Context, level string) outcome {
 	if why := obstacle(level, s.absent); why != "" {
 		return outcome{level: level, notRun: why}
 	}
-	r, err := s.run(ctx, level, lacks(s.absent, forRace))
+	r, err := s.run(ctx, level)
 	if err != nil {
 		return outcome{level: level, failed: err}
 	}
@@ -142,7 +142,10 @@ func (s session) one(ctx context.Context, level string) outcome {
 	return o
 }
 
-func (s session) run(ctx context.Context, level string, raceless bool) (*report, error) {
+// raceless reports whether runs ask for the race detector, and the system does not have it.
+func (s session) raceless(runs []invocation) bool { return lacks(s.absent, forRace) && races(runs) }
+
+func (s session) run(ctx context.Context, level string) (*report, error) {
 	files, err := readModule(".")
 	if err != nil {
 		return nil, err
@@ -167,11 +170,11 @@ func (s session) run(ctx context.Context, level string, raceless bool) (*report,
 	}
 	known, flags := readDurations(path), slices.Concat(usualFlags(level), s.flags)
 	r := newReport(s.out, verbose(flags))
-	r.raceless = raceless && races(runs)
+	r.raceless = s.raceless(runs)
 	passed := true
 	for _, i := range runs {
 		known.order(i.dirs)
-		if raceless {
+		if r.raceless {
 			i.flags = slices.DeleteFunc(slices.Clone(i.flags), func(f string) bool { return f == "-race" })
 		}
 		ok, err := s.goTest(ctx, r, i.arguments(flags))
