@@ -20,6 +20,9 @@
 //
 // # What cannot be done
 //
+// The budgets of one namespace count 200,000 pods together, a pod once for each budget that selects it. A budget beyond that is not reconciled, and
+// has the event TooManyPods.
+//
 // A workload without a scale subresource has unknown replicas: the status has totalReplicas -1, an event reports it, and the pods are
 // not protected unless the budget has protectTotalReplicas, or minAvailable as a number. A field that cannot be read, a budget without pods and a
 // budget that can admit nothing are reported by events, too.

@@ -23,6 +23,9 @@ type about struct {
 	code   string
 }
 
+// reasonCrowded is the reason of the event of a budget that is not reconciled, because the budgets of its namespace count too many pods.
+const reasonCrowded = "TooManyPods"
+
 // reported are the codes of notes on a budget that are events.
 func reported() []string {
 	return []string{pub.NoteUnreadable, pub.NoteNoAmount, pub.NoteUnknownReplicas, pub.NoteNoneAllowed, pub.NoteNoPods, pub.NoteScaledDown}
@@ -57,7 +60,7 @@ func (e *emitter) emit(s *snapshot, p *pass) {
 
 // forget drops what was emitted about a budget that is gone.
 func (e *emitter) forget(budget types.NamespacedName) {
-	for _, code := range reported() {
+	for _, code := range append(reported(), reasonCrowded) {
 		e.emitted.Forget(about{budget, code})
 	}
 }

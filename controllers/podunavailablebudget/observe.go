@@ -2,6 +2,7 @@ package podunavailablebudget
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -99,6 +100,9 @@ func (r *Reconciler) follow(ctx context.Context, s *snapshot) error {
 	}
 	if err != nil {
 		r.tracker.failed(s.key())
+	}
+	if errors.Is(err, errCrowded) && r.events.emitted.Changed(about{s.key(), reasonCrowded}, err.Error()) {
+		r.api.Event(s.object, corev1.EventTypeWarning, reasonCrowded, err.Error())
 	}
 	if first { // only now it is known which pods a stamp with the name of this budget may stay on
 		for _, w := range r.tracker.unstamped(s.budget.Namespace) {

@@ -1,6 +1,7 @@
 package podunavailablebudget
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -184,9 +185,15 @@ func (t *tracker) follow(b pub.Budget, s scope, list func() ([]corev1.Pod, error
 		is.scope.until = s.until
 		return false, nil
 	}
+	if t.crowded(b, 0) {
+		return false, errCrowded
+	}
 	pods, err := list()
 	if err != nil {
 		return false, err
+	}
+	if t.crowded(b, len(pods)) {
+		return false, errCrowded
 	}
 	fresh := newTracked(b, s)
 	fresh.stale, fresh.depends = is.stale, is.depends
@@ -195,6 +202,23 @@ func (t *tracker) follow(b pub.Budget, s scope, list func() ([]corev1.Pod, error
 	}
 	t.namespaces[b.Namespace][b.Name] = fresh
 	return is.scope.generation < 0, nil
+}
+
+// maxMembers bounds how many pods all budgets of a namespace count together when another budget is followed.
+const maxMembers = 200000
+
+// errCrowded is a namespace whose budgets count as many pods as they may.
+var errCrowded = errors.New("the budgets of the namespace select too many pods together: delete budgets that select the same pods")
+
+// crowded reports whether the budgets of a namespace cannot count more pods. A budget always counts its pods where no other budget does.
+func (t *tracker) crowded(b pub.Budget, more int) bool {
+	held := 0
+	for name, other := range t.namespaces[b.Namespace] {
+		if name != b.Name {
+			held += len(other.pods)
+		}
+	}
+	return held > 0 && (held >= maxMembers || held+more > maxMembers)
 }
 
 func newTracked(b pub.Budget, s scope) *tracked {

@@ -339,3 +339,39 @@ func BenchmarkPodEvent(b *testing.B) {
 		}
 	})
 }
+
+// The budgets of one namespace cannot fill the memory by counting the same pods again and again.
+func TestManyBudgetsOverTheSamePods(t *testing.T) {
+	tr := &tracker{}
+	pods := make([]corev1.Pod, 1000)
+	for i := range pods {
+		pods[i] = *newPod(fmt.Sprint("web-", i))
+	}
+	lists := 0
+	follow := func(namespace, name string) error {
+		b, _ := pub.Read(newObject(name))
+		b.Namespace = namespace
+		tr.expect(b, noon())
+		_, err := tr.follow(b, scope{generation: 1, selector: b.Selector}, func() ([]corev1.Pod, error) {
+			lists++
+			return pods, nil
+		})
+		return err
+	}
+	for i := range maxMembers / len(pods) {
+		if err := follow("shop", fmt.Sprint("web-", i)); err != nil {
+			t.Fatalf("budget %d: %v", i, err)
+		}
+	}
+	before := lists
+	if err := follow("shop", "more"); !errors.Is(err, errCrowded) || lists != before {
+		t.Errorf("one budget more: %v, listed %d times", err, lists-before)
+	}
+	if err := follow("other", "web"); err != nil {
+		t.Errorf("a budget of another namespace: %v", err)
+	}
+	tr.drop(types.NamespacedName{Namespace: "shop", Name: "web-0"})
+	if err := follow("shop", "more"); err != nil {
+		t.Errorf("after one budget less: %v", err)
+	}
+}

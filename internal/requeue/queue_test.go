@@ -67,3 +67,19 @@ func TestResult(t *testing.T) {
 		t.Errorf("with an error: %v, %v", result, err)
 	}
 }
+
+// The request of another object is reconciled by a controller that runs, and dropped before.
+func TestRequeue(t *testing.T) {
+	var queue requeue.Queue
+	other := ctrl.Request{NamespacedName: types.NamespacedName{Name: "other"}}
+	queue.Requeue(other)
+	inner := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
+	defer inner.ShutDown()
+	if err := queue.Start(t.Context(), inner); err != nil || inner.Len() != 0 {
+		t.Fatalf("%d requests from before the start, %v", inner.Len(), err)
+	}
+	queue.Requeue(other)
+	if got, _ := inner.Get(); got != other {
+		t.Errorf("got %v", got)
+	}
+}
