@@ -44,8 +44,16 @@ func (p *Pass) Answer(now time.Time, w *Write, object write.Object, err error) [
 		w.of.over = p.stage
 		w.of.skip = w.of.skip || p.stage >= stageContinue
 	}
-	p.broken = p.broken || !write.IsRefused(err)
+	if !write.IsRefused(err) {
+		p.lose(w)
+	}
 	return nil
+}
+
+// lose notes that the outcome of a write is unknown.
+func (p *Pass) lose(w *Write) {
+	p.broken = true
+	p.doubted = p.doubted || w.Action == ActionDelete
 }
 
 // IsOutdated reports whether a write was decided upon an older object, so that the pass is to be made again.

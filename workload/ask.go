@@ -23,7 +23,7 @@ func (r *RefusedError) Error() string { return r.Reason }
 
 // ask returns the question about the updates that begin next; nil where there are none to ask for.
 func (p *Pass) ask() []*Write {
-	if !p.in.Ask || p.scaled || p.moved {
+	if !p.in.Ask || p.scaled || p.moved || p.doubted {
 		return nil
 	}
 	q := &Write{Action: ActionAsk, Revision: p.in.Update.Name}

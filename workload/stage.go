@@ -88,7 +88,7 @@ func (p *Pass) continueAll() []*Write {
 
 // updateAll begins the planned updates.
 func (p *Pass) updateAll() []*Write {
-	if p.scaled || p.moved {
+	if p.scaled || p.moved || p.doubted {
 		return nil
 	}
 	var writes []*Write
