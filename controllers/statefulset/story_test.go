@@ -1,0 +1,111 @@
+package statefulset_test
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/controllers/statefulset"
+)
+
+var update = flag.Bool("update", false, "rewrite the stories")
+
+// A story is a rollout, turn by turn: the requests of the reconciler, and the pods after them. A pod is its ordinal and the release of its
+// image; a dash is not ready, a star terminating.
+func TestStories(t *testing.T) {
+	budget := func(n int32) func(*v1beta1.StatefulSet) {
+		return rolling(func(u *v1beta1.RollingUpdateStatefulSetStrategy) { v := intstr.FromInt32(n); u.MaxUnavailable = &v })
+	}
+	stories := map[string]struct {
+		why    string
+		set    []func(*v1beta1.StatefulSet)
+		change []func(*v1beta1.StatefulSet)
+	}{
+		"ordered":  {"pods are recreated one at a time, the last first", nil, []func(*v1beta1.StatefulSet){image("web:2")}},
+		"parallel": {"two pods at a time change in place, down to the partition", []func(*v1beta1.StatefulSet){parallel, inPlace, budget(2)}, []func(*v1beta1.StatefulSet){image("web:2"), partition(1)}},
+		"reserved": {"the pod of an ordinal that is reserved is replaced by one beyond the end", []func(*v1beta1.StatefulSet){parallel}, []func(*v1beta1.StatefulSet){func(s *v1beta1.StatefulSet) {
+			s.Spec.ReserveOrdinals = []intstr.IntOrString{intstr.FromInt32(1)}
+		}}},
+		"scaled in": {"pods go one at a time, each after its claim refers to it", []func(*v1beta1.StatefulSet){withClaims(keeps, deletes)}, []func(*v1beta1.StatefulSet){scaled(1)}},
+		"grace": {"a pod leaves traffic for a minute before it changes", []func(*v1beta1.StatefulSet){inPlace, scaled(2), rolling(func(u *v1beta1.RollingUpdateStatefulSetStrategy) {
+			u.InPlaceUpdateStrategy = &kruise.InPlaceUpdateStrategy{GracePeriodSeconds: 60}
+		})}, []func(*v1beta1.StatefulSet){image("web:2")}},
+	}
+	for name, story := range stories {
+		t.Run(name, func(t *testing.T) {
+			m := newModel(t, statefulset.Options{})
+			set := m.create("web", 4, story.set...)
+			m.Eventually(func() error { m.look(set); return settled(*set.Spec.Replicas)(set) })
+			m.Still()
+			m.Server.Requests()
+			m.change(set, story.change...)
+			m.Server.Requests()
+			told := &strings.Builder{}
+			fmt.Fprintf(told, "# %s\n\n", story.why)
+			started := m.Clock
+			for range 200 {
+				before := m.Server.Version()
+				m.Reconcile()
+				if requests := m.Server.Requests(); len(requests) > 0 {
+					fmt.Fprintf(told, "%6s  %s\n", m.Clock.Sub(started).Round(time.Second), m.picture(set))
+					slices.SortStableFunc(requests, func(a, b string) int { return place(b) - place(a) })
+					for _, request := range requests {
+						fmt.Fprintf(told, "        %s\n", strings.ReplaceAll(request, "/web/status", "/status"))
+					}
+				}
+				m.Server.RunPods(m.Kubelet)
+				m.collect()
+				m.Server.Requests() // those of the garbage collector
+				if m.Server.Version() != before {
+					m.Advance(time.Second)
+					continue
+				}
+				if m.Due.IsZero() || !m.Due.After(m.Clock) {
+					break
+				}
+				m.Clock = m.Due
+			}
+			m.look(set)
+			fmt.Fprintf(told, "\n%s\n", m.picture(set))
+			path := filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".txt")
+			if *update {
+				if err := os.WriteFile(path, []byte(told.String()), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), told.String()); diff != "" {
+				t.Errorf("the story is another one (-want +got); -update rewrites it:\n%s", diff)
+			}
+		})
+	}
+}
+
+// place orders the requests of one pass, which go out in parallel: revisions, then the objects of pods from the last ordinal, then the status.
+// The requests about one pod keep their order.
+func place(request string) int {
+	if strings.Contains(request, " controllerrevisions/") {
+		return math.MaxInt
+	}
+	if m := regexp.MustCompile(`web-(\d+)[ /]`).FindStringSubmatch(request); m != nil {
+		ordinal, _ := strconv.Atoi(m[1])
+		return ordinal + 1
+	}
+	return 0
+}
