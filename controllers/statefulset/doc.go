@@ -26,5 +26,6 @@
 //   - The pre-download of images, and its annotations.
 //   - Ordered updates of more than one pod at once: maxUnavailable is 1 with OrderedReady.
 //   - The adoption of older ControllerRevisions without a controller; one that equals the template is adopted.
-//   - A takeover from OpenKruise under test, beyond the equality of recorded revisions.
+//   - A takeover from OpenKruise in the middle of a grace period, of a hook, or of an expansion under test. Recorded sets that are created
+//     or updated are continued without a write of a pod.
 package statefulset
