@@ -73,7 +73,8 @@ func TestWritesOfAnUpdateByNewPods(t *testing.T) {
 	})
 	b.still()
 	all := b.asked()
-	for words, want := range map[[2]string]int{{"PATCH", "pods/"}: 15, {"DELETE", "pods/"}: 5, {"POST", "pods"}: 5} {
+	// On a busy machine a kubelet may write between, and the API server refuses the test of a patch: it is decided again.
+	for words, want := range map[[3]string]int{{"PATCH", "pods/", " 200"}: 15, {"DELETE", "pods/"}: 5, {"POST", "pods"}: 5} {
 		if got := podbench.About(all, words[:]...); len(got) != want {
 			t.Errorf("%v: %d requests, want %d: %v", words, len(got), want, got)
 		}

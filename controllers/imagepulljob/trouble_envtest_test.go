@@ -99,6 +99,7 @@ func TestNodesThatCannot(t *testing.T) {
 	for i := 2; i < 6; i++ {
 		b.haveOne(i)
 	}
+	b.seen(5)
 	job := b.create("web", "nginx:1")
 	b.status(job, "5/0/3/0", "job is running, progress 60.0%, NodeImages without room for another image: 1, NodeImages that take no change: 1")
 }
@@ -115,6 +116,7 @@ func TestNodeImageTooLarge(t *testing.T) {
 	})
 	b.haveOne(2)
 	b.haveOne(3)
+	b.seen(3)
 	job := b.create("web", "nginx:1", func(j *v1beta1.ImagePullJob) {
 		j.Spec.SandboxConfig = &v1beta1.SandboxConfig{Labels: map[string]string{"more": strings.Repeat("x", 20000)}}
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +24,7 @@ import (
 // keeps a budget of one. The others follow once the image is repaired.
 func TestUnderBudget(t *testing.T) {
 	const pods, unavailable = 5, 1
+	var mu sync.Mutex // the budget admits one pod after the other
 	refused := 0
 	var m *model
 	m = newModel(t, sidecarset.Options{}, func(c client.WithWatch) client.WithWatch {
@@ -32,6 +34,8 @@ func TestUnderBudget(t *testing.T) {
 				if _, is := o.(*corev1.Pod); !is || c.Get(ctx, client.ObjectKeyFromObject(o), before) != nil {
 					return c.Patch(ctx, o, p, options...)
 				}
+				mu.Lock()
+				defer mu.Unlock()
 				room := available(m.pods()) > pods-unavailable
 				if err := c.Patch(ctx, o, p, options...); err != nil {
 					return err
