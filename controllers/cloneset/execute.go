@@ -34,10 +34,7 @@ func (r *Reconciler) execute(ctx context.Context, s *snapshot, p *plan) {
 		p.after.In(time.Millisecond) // their claims are not needed any more
 	}
 	var created sync.Map
-	execution.Run(ctx, p.pass, r.api.Now, func(ctx context.Context, w *workload.Write) (write.Object, error) {
-		if w.Action == workload.ActionAsk {
-			return nil, r.options.Ask(ctx, w.Asked)
-		}
+	execution.Run(ctx, p.pass, r.api.Now, execution.Asking(r.options.Ask, func(ctx context.Context, w *workload.Write) (write.Object, error) {
 		answer, err := runtimeclient.Send(ctx, r.api.Client, &w.Write)
 		r.dependents.Record(s.key(), &w.Write, answer, err)
 		if w.Action == workload.ActionCreate && w.Object == w.Pod && (err == nil || apierrors.IsAlreadyExists(err)) { // else the name is another's
@@ -45,7 +42,7 @@ func (r *Reconciler) execute(ctx context.Context, s *snapshot, p *plan) {
 		}
 		r.emitWrite(s, w, answer, err)
 		return answer, err
-	})
+	}))
 	r.emitWaits(s, p)
 	p.after.In(p.pass.RequeueAfter())
 	p.scaleErr, p.updateErr = execution.Errors(p.pass, func(f workload.Failure) { r.emitNotInPlace(s, f) })

@@ -45,12 +45,10 @@ type Options struct {
 	// SkipQuiet leaves out changes of pods in nothing that matters to their set, such as the status of one container. It saves
 	// passes, not writes.
 	SkipQuiet bool
-	// MayUpdate is asked before each update of a pod; nil allows all. A refusal comes with its reason, and is asked again
-	// after a second.
+	// MayUpdate is asked before each update of a pod; nil allows all. A refusal has a reason, and is asked again after a second.
 	MayUpdate func(pod *corev1.Pod) (ok bool, why string)
-	// Ask is called before updates of pods begin, in place or not, with all of those pods in the order of their updates: as Guard.Ask of
-	// webhooks/disruption, which spends their budget. Nil for the error lets all begin, a *workload.RefusedError the first ones. The rest is asked
-	// for again after a second. Nil for no call.
+	// Ask is called before updates begin, with their pods in order, and may write, as the guard of budgets does. A *workload.RefusedError
+	// admits the first ones; the others are asked for again after a second. Nil for no call.
 	Ask func(ctx context.Context, pods []*corev1.Pod) error
 	// Explain is called in each pass, after its writes, with why the plan is as it is and what pods wait for: for logs, traces
 	// and screens. The context is that of the pass. A rollout that stands still has the same notes in its next pass. The pass

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/kruisekit/kruisekit/internal/batches"
 	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/write"
@@ -13,6 +15,16 @@ import (
 
 // Send sends one write. It is called from several goroutines.
 type Send func(context.Context, *workload.Write) (write.Object, error)
+
+// Asking returns a Send that passes the questions of a pass to ask, and everything else to send. Set Input.Ask only where ask is not nil.
+func Asking(ask func(context.Context, []*corev1.Pod) error, send Send) Send {
+	return func(ctx context.Context, w *workload.Write) (write.Object, error) {
+		if w.Action == workload.ActionAsk {
+			return nil, ask(ctx, w.Asked)
+		}
+		return send(ctx, w)
+	}
+}
 
 // Run sends all writes of a pass. Those of a stage go out in batches that grow, each with the writes that follow from its
 // answers. An API server that fails ends the stage; what it refuses for one object stops no other, except creations, which

@@ -121,3 +121,24 @@ func TestOutdated(t *testing.T) {
 		t.Errorf("a pass whose writes apply: %d, %v", count, err)
 	}
 }
+
+func TestAsking(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-0"}}
+	refused := errors.New("no room")
+	var sent []workload.Action
+	send := execution.Asking(func(_ context.Context, pods []*corev1.Pod) error {
+		if len(pods) != 1 || pods[0] != pod {
+			t.Errorf("asked for %v", pods)
+		}
+		return refused
+	}, func(_ context.Context, w *workload.Write) (write.Object, error) {
+		sent = append(sent, w.Action)
+		return pod, nil
+	})
+	if _, err := send(t.Context(), &workload.Write{Action: workload.ActionAsk, Asked: []*corev1.Pod{pod}}); !errors.Is(err, refused) {
+		t.Errorf("the answer to the question is %v", err)
+	}
+	if o, err := send(t.Context(), &workload.Write{Action: workload.ActionUpdate}); err != nil || o != write.Object(pod) || !slices.Equal(sent, []workload.Action{workload.ActionUpdate}) {
+		t.Errorf("the write is answered %v, %v; sent %v", o, err, sent)
+	}
+}
