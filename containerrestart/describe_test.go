@@ -105,16 +105,16 @@ func TestDescribe(t *testing.T) {
 		"not in the runtime":  {why: "it is left out", view: view{Pod: newPod(owned), Containers: both[1:]}, metas: []kruise.RuntimeContainerMeta{meta("log", 0, 8, 0)}},
 		"none in the runtime": {why: "what was told is no longer so", view: view{Pod: newPod(owned, told(meta("app", 0, 7, 0)))}, metas: []kruise.RuntimeContainerMeta{}},
 		"none yet":            {why: "nothing is as good as nothing", view: view{Pod: newPod(owned)}},
-		"not in the spec":     {why: "nobody waits for it", view: view{Pod: newPod(owned, func(p *corev1.Pod) { p.Spec.Containers = p.Spec.Containers[:1] }), Containers: both}, metas: []kruise.RuntimeContainerMeta{meta("app", 0, 7, 0)}},
+		"not in the spec":     {why: "no component waits for it", view: view{Pod: newPod(owned, func(p *corev1.Pod) { p.Spec.Containers = p.Spec.Containers[:1] }), Containers: both}, metas: []kruise.RuntimeContainerMeta{meta("app", 0, 7, 0)}},
 		"in the order of the status": {
 			why: "kubelets sort it by name, the spec need not be", metas: []kruise.RuntimeContainerMeta{meta("log", 0, 8, 0), meta("app", 0, 7, 0)},
 			view: view{Pod: newPod(owned, func(p *corev1.Pod) { s := p.Status.ContainerStatuses; s[0], s[1] = s[1], s[0] }), Containers: both},
 		},
 		"restarted": {
-			why: "only that container is told anew", metas: []kruise.RuntimeContainerMeta{meta("app", 1, 9, none), meta("log", 0, 1, 2)},
+			why: "only that container is reported again", metas: []kruise.RuntimeContainerMeta{meta("app", 1, 9, none), meta("log", 0, 1, 2)},
 			view: view{Pod: newPod(owned, told(meta("app", 0, 7, none), meta("log", 0, 1, 2))), Containers: append(containers{plain(up("app", 1, 5), 9)}, both...), Env: true},
 		},
-		"unreadable annotation": {why: "it is written anew", view: view{Pod: newPod(owned, annotated(kruise.RuntimeContainerMetaKey, "{")), Containers: both}, metas: []kruise.RuntimeContainerMeta{meta("app", 0, 7, 0), meta("log", 0, 8, 0)}},
+		"unreadable annotation": {why: "it is written again", view: view{Pod: newPod(owned, annotated(kruise.RuntimeContainerMetaKey, "{")), Containers: both}, metas: []kruise.RuntimeContainerMeta{meta("app", 0, 7, 0), meta("log", 0, 8, 0)}},
 
 		"environment to read": {
 			why: "only where it matters", view: view{Pod: newPod(owned, fed(0, "conf")), Containers: both, Env: true}, read: []string{id("app", 0)}, notes: []string{containerrestart.NoteNoEnv},

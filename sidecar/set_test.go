@@ -87,11 +87,11 @@ func TestBrokenSets(t *testing.T) {
 	}{
 		"it means others":           {why: "the half that can be read says so", changes: []setChange{selects(half("app", "bank"))}},
 		"a bad value of others":     {why: "the same", changes: []setChange{selects(withLabels("app", "bank", "tier", "?"))}},
-		"it might mean it":          {why: "nobody knows", changes: []setChange{selects(half("app", "shop"))}, want: "spec.selector"},
-		"it might mean anything":    {why: "nobody knows", changes: []setChange{selects(withExpression("k", "Odd"))}, want: "spec.selector"},
+		"it might mean it":          {why: "the cause is unknown", changes: []setChange{selects(half("app", "shop"))}, want: "spec.selector"},
+		"it might mean anything":    {why: "the cause is unknown", changes: []setChange{selects(withExpression("k", "Odd"))}, want: "spec.selector"},
 		"other namespaces":          {why: "the pod is not there", changes: []setChange{selects(half("app", "shop")), inNamespace(withLabels("team", "red"))}},
 		"half other namespaces":     {why: "the pod is surely not there", changes: []setChange{inNamespace(half("team", "red"))}},
-		"perhaps the namespace":     {why: "nobody knows", changes: []setChange{inNamespace(half("team", "blue"))}, want: "spec.namespaceSelector"},
+		"perhaps the namespace":     {why: "the cause is unknown", changes: []setChange{inNamespace(half("team", "blue"))}, want: "spec.namespaceSelector"},
 		"odd namespaces, other pod": {why: "it means other pods", changes: []setChange{selects(withLabels("app", "bank")), inNamespace(withExpression("k", "Odd"))}},
 		"both":                      {why: "the namespace is told", changes: []setChange{selects(half("app", "shop")), inNamespace(half("team", "blue"))}, want: "spec.namespaceSelector"},
 	}

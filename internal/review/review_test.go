@@ -76,8 +76,8 @@ func TestLeaving(t *testing.T) {
 		"leaving":    {"the rest of it does not matter", admissionv1.Update, deleted, true},
 		"staying":    {"nobody deleted it", admissionv1.Update, `{"metadata":{"name":"a"}}`, false},
 		"new":        {"it cannot be on its way out", admissionv1.Create, deleted, false},
-		"unreadable": {"nobody knows", admissionv1.Update, `{"metadata":7}`, false},
-		"nothing":    {"nobody knows", admissionv1.Update, ``, false},
+		"unreadable": {"the cause is unknown", admissionv1.Update, `{"metadata":7}`, false},
+		"nothing":    {"the cause is unknown", admissionv1.Update, ``, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -51,7 +51,7 @@ func TestFind(t *testing.T) {
 	}{
 		"it exists":         {nil, true, false},
 		"it does not exist": {missing, false, false},
-		"nobody knows":      {errors.New("unavailable"), false, true},
+		"unknown":           {errors.New("unavailable"), false, true},
 	} {
 		t.Run(why, func(t *testing.T) {
 			pod, err := stored.Find[corev1.Pod](t.Context(), reader{err: c.err}, name)

@@ -221,7 +221,7 @@ func TestConsistent(t *testing.T) {
 		"the same, another name": {"the container is another one", "mesh:1", []func(*corev1.Pod){state(`{"imageID":"sha256:0","containerID":"x"}`), status("mesh:0", "sha256:0")}, 1},
 		"nothing ran":            {"and something does now", "mesh:1", []func(*corev1.Pod){state(`{}`)}, 1},
 		"nothing is told":        {"between the old and the new", "mesh:1", []func(*corev1.Pod){state(`{"imageID":"sha256:0"}`), status("", "")}, 0},
-		"unreadable":             {"nobody knows", "mesh:1", []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = "?" }}, 0},
+		"unreadable":             {"the cause is unknown", "mesh:1", []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = "?" }}, 0},
 		"another's state":        {"it tells nothing of this set", "mesh:1", []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = `{"z":{}}` }}, 1},
 		"an empty state":         {"it tells nothing", "mesh:1", []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = `{"s":null}` }}, 1},
 		"digest":                 {"it runs", "mesh" + digest, nil, 1},

@@ -152,7 +152,7 @@ func TestNoVerdict(t *testing.T) {
 		"terminating":    {"nothing can be made there any more", terminating, 403},
 		"missing":        {"it was deleted meanwhile", apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "x"), 404},
 		"slow":           {"it may be asked again", context.DeadlineExceeded, 504},
-		"anything":       {"nobody knows", errors.New("boom"), 500},
+		"anything":       {"the cause is unknown", errors.New("boom"), 500},
 		"slow API":       {"it may be asked again", apierrors.NewTimeoutError("slow", 1), 504},
 		"wrong template": {"that is a verdict", apierrors.NewInvalid(schema.GroupKind{Kind: "PodTemplate"}, "", field.ErrorList{field.Required(field.NewPath("template", "spec"), "")}), 422},
 	}

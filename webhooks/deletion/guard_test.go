@@ -122,7 +122,7 @@ func TestHandleCounts(t *testing.T) {
 		"instances":          {"counting ends with the first page that has one", definition, func(w *world) { w.instances = [][]live{running, running} }, ", active CRs 1>0 (at least)", []string{getCRD, listToasters}},
 		"leaving instances":  {"terminating instances do not count", definition, func(w *world) { w.instances = [][]live{leaving} }, "", []string{getCRD, listToasters}},
 		"not listed":         {"the kind is named", definition, func(w *world) { w.fail = listToasters }, ", list CRs: example.com/v1, Kind=Toaster: no answer", []string{getCRD, listToasters}},
-		"not served":         {"instances exist that nobody can list", definition, func(w *world) { w.versions = []any{map[string]any{"name": "v1", "served": false, "storage": true}} }, ", list CRs: no version of Toaster.example.com is served", []string{getCRD}},
+		"not served":         {"instances exist that cannot be listed", definition, func(w *world) { w.versions = []any{map[string]any{"name": "v1", "served": false, "storage": true}} }, ", list CRs: no version of Toaster.example.com is served", []string{getCRD}},
 		"storage not served": {"another version has the same instances", definition, func(w *world) {
 			w.versions = []any{map[string]any{"name": "v1", "storage": true}, map[string]any{"name": "v2", "served": true}}
 		}, "", []string{getCRD, listToasters}},

@@ -63,7 +63,7 @@ func TestPinned(t *testing.T) {
 			w := hook(t, s, pod.Options{}, newSet(t, "a", spec))
 			req := request(t, "u", plain)
 			same(t, "the pod gets the former revision", []string{"main=m", "log=log:old"}, describe(t, patched(t, req, w.Review(t.Context(), req))))
-			// The revision is written anew, as another is of the same name.
+			// The revision is written again, as another is of the same name.
 			s.revisions[0].ResourceVersion = "2"
 			s.revisions[0].Data.Raw = []byte(`{"spec":{"containers":[{"name":"log","image":"log:older"}]}}`)
 			same(t, "what was restored is not kept too long", []string{"main=m", "log=log:older"}, describe(t, patched(t, req, w.Review(t.Context(), req))))
