@@ -402,7 +402,8 @@ func TestRollouts(t *testing.T) {
 		decided, updates = decided+o.decided, updates+len(o.templates)
 	}
 	t.Logf("%d decisions, %d templates", decided, updates)
-	if decided < 20_000/fewer() {
+	// About 680 are drawn in the shortest run, with a deviation of 53.
+	if decided < 10_000/fewer() {
 		t.Errorf("want more decisions than %d", decided)
 	}
 }

@@ -52,13 +52,14 @@ func Reads(c client.WithWatch, through func(what string, read func() error) erro
 }
 
 // Faults make every second or so of the first requests of a kind about an object go wrong. Which one does, and how, depends
-// on the seed and the number of the request alone.
+// on the seed and the number of the request alone, except that the first two requests of all have one of each kind that the test counts.
 type Faults struct {
 	seed int64
 	// prefix of names, which is another one each time.
 	prefix string
 
 	mu    sync.Mutex
+	all   int
 	asked map[string]int
 	made  map[string]int
 }
@@ -104,10 +105,14 @@ func (f *Faults) next(what string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asked[what]++
+	f.all++
 	h := fnv.New32a()
 	fmt.Fprint(h, f.seed, what, f.asked[what])
 	kinds := []string{"before", "after", "late"}
 	kind := int(h.Sum32() % 6)
+	if f.all <= 2 {
+		kind = f.all - 1
+	}
 	if kind >= len(kinds) || f.asked[what] > faulty {
 		return ""
 	}

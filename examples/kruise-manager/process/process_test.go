@@ -96,8 +96,10 @@ func holder(ctx context.Context, c *cluster.Cluster, namespace string) string {
 }
 
 // Two replicas: both are ready, one leads, and when it stops the other leads long before the lease would have ended.
+//
+// The manager also reconciles kinds without a namespace, so it does not share an API server with other tests.
 func TestReplicas(t *testing.T) {
-	c := cluster.Start(t, cluster.Options{})
+	c := cluster.Start(t, cluster.Options{Private: true})
 	namespace := c.Namespace(t)
 	first := start(t, c, namespace)
 	eventually(t, func(ctx context.Context) error {

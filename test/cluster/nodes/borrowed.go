@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -22,10 +23,14 @@ type borrowed struct {
 	Hostpath bool `json:"hostpath"`
 }
 
-// sysctls that change: the first for routing between the nodes, the others by kubelets, which insist on their values.
+// inotifyInstances limits the inotify instances of a user. All nodes share the user, and a container runtime that gets none does not serve.
+const inotifyInstances, enoughInstances = "fs/inotify/max_user_instances", 1024
+
+// sysctls that change: the first for routing between the nodes, the second for their number, the others by kubelets, which insist on
+// their values.
 func sysctls() []string {
 	return []string{
-		"net/ipv4/ip_forward", "vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
+		"net/ipv4/ip_forward", inotifyInstances, "vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
 		"kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes",
 	}
 }
@@ -87,6 +92,21 @@ func (c Config) giveBack() error {
 		return fmt.Errorf("give back: %w", err)
 	}
 	return nil
+}
+
+// raiseLimits raises the limits of the machine that all nodes share.
+func raiseLimits() error {
+	content, err := os.ReadFile(sysctlFile(inotifyInstances))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read sysctl: %w", err)
+	}
+	if now, err := strconv.Atoi(strings.TrimSpace(string(content))); err == nil && now >= enoughInstances {
+		return nil
+	}
+	return setSysctl(inotifyInstances, strconv.Itoa(enoughInstances))
 }
 
 func setSysctl(name, value string) error {

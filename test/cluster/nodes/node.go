@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -55,24 +56,33 @@ func (c Config) startNode(ctx context.Context, p *plane.Plane, node int) error {
 	if err := c.StartRuntime(ctx, node); err != nil {
 		return err
 	}
-	_, err = c.runIn(holder.PID, program{node: node, name: "kubelet", args: []string{
+	_, err = c.runIn(holder.PID, program{node: node, name: "kubelet", restarts: true, args: []string{
 		"--config=" + own + "/kubelet.yaml", "--kubeconfig=" + own + "/kubeconfig", "--hostname-override=" + Name(node),
 		"--node-ip=" + c.Network.nodeIP(node), fmt.Sprintf("--node-labels=topology.kubernetes.io/zone=zone-%d", node),
 	}})
 	return err
 }
 
+// always starts a program again, as a service manager does: a kubelet ends where containerd serves and the CRI plugin does not yet.
+const always = `while :; do setpriv --pdeathsig KILL -- "$@"; sleep 1; done`
+
 // program is one to run in a node.
 type program struct {
 	node int
 	name string
 	args []string
+	// restarts starts the program again when it ends.
+	restarts bool
 }
 
 func (c Config) runIn(holder int, p program) (*process.Process, error) {
 	// Entering a PID namespace makes nsenter the parent of the program rather than the program itself. It is the one on
 	// record, so the program is to die with it.
-	command := enter(holder, append([]string{"setpriv", "--pdeathsig", "KILL", "--", c.Programs[p.name]}, p.args...)...)
+	words := []string{"setpriv", "--pdeathsig", "KILL", "--"}
+	if p.restarts {
+		words = append(words, "/bin/sh", "-c", always, "sh")
+	}
+	command := enter(holder, slices.Concat(words, []string{c.Programs[p.name]}, p.args)...)
 	return c.run(process.Spec{Name: fmt.Sprintf("%s-%d", p.name, p.node), Path: "nsenter", Args: command[1:]})
 }
 

@@ -52,6 +52,9 @@ func (c Config) up(ctx context.Context) error {
 	if err := c.borrow(); err != nil {
 		return err
 	}
+	if err := raiseLimits(); err != nil {
+		return err
+	}
 	if err := c.Network.connect(ctx); err != nil {
 		return err
 	}
