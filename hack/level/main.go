@@ -13,6 +13,9 @@
 // level, whose tests wait for half of their time, then runs beside the other levels, which leave the processors to it. A table of
 // the levels comes last: passed, failed, skipped and why. packages does the first part of the set-up alone.
 //
+// With KRUISEKIT_RETRY=1, as in CI, up to three failed tests of a level run once more. One that passes then is flaky: the level is not
+// red, its first output stands above, and the last lines name it.
+//
 // What runs under the race detector is decided in plan.go.
 package main
 
@@ -182,6 +185,11 @@ func (s session) run(ctx context.Context, level string) (*report, error) {
 			return nil, err
 		}
 		passed = passed && ok
+	}
+	if !passed && retries() {
+		if passed, err = s.retry(ctx, r, runs, flags); err != nil {
+			return nil, err
+		}
 	}
 	if !slices.ContainsFunc(s.flags, selects) {
 		known.add(r)

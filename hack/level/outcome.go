@@ -22,6 +22,8 @@ type outcome struct {
 	notRun string
 	// failed is what failed beside tests.
 	failed error
+	// flaky tests failed, and passed when they ran once more.
+	flaky []string
 	// remark is what a reader must know of a level that ran.
 	remark string
 }
@@ -44,6 +46,9 @@ func printOutcomes(out io.Writer, all []outcome) {
 			line := fmt.Sprintf("%-10s %7d %7d %7d  %s", o.level, o.passed, o.counts.failed, o.skipped, o.remark)
 			fmt.Fprintln(out, strings.TrimRight(line, " "))
 		}
+		for _, name := range o.flaky {
+			fmt.Fprintf(out, "%-10s   flaky: %s\n", "", name)
+		}
 		for _, reason := range slices.SortedFunc(maps.Keys(o.reasons), func(a, b string) int {
 			return cmp.Or(cmp.Compare(o.reasons[b], o.reasons[a]), cmp.Compare(a, b))
 		}) {
@@ -57,7 +62,7 @@ var place = regexp.MustCompile(`^\S+_test\.go:\d+: `)
 
 // outcome sums up the report of a level.
 func (r *report) outcome(level string) outcome {
-	o := outcome{level: level, reasons: map[string]int{}}
+	o := outcome{level: level, flaky: r.flaky, reasons: map[string]int{}}
 	for _, p := range r.packages {
 		c := p.count()
 		o.passed, o.counts.failed, o.skipped = o.passed+c.passed, o.counts.failed+c.failed, o.skipped+c.skipped

@@ -12,7 +12,7 @@ func TestPrintOutcomes(t *testing.T) {
 	printOutcomes(&out, []outcome{
 		{level: unit, counts: counts{4899, 1, 3}, reasons: map[string]int{"needs root": 1, "no cluster": 2}, remark: "without the race detector"},
 		{level: envtest, failed: errors.New("build etcd: no space")},
-		{level: simulated, counts: counts{passed: 21}},
+		{level: simulated, counts: counts{passed: 21}, flaky: []string{"a TestA"}},
 		{level: e2e, notRun: "real nodes need Linux and root"},
 	})
 	const want = `
@@ -22,6 +22,7 @@ unit          4899       1       3  without the race detector
              skipped 1: needs root
 envtest    FAILED: build etcd: no space
 simulated       21       0       0
+             flaky: a TestA
 e2e        not run: real nodes need Linux and root
 `
 	if got := out.String(); got != want {

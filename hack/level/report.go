@@ -33,6 +33,8 @@ type report struct {
 	verbose bool
 	// raceless reports that the race detector is missing.
 	raceless bool
+	// flaky tests failed, and passed when they ran once more: package and name.
+	flaky []string
 
 	begin, end time.Time
 	packages   map[string]*result

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+)
+
+// retried is how many failed tests of a level run once more. Where more fail, the change is at fault and not the machine.
+const retried = 3
+
+// retries reports whether failed tests run once more, as in CI, where one flaky test in a thousand must not hold a change back. The
+// test still counts as flaky, its first output is printed, and the last lines of the run name it.
+func retries() bool { return os.Getenv("KRUISEKIT_RETRY") == "1" }
+
+// failures of a package are its failed tests, without subtests. It is not known what failed where a package names none.
+func (p *result) failures() []string {
+	var failed []string
+	for name, t := range p.tests {
+		if name == top(name) && (t.action == "fail" || t.action == "") {
+			failed = append(failed, name)
+		}
+	}
+	slices.Sort(failed)
+	return failed
+}
+
+// failures of a report by the package. It reports false where something failed that is not a test.
+func (r *report) failures() (map[string][]string, bool) {
+	all, count := map[string][]string{}, 0
+	for path, p := range r.packages {
+		if !p.failed {
+			continue
+		}
+		all[path] = p.failures()
+		if len(all[path]) == 0 {
+			return nil, false
+		}
+		count += len(all[path])
+	}
+	return all, count > 0 && count <= retried
+}
+
+// passed reports whether tests of a package passed: a test that is skipped in the second run has shown nothing.
+func (p *result) passed(tests []string) bool {
+	return p != nil && !slices.ContainsFunc(tests, func(name string) bool { return p.tests[name] == nil || p.tests[name].action != "pass" })
+}
+
+// retry runs the failed tests once more, each package alone, and reports whether all of them passed then.
+func (s session) retry(ctx context.Context, r *report, runs []invocation, flags []string) (bool, error) {
+	failed, can := r.failures()
+	if !can {
+		return false, nil
+	}
+	passed := true
+	for _, path := range slices.Sorted(maps.Keys(failed)) {
+		i, found := invocationOf(runs, path)
+		if !found {
+			return false, nil
+		}
+		fmt.Fprintf(s.out, "\n##### once more: %s %s\n", strings.TrimPrefix(path, module), strings.Join(failed[path], " "))
+		i.tests, i.dirs = failed[path], []string{path}
+		again := newReport(s.out, r.verbose)
+		ok, err := s.goTest(ctx, again, i.arguments(slices.Concat(flags, []string{"-count=1"})))
+		if err != nil {
+			return false, err
+		}
+		if !ok || !again.packages[path].passed(failed[path]) {
+			passed = false
+			continue
+		}
+		r.replace(path, failed[path], again.packages[path])
+	}
+	return passed, nil
+}
+
+// invocationOf finds the run that a package was in.
+func invocationOf(runs []invocation, path string) (invocation, bool) {
+	dir := "./" + strings.TrimPrefix(path, module)
+	at := slices.IndexFunc(runs, func(i invocation) bool { return slices.Contains(i.dirs, dir) })
+	if at < 0 {
+		return invocation{}, false
+	}
+	return runs[at], true
+}
+
+// replace puts the results of a second run in the place of those of failed tests, and notes down that they are flaky.
+func (r *report) replace(path string, failed []string, again *result) {
+	p := r.packages[path]
+	maps.DeleteFunc(p.tests, func(name string, _ *test) bool { return slices.Contains(failed, top(name)) })
+	maps.Copy(p.tests, again.tests)
+	p.failed = false
+	for _, name := range failed {
+		r.flaky = append(r.flaky, p.name+" "+name)
+	}
+}
