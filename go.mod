@@ -18,6 +18,7 @@ require (
 	k8s.io/apiextensions-apiserver v0.35.10
 	k8s.io/apimachinery v0.35.10
 	k8s.io/client-go v0.35.10
+	k8s.io/component-helpers v0.35.10
 	k8s.io/cri-api v0.35.10
 	k8s.io/klog/v2 v2.130.1
 	k8s.io/utils v0.0.0-20251002143259-bc988d571ff4

@@ -41,6 +41,7 @@ func below() map[string][]string {
 		"inplace":          base,
 		"launch":           base,
 		"ordinals":         nil,
+		"eligible":         {"note"},
 		"scale":            base,
 		"sidecar":          {"note", "write", "revision", "lifecycle", "inplace", "scale"}, // sidecar/rollout orders pods and distinguishes images
 		"spread":           base,
@@ -58,7 +59,7 @@ func onClients() []string { return []string{"driver", "ledger"} }
 
 // podOnly are the primitives that any controller of pods can use: of the kinds they may know api/kruise, the keys of pods.
 func podOnly() []string {
-	return []string{"note", "write", "revision", "lifecycle", "inplace", "launch", "ordinals", "scale", "workload"}
+	return []string{"note", "write", "revision", "lifecycle", "inplace", "launch", "ordinals", "eligible", "scale", "workload"}
 }
 
 // restricted are foreign packages, by prefix, with the only places that may import them, tests included.

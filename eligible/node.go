@@ -1,0 +1,71 @@
+package eligible
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Pin has the scheduler put a pod on one node: the required node affinity is replaced by the name of the node. Preferred terms stay. The
+// affinity of the spec may be shared, and is copied.
+func Pin(spec *corev1.PodSpec, node string) {
+	affinity := spec.Affinity.DeepCopy()
+	if affinity == nil {
+		affinity = &corev1.Affinity{}
+	}
+	if affinity.NodeAffinity == nil {
+		affinity.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
+			{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}},
+		}}},
+	}
+	spec.Affinity = affinity
+}
+
+// NodeOf returns the name of the node that a pod is on, or that it is pinned to while it waits for the scheduler. Empty for a pod of which
+// neither is known.
+func NodeOf(pod *corev1.Pod) string {
+	affinity := pod.Spec.Affinity
+	switch {
+	case pod.Spec.NodeName != "":
+		return pod.Spec.NodeName
+	case affinity == nil || affinity.NodeAffinity == nil || affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil:
+		return ""
+	}
+	for _, term := range affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		for _, field := range term.MatchFields {
+			if field.Key == metav1.ObjectNameField && field.Operator == corev1.NodeSelectorOpIn && len(field.Values) == 1 {
+				return field.Values[0]
+			}
+		}
+	}
+	return ""
+}
+
+// Changed reports whether a node has changed in something that rules look at, so that their verdicts may be others. Heartbeats, conditions
+// and images are not among that.
+func Changed(before, after *corev1.Node) bool {
+	return before.Spec.Unschedulable != after.Spec.Unschedulable ||
+		!maps.Equal(before.Labels, after.Labels) ||
+		!slices.EqualFunc(before.Spec.Taints, after.Spec.Taints, func(a, b corev1.Taint) bool {
+			return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect
+		}) ||
+		!sameAmounts(before.Status.Allocatable, after.Status.Allocatable)
+}
+
+func sameAmounts(before, after corev1.ResourceList) bool {
+	if len(before) != len(after) {
+		return false
+	}
+	for name, amount := range before {
+		other, ok := after[name]
+		if !ok || amount.Cmp(other) != 0 {
+			return false
+		}
+	}
+	return true
+}
