@@ -33,7 +33,7 @@ type identity struct {
 // build returns, for each creation, the missing claims and the pod.
 func (b *identity) build(creations []workload.Creation) ([][]write.Object, error) {
 	s := b.snapshot
-	templates := map[string]*corev1.PodTemplateSpec{b.plan.update: &s.set.Spec.Template}
+	templates := map[string]*corev1.PodTemplateSpec{b.plan.Update: &s.set.Spec.Template}
 	var all [][]write.Object
 	b.plan.ids = b.ids(len(creations))
 	for i, id := range b.plan.ids {
@@ -85,18 +85,18 @@ func (b *identity) ids(n int) []string {
 		if pod.DeletionTimestamp == nil {
 			continue
 		}
-		if rest := pod.DeletionTimestamp.Add(linger).Sub(s.now); rest > 0 {
+		if rest := pod.DeletionTimestamp.Add(linger).Sub(s.Now); rest > 0 {
 			leaving[id] = true
-			b.plan.after.In(rest)
+			b.plan.After.In(rest)
 		}
 	}
 	ids, blocked := b.claims.Choose(claims.Demand{
-		Now: n, Missing: int(b.plan.pass.Result().Difference.CreateMissing),
+		Now: n, Missing: int(b.plan.Pass.Result().Difference.CreateMissing),
 		Used: used, Leaving: leaving, Taken: s.taken, Pending: s.known.pending, New: b.options.NewID,
 	})
 	for _, id := range blocked {
-		b.plan.waits = append(b.plan.waits, note.Note{Level: note.Waiting, Code: noteClaimNameTaken, Object: s.set.Name + "-" + id, Text: s.taken[id]})
-		b.plan.after.In(retryTaken)
+		b.plan.Waits = append(b.plan.Waits, note.Note{Level: note.Waiting, Code: noteClaimNameTaken, Object: s.set.Name + "-" + id, Text: s.taken[id]})
+		b.plan.After.In(retryTaken)
 	}
 	return ids
 }
@@ -113,8 +113,8 @@ func (b *identity) newPod(id, name string, template *corev1.PodTemplateSpec) *co
 	pod := &corev1.Pod{Spec: copied.Spec, ObjectMeta: metav1.ObjectMeta{
 		Namespace: s.set.Namespace, Name: s.set.Name + "-" + id, GenerateName: s.set.Name + "-",
 		Labels: labels.Merge(copied.Labels, podLabels(id, name, b.options)), Finalizers: copied.Finalizers,
-		Annotations:     labels.Merge(copied.Annotations, labels.Set{kruise.LifecycleTimestampKey: s.now.Format(time.RFC3339)}),
-		OwnerReferences: []metav1.OwnerReference{s.controllerRef()},
+		Annotations:     labels.Merge(copied.Annotations, labels.Set{kruise.LifecycleTimestampKey: s.Now.Format(time.RFC3339)}),
+		OwnerReferences: []metav1.OwnerReference{s.ControllerRef()},
 	}}
 	inplace.EnsureReadinessGate(&pod.Spec)
 	claims.Mount(&pod.Spec, s.set.Spec.VolumeClaimTemplates, s.set.Name, id)
@@ -128,24 +128,16 @@ func podLabels(id, name string, o Options) labels.Set {
 	}
 }
 
-// selectorMismatch is why a template cannot be used: its pods would not be the set's, which would release them and create
-// others, without end.
+// selectorMismatch is why a template cannot be used.
 func (s *snapshot) selectorMismatch(template *corev1.PodTemplateSpec, name string) error {
-	if s.selector.Matches(labels.Merge(template.Labels, podLabels("", name, Options{}))) {
-		return nil
-	}
-	return fmt.Errorf("spec.selector does not match the labels of pods of the template (revision %s)", name)
+	return s.SelectorMismatch(labels.Merge(template.Labels, podLabels("", name, Options{})), name)
 }
 
 func (s *snapshot) newClaim(template *corev1.PersistentVolumeClaim, id string) *corev1.PersistentVolumeClaim {
 	return claims.New(template, claims.Identity{
-		Namespace: s.set.Namespace, Workload: s.set.Name, Pod: id, Owners: []metav1.OwnerReference{s.controllerRef()},
+		Namespace: s.set.Namespace, Workload: s.set.Name, Pod: id, Owners: []metav1.OwnerReference{s.ControllerRef()},
 		Labels: labels.Merge(s.set.Spec.Selector.MatchLabels, labels.Set{kruise.CloneSetInstanceIDKey: id}),
 	})
-}
-
-func (s *snapshot) controllerRef() metav1.OwnerReference {
-	return *metav1.NewControllerRef(s.set, gvk())
 }
 
 // claimsOf returns the claims that are deleted with a pod.
@@ -161,9 +153,7 @@ func (s *snapshot) pool(of []*corev1.PersistentVolumeClaim) claims.Pool {
 // ownershipWrites release pods that the selector no longer matches. Where claims are not reused, they also hand claims over
 // to a pod that goes, with which the claims go, and delete claims whose pod is gone. kept are the other claims.
 func (s *snapshot) ownershipWrites() (writes []write.Write, kept []*corev1.PersistentVolumeClaim) {
-	for _, pod := range s.Unselected {
-		writes = append(writes, owned.Release(pod, s.set.UID))
-	}
+	writes = s.Ownership()
 	if s.set.Spec.ScaleStrategy.EnablePVCReuse {
 		return writes, s.Claims
 	}

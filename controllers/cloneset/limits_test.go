@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 )
 
 // How many pods of a new set of 40 are created at once, for a stored value that no webhook has seen.
@@ -35,11 +36,13 @@ func TestScaleMaxUnavailable(t *testing.T) {
 			set.Spec.Template.Labels = map[string]string{"app": "web"}
 			set.Spec.ScaleStrategy.MaxUnavailable = &c.value
 			set.Default()
-			p, err := Options{}.plan(&snapshot{set: set, selector: labels.SelectorFromSet(set.Spec.Template.Labels), now: time.Unix(1_800_000_000, 0)})
+			p, err := Options{}.plan(&snapshot{set: set, Observation: workloads.Observation{
+				Object: set, Kind: gvk(), Selector: labels.SelectorFromSet(set.Spec.Template.Labels), Now: time.Unix(1_800_000_000, 0),
+			}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := len(p.pass.Creations()); got != c.want {
+			if got := len(p.Pass.Creations()); got != c.want {
 				t.Errorf("%s: creates %d pods, want %d", c.why, got, c.want)
 			}
 		})

@@ -146,10 +146,10 @@ func (o *observation) writes() []string {
 	o.Helper()
 	s, p := o.plan()
 	sent := []string{}
-	if !p.runs(s) {
+	if !p.Runs(&s.Observation) {
 		return sent
 	}
-	for writes := p.pass.Next(); len(writes) > 0; writes = p.pass.Next() {
+	for writes := p.Pass.Next(); len(writes) > 0; writes = p.Pass.Next() {
 		for len(writes) > 0 {
 			w := writes[0]
 			answer, err := runtimeclient.Send(o.Context(), o.server, &w.Write)
@@ -157,7 +157,7 @@ func (o *observation) writes() []string {
 				o.Errorf("%s: %v", w, err)
 			}
 			sent = append(sent, described(w, answer))
-			writes = append(writes[1:], p.pass.Answer(o.now, w, answer, err)...)
+			writes = append(writes[1:], p.Pass.Answer(o.now, w, answer, err)...)
 		}
 	}
 	return sent
@@ -188,7 +188,7 @@ func described(w *workload.Write, answer write.Object) string {
 func (o *observation) status() *v1beta1.CloneSetStatus {
 	o.Helper()
 	s, p := o.plan()
-	p.scaleErr = p.invalid
+	p.ScaleErr = p.Invalid
 	return p.status(s)
 }
 

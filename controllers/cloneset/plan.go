@@ -1,8 +1,6 @@
 package cloneset
 
 import (
-	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -15,9 +13,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/claims"
 	"github.com/kruisekit/kruisekit/internal/conditions"
-	"github.com/kruisekit/kruisekit/internal/history"
-	"github.com/kruisekit/kruisekit/internal/requeue"
-	"github.com/kruisekit/kruisekit/note"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/workload"
@@ -26,82 +22,50 @@ import (
 
 // plan is what one pass of a set is to do. All of it follows from the snapshot.
 type plan struct {
-	resolution revision.Resolution
-	// newest makes the template the newest revision.
-	newest history.Change
-	// current and update are the names of the revisions that pods go from and to.
-	current, update string
-	rolling         v1beta1.RollingUpdateCloneSetStrategy
-	limits          scale.Limits
-	pass            *workload.Pass
+	*workloads.Plan
+
+	rolling v1beta1.RollingUpdateCloneSetStrategy
+	limits  scale.Limits
 	// ids are those of the pods to create, once the pass has come to that.
 	ids []string
 	// deletesClaims means that the pass deletes claims whose pods are not observed.
 	deletesClaims bool
-	// invalid is why pods of the template cannot be managed.
-	invalid error
-
-	// What follows is known once the pass is executed.
-
-	scaleErr, updateErr error
-	after               requeue.Earliest
-	wait                conditions.Wait
-	// waits are what pods wait for that are to be created, once the pass has come to that.
-	waits []note.Note
+	// wait is known once the pass is executed.
+	wait conditions.Wait
 }
 
 // plan reads nothing but the snapshot and the options.
 func (o Options) plan(s *snapshot) (*plan, error) {
-	data, err := revision.Encode(&s.set.Spec.Template)
-	if err != nil {
-		return nil, fmt.Errorf("spec.template: %w", err)
-	}
-	p := &plan{rolling: ptr.Deref(s.set.Spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateCloneSetStrategy{})}
-	p.after.In(s.RecheckAfter)
-	p.resolution = revision.Resolve(revision.Input{
-		Owner: s.set.Name, Data: data, Have: s.Revisions,
-		Current: s.set.Status.CurrentRevision, Collisions: s.set.Status.CollisionCount,
-	})
-	p.update, p.current = p.resolution.Name, p.resolution.Name
-	if p.resolution.Current != nil {
-		p.current = p.resolution.Current.Name
-	}
 	hash, err := claims.Hash(s.set.Spec.VolumeClaimTemplates)
 	if err != nil {
 		return nil, err
 	}
-	p.newest, err = history.Plan(history.Wanted{
-		Resolution: p.resolution, Namespace: s.set.Namespace, Owner: s.controllerRef(), Data: data,
-		Labels: maps.Clone(s.set.Spec.Template.Labels), Annotations: maps.Clone(s.set.Annotations),
-		RaisedAnnotations: map[string]string{kruise.CloneSetVolumeClaimTemplateHashKey: hash},
+	p := &plan{rolling: ptr.Deref(s.set.Spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateCloneSetStrategy{})}
+	p.Plan, err = s.Plan(workloads.Revision{
+		Template: &s.set.Spec.Template, Current: s.set.Status.CurrentRevision, Collisions: s.set.Status.CollisionCount,
+		Raised: map[string]string{kruise.CloneSetVolumeClaimTemplateHashKey: hash},
 	})
 	if err != nil {
 		return nil, err
 	}
 	p.limits = o.limits(s.set, p)
 	in := o.input(s, p)
-	in.Update.Data = data
-	if o.RecreateOnClaimChange && in.Strategy != workload.InPlaceOnly && p.resolution.Verdict != revision.Use {
+	in.Update.Data = p.Data
+	if o.RecreateOnClaimChange && in.Strategy != workload.InPlaceOnly && p.Resolution.Verdict != revision.Use {
 		in.Update.Fixed = fixedPrefix + hash
 	}
-	if s.set.DeletionTimestamp == nil {
-		p.invalid = s.selectorMismatch(&s.set.Spec.Template, p.update)
+	if !s.IsDeleted() {
+		p.Invalid = s.selectorMismatch(&s.set.Spec.Template, p.Update)
 	}
-	p.pass, err = workload.Plan(in)
+	p.Pass, err = workload.Plan(in)
 	return p, err
 }
 
 // fixedPrefix makes the empty hash of a set without claim templates another one than that of a revision that does not record them.
 const fixedPrefix = "claims:"
 
-// runs reports whether the pass is executed. The pods of a set that is deleted are the garbage collector's.
-func (p *plan) runs(s *snapshot) bool { return p.invalid == nil && s.set.DeletionTimestamp == nil }
-
 // needsAllPods reports whether the pass would do harm where the cache lacks a pod: it would create the pod twice, or delete its claims.
-func (p *plan) needsAllPods() bool { return len(p.pass.Creations()) > 0 || p.deletesClaims }
-
-// notes are why the plan is as it is, and what pods wait for.
-func (p *plan) notes() []note.Note { return append(p.pass.Notes(), p.waits...) }
+func (p *plan) needsAllPods() bool { return len(p.Pass.Creations()) > 0 || p.deletesClaims }
 
 // input is the set as package workload looks at it.
 func (o Options) input(s *snapshot, p *plan) workload.Input {
@@ -111,13 +75,13 @@ func (o Options) input(s *snapshot, p *plan) workload.Input {
 	b := &identity{options: o, snapshot: s, plan: p, claims: s.pool(kept)}
 	in := workload.Input{
 		Scale: scale.Input{
-			Now: s.now, Limits: p.limits, MinReadySeconds: spec.MinReadySeconds, Hooks: spec.Lifecycle,
+			Now: s.Now, Limits: p.limits, MinReadySeconds: spec.MinReadySeconds, Hooks: spec.Lifecycle,
 			PreparingUpdateIsUpdated: o.PreparingUpdateIsUpdated,
 			Priority:                 p.rolling.PriorityStrategy, Scatter: p.rolling.ScatterStrategy, NodeLabels: s.nodes,
 		},
 		Instances: workload.Pods(slices.Concat(s.Active, s.Inactive)),
 		Strategy:  workload.Strategy(p.rolling.PodUpdatePolicy), Policy: o.policy(), NeedsNode: true, MayUpdate: o.MayUpdate, Ask: o.Ask != nil,
-		Repeats: s.known.repeats,
+		Repeats: s.Known.Repeats,
 		First:   first, Build: b.build, Owned: b.claimsOf,
 		RevisionLabels: func(name string) map[string]string {
 			return map[string]string{kruise.PodTemplateHashLabelKey: revision.Short(name)}
@@ -150,18 +114,18 @@ func (o Options) input(s *snapshot, p *plan) workload.Input {
 		}
 		return r
 	}
-	in.Update = workload.Revision{Name: p.update, Label: o.revisionLabel(p.update)}
+	in.Update = workload.Revision{Name: p.Update, Label: o.revisionLabel(p.Update)}
 	in.Current = in.Update
 	for _, rev := range s.Revisions {
 		in.Revisions = append(in.Revisions, of(rev))
 		switch rev.Name {
-		case p.update:
+		case p.Update:
 			in.Update = of(rev)
-		case p.current:
+		case p.Current:
 			in.Current = of(rev)
 		}
 	}
-	if p.current == p.update {
+	if p.Current == p.Update {
 		in.Current = in.Update
 	}
 	return in
@@ -178,7 +142,7 @@ func (o Options) limits(set *v1beta1.CloneSet, p *plan) scale.Limits {
 	}
 	l := scale.Limits{
 		Replicas:               replicas,
-		NoRollback:             !o.PartitionRollback || p.current == p.update,
+		NoRollback:             !o.PartitionRollback || p.Current == p.Update,
 		ExcludePreparingDelete: o.ExcludePreparingDelete || set.Spec.ScaleStrategy.ExcludePreparingDelete,
 	}
 	l.Partition, _ = scale.Partition(p.rolling.Partition, replicas) // 0 with an error

@@ -22,27 +22,29 @@ import (
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/podwatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 )
 
 // Reconciler brings CloneSets to what they ask for.
 type Reconciler struct {
-	api        *binding.Binding
-	options    Options
-	dependents *dependents.Dependents
-	memory     memory.Of[types.NamespacedName, knowledge]
-	emitted    once.Texts[types.NamespacedName]
+	kit     *workloads.Kit
+	options Options
+	memory  memory.Of[types.NamespacedName, knowledge]
 	// limited are the texts about creation that waits for pods to become available.
 	limited once.Texts[types.NamespacedName]
 }
 
 // New returns a Reconciler. The client may read from a cache.
 func New(c client.Client, o Options) (*Reconciler, error) {
-	api, err := binding.New("cloneset", c, binding.Options{Live: o.Live, Recorder: o.Recorder, Now: o.Now})
+	kit, err := workloads.New("cloneset", c, workloads.Options{
+		Kind: gvk(), Binding: binding.Options{Live: o.Live, Recorder: o.Recorder, Now: o.Now},
+		Dependents: dependents.Options{Claims: true, PullJobs: o.PreDownload},
+		Scaling:    failedScale, Updating: failedUpdate, Events: events(), Ask: o.Ask, Explain: o.Explain,
+	})
 	if err != nil {
 		return nil, err
 	}
-	owns := dependents.Options{Claims: true, PullJobs: o.PreDownload}
-	return &Reconciler{api: api, options: o.withDefaults(), dependents: dependents.New(api, owns)}, nil
+	return &Reconciler{kit: kit, options: o.withDefaults()}, nil
 }
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=clonesets,verbs=get;list;watch;patch
@@ -59,11 +61,11 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
-	bound := r.api.Bind(mgr, controllerName, o)
-	if err := r.dependents.Setup(ctx, mgr, controllerName); err != nil {
+	bound := r.kit.Bind(mgr, controllerName, o)
+	if err := r.kit.Setup(ctx, mgr, controllerName); err != nil {
 		return err
 	}
-	changes := podwatch.Changes(podwatch.Options{SkipQuiet: r.options.SkipQuiet, Policy: r.options.policy(), Now: r.api.Now})
+	changes := podwatch.Changes(podwatch.Options{SkipQuiet: r.options.SkipQuiet, Policy: r.options.policy(), Now: r.kit.Now})
 	return bound.
 		For(stored.Untyped(gvk()), builder.WithPredicates(conditions.IgnoreRewording(failedScale, failedUpdate))).
 		Watches(&corev1.Pod{}, owned.By(v1beta1.GroupVersion.Group, kind), builder.WithPredicates(changes)).
@@ -84,30 +86,30 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
-	if s.invalid != nil {
-		return ctrl.Result{}, r.reject(ctx, s)
+	if s.Invalid != nil { // the set is left as it is until it changes
+		return ctrl.Result{}, r.giveUp(ctx, s, s.Invalid)
 	}
 	p, err := r.options.plan(s)
-	if err == nil && p.runs(s) && p.needsAllPods() && !s.verified() {
+	if err == nil && p.Runs(&s.Observation) && p.needsAllPods() && !s.verified() {
 		if err = r.verifyPods(ctx, s); err != nil {
-			return ctrl.Result{}, errors.Join(err, r.giveUp(ctx, s, s.set.Status.DeepCopy(), err))
+			return ctrl.Result{}, r.giveUp(ctx, s, err)
 		}
 		p, err = r.options.plan(s)
 	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.revise(ctx, s, p); err != nil {
-		return ctrl.Result{}, err
+	if err := r.kit.Revise(ctx, &s.Observation, p.Plan); err != nil {
+		return ctrl.Result{}, r.giveUp(ctx, s, err)
 	}
-	preDownload := r.preDownload(ctx, s, p)
+	preDownload := r.kit.PreDownload(ctx, &s.Observation, p.preDownload(s, r.options))
 	r.execute(ctx, s, p)
 	if err := r.report(ctx, s, p); err != nil {
-		return r.api.Result(request, p.after.After(), err)
+		return r.kit.Result(request, p.After.After(), err)
 	}
-	err = errors.Join(p.scaleErr, p.updateErr, preDownload, r.trim(ctx, s, p))
-	if err != nil && p.invalid != nil {
+	err = errors.Join(p.ScaleErr, p.UpdateErr, preDownload, r.trim(ctx, s, p))
+	if err != nil && p.Invalid != nil {
 		err = reconcile.TerminalError(err) // only another spec can mend it
 	}
-	return r.api.Result(request, p.after.After(), err)
+	return r.kit.Result(request, p.After.After(), err)
 }

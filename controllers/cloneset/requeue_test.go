@@ -35,7 +35,7 @@ func TestErrorBesideGrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := &queue{}
-	if err := r.api.Start(t.Context(), q); err != nil {
+	if err := r.kit.Start(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
 	result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.set)})

@@ -45,8 +45,8 @@ func (c *clock) stalled() (condition *conditions.Condition, wait time.Duration) 
 		c.Fatal(err)
 	}
 	c.set.Status = *p.status(s)
-	c.r.memory.Note(s.key(), func(k *knowledge) { k.wait = p.wait })
-	return conditionsOf(&c.set.Status).Find(conditions.Stalled), p.after.After()
+	c.r.memory.Note(s.Key(), func(k *knowledge) { k.wait = p.wait })
+	return conditionsOf(&c.set.Status).Find(conditions.Stalled), p.After.After()
 }
 
 func (c *clock) container(change func(*corev1.ContainerStatus)) {

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/conditions"
-	"github.com/kruisekit/kruisekit/internal/statuspatch"
-	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/internal/history"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
@@ -22,63 +23,47 @@ import (
 // report writes the status, if it changed.
 func (r *Reconciler) report(ctx context.Context, s *snapshot, p *plan) error {
 	status := p.status(s)
-	r.memory.Note(s.key(), func(k *knowledge) { k.wait = p.wait })
-	changed, err := r.writeStatus(ctx, s, status)
-	if changed {
-		r.emitInvalid(s, p.invalid, s.reported)
-	}
-	return err
+	r.memory.Note(s.Key(), func(k *knowledge) { k.wait = p.wait })
+	return r.writeStatus(ctx, s, workloads.Status{Scaling: p.Invalid, Updating: s.Reported}, status)
 }
 
-// writeStatus sends one patch. The counters that the schema requires are in it also where they are the same: where nothing is
-// stored yet, they are missing.
-func (r *Reconciler) writeStatus(ctx context.Context, s *snapshot, status *v1beta1.CloneSetStatus) (changed bool, err error) {
+func (r *Reconciler) writeStatus(ctx context.Context, s *snapshot, w workloads.Status, status *v1beta1.CloneSetStatus) error {
 	fresh := s.set.DeepCopy()
 	fresh.Status = *status
-	w := statuspatch.Writer{Client: r.api.Client, Kind: stored.Kind{GVK: gvk()}}
-	answer, err := w.Write(ctx, s.set, fresh, map[string]any{
+	w.Object, w.Conditions = fresh, conditionsOf(status)
+	w.Required = map[string]any{
 		"replicas": status.Replicas, "readyReplicas": status.ReadyReplicas, "availableReplicas": status.AvailableReplicas,
 		"updatedReplicas": status.UpdatedReplicas, "updatedReadyReplicas": status.UpdatedReadyReplicas,
-	})
-	if err == nil {
-		failures := map[string]string{}
-		for _, c := range status.Conditions {
-			failures[string(c.Type)] = c.Message
-		}
-		r.memory.Note(s.key(), func(k *knowledge) { k.failures = failures })
 	}
-	return answer != nil, err
-}
-
-// reject reports a spec that cannot be used at all. Such a set is left as it is until it changes.
-func (r *Reconciler) reject(ctx context.Context, s *snapshot) error {
-	if err := r.giveUp(ctx, s, s.set.Status.DeepCopy(), s.invalid); err != nil {
-		return err
-	}
-	return reconcile.TerminalError(s.invalid)
+	return r.kit.WriteStatus(ctx, &s.Observation, w)
 }
 
 // giveUp reports why a pass ends before anything is known of the pods.
-func (r *Reconciler) giveUp(ctx context.Context, s *snapshot, status *v1beta1.CloneSetStatus, why error) error {
+func (r *Reconciler) giveUp(ctx context.Context, s *snapshot, why error) error {
+	status := s.set.Status.DeepCopy()
 	status.ObservedGeneration = s.set.Generation
-	list := conditionsOf(status)
-	list.SetError(failedScale, why, s.now)
-	storeConditions(status, list)
-	changed, err := r.writeStatus(ctx, s, status)
-	if changed {
-		r.emitInvalid(s, s.invalid, nil)
+	var taken *history.TakenError
+	if errors.As(why, &taken) { // the next pass resolves another name
+		status.CollisionCount = ptr.To(ptr.Deref(status.CollisionCount, 0) + 1)
 	}
-	return err
+	list := conditionsOf(status)
+	list.SetError(failedScale, why, s.Now)
+	storeConditions(status, list)
+	err := r.writeStatus(ctx, s, workloads.Status{Scaling: s.Invalid}, status)
+	if err == nil && s.Invalid != nil {
+		return reconcile.TerminalError(why) // only another spec can mend it
+	}
+	return errors.Join(why, err)
 }
 
 // status is the status of the pods as the last answers left them.
 func (p *plan) status(s *snapshot) *v1beta1.CloneSetStatus {
-	replicas, counts := *s.set.Spec.Replicas, p.pass.Counts()
+	replicas, counts := *s.set.Spec.Replicas, p.Pass.Counts()
 	status := &v1beta1.CloneSetStatus{
-		ObservedGeneration: s.set.Generation, UpdateRevision: p.update, CurrentRevision: p.current,
+		ObservedGeneration: s.set.Generation, UpdateRevision: p.Update, CurrentRevision: p.Current,
 		Replicas: counts.Pods, ReadyReplicas: counts.Ready, AvailableReplicas: counts.Available,
 		UpdatedReplicas: counts.UpdatedPods, UpdatedReadyReplicas: counts.UpdatedReady, UpdatedAvailableReplicas: counts.UpdatedAvailable,
-		CollisionCount: p.resolution.Collisions, LabelSelector: s.selector.String(),
+		CollisionCount: p.Resolution.Collisions, LabelSelector: s.Selector.String(),
 	}
 	if status.CollisionCount == nil {
 		status.CollisionCount = new(int32)
@@ -87,11 +72,11 @@ func (p *plan) status(s *snapshot) *v1beta1.CloneSetStatus {
 		status.ExpectedUpdatedReplicas = replicas - p.limits.Partition
 	}
 	status.CurrentRevision, _ = revision.Promote(revision.Progress{
-		Current: p.current, Update: p.update, Replicas: replicas, Existing: counts.Pods, Updated: counts.UpdatedPods,
+		Current: p.Current, Update: p.Update, Replicas: replicas, Existing: counts.Pods, Updated: counts.UpdatedPods,
 	})
 	list := conditionsOf(&s.set.Status)
-	list.SetError(failedScale, p.scaleErr, s.now)
-	list.SetError(failedUpdate, errors.Join(p.updateErr, s.reported), s.now)
+	list.SetError(failedScale, p.ScaleErr, s.Now)
+	list.SetError(failedUpdate, errors.Join(p.UpdateErr, s.Reported), s.Now)
 	p.progress(s, status, &list)
 	p.stall(s, status, &list)
 	storeConditions(status, list)
@@ -101,12 +86,12 @@ func (p *plan) status(s *snapshot) *v1beta1.CloneSetStatus {
 // stall reports in the condition Stalled why the set stands still.
 func (p *plan) stall(s *snapshot, status *v1beta1.CloneSetStatus, list *conditions.List) {
 	var headline note.Note
-	if p.runs(s) {
-		headline, _ = note.Headline(p.notes())
+	if p.Runs(&s.Observation) {
+		headline, _ = note.Headline(p.Notes())
 	}
-	p.wait = s.known.wait.Next(headline, s.now)
-	p.after.In(conditions.Stall(list, conditions.Stalling{
-		Now: s.now, Headline: headline, Wait: p.wait, SameRevision: s.set.Status.UpdateRevision == status.UpdateRevision,
+	p.wait = s.known.wait.Next(headline, s.Now)
+	p.After.In(conditions.Stall(list, conditions.Stalling{
+		Now: s.Now, Headline: headline, Wait: p.wait, SameRevision: s.set.Status.UpdateRevision == status.UpdateRevision,
 	}))
 }
 
@@ -137,7 +122,7 @@ func (p *plan) progress(s *snapshot, status *v1beta1.CloneSetStatus, list *condi
 	default:
 		p.checkDeadline(s, status, list, &c)
 	}
-	list.Set(c, s.now)
+	list.Set(c, s.Now)
 }
 
 // checkDeadline is for a rollout under way. Its clock starts when it starts, is resumed, or goes to another revision.
@@ -147,16 +132,16 @@ func (p *plan) checkDeadline(s *snapshot, status *v1beta1.CloneSetStatus, list *
 	underWay := old != nil && (old.Reason == reasonUpdated || old.Reason == reasonExceeded) && s.set.Status.UpdateRevision == status.UpdateRevision
 	if !underWay {
 		list.Remove(progressing) // so that the times are those of now
-		p.after.In(deadline)
+		p.After.In(deadline)
 		return
 	}
-	rest := old.LastUpdateTime.Add(deadline).Sub(s.now)
+	rest := old.LastUpdateTime.Add(deadline).Sub(s.Now)
 	if old.Reason == reasonExceeded || rest < 0 {
 		c.Status, c.Reason = corev1.ConditionFalse, reasonExceeded
 		c.Message = fmt.Sprintf("CloneSet revision %s has timed out progressing", status.UpdateRevision)
 		return
 	}
-	p.after.In(rest + time.Second)
+	p.After.In(rest + time.Second)
 }
 
 // The types of conditions.

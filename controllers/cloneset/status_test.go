@@ -180,9 +180,9 @@ func TestProgress(t *testing.T) {
 			}
 			seen, p := o.plan()
 			status, list := p.status(seen), conditionsOf(&o.set.Status)
-			p.after = requeue.Earliest{} // what else the status waits for
+			p.After = requeue.Earliest{} // what else the status waits for
 			p.progress(seen, status, &list)
-			got, wait := condition{}, p.after.After()
+			got, wait := condition{}, p.After.After()
 			if is := list.Find(progressing); is != nil {
 				got = condition{is.Status, is.Reason, strings.ReplaceAll(is.Message, status.UpdateRevision, "UPDATE")}
 			}

@@ -45,7 +45,7 @@ func (b *identity) build(creations []workload.Creation) ([][]write.Object, error
 	all := make([][]write.Object, len(creations))
 	for i, c := range creations {
 		template := s.set.Spec.Template.DeepCopy()
-		if c.Revision != b.plan.update {
+		if c.Revision != b.plan.Update {
 			var err error
 			if template, err = b.input.Template(c); err != nil {
 				return nil, err
@@ -56,8 +56,8 @@ func (b *identity) build(creations []workload.Creation) ([][]write.Object, error
 		}
 		ordinal, _ := s.ordinal(c.Slot)
 		if wait := b.wait(ordinal); wait != nil {
-			b.plan.waits = append(b.plan.waits, *wait)
-			b.plan.after.In(retryTaken)
+			b.plan.Waits = append(b.plan.Waits, *wait)
+			b.plan.After.In(retryTaken)
 			continue
 		}
 		all[i] = append(b.options.missingClaims(s, ordinal), b.newPod(ordinal, c.Revision, template))
@@ -69,7 +69,7 @@ func (b *identity) build(creations []workload.Creation) ([][]write.Object, error
 func (b *identity) wait(ordinal int32) *note.Note {
 	s, name := b.snapshot, ordinals.Name(b.snapshot.set.Name, ordinal)
 	wait := note.Note{Level: note.Waiting, Object: name}
-	if s.taken[name] {
+	if s.Taken[name] {
 		wait.Code, wait.Text = noteNameTaken, fmt.Sprintf("pod %s exists, and the set does not control it", name)
 		return &wait
 	}
@@ -109,8 +109,8 @@ func (b *identity) newPod(ordinal int32, revision string, template *corev1.PodTe
 	pod := &corev1.Pod{Spec: template.Spec, ObjectMeta: metav1.ObjectMeta{
 		Namespace: s.set.Namespace, Name: name, GenerateName: s.set.Name + "-", Finalizers: template.Finalizers,
 		Labels:          labels.Merge(template.Labels, b.options.podLabels(name, revision, ordinal)),
-		Annotations:     labels.Merge(template.Annotations, labels.Set{kruise.LifecycleTimestampKey: s.now.Format(time.RFC3339)}),
-		OwnerReferences: []metav1.OwnerReference{s.controllerRef()},
+		Annotations:     labels.Merge(template.Annotations, labels.Set{kruise.LifecycleTimestampKey: s.Now.Format(time.RFC3339)}),
+		OwnerReferences: []metav1.OwnerReference{s.ControllerRef()},
 	}}
 	if hooks := s.set.Spec.Lifecycle; hooks != nil && hooks.PreNormal != nil && !lifecycle.HasAll(pod, hooks.PreNormal) {
 		pod.Labels[kruise.LifecycleStateKey] = string(kruise.LifecycleStatePreparingNormal)
@@ -131,14 +131,7 @@ func (o Options) podLabels(name, revision string, ordinal int32) labels.Set {
 	return all
 }
 
-// selectorMismatch is why a template cannot be used: its pods would not be the set's, which would release and adopt them without end.
+// selectorMismatch is why a template cannot be used.
 func (s *snapshot) selectorMismatch(template *corev1.PodTemplateSpec, name string) error {
-	if s.selector.Matches(labels.Merge(template.Labels, Options{}.podLabels(s.set.Name+"-0", name, 0))) {
-		return nil
-	}
-	return fmt.Errorf("spec.selector does not match the labels of pods of the template (revision %s)", name)
-}
-
-func (s *snapshot) controllerRef() metav1.OwnerReference {
-	return *metav1.NewControllerRef(s.set, gvk())
+	return s.SelectorMismatch(labels.Merge(template.Labels, Options{}.podLabels(s.set.Name+"-0", name, 0)), name)
 }

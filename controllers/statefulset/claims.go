@@ -31,16 +31,9 @@ func (s *snapshot) claimsOf(ordinal int32) iter.Seq[*corev1.PersistentVolumeClai
 
 // firstWrites release and adopt pods, repair what identifies a pod, and bring the claims of wanted pods to what they are to be.
 func (o Options) firstWrites(s *snapshot) []write.Write {
-	var writes []write.Write
-	if s.set.DeletionTimestamp != nil {
+	writes := s.Ownership()
+	if s.IsDeleted() {
 		return nil
-	}
-	for _, pod := range s.Unselected {
-		writes = append(writes, owned.Release(pod, s.set.UID))
-	}
-	for _, pod := range s.orphans {
-		ref := s.controllerRef()
-		writes = append(writes, owned.Refer(pod, nil, &ref))
 	}
 	for _, pod := range s.Active {
 		ordinal, _ := s.ordinal(pod.Name)

@@ -70,7 +70,7 @@ func TestNewPod(t *testing.T) {
 		s.Spec.VolumeClaimTemplates[0].Labels = map[string]string{"app": "template", "disk": "fast"}
 	})
 	_, p := o.plan()
-	o.set.Status.CurrentRevision = p.update
+	o.set.Status.CurrentRevision = p.Update
 	o.writes()
 	var pod corev1.Pod
 	if err := o.server.Get(t.Context(), types.NamespacedName{Namespace: "shop", Name: "web-0"}, &pod); err != nil {
@@ -78,7 +78,7 @@ func TestNewPod(t *testing.T) {
 	}
 	want := map[string]string{
 		"app": "web", "statefulset.kubernetes.io/pod-name": "web-0", "apps.kubernetes.io/pod-index": "0",
-		"controller-revision-hash": p.update, "lifecycle.apps.kruise.io/state": "Normal",
+		"controller-revision-hash": p.Update, "lifecycle.apps.kruise.io/state": "Normal",
 	}
 	if diff := cmp.Diff(want, pod.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)

@@ -8,7 +8,8 @@
 // It needs no webhook: a StatefulSet without defaults behaves as a defaulted one. Two reconcilers in one process do not share state.
 //
 // One pass observes everything into a snapshot (observe.go), plans with package workload over the slots of the ordinals that are
-// wanted (plan.go, build.go for new pods, claims.go for claims), sends the writes (execute.go), and reports (status.go, events.go).
+// wanted (plan.go, build.go for new pods, claims.go for claims), sends the writes, and reports (status.go, events.go). Package workloads
+// has what all workloads share of this.
 // The plan reads nothing but the snapshot and the options.
 //
 // A pod waits for a claim that terminates, or that belongs to an earlier pod of its name, with a note; the deletion of the
@@ -25,7 +26,6 @@
 //   - volumeClaimUpdateStrategy OnPodRollingUpdate: claims are not expanded. Their compatibility is reported in the status.
 //   - The pre-download of images, and its annotations.
 //   - Ordered updates of more than one pod at once: maxUnavailable is 1 with OrderedReady.
-//   - The adoption of older ControllerRevisions without a controller; one that equals the template is adopted.
 //   - A takeover from OpenKruise in the middle of a grace period, of a hook, or of an expansion under test. Recorded sets that are created
 //     or updated are continued without a write of a pod.
 package statefulset

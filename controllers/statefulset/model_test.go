@@ -18,6 +18,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/statefulset"
 	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/ordinals"
 	"github.com/kruisekit/kruisekit/test/objects"
 )
@@ -43,7 +44,7 @@ func newModel(t *testing.T, o statefulset.Options) *model {
 		}
 	}
 	stem := func(pod string) (string, bool) { set, _, ok := ordinals.Split(pod); return set, ok }
-	if err := owned.IndexOrphans(t.Context(), m.Server, &corev1.Pod{}, stem); err != nil {
+	if err := workloads.IndexOrphans(t.Context(), m.Server, stem); err != nil {
 		t.Fatal(err)
 	}
 	m.restart(m.Server)

@@ -22,6 +22,7 @@ import (
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/podtest"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/test/objects"
 	"github.com/kruisekit/kruisekit/workload"
@@ -53,7 +54,7 @@ func observe(t *testing.T, n int32, changes ...func(*v1beta1.StatefulSet)) *obse
 	if err := owned.Index(t.Context(), o.server, &corev1.Pod{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := owned.IndexOrphans(t.Context(), o.server, &corev1.Pod{}, setOfPod); err != nil {
+	if err := workloads.IndexOrphans(t.Context(), o.server, setOf); err != nil {
 		t.Fatal(err)
 	}
 	o.set = &v1beta1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "set", Generation: 1}}
@@ -148,10 +149,10 @@ func (o *observation) writes() (sent []string, after time.Duration) {
 	o.Helper()
 	s, p := o.plan()
 	sent = []string{}
-	if !p.runs(s) {
+	if !p.Runs(&s.Observation) {
 		return sent, 0
 	}
-	for writes := p.pass.Next(); len(writes) > 0; writes = p.pass.Next() {
+	for writes := p.Pass.Next(); len(writes) > 0; writes = p.Pass.Next() {
 		for len(writes) > 0 {
 			w := writes[0]
 			answer, err := runtimeclient.Send(o.Context(), o.server, &w.Write)
@@ -159,10 +160,10 @@ func (o *observation) writes() (sent []string, after time.Duration) {
 				o.Errorf("%s: %v", w, err)
 			}
 			sent = append(sent, described(w, answer))
-			writes = append(writes[1:], p.pass.Answer(podtest.Noon(), w, answer, err)...)
+			writes = append(writes[1:], p.Pass.Answer(podtest.Noon(), w, answer, err)...)
 		}
 	}
-	return sent, p.pass.RequeueAfter()
+	return sent, p.Pass.RequeueAfter()
 }
 
 // described is a write in a few words.

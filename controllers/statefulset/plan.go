@@ -1,8 +1,6 @@
 package statefulset
 
 import (
-	"fmt"
-	"maps"
 	"math"
 	"slices"
 
@@ -13,11 +11,8 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/internal/history"
-	"github.com/kruisekit/kruisekit/internal/requeue"
-	"github.com/kruisekit/kruisekit/note"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/ordinals"
-	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/write"
@@ -25,88 +20,46 @@ import (
 
 // plan is what one pass of a set is to do. All of it follows from the snapshot.
 type plan struct {
-	resolution revision.Resolution
-	// newest makes the template the newest revision.
-	newest history.Change
-	// current and update are the names of the revisions that pods go from and to.
-	current, update string
-	rolling         v1beta1.RollingUpdateStatefulSetStrategy
-	limits          scale.Limits
-	pass            *workload.Pass
-	// invalid is why pods of the template cannot be managed.
-	invalid error
+	*workloads.Plan
 
-	// What follows is known once the pass is executed.
-
-	scaleErr, updateErr error
-	after               requeue.Earliest
-	// waits are what pods wait for that are to be created, once the pass has come to that.
-	waits []note.Note
+	rolling v1beta1.RollingUpdateStatefulSetStrategy
+	limits  scale.Limits
 }
 
 // plan reads nothing but the snapshot and the options.
 func (o Options) plan(s *snapshot) (*plan, error) {
-	data, err := revision.Encode(&s.set.Spec.Template)
-	if err != nil {
-		return nil, fmt.Errorf("spec.template: %w", err)
-	}
 	p := &plan{rolling: ptr.Deref(s.set.Spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateStatefulSetStrategy{})}
-	p.after.In(s.RecheckAfter)
-	p.resolution = revision.Resolve(revision.Input{
-		Owner: s.set.Name, Data: data, Have: s.Revisions,
-		Current: s.set.Status.CurrentRevision, Collisions: s.set.Status.CollisionCount,
-	})
-	p.update, p.current = p.resolution.Name, p.resolution.Name
-	if p.resolution.Current != nil {
-		p.current = p.resolution.Current.Name
-	}
-	p.newest, err = history.Plan(history.Wanted{
-		Resolution: p.resolution, Namespace: s.set.Namespace, Owner: s.controllerRef(), Data: data,
-		Labels: maps.Clone(s.set.Spec.Template.Labels), Annotations: maps.Clone(s.set.Annotations),
+	var err error
+	p.Plan, err = s.Plan(workloads.Revision{
+		Template: &s.set.Spec.Template, Current: s.set.Status.CurrentRevision, Collisions: s.set.Status.CollisionCount,
 	})
 	if err != nil {
 		return nil, err
 	}
 	p.limits = limits(s.set, &p.rolling)
 	in := o.input(s, p)
-	in.SetRevisions(p.resolution, newestOf(p, data), s.Revisions)
+	in.SetRevisions(p.Resolution, p.Revision(), s.Revisions)
 	b := &identity{options: o, snapshot: s, plan: p, input: &in}
 	in.Build = b.build
-	if s.set.DeletionTimestamp == nil {
-		p.invalid = s.selectorMismatch(&s.set.Spec.Template, p.update)
+	if !s.IsDeleted() {
+		p.Invalid = s.selectorMismatch(&s.set.Spec.Template, p.Update)
 	}
-	p.pass, err = workload.Plan(in)
+	p.Pass, err = workload.Plan(in)
 	return p, err
 }
-
-// newestOf is the revision of the template as it is once the change is made.
-func newestOf(p *plan, data []byte) *appsv1.ControllerRevision {
-	newest := &appsv1.ControllerRevision{}
-	newest.Name, newest.Data.Raw = p.update, data
-	if p.resolution.Update != nil {
-		newest = p.resolution.Update
-	}
-	return newest
-}
-
-// runs reports whether the pass is executed. The pods of a set that is deleted are the garbage collector's.
-func (p *plan) runs(s *snapshot) bool { return p.invalid == nil && s.set.DeletionTimestamp == nil }
-
-// notes are why the plan is as it is, and what pods wait for.
-func (p *plan) notes() []note.Note { return append(p.pass.Notes(), p.waits...) }
 
 // input is the set as package workload looks at it.
 func (o Options) input(s *snapshot, p *plan) workload.Input {
 	spec := &s.set.Spec
 	in := workload.Input{
 		Scale: scale.Input{
-			Now: s.now, Limits: p.limits, MinReadySeconds: ptr.Deref(p.rolling.MinReadySeconds, 0), Hooks: spec.Lifecycle,
+			Now: s.Now, Limits: p.limits, MinReadySeconds: ptr.Deref(p.rolling.MinReadySeconds, 0), Hooks: spec.Lifecycle,
 			PreparingUpdateIsUpdated: o.PreparingUpdateIsUpdated, UnavailableFirst: o.UnavailableFirst,
 			Slots: s.slots(), InOrder: !isParallel(s.set),
 		},
 		Instances: workload.Pods(slices.Concat(s.Active, s.Inactive)),
 		Strategy:  workload.Strategy(p.rolling.PodUpdatePolicy), Policy: o.policy(), MayUpdate: o.MayUpdate, Ask: o.Ask != nil,
-		Repeats: s.known.repeats, First: o.firstWrites(s),
+		Repeats: s.Known.Repeats, First: o.firstWrites(s),
 		Before: func(pod *corev1.Pod) []write.Write { return o.handOver(s, pod) },
 	}
 	if in.Strategy != workload.InPlaceIfPossible && in.Strategy != workload.InPlaceOnly {

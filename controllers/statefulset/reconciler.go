@@ -3,11 +3,9 @@ package statefulset
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,30 +16,28 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/conditions"
-	"github.com/kruisekit/kruisekit/internal/dependents"
-	"github.com/kruisekit/kruisekit/internal/memory"
-	"github.com/kruisekit/kruisekit/internal/once"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/podwatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 )
 
 // Reconciler brings Advanced StatefulSets to what they ask for.
 type Reconciler struct {
-	api        *binding.Binding
-	options    Options
-	dependents *dependents.Dependents
-	memory     memory.Of[types.NamespacedName, knowledge]
-	emitted    once.Texts[types.NamespacedName]
+	kit     *workloads.Kit
+	options Options
 }
 
 // New returns a Reconciler. The client may read from a cache.
 func New(c client.Client, o Options) (*Reconciler, error) {
-	api, err := binding.New("statefulset", c, binding.Options{Live: o.Live, Recorder: o.Recorder, Now: o.Now})
+	kit, err := workloads.New("statefulset", c, workloads.Options{
+		Kind: gvk(), Binding: binding.Options{Live: o.Live, Recorder: o.Recorder, Now: o.Now}, Stem: setOf,
+		Scaling: creation().Type, Updating: update().Type, Events: events(), Ask: o.Ask, Explain: o.Explain,
+	})
 	if err != nil {
 		return nil, err
 	}
-	return &Reconciler{api: api, options: o, dependents: dependents.New(api, dependents.Options{})}, nil
+	return &Reconciler{kit: kit, options: o}, nil
 }
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=statefulsets,verbs=get;list;watch
@@ -56,16 +52,13 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
-	bound := r.api.Bind(mgr, controllerName, o)
-	if err := r.dependents.Setup(ctx, mgr, controllerName); err != nil {
+	bound := r.kit.Bind(mgr, controllerName, o)
+	if err := r.kit.Setup(ctx, mgr, controllerName); err != nil {
 		return err
 	}
-	if err := owned.IndexOrphans(ctx, mgr.GetFieldIndexer(), &corev1.Pod{}, setOfPod); err != nil {
-		return fmt.Errorf("index orphans: %w", err)
-	}
-	changes := podwatch.Changes(podwatch.Options{SkipQuiet: r.options.SkipQuiet, Policy: r.options.policy(), Now: r.api.Now})
+	changes := podwatch.Changes(podwatch.Options{SkipQuiet: r.options.SkipQuiet, Policy: r.options.policy(), Now: r.kit.Now})
 	return bound.
-		For(stored.Untyped(gvk()), builder.WithPredicates(conditions.IgnoreRewording(creation().conditionType, update().conditionType))).
+		For(stored.Untyped(gvk()), builder.WithPredicates(conditions.IgnoreRewording(creation().Type, update().Type))).
 		Watches(&corev1.Pod{}, owned.By(v1beta1.GroupVersion.Group, kind), builder.WithPredicates(changes)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.setsOfOrphan), builder.WithPredicates(changes)).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.setsOfClaim)).
@@ -85,23 +78,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
-	if s.invalid != nil {
-		return ctrl.Result{}, r.reject(ctx, s)
+	if s.Invalid != nil { // the set is left as it is until it changes
+		return ctrl.Result{}, r.giveUp(ctx, s, s.Invalid)
 	}
 	p, err := r.options.plan(s)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.revise(ctx, s, p); err != nil {
-		return ctrl.Result{}, err
+	if err := r.kit.Revise(ctx, &s.Observation, p.Plan); err != nil {
+		return ctrl.Result{}, r.giveUp(ctx, s, err)
 	}
-	r.execute(ctx, s, p)
-	if err := r.report(ctx, s, p); err != nil {
-		return r.api.Result(request, p.after.After(), err)
+	r.kit.Execute(ctx, &s.Observation, p.Plan, nil)
+	if err := r.writeStatus(ctx, s, workloads.Status{Scaling: p.Invalid, Updating: s.Reported}, p.status(s)); err != nil {
+		return r.kit.Result(request, p.After.After(), err)
 	}
-	err = errors.Join(p.scaleErr, p.updateErr, r.trim(ctx, s, p))
-	if err != nil && p.invalid != nil {
+	err = errors.Join(p.ScaleErr, p.UpdateErr, r.kit.Trim(ctx, &s.Observation, p.Plan, *s.set.Spec.RevisionHistoryLimit))
+	if err != nil && p.Invalid != nil {
 		err = reconcile.TerminalError(err) // only another spec can mend it
 	}
-	return r.api.Result(request, p.after.After(), err)
+	return r.kit.Result(request, p.After.After(), err)
 }

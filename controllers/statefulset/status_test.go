@@ -120,15 +120,14 @@ func TestConditions(t *testing.T) {
 			o := observe(t, 0)
 			o.set.Status.Conditions = c.have
 			s, p := o.plan()
-			p.scaleErr = c.err
+			p.ScaleErr = c.err
 			if diff := cmp.Diff(c.want, p.status(s).Conditions); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
 			}
 		})
 	}
 	again := conditions.List{{Type: "FailedCreatePod", Status: corev1.ConditionFalse, Reason: "PodsCreated", LastTransitionTime: early}}
-	s := &snapshot{now: podtest.Noon()}
-	if s.judge(&again, creation(), refused); again[0].LastTransitionTime != noon || again[0].Status != corev1.ConditionTrue {
+	if again.Judge(creation(), refused, podtest.Noon()); again[0].LastTransitionTime != noon || again[0].Status != corev1.ConditionTrue {
 		t.Errorf("a failure after a success is a transition: %+v", again[0])
 	}
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/kruisekit/kruisekit/ordinals"
 )
 
-// setOfPod is the name of the set that a pod can belong to by its name.
-func setOfPod(pod string) (string, bool) {
+// setOf is the name of the set that a pod can belong to by its name.
+func setOf(pod string) (string, bool) {
 	set, _, ok := ordinals.Split(pod)
 	return set, ok
 }
 
 // setsOfOrphan is the set that a pod without a controller can belong to, if there is one.
 func (r *Reconciler) setsOfOrphan(ctx context.Context, pod client.Object) []reconcile.Request {
-	set, ok := setOfPod(pod.GetName())
+	set, ok := setOf(pod.GetName())
 	if !ok || metav1.GetControllerOfNoCopy(pod) != nil {
 		return nil
 	}
@@ -30,7 +30,7 @@ func (r *Reconciler) setsOfOrphan(ctx context.Context, pod client.Object) []reco
 
 // setsOfClaim are the sets that a claim can belong to by its name: the names of its template and of its set may both have dashes.
 func (r *Reconciler) setsOfClaim(ctx context.Context, claim client.Object) []reconcile.Request {
-	rest, ok := setOfPod(claim.GetName())
+	rest, ok := setOf(claim.GetName())
 	if !ok {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (r *Reconciler) setsOfClaim(ctx context.Context, claim client.Object) []rec
 // existing is the request of a set; none where the cache has no such set.
 func (r *Reconciler) existing(ctx context.Context, namespace, name string) []reconcile.Request {
 	key := types.NamespacedName{Namespace: namespace, Name: name}
-	if err := r.api.Cached.Get(ctx, key, stored.Untyped(gvk())); err != nil {
+	if err := r.kit.Cached.Get(ctx, key, stored.Untyped(gvk())); err != nil {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: key}}

@@ -1,6 +1,7 @@
 package conditions
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -65,4 +66,29 @@ func (l *List) SetError(conditionType string, err error, now time.Time) {
 	}
 	l.Remove(conditionType)
 	*l = append(*l, Condition{Type: conditionType, Status: corev1.ConditionTrue, LastTransitionTime: since, Message: err.Error()})
+}
+
+// Verdict is a condition about one sort of write, which is kept once it exists.
+type Verdict struct {
+	Type string
+	// Failed and Succeeded are the reasons of True and False.
+	Failed, Succeeded string
+	// Prefix is what the message begins with.
+	Prefix string
+}
+
+// Judge sets a condition to True with an error. Without one a condition that exists becomes False, and none is added.
+func (l *List) Judge(v Verdict, err error, now time.Time) {
+	old := l.Find(v.Type)
+	if err == nil {
+		if old != nil {
+			l.Set(Condition{Type: v.Type, Status: corev1.ConditionFalse, Reason: v.Succeeded}, now)
+		}
+		return
+	}
+	if old != nil && old.Status != corev1.ConditionTrue {
+		l.Remove(v.Type) // the transition is now
+	}
+	l.SetError(v.Type, fmt.Errorf("%s%w", v.Prefix, err), now)
+	l.Find(v.Type).Reason = v.Failed
 }

@@ -1,0 +1,26 @@
+// Package workloads is what the reconcilers of workloads share: the way of a pass from an observation to a report. A kind adds its spec, the
+// identity of its pods, its status, and the texts of its events.
+//
+//	r.kit, err = workloads.New("cloneset", c, workloads.Options{Kind: gvk, Scaling: "FailedScale", Updating: "FailedUpdate", Events: events})
+//	...
+//	err = r.kit.Setup(ctx, mgr, controllerName)                        // in SetupWithManager
+//
+// One pass:
+//
+//	set, o, err := workloads.Read(ctx, r.kit, name, invalid)           // with its defaults; nil where the workload is gone
+//	err = r.kit.Observe(ctx, o, set.Spec.Selector)                     // pods, revisions, claims, jobs, and orphans to adopt
+//	p, err := o.Plan(workloads.Revision{Template: &set.Spec.Template, Current: set.Status.CurrentRevision})
+//	in.SetRevisions(p.Resolution, p.Revision(), o.Revisions)
+//	in.First = o.Ownership()                                           // release and adopt pods
+//	p.Pass, err = workload.Plan(in)
+//	...
+//	err = r.kit.Revise(ctx, o, p)                                      // before a pod refers to the revision
+//	r.kit.Execute(ctx, o, p, nil)                                      // all writes, with their events
+//	changed, err := r.kit.WriteStatus(ctx, o, workloads.Status{...})
+//	err = r.kit.Trim(ctx, o, p, limit)
+//
+// A Kit holds what its reconciler remembers between passes, so that two reconcilers share nothing. Objects of an Observation may be those of
+// the cache, and are only read.
+//
+// When not to use it: for pods that are not replaced when they end, as those of a job.
+package workloads
