@@ -61,6 +61,8 @@ func needs() []need {
 	return []need{
 		{"ca-certificates", forTools, file("/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/cert.pem", "/etc/pki/tls/certs/ca-bundle.crt")},
 		{"gcc", forRace, program("gcc", "cc", "clang")},
+		// gcc only recommends the headers of the C library.
+		{"libc6-dev", forRace, file("/usr/include/stdlib.h", "/usr/local/include/stdlib.h")},
 		{"make", forTools, program("make", "gmake")},
 		{"git", forTools, program("git")},
 		{"pkg-config", forSeccomp, program("pkg-config", "pkgconf")},

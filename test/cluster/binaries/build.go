@@ -174,7 +174,7 @@ func (c Cache) markSeccomp(name string, p program) (tags string, err error) {
 
 func hint(p program) string {
 	if p.cgo {
-		return "this program needs a C compiler (Debian: gcc)\n"
+		return "this program needs a C compiler (Debian: gcc libc6-dev)\n"
 	}
 	return ""
 }
