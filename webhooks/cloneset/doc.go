@@ -2,18 +2,8 @@
 // work. Both take v1alpha1 and v1beta1. An object is validated once, as v1beta1, and errors have paths in the
 // version of the request.
 //
-// Laws:
-//   - The patch of defaults only adds, and replaces empty values. What the user wrote, fields that this program does not
-//     know included, stays as it was written.
-//   - An update gives a template that was defaulted in its time no default that the API server has learned since: pods would
-//     be recreated without a change.
-//   - A template is judged by the API server, when it is new or has changed, with one call for both webhooks where they run
-//     in one process. Anything else costs no call, but for pods that an update names for deletion.
-//   - A field of a template that the API server does not know is kept, with a warning when the template is new or has
-//     changed. Only a template that has one costs a call more.
-//   - An update is not refused for a fault that the stored object has already: no user could repair such an object, and
-//     controllers could not tidy it up. The fault is a warning then.
-//   - No input makes a handler panic.
+// The laws are those of package templated, which reads the requests. Beside the call about a template, an update costs a call for pods that
+// it names for deletion.
 //
 // In v1alpha1, OnDelete is refused where it is new, in a new set or in place of another type. The reference refuses it in that
 // version always, and clients may count on it; but a set that has it, from v1beta1, must stay open to clients of v1alpha1

@@ -1,7 +1,6 @@
 package cloneset
 
 import (
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -23,20 +22,6 @@ func annotated() map[string]string {
 	}
 }
 
-// translated returns the faults with the paths of the version.
-func (v version) translated(faults field.ErrorList) field.ErrorList {
-	if v == hub {
-		return faults
-	}
-	faults = slices.Clone(faults)
-	for i, fault := range faults {
-		moved := *fault
-		moved.Field = oldPath(fault.Field)
-		faults[i] = &moved
-	}
-	return faults
-}
-
 // oldPath is the path in v1alpha1 of what v1beta1 has at a path.
 func oldPath(path string) string {
 	if key, ok := annotated()[path]; ok {
@@ -51,8 +36,8 @@ func oldPath(path string) string {
 	return path
 }
 
-// ignores reports whether this version accepts a fault: the reference does not validate the annotation.
-func (v version) ignores(fault *field.Error) bool {
+// ignores reports whether v1alpha1 accepts a fault: the reference does not validate the annotation.
+func ignores(fault *field.Error) bool {
 	_, ok := annotated()[fault.Field]
-	return ok && v == old
+	return ok
 }

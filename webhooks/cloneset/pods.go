@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/internal/review"
 )
 
 // maxReads is how many pods are read one by one; if more are named, all pods of the set are read at once.
@@ -21,13 +23,13 @@ const maxReads = 16
 //
 // A set that is new has no pods. In v1alpha1 that refuses all names, as it always has; in v1beta1 names are let pass, as
 // they always were, and mean nothing.
-func (w *Webhooks) podFaults(ctx context.Context, r change) (field.ErrorList, error) {
+func podFaults(ctx context.Context, api API, r change) (field.ErrorList, error) {
 	at := field.NewPath("spec", "scaleStrategy", "podsToDelete")
 	var faults field.ErrorList
-	names := r.now.set.Spec.ScaleStrategy.PodsToDelete
-	if r.before == nil {
+	names := r.Now.Spec.ScaleStrategy.PodsToDelete
+	if !r.IsUpdate {
 		for _, name := range names {
-			if r.version == old {
+			if r.Version == review.Old {
 				faults = append(faults, field.Invalid(at, name, "a new CloneSet has no pods"))
 			}
 		}
@@ -36,14 +38,14 @@ func (w *Webhooks) podFaults(ctx context.Context, r change) (field.ErrorList, er
 	var added []string
 	for _, name := range names {
 		switch {
-		case slices.Contains(r.before.set.Spec.ScaleStrategy.PodsToDelete, name), slices.Contains(added, name):
+		case slices.Contains(r.Before.Spec.ScaleStrategy.PodsToDelete, name), slices.Contains(added, name):
 		case len(validation.NameIsDNSSubdomain(name, false)) > 0:
 			faults = append(faults, field.Invalid(at, name, "is no name of a pod"))
 		default:
 			added = append(added, name)
 		}
 	}
-	pods, err := w.pods(ctx, r, added)
+	pods, err := podsNamed(ctx, api, r, added)
 	if err != nil {
 		return nil, err
 	}
@@ -62,22 +64,22 @@ func unselectable(pod *metav1.PartialObjectMetadata, r change) string {
 		return "there is no such pod in this CloneSet"
 	case pod.DeletionTimestamp != nil:
 		return "this pod is being deleted already"
-	case !metav1.IsControlledBy(pod, r.now.set):
+	case !metav1.IsControlledBy(pod, r.Now):
 		return "this pod is not controlled by this CloneSet"
 	}
 	return ""
 }
 
-// pods reads pods by their names; those that do not exist are left out.
-func (w *Webhooks) pods(ctx context.Context, r change, names []string) (map[string]*metav1.PartialObjectMetadata, error) {
+// podsNamed reads pods by their names; those that do not exist are left out.
+func podsNamed(ctx context.Context, api API, r change, names []string) (map[string]*metav1.PartialObjectMetadata, error) {
 	if len(names) > maxReads {
-		return w.allPods(ctx, r)
+		return allPods(ctx, api, r)
 	}
 	found := map[string]*metav1.PartialObjectMetadata{}
 	for _, name := range names {
 		pod := &metav1.PartialObjectMetadata{}
 		pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
-		err := w.api.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, pod)
+		err := api.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, pod)
 		switch {
 		case apierrors.IsNotFound(err):
 		case err != nil:
@@ -90,14 +92,14 @@ func (w *Webhooks) pods(ctx context.Context, r change, names []string) (map[stri
 }
 
 // allPods reads the pods that the selector matches.
-func (w *Webhooks) allPods(ctx context.Context, r change) (map[string]*metav1.PartialObjectMetadata, error) {
-	selector, err := metav1.LabelSelectorAsSelector(r.before.set.Spec.Selector)
+func allPods(ctx context.Context, api API, r change) (map[string]*metav1.PartialObjectMetadata, error) {
+	selector, err := metav1.LabelSelectorAsSelector(r.Before.Spec.Selector)
 	if err != nil {
 		return nil, fmt.Errorf("read the pods that podsToDelete names: %w", err)
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-	if err := w.api.List(ctx, list, client.InNamespace(r.namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+	if err := api.List(ctx, list, client.InNamespace(r.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, fmt.Errorf("read the pods that podsToDelete names: %w", err)
 	}
 	found := make(map[string]*metav1.PartialObjectMetadata, len(list.Items))

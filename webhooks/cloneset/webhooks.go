@@ -2,15 +2,13 @@ package cloneset
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/kruisekit/kruisekit/internal/podtemplate"
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/templated"
 )
 
 const (
@@ -21,10 +19,7 @@ const (
 )
 
 // API is what the webhooks ask of the API server; client.Client has it.
-type API interface {
-	client.Reader
-	Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error
-}
+type API = templated.API
 
 // Options of the webhooks. The zero value behaves as the reference does by default.
 type Options struct {
@@ -41,32 +36,19 @@ type Options struct {
 
 // Webhooks answer admission requests for CloneSets.
 type Webhooks struct {
-	api     API
-	options Options
-	passed  *tickets
+	*templated.Webhooks[*appsv1beta1.CloneSet]
 }
 
 // New makes the webhooks.
 func New(api API, o Options) (*Webhooks, error) {
-	if api == nil {
-		return nil, errors.New("the webhooks of CloneSet need a client")
+	w, err := templated.New(api, kind(api), templated.Options(o))
+	if err != nil {
+		return nil, err
 	}
-	if o.Timeout < 0 {
-		return nil, fmt.Errorf("a timeout of %s is over before it starts", o.Timeout)
-	}
-	if o.Timeout == 0 {
-		o.Timeout = podtemplate.DefaultTimeout
-	}
-	return &Webhooks{api: api, options: o, passed: &tickets{}}, nil
+	return &Webhooks{w}, nil
 }
 
 // SetupWithManager serves the webhooks on the manager's webhook server.
 func (w *Webhooks) SetupWithManager(mgr ctrl.Manager) error {
-	server := mgr.GetWebhookServer()
-	if server == nil {
-		return errors.New("the manager has no webhook server")
-	}
-	server.Register(MutatePath, &admission.Webhook{Handler: admission.HandlerFunc(w.Mutate)})
-	server.Register(ValidatePath, &admission.Webhook{Handler: admission.HandlerFunc(w.Validate)})
-	return nil
+	return w.Register(mgr, MutatePath, ValidatePath)
 }

@@ -1,4 +1,4 @@
-package cloneset
+package templated
 
 import (
 	"crypto/sha256"

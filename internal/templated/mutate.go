@@ -1,0 +1,128 @@
+package templated
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/kruisekit/kruisekit/internal/podtemplate"
+	"github.com/kruisekit/kruisekit/internal/review"
+	"github.com/kruisekit/kruisekit/write"
+)
+
+// Mutate answers with the defaults that the object lacks.
+func (w *Webhooks[T]) Mutate(ctx context.Context, req admission.Request) admission.Response {
+	if !review.Concerns(req) {
+		return admission.Allowed("")
+	}
+	v, err := w.kind.versionOf(req)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	sent, err := w.kind.content(req.Object.Raw)
+	if err != nil {
+		return review.BadRequest(err)
+	}
+	defaults, err := defaultsOf(sent.withoutTemplates(), w.kind.empty(v))
+	if err != nil {
+		// The schema comes after this webhook and names the fields of a wrong type; what it does not describe, the webhook that validates
+		// rejects.
+		return admission.Allowed("")
+	}
+	patch := podtemplate.Fill("", sent.object, defaults)
+	more, unknown, err := w.templateDefaults(ctx, req, sent)
+	if err != nil {
+		return review.Undecided(err)
+	}
+	answer := review.Patched(append(patch, more...))
+	answer.Warnings = review.Unknown(unknown)
+	return answer
+}
+
+// defaultsOf decodes an object into a typed one, and returns what Default changes.
+func defaultsOf(content map[string]any, into Object) (map[string]any, error) {
+	raw, err := json.Marshal(content)
+	if err != nil {
+		return nil, err
+	}
+	if err := review.Unmarshal(raw, into); err != nil {
+		return nil, err
+	}
+	before, err := runtime.DefaultUnstructuredConverter.ToUnstructured(into)
+	if err != nil {
+		return nil, err
+	}
+	into.Default()
+	after, err := runtime.DefaultUnstructuredConverter.ToUnstructured(into)
+	if err != nil {
+		return nil, err
+	}
+	return difference(before, after), nil
+}
+
+// difference is what after has other than before; Default adds and removes nothing.
+func difference(before, after map[string]any) map[string]any {
+	only := map[string]any{}
+	for key, value := range after {
+		b, had := before[key]
+		was, wasObject := b.(map[string]any)
+		is, isObject := value.(map[string]any)
+		switch {
+		case !had:
+			only[key] = value
+		case wasObject && isObject:
+			if below := difference(was, is); len(below) > 0 {
+				only[key] = below
+			}
+		case !reflect.DeepEqual(b, value):
+			only[key] = value
+		}
+	}
+	return only
+}
+
+// templateDefaults fills in the templates of the object, where the pod template is new or has changed. An invalid template gets no
+// defaults: the validation rejects it, with all other faults. A valid one is not validated again, so that the paths of fields in it that are
+// unknown are reported here.
+func (w *Webhooks[T]) templateDefaults(ctx context.Context, req admission.Request, sent content) (patch []write.Op, unknown []string, err error) {
+	template, stored := sent.podTemplate(), w.kind.stored(req)
+	if w.options.TemplateNoDefaults || template == nil || reflect.DeepEqual(stored, template) {
+		return nil, nil, nil
+	}
+	prepared := podtemplate.Prepare(template, podtemplate.Defaults{PullAlways: !w.kind.PullPolicy, HostPorts: w.options.HostNetworkHostPorts})
+	verdict, err := podtemplate.Check(ctx, w.api, w.check(req.Namespace, prepared, sent))
+	if err != nil || len(verdict.Faults) > 0 {
+		return nil, nil, err
+	}
+	at := pointer(sent.template)
+	patch = append(podtemplate.Fill(at, template, prepared), podtemplate.Refill(at, template, verdict.Defaulted, stored)...)
+	for i, claim := range sent.claimTemplates() {
+		if c, ok := claim.(map[string]any); ok {
+			patch = append(patch, podtemplate.Fill(pointer(sent.claims)+"/"+strconv.Itoa(i), c, claimDefaults())...)
+		}
+	}
+	if key, err := ticketFor(req.Namespace, template, sent.claimNames()); err == nil {
+		w.passed.issue(key)
+	}
+	return patch, verdict.Unknown, nil
+}
+
+// check is the question about a template of an object.
+func (w *Webhooks[T]) check(namespace string, template map[string]any, sent content) podtemplate.Template {
+	return podtemplate.Template{
+		Namespace: namespace, Content: template, Path: pathOf(sent.template),
+		Claims: sent.claimNames(), ClaimsPath: pathOf(sent.claims), TellUnknown: true, Timeout: w.options.Timeout,
+	}
+}
+
+// claimDefaults are those that the reference gives a claim template. The API server's own, as the mode of the volume, are left to the claims
+// that are made of it: with more in it, a template would differ from those in existing revisions.
+func claimDefaults() map[string]any {
+	return map[string]any{"status": map[string]any{"phase": string(corev1.ClaimPending)}}
+}
