@@ -57,6 +57,7 @@ func kinds() map[string]kind {
 			_ = validation.SidecarSetConflicts(set, []*appsv1beta1.SidecarSet{other})
 			return validation.SidecarSetUpdate(set, other)
 		}),
+		"BroadcastJob":             kindOf[appsv1beta1.BroadcastJob](true, validation.BroadcastJob, nil),
 		"ImagePullJob":             kindOf(false, validation.ImagePullJob, validation.ImagePullJobUpdate),
 		"ImageListPullJob":         kindOf(false, validation.ImageListPullJob, nil),
 		"NodeImage":                kindOf(false, validation.NodeImage, nil),
@@ -74,6 +75,7 @@ func FuzzKinds(f *testing.F) {
 		`{"containers":[{"name":"a","upgradeStrategy":{"upgradeType":"HotUpgrade"},"resourcesPolicy":{"resourcesExpr":{"limits":{"cpu":"max(cpu"}}}}],"patchPodMetadata":[{"annotations":{"":""}}]}`,
 		`{"injectionStrategy":{"revision":{}},"updateStrategy":{"type":"Odd","partition":"%","selector":{}},"initContainers":[{"restartPolicy":"Always"}]}`,
 		`{"image":":","images":[":",""],"selector":{"names":["",""]},"podSelector":{},"parallelism":"x","completionPolicy":{"type":"Never","activeDeadlineSeconds":1}}`,
+		`{"parallelism":"-1%","completionPolicy":{"type":"Never","ttlSecondsAfterFinished":-1},"failurePolicy":{"type":"x","restartLimit":-1}}`,
 		`{"images":{"":{"tags":[{}]}}}`, `{"podName":"","containers":[{"name":""}],"strategy":{"failurePolicy":"x"},"activeDeadlineSeconds":-1}`,
 	} {
 		f.Add(`{"metadata":{"name":"a","annotations":{"apps.kruise.io/sidecarset-canary":"true","apps.kruise.io/sidecarset-base":"a"}},"spec":`+spec+`}`, `{}`)
