@@ -48,6 +48,7 @@ func below() map[string][]string {
 		"workload":         {"note", "write", "revision", "lifecycle", "inplace", "scale"},
 		"pub":              {"note", "write", "revision", "lifecycle", "inplace", "scale"}, // a pod whose update in place is under way is unavailable
 		"protection":       base,
+		"broadcast":        {"note", "eligible", "scale"},
 		"imagepull":        {"note", "revision", "lifecycle", "scale"},            // imagepull/order asks in which order pods are updated
 		"containerrestart": {"note", "write", "revision", "lifecycle", "inplace"}, // it reports the hashes that inplace waits for
 		"validation":       {"note", "write", "revision", "lifecycle", "inplace", "ordinals", "scale", "sidecar", "imagepull", "containerrestart"},
