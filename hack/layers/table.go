@@ -51,7 +51,7 @@ func below() map[string][]string {
 		"broadcast":        {"note", "eligible", "scale"},
 		"imagepull":        {"note", "revision", "lifecycle", "scale"},            // imagepull/order asks in which order pods are updated
 		"containerrestart": {"note", "write", "revision", "lifecycle", "inplace"}, // it reports the hashes that inplace waits for
-		"validation":       {"note", "write", "revision", "lifecycle", "inplace", "ordinals", "scale", "sidecar", "imagepull", "containerrestart"},
+		"validation":       {"note", "write", "revision", "lifecycle", "inplace", "ordinals", "scale", "sidecar", "imagepull", "containerrestart", "spread"},
 	}
 }
 

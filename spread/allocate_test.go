@@ -1,0 +1,213 @@
+package spread_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/kruisekit/kruisekit/note"
+	"github.com/kruisekit/kruisekit/spread"
+)
+
+// subset reads one from words: its name, and what else is known: "a =4 min1 max2 has3 ready2 reserved1 down marked".
+func subset(t testing.TB, text string) spread.Subset {
+	t.Helper()
+	words := strings.Fields(text)
+	s := spread.Subset{Name: words[0]}
+	for _, word := range words[1:] {
+		switch {
+		case word == "down":
+			s.Unschedulable = true
+		case word == "marked":
+			s.Marked = true
+		case strings.HasPrefix(word, "="):
+			s.Replicas = amount(word[1:])
+		case strings.HasPrefix(word, "min"):
+			s.MinReplicas = amount(word[3:])
+		case strings.HasPrefix(word, "max"):
+			s.MaxReplicas = amount(word[3:])
+		default:
+			for prefix, into := range map[string]*int32{"has": &s.Current, "ready": &s.Ready, "reserved": &s.Reserved} {
+				if digits, is := strings.CutPrefix(word, prefix); is {
+					s.Exists = true
+					if _, err := fmt.Sscan(digits, into); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+	}
+	return s
+}
+
+func amount(text string) *intstr.IntOrString { return ptr.To(intstr.Parse(text)) }
+
+// input reads subsets that commas separate.
+func input(t testing.TB, mode spread.Mode, total int32, subsets string) spread.Input {
+	t.Helper()
+	in := spread.Input{Mode: mode}
+	if total >= 0 {
+		in.Replicas = &total
+	}
+	for text := range strings.SplitSeq(subsets, ",") {
+		in.Subsets = append(in.Subsets, subset(t, text))
+	}
+	return in
+}
+
+func codes(notes []note.Note) string {
+	var all []string
+	for _, n := range notes {
+		all = append(all, n.Code)
+	}
+	return strings.Join(all, " ")
+}
+
+type allocated struct {
+	why     string
+	mode    spread.Mode
+	total   int32
+	subsets string
+	want    []int32
+	notes   string
+}
+
+func (c allocated) run(t *testing.T) {
+	t.Helper()
+	in := input(t, c.mode, c.total, c.subsets)
+	got := spread.Allocate(in)
+	if diff := cmp.Diff(c.want, got.Replicas); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", c.why, diff)
+	}
+	if notes := codes(got.Notes); notes != c.notes {
+		t.Errorf("%s: notes %q, want %q", c.why, notes, c.notes)
+	}
+}
+
+func TestShares(t *testing.T) {
+	for _, c := range []allocated{
+		{"the largest gets the odd one", spread.Fixed, 5, "t1 has1,t2 has4,t3 has2,t4 has2", []int32{1, 2, 1, 1}, ""},
+		{"the largest gets the odd one", spread.Fixed, 17, "t1 has1,t2 has4,t3 has2,t4 has2", []int32{4, 5, 4, 4}, ""},
+		{"the largest gets the odd one", spread.Fixed, 9, "t1 has2,t2 has4,t3 has2,t4 has2", []int32{2, 3, 2, 2}, ""},
+		{"a small one catches up", spread.Fixed, 19, "t1 has0,t2 has10", []int32{9, 10}, ""},
+		{"a small one catches up", spread.Fixed, 21, "t1 has0,t2 has10", []int32{10, 11}, ""},
+		{"no replicas", spread.Fixed, 0, "t1 has2", []int32{0}, ""},
+		{"shares come first", spread.Fixed, 27, "t1 =4 has1,t2 has4,t3 =4 has2,t4 has2", []int32{4, 10, 4, 9}, ""},
+		{"nothing is left", spread.Fixed, 8, "t1 =4,t2,t3 =4,t4", []int32{4, 0, 4, 0}, ""},
+		{"the sum of shares, where nothing else is said", spread.Fixed, -1, "t1 =1,t2 =2,t3 =3,t4 =4", []int32{1, 2, 3, 4}, ""},
+		{"percentages are rounded", spread.Fixed, 3, "a =25%,b =25%,c", []int32{1, 1, 1}, ""},
+		{"percentages are rounded", spread.Fixed, 4, "a =25%,b =25%,c", []int32{1, 1, 2}, ""},
+		{"percentages are rounded", spread.Fixed, 1, "a =25%,b =25%,c", []int32{0, 0, 1}, ""},
+		{"among equals the last name gets the odd one", spread.Fixed, 3, "a,b", []int32{1, 2}, ""},
+		{"a share beside a rest", spread.Fixed, 10, "a =40% has5,b has5", []int32{4, 6}, ""},
+		{"a subset is added", spread.Fixed, 10, "a =20% has4,b has6,c", []int32{2, 4, 4}, ""},
+
+		{"rounding alone never adds a replica: the first name gets the odd one", spread.Fixed, 5, "b =50%,a =50%", []int32{2, 3}, ""},
+		{"rounding alone never adds a replica, with a rest of none", spread.Fixed, 5, "a =50%,b =50%,c", []int32{3, 2, 0}, ""},
+		{"rounding alone never loses a replica", spread.Fixed, 10, "a =33%,b =33%,c =34%", []int32{3, 3, 4}, ""},
+		{"the largest remainders win", spread.Fixed, 4, "a =10%,b =40%,c =50%", []int32{0, 2, 2}, ""},
+
+		{"too many are wanted of shares: the rest is divided", spread.Fixed, 14, "a =6,b =6", []int32{7, 7}, "ReplicasMismatch"},
+		{"shares are too many: the first get theirs", spread.Fixed, 14, "a =10,b =11", []int32{10, 4}, "ReplicasMismatch"},
+		{"percentages that do not add up", spread.Fixed, 100, "a =50%,b =30%", []int32{60, 40}, "ReplicasMismatch"},
+		{"percentages above the whole", spread.Fixed, 10, "a =60%,b =60%", []int32{6, 4}, "ReplicasMismatch"},
+		{"a share that is none counts as absent", spread.Fixed, 6, "a =half,b =2,c", []int32{2, 2, 2}, "InvalidAmount"},
+		{"a negative share counts as absent", spread.Fixed, 6, "a =-3,b =2,c", []int32{2, 2, 2}, "InvalidAmount"},
+		{"percentages of the unknown", spread.Fixed, -1, "a =50% has3,b =2", []int32{3, 2}, "InvalidAmount ReplicasMismatch"},
+		{"huge shares", spread.Fixed, 7, "a =2147483647,b =2147483647", []int32{7, 0}, "ReplicasMismatch"},
+	} {
+		t.Run(fmt.Sprintf("%s, %d: %s", c.subsets, c.total, c.why), c.run)
+	}
+}
+
+func TestBounds(t *testing.T) {
+	const five = "a min2 max5,b min2 max5,c min2 max5,d min2 max5,e min2"
+	for _, c := range []allocated{
+		{"the minima", spread.Fixed, 10, five, []int32{2, 2, 2, 2, 2}, ""},
+		{"the first ones fill", spread.Fixed, 14, five, []int32{5, 3, 2, 2, 2}, ""},
+		{"minima in their order", spread.Fixed, 5, five, []int32{2, 2, 1, 0, 0}, ""},
+		{"percentages are rounded", spread.Fixed, 5, "a max50%,b", []int32{3, 2}, ""},
+		{"more than all maxima", spread.Fixed, 9, "a max2,b max3", []int32{2, 3}, "NoRoom"},
+		{"a maximum that is none does not count as zero", spread.Fixed, 4, "a maxmany,b", []int32{4, 0}, "InvalidAmount"},
+		{"crossed bounds: the maximum counts", spread.Fixed, 4, "a min3 max1,b", []int32{1, 3}, "BoundsCrossed"},
+	} {
+		t.Run(fmt.Sprintf("%s, %d: %s", c.subsets, c.total, c.why), c.run)
+	}
+}
+
+func TestAdaptive(t *testing.T) {
+	for _, c := range []allocated{
+		{"5 of 5 wait", spread.Adaptive, 10, "a min3 max5 has5 ready0 down,b has5 ready5", []int32{3, 7}, ""},
+		{"2 of 5 wait", spread.Adaptive, 10, "a min3 max5 has5 ready3 down,b has5 ready5", []int32{3, 7}, ""},
+		{"none waits", spread.Adaptive, 10, "a min3 max5 has5 ready5,b has5 ready5", []int32{5, 5}, ""},
+		{"within the bounds", spread.Adaptive, 4, "a min1 max2 has1 ready1,b min1 has1 ready1", []int32{2, 2}, ""},
+		{"scale in from the end", spread.Adaptive, 3, "a min1 max2 has2 ready2,b min1 has2 ready2", []int32{2, 1}, ""},
+		{"scale in from the end", spread.Adaptive, 1, "a min1 max2 has2 ready2,b min1 has1 ready1", []int32{1, 0}, ""},
+		{"a minimum holds even here", spread.Adaptive, 3, "a min1 has1 ready0 down,b has3 ready3", []int32{1, 2}, ""},
+		{"without a minimum nothing is left", spread.Adaptive, 3, "a min0 has1 ready0 down,b has3 ready3", []int32{0, 3}, ""},
+		{"the second fails", spread.Adaptive, 4, "a max2 has2 ready2,b has2 ready0 down,c has0,d has0", []int32{2, 0, 2, 0}, ""},
+		{"the third too", spread.Adaptive, 4, "a max2 has2 ready2,b has0 down,c has2 ready0 down,d has0", []int32{2, 0, 0, 2}, ""},
+		{"more", spread.Adaptive, 8, "a max2 has2 ready2,b has0 down,c has0 down,d has2 ready2", []int32{2, 0, 0, 6}, ""},
+		{"recovered: ready replicas stay, and a new one goes to the front", spread.Adaptive, 8, "a max2 has2 ready2,b has0,c has0,d has6 ready2", []int32{2, 4, 0, 2}, ""},
+		{"ready replicas stay", spread.Adaptive, 4, "a has2 ready2,b has0,c has0,d has6 ready6", []int32{2, 0, 0, 2}, ""},
+		{"a lowered maximum holds, also here", spread.Adaptive, 6, "a max2 has4 ready4 down,b has2 ready2", []int32{2, 4}, ""},
+		{"shares do not count", spread.Adaptive, 3, "a =1,b", []int32{3, 0}, ""},
+	} {
+		t.Run(fmt.Sprintf("%s, %d: %s", c.subsets, c.total, c.why), c.run)
+	}
+}
+
+func TestReserving(t *testing.T) {
+	four := func(a, b, c, d string) string {
+		return fmt.Sprintf("a min1 max2 %s,b min1 max2 %s,c min1 max2 %s,d min1 %s", a, b, c, d)
+	}
+	for _, c := range []allocated{
+		{"the start", spread.Reserving, 8, four("", "", "", ""), []int32{2, 2, 2, 2}, ""},
+		{"two fail", spread.Reserving, 8, four("has2", "has2 reserved2 down", "has2 reserved2 down", "has2"), []int32{2, 2, 2, 6}, ""},
+		{"one pod of each is well", spread.Reserving, 8, four("has2", "has2 reserved1 down marked", "has2 reserved1 down marked", "has6"), []int32{2, 2, 2, 4}, ""},
+		{"the second recovered", spread.Reserving, 8, four("has2", "has2 reserved0 marked", "has2 reserved1 down marked", "has4"), []int32{2, 2, 2, 3}, ""},
+		{"all recovered", spread.Reserving, 8, four("has2", "has2", "has2 marked", "has3"), []int32{2, 2, 2, 2}, ""},
+		{"unlimited", spread.Reserving, 2, "a,b,c", []int32{2, 0, 0}, ""},
+		{"the first fails", spread.Reserving, 2, "a has2 reserved2 down,b has0,c has0", []int32{2, 2, 0}, ""},
+		{"the second fails", spread.Reserving, 2, "a has2 reserved2 down marked,b has2 reserved2 down,c has0", []int32{2, 2, 2}, ""},
+		{"more", spread.Reserving, 4, "a has2 reserved2 down marked,b has2 reserved2 down marked,c has2", []int32{2, 2, 4}, ""},
+		{"new pods have yet to prove themselves", spread.Reserving, 4, "a has2 reserved2 down marked,b has2 reserved0 marked,c has4", []int32{2, 4, 2}, ""},
+		{"they have", spread.Reserving, 4, "a has2 reserved2 down marked,b has4 marked,c has2", []int32{2, 4, 0}, ""},
+		{"minima fail", spread.Reserving, 2, "a min1 has1 reserved1 down,b min1 has1 reserved1 down,c min0 has0", []int32{1, 1, 2}, ""},
+		{"the first recovered", spread.Reserving, 2, "a min1 has1 marked,b min1 has1 reserved1 down marked,c min0 has2", []int32{2, 1, 1}, ""},
+		{"and has proven itself", spread.Reserving, 2, "a min1 has2,b min1 has1 reserved1 down marked,c min0 has1", []int32{2, 1, 0}, ""},
+		{"a raised minimum holds", spread.Reserving, 4, "a min3 has1 reserved1 down,b", []int32{3, 4}, ""},
+		{"a lowered maximum holds", spread.Reserving, 4, "a max1 has3 reserved3 down,b", []int32{1, 4}, ""},
+		{"more reserved than wanted", spread.Reserving, 2, "a has1 reserved2147483647 down,b", []int32{1, 2}, ""},
+	} {
+		t.Run(fmt.Sprintf("%s, %d: %s", c.subsets, c.total, c.why), c.run)
+	}
+}
+
+func TestPartition(t *testing.T) {
+	partitions := map[string]int32{"a": 2, "b": -1}
+	for _, c := range []struct {
+		subset         string
+		replicas, want int32
+	}{{"a", 1, 1}, {"a", 4, 2}, {"b", 4, 0}, {"c", 4, 0}, {"a", -1, 0}} {
+		if got := spread.Partition(partitions, c.subset, c.replicas); got != c.want {
+			t.Errorf("%v: got %d", c, got)
+		}
+	}
+}
+
+func TestAmount(t *testing.T) {
+	for text, want := range map[string]int32{"0": 0, "7": 7, "50%": 3, "0%": 0, "100%": 5, "49%": 2, "-1": -1, "101%": -1, "5.5%": -1, "%": -1, "": -1, "x": -1, "99999999999%": -1} {
+		got, err := spread.Amount(amount(text), 5)
+		if want < 0 != (err != nil) || err == nil && got != want {
+			t.Errorf("%q: %d, %v", text, got, err)
+		}
+	}
+	if _, err := spread.Amount(ptr.To(intstr.FromString(strings.Repeat("x", 9000))), 1); err == nil || len(err.Error()) > 200 {
+		t.Errorf("a long text: %d bytes", len(err.Error()))
+	}
+}
