@@ -38,6 +38,7 @@ func below() map[string][]string {
 		"write":            nil,
 		"revision":         {"note", "write"},
 		"lifecycle":        {"note", "write"},
+		"distribution":     {"note", "write"},
 		"inplace":          base,
 		"launch":           base,
 		"ordinals":         nil,
