@@ -28,6 +28,7 @@
 //   - [github.com/kruisekit/kruisekit/imagepull]: which images are pulled ahead, where, and how.
 //   - [github.com/kruisekit/kruisekit/imagepull/order]: pods in the order in which their workload updates them.
 //   - [github.com/kruisekit/kruisekit/containerrestart]: which containers of running pods restart, and how.
+//   - [github.com/kruisekit/kruisekit/podprobe]: what a node probes in its pods, and what the results mark the pods with.
 //   - [github.com/kruisekit/kruisekit/pub]: whether one more pod may become unavailable, by deletion, eviction, update or resize.
 //   - [github.com/kruisekit/kruisekit/spread]: how many replicas each zone or node pool gets, and which of them are unschedulable.
 //   - [github.com/kruisekit/kruisekit/distribution]: which namespaces get a copy of a Secret or a ConfigMap, and what is to write there.

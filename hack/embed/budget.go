@@ -41,6 +41,7 @@ func budgets() []budget {
 		{path: "imagepull", allowed: append(kube(), images()...), most: 75},
 		{path: "imagepull/order", allowed: kube(), most: 74},
 		{path: "containerrestart", allowed: kube(), most: 78},
+		{path: "podprobe", allowed: kube(), most: 78},
 		{path: "pub", allowed: kube(), most: 80},
 		{path: "driver/clientgo", allowed: append(append(kube(), clients()...), "gopkg.in/evanphx/json-patch.v4"), client: true, most: 260},
 		{path: "driver/runtimeclient", allowed: append(kube(), clients()...), client: true, most: 260},

@@ -52,7 +52,8 @@ func below() map[string][]string {
 		"broadcast":        {"note", "eligible", "scale"},
 		"imagepull":        {"note", "revision", "lifecycle", "scale"},            // imagepull/order asks in which order pods are updated
 		"containerrestart": {"note", "write", "revision", "lifecycle", "inplace"}, // it reports the hashes that inplace waits for
-		"validation":       {"note", "write", "revision", "lifecycle", "inplace", "ordinals", "scale", "sidecar", "imagepull", "containerrestart", "spread"},
+		"podprobe":         {"note", "write"},
+		"validation":       {"note", "write", "revision", "lifecycle", "inplace", "ordinals", "scale", "sidecar", "imagepull", "containerrestart", "podprobe", "spread"},
 	}
 }
 

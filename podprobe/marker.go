@@ -1,0 +1,101 @@
+package podprobe
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
+)
+
+// separator is between the marker and the probe in the name of a probe of a node. Neither may contain it.
+const separator = "#"
+
+// NameOf returns the name that a node has for a probe of a marker.
+func NameOf(marker, probe string) string { return marker + separator + probe }
+
+// MarkerOf returns the name of the marker in the name of a probe of a node, and the name of the probe. A name without a marker belongs to
+// another controller.
+func MarkerOf(name string) (marker, probe string, ok bool) {
+	marker, probe, ok = strings.Cut(name, separator)
+	return marker, probe, ok && marker != ""
+}
+
+// IsActive reports whether a pod runs, or will.
+func IsActive(pod *corev1.Pod) bool {
+	return pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed && pod.DeletionTimestamp == nil
+}
+
+// IsProbed reports whether a pod is probed, if a marker selects it: it is active, initialized, and on a node.
+func IsProbed(pod *corev1.Pod) bool {
+	if !IsActive(pod) || pod.Spec.NodeName == "" {
+		return false
+	}
+	c := condition(pod, corev1.PodInitialized)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+// IsVirtual reports whether no daemon runs on a node: the provider of the node runs the probes.
+func IsVirtual(node *corev1.Node) bool { return node.Labels["type"] == "virtual-kubelet" }
+
+func condition(pod *corev1.Pod, is corev1.PodConditionType) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == is {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// Selector returns the selector of a marker. Without a selector, or with one that is empty or invalid, a marker selects nothing.
+func Selector(m *v1alpha1.PodProbeMarker) labels.Selector {
+	if m.Spec.Selector == nil {
+		return labels.Nothing()
+	}
+	s, err := metav1.LabelSelectorAsSelector(m.Spec.Selector)
+	if err != nil || s.Empty() {
+		return labels.Nothing()
+	}
+	return s
+}
+
+// Selecting returns the markers that select a pod, by name. A marker that is being deleted selects none.
+func Selecting(pod *corev1.Pod, markers []*v1alpha1.PodProbeMarker) []*v1alpha1.PodProbeMarker {
+	return compile(markers).selecting(pod)
+}
+
+// compiled are markers by namespace, each with its selector, in the order of their names.
+type compiled map[string][]selecting
+
+type selecting struct {
+	*v1alpha1.PodProbeMarker
+
+	selector labels.Selector
+}
+
+func compile(markers []*v1alpha1.PodProbeMarker) compiled {
+	all := compiled{}
+	for _, m := range markers {
+		if m.DeletionTimestamp == nil {
+			all[m.Namespace] = append(all[m.Namespace], selecting{m, Selector(m)})
+		}
+	}
+	for _, of := range all {
+		slices.SortFunc(of, func(a, b selecting) int { return cmp.Compare(a.Name, b.Name) })
+	}
+	return all
+}
+
+func (c compiled) selecting(pod *corev1.Pod) []*v1alpha1.PodProbeMarker {
+	var found []*v1alpha1.PodProbeMarker
+	for _, m := range c[pod.Namespace] {
+		if m.selector.Matches(labels.Set(pod.Labels)) {
+			found = append(found, m.PodProbeMarker)
+		}
+	}
+	return found
+}

@@ -1,0 +1,263 @@
+package podprobe
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
+	"github.com/kruisekit/kruisekit/write"
+)
+
+// Key is a probe of a pod.
+type Key struct {
+	// UID of the pod.
+	UID string
+	// Name of the probe in the NodePodProbe.
+	Name string
+}
+
+// Finding is the state of a probe in its report.
+type Finding struct {
+	State   v1alpha1.ProbeState
+	Message string
+	// At is when it was found.
+	At time.Time
+}
+
+// Reporting is what the status of a NodePodProbe follows from.
+type Reporting struct {
+	Spec   *v1alpha1.NodePodProbeSpec
+	Status *v1alpha1.NodePodProbeStatus
+	// Findings by probe. A probe without one keeps what the status has.
+	Findings map[Key]Finding
+}
+
+// Flip is a probe whose state has changed.
+type Flip struct {
+	Pod   *v1alpha1.PodProbe
+	State v1alpha1.ContainerProbeState
+}
+
+// Report returns the status of a NodePodProbe: the states of all probes of its spec that have one, and no others. What the status has stays
+// in its order. Flips are the probes whose state has changed.
+func Report(r Reporting) (status v1alpha1.NodePodProbeStatus, flips []Flip) {
+	had := map[Key]*v1alpha1.ContainerProbeState{}
+	places := map[string]int{}
+	for i := range r.Status.PodProbeStatuses {
+		s := &r.Status.PodProbeStatuses[i]
+		if _, ok := places[s.UID]; ok {
+			continue
+		}
+		places[s.UID] = len(places)
+		for j := range s.ProbeStates {
+			if key := (Key{s.UID, s.ProbeStates[j].Name}); had[key] == nil {
+				had[key] = &s.ProbeStates[j]
+			}
+		}
+	}
+	most := messageBytes(r.Spec)
+	pods := slices.Clone(r.Spec.PodProbes)
+	slices.SortStableFunc(pods, func(a, b v1alpha1.PodProbe) int { return place(places, a.UID) - place(places, b.UID) })
+	seen := map[string]bool{}
+	for i := range pods {
+		p := &pods[i]
+		if seen[p.UID] {
+			continue
+		}
+		seen[p.UID] = true
+		s := v1alpha1.PodProbeStatus{Name: p.Name, Namespace: p.Namespace, UID: p.UID}
+		for _, name := range names(p, r.Status) {
+			key := Key{p.UID, name}
+			state, flipped, ok := stateOf(name, had[key], r.Findings[key], most)
+			if !ok {
+				continue
+			}
+			s.ProbeStates = append(s.ProbeStates, state)
+			if flipped {
+				flips = append(flips, Flip{Pod: p, State: state})
+			}
+		}
+		if len(s.ProbeStates) > 0 {
+			status.PodProbeStatuses = append(status.PodProbeStatuses, s)
+		}
+	}
+	return status, flips
+}
+
+// place of a pod in the status. Those that the status lacks come last.
+func place(places map[string]int, uid string) int {
+	if at, ok := places[uid]; ok {
+		return at
+	}
+	return len(places)
+}
+
+// names of the probes of a pod: first those that the status has, in its order.
+func names(p *v1alpha1.PodProbe, had *v1alpha1.NodePodProbeStatus) []string {
+	var wanted, all []string
+	for i := range p.Probes {
+		wanted = append(wanted, p.Probes[i].Name)
+	}
+	for i := range had.PodProbeStatuses {
+		if had.PodProbeStatuses[i].UID != p.UID {
+			continue
+		}
+		for _, s := range had.PodProbeStatuses[i].ProbeStates {
+			if slices.Contains(wanted, s.Name) && !slices.Contains(all, s.Name) {
+				all = append(all, s.Name)
+			}
+		}
+		break
+	}
+	for _, name := range wanted {
+		if !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// stateOf returns the state of a probe, and whether it differs from the one that the status has.
+func stateOf(name string, had *v1alpha1.ContainerProbeState, f Finding, most int) (state v1alpha1.ContainerProbeState, flipped, ok bool) {
+	if f.State == "" {
+		if had == nil {
+			return state, false, false
+		}
+		return *had, false, true
+	}
+	state = v1alpha1.ContainerProbeState{
+		Name: name, State: f.State, Message: Cut(f.Message, most), LastProbeTime: atSecond(f.At), LastTransitionTime: atSecond(f.At),
+	}
+	if had == nil || had.State != f.State {
+		return state, true, true
+	}
+	if !had.LastTransitionTime.IsZero() {
+		state.LastTransitionTime = had.LastTransitionTime
+	}
+	if state.Message == had.Message && had.LastProbeTime.After(state.LastProbeTime.Time) {
+		state.LastProbeTime = had.LastProbeTime
+	}
+	return state, false, true
+}
+
+// atSecond is a time as the API server stores it.
+func atSecond(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }
+
+// messageBytes returns how long each message of a node may be, for the API server to store all.
+func messageBytes(spec *v1alpha1.NodePodProbeSpec) int {
+	n := 0
+	for i := range spec.PodProbes {
+		n += len(spec.PodProbes[i].Probes)
+	}
+	return min(MaxMessage, MaxContent/max(n, 1))
+}
+
+// Urgency is how soon a status is to be written.
+type Urgency int
+
+const (
+	// Unchanged needs no write.
+	Unchanged Urgency = iota
+	// Aged is a status in which a result was not reported again for long.
+	Aged
+	// Reworded is one in which messages differ.
+	Reworded
+	// Flipped is one in which states differ, or probes.
+	Flipped
+)
+
+// Compare returns how soon a status is to be written in place of another.
+func Compare(was, is *v1alpha1.NodePodProbeStatus) Urgency {
+	if len(was.PodProbeStatuses) != len(is.PodProbeStatuses) {
+		return Flipped
+	}
+	most := Unchanged
+	for i := range was.PodProbeStatuses {
+		a, b := &was.PodProbeStatuses[i], &is.PodProbeStatuses[i]
+		if a.UID != b.UID || a.Name != b.Name || a.Namespace != b.Namespace || len(a.ProbeStates) != len(b.ProbeStates) {
+			return Flipped
+		}
+		for j := range a.ProbeStates {
+			most = max(most, compare(&a.ProbeStates[j], &b.ProbeStates[j]))
+		}
+	}
+	return most
+}
+
+func compare(a, b *v1alpha1.ContainerProbeState) Urgency {
+	switch {
+	case a.Name != b.Name || a.State != b.State:
+		return Flipped
+	case a.Message != b.Message:
+		return Reworded
+	case b.LastProbeTime.Sub(a.LastProbeTime.Time) >= RefreshAfter:
+		return Aged
+	}
+	return Unchanged
+}
+
+// StatusWrite returns the patch that makes the status of a NodePodProbe another one; nil where both are the same. Where the same probes are
+// in both, the patch has the probes that differ, and tests that they are where they were.
+func StatusWrite(n *v1alpha1.NodePodProbe, status v1alpha1.NodePodProbeStatus) *write.Write {
+	if apiequality.Semantic.DeepEqual(n.Status, status) {
+		return nil
+	}
+	w := &write.Write{Verb: write.Patch, Object: n, Subresource: write.Status}
+	if ops, ok := changes(&n.Status, &status); ok {
+		w.Type, w.Body = types.JSONPatchType, write.Ops(append(write.TestUID(n), ops...))
+		return w
+	}
+	w.Type, w.Body = types.MergePatchType, statusBody{n, status}
+	return w
+}
+
+// changes are the operations for the states that differ. It reports false where the probes do.
+func changes(was, is *v1alpha1.NodePodProbeStatus) ([]write.Op, bool) {
+	if len(was.PodProbeStatuses) != len(is.PodProbeStatuses) {
+		return nil, false
+	}
+	var ops []write.Op
+	for i := range was.PodProbeStatuses {
+		a, b := &was.PodProbeStatuses[i], &is.PodProbeStatuses[i]
+		if a.UID != b.UID || a.Name != b.Name || a.Namespace != b.Namespace || len(a.ProbeStates) != len(b.ProbeStates) {
+			return nil, false
+		}
+		at := write.Pointer("status", "podProbeStatuses", strconv.Itoa(i))
+		tested := false
+		for j := range a.ProbeStates {
+			if a.ProbeStates[j].Name != b.ProbeStates[j].Name {
+				return nil, false
+			}
+			if apiequality.Semantic.DeepEqual(a.ProbeStates[j], b.ProbeStates[j]) {
+				continue
+			}
+			if !tested {
+				ops = append(ops, write.Test(at+"/uid", a.UID))
+				tested = true
+			}
+			state := at + write.Pointer("probeStates", strconv.Itoa(j))
+			ops = append(ops, write.Test(state+"/name", a.ProbeStates[j].Name), write.Replace(state, b.ProbeStates[j]))
+		}
+	}
+	return ops, true
+}
+
+// statusBody is a merge patch with a whole status.
+type statusBody struct {
+	was *v1alpha1.NodePodProbe
+	is  v1alpha1.NodePodProbeStatus
+}
+
+// Data returns the bytes of the patch.
+func (s statusBody) Data() ([]byte, error) {
+	return json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": s.was.UID, "resourceVersion": s.was.ResourceVersion},
+		"status":   map[string]any{"podProbeStatuses": s.is.PodProbeStatuses},
+	})
+}
