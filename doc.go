@@ -24,6 +24,7 @@
 //   - [github.com/kruisekit/kruisekit/ordinals]: the ordinals of a StatefulSet, around reserved ones.
 //   - [github.com/kruisekit/kruisekit/eligible]: which nodes get a pod where each node gets one.
 //   - [github.com/kruisekit/kruisekit/broadcast]: a pod that runs to its end, once, on every node that fits.
+//   - [github.com/kruisekit/kruisekit/schedule]: when the next child of a schedule in the language of cron is due.
 //   - [github.com/kruisekit/kruisekit/launch]: containers of a pod that start one after the other.
 //   - [github.com/kruisekit/kruisekit/imagepull]: which images are pulled ahead, where, and how.
 //   - [github.com/kruisekit/kruisekit/imagepull/order]: pods in the order in which their workload updates them.

@@ -44,6 +44,7 @@ func below() map[string][]string {
 		"ordinals":         nil,
 		"eligible":         {"note"},
 		"scale":            base,
+		"schedule":         {"note"},
 		"sidecar":          {"note", "write", "revision", "lifecycle", "inplace", "scale"}, // sidecar/rollout orders pods and distinguishes images
 		"spread":           base,
 		"workload":         {"note", "write", "revision", "lifecycle", "inplace", "scale"},
@@ -53,7 +54,7 @@ func below() map[string][]string {
 		"imagepull":        {"note", "revision", "lifecycle", "scale"},            // imagepull/order asks in which order pods are updated
 		"containerrestart": {"note", "write", "revision", "lifecycle", "inplace"}, // it reports the hashes that inplace waits for
 		"podprobe":         {"note", "write"},
-		"validation":       {"note", "write", "revision", "lifecycle", "inplace", "ordinals", "scale", "sidecar", "imagepull", "containerrestart", "podprobe", "spread"},
+		"validation":       {"note", "write", "revision", "lifecycle", "inplace", "ordinals", "scale", "schedule", "sidecar", "imagepull", "containerrestart", "podprobe", "spread"},
 	}
 }
 
@@ -62,7 +63,7 @@ func onClients() []string { return []string{"driver", "ledger"} }
 
 // podOnly are the primitives that any controller of pods can use: of the kinds they may know api/kruise, the keys of pods.
 func podOnly() []string {
-	return []string{"note", "write", "revision", "lifecycle", "inplace", "launch", "ordinals", "eligible", "scale", "workload"}
+	return []string{"note", "write", "revision", "lifecycle", "inplace", "launch", "ordinals", "eligible", "scale", "schedule", "workload"}
 }
 
 // restricted are foreign packages, by prefix, with the only places that may import them, tests included.

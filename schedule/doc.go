@@ -1,0 +1,28 @@
+// Package schedule decides when a workload on a schedule creates its next child, and for which tick. A tick is a time that the schedule
+// matches.
+//
+//	parsed, err := schedule.Parse("30 2 * * *", schedule.In{Zone: ptr.To("Europe/Berlin")})
+//	...
+//	decision := schedule.Plan(schedule.Input{
+//		Schedule: parsed, Created: created, Last: last, Concurrency: schedule.Forbid, Active: len(active), Now: now,
+//	})
+//	if !decision.Tick.IsZero() {
+//		// create the child schedule.Name(owner, decision.Tick), then record the tick as last
+//	}
+//	// decide again at decision.Look
+//
+// The language is that of the standard parser of github.com/robfig/cron/v3, which the CronJobs of Kubernetes have as well. A time of the
+// day that clocks skip has no tick on that day. A time of the day that clocks repeat has two. The ticks are those of the parser, but
+// for days on which clocks change at midnight: the parser skips some of these.
+//
+// Laws:
+//   - Plan is deterministic, and changes nothing. Time is input.
+//   - A tick is after Last, or after Created where Last is zero, and not after Now. So a caller that records Last has one child for a tick.
+//   - Last does not decrease, except where Last is more than MaxAhead after Now: then the clock was wrong, and Last becomes Now.
+//   - Of several missed ticks only the latest is due. The number of missed ticks costs no time.
+//   - Look is after Now, and at most MaxWait later, unless the schedule is paused. So a clock that jumps delays a child by MaxWait at most.
+//   - A tick that Concurrency holds back stays due until a later tick replaces it, or its deadline passes.
+//   - Parse accepts or rejects every text, without a panic.
+//
+// When not to use it: to run functions of a process on a schedule.
+package schedule
