@@ -17,6 +17,8 @@ type slotted struct {
 	// there is none, it is behind the last slot.
 	unavailable int32
 	blocked     int
+	// impaired is how many are available and Impaired.
+	impaired int32
 }
 
 // assign puts members into their slots.
@@ -33,6 +35,8 @@ func (p *planner) assign(names map[string]*member) (*slotted, error) {
 		if m := s.wanted[i]; m == nil || !m.available {
 			s.unavailable++
 			s.blocked = min(s.blocked, i)
+		} else if m.Impaired {
+			s.impaired++
 		}
 	}
 	for _, m := range p.members {
@@ -202,7 +206,7 @@ func (s *slotted) deleteDoomedSlots() {
 	for _, m := range slices.Backward(s.wanted) {
 		switch {
 		case m == nil || !m.MarkedForDeletion || m.preparingDelete || m.Terminating:
-		case !stopped && b.Take(m.available):
+		case !stopped && b.take(m):
 			s.delete(m, NoteChosen, "it was chosen")
 		default:
 			waiting++
@@ -215,8 +219,8 @@ func (s *slotted) deleteDoomedSlots() {
 	s.noteWaiting(NoteDeleteLimited, waiting, "to be deleted, as was asked, "+why)
 }
 
-func (s *slotted) budget() Budget {
-	return Budget{Max: s.in.Limits.MaxUnavailable, Unavailable: s.unavailable}
+func (s *slotted) budget() walk {
+	return walk{Budget: Budget{Max: s.in.Limits.MaxUnavailable, Unavailable: s.unavailable + s.impaired}, gone: s.unavailable}
 }
 
 // updateSlots updates from the last slot to the first, but for those that the partition keeps.
@@ -230,12 +234,13 @@ func (s *slotted) updateSlots() {
 		b.Max = 0 // to repair is all that may be done out of order
 		if !s.in.UnavailableFirst {
 			all := len(due)
-			due = slices.DeleteFunc(due, func(m *member) bool { return !m.preparing }) // those updates have begun
+			due = slices.DeleteFunc(due, func(m *member) bool { return !m.preparing && !m.Impaired }) // those updates have begun
 			s.noteWaiting(NoteUpdateLimited, all-len(due), "to be updated until all slots are available, and no others are left")
 		}
 	}
 	due = slices.DeleteFunc(due, func(m *member) bool { return m.NotNow })
 	s.repairFirst(due)
+	bringForward(due, func(m *member) bool { return m.Impaired }) // they may need their update to serve again
 	s.update(due, b)
 }
 
@@ -271,5 +276,5 @@ func (s *slotted) dueSlots() []*member {
 
 // updatedInTime reports whether the instance of a slot is updated, or will be when it comes back.
 func updatedInTime(m *member) bool {
-	return m == nil || m.Terminating || m.preparingDelete || m.Updated
+	return m == nil || m.Terminating || m.preparingDelete || m.Updated && !m.Outdated
 }

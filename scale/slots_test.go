@@ -13,7 +13,8 @@ import (
 )
 
 // slots reads a notation, a slot a character: o is old, n updated, in capitals not ready; - is missing, t is
-// terminating, x is old and doomed, p is old and PreparingDelete, u is old and PreparingUpdate. Behind a bar are
+// terminating, x is old and doomed, p is old and PreparingDelete, u is old and PreparingUpdate, a is updated and Outdated, i is that and
+// Impaired, j is old and Impaired. Behind a bar are
 // instances that no slot has. They are named web-0, web-1, and so on.
 func slots(notation string) scale.Input {
 	wanted, _, _ := strings.Cut(notation, "|")
@@ -29,6 +30,10 @@ func slots(notation string) scale.Input {
 			continue
 		case 'n', 'N':
 			instance.Updated = true
+		case 'a', 'i':
+			instance.Updated, instance.Outdated, instance.Impaired = true, true, c == 'i'
+		case 'j':
+			instance.Impaired = true
 		case 't':
 			instance.Terminating = true
 		case 'x':
@@ -176,6 +181,23 @@ func TestSlotsUpdate(t *testing.T) {
 }
 
 // TestSlotsWait has an instance that becomes available by itself.
+// What is beside the pods, as their volumes, is updated and spends of the budget as pods do. The number of instances does not depend on it.
+func TestSlotsBeside(t *testing.T) {
+	testSlots(t, map[string]slotCase{
+		"outdated":            {"the last one is updated although its pod is", "aaa", nil, "update 2 (UpdateLimited)"},
+		"below the partition": {"it stays", "aaa", []option{keep(3)}, ""},
+		"any, below":          {"as many as are to be", "aaa", []option{keep(2), unordered}, "update 2"},
+		"impaired":            {"it spends the budget, and goes on", "aia", nil, "update 1 (UpdateLimited)"},
+		"impaired, old":       {"its update may be what it needs", "ojo", nil, "update 1 (UpdateLimited)"},
+		"impaired, room":      {"another one fits in", "aia", []option{unavailable(2)}, "update 1 2 (UpdateLimited)"},
+		"impaired, in order":  {"it goes on, the others wait", "oji", []option{inOrder}, "update 2 (UpdateLimited)"},
+		"impaired, marked":    {"no other one is deleted", "xi", nil, "update 1 (DeleteLimited UpdateLimited)"},
+		"created":             {"the next one does not wait for it", "i-", []option{inOrder}, "create 1+"},
+		"paused":              {"nothing is updated", "ai", []option{updates(scale.UpdatesPaused)}, "(Paused)"},
+		"on delete":           {"nothing is updated", "ai", []option{updates(scale.UpdatesOnDelete)}, "(OnDelete)"},
+	})
+}
+
 func TestSlotsWait(t *testing.T) {
 	input := slots("nn-")
 	input.InOrder, input.MinReadySeconds = true, 60

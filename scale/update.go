@@ -29,7 +29,7 @@ func (p *planner) updateCount() {
 	// These are out of traffic already. What waits for the end of its grace period still runs what it ran before: taken
 	// back in time, nothing restarts.
 	bringForward(candidates, func(m *member) bool { return m.preparing || m.inGrace() })
-	p.update(candidates[:min(n, len(candidates))], b)
+	p.update(candidates[:min(n, len(candidates))], walk{Budget: b})
 	p.plan.Backward = backward && len(p.plan.Update) > 0
 }
 
@@ -73,15 +73,40 @@ func (p *planner) scattered(candidates []*member) []*member {
 // repairFirst brings forward what is not available, where that is wished.
 func (p *planner) repairFirst(candidates []*member) {
 	if p.in.UnavailableFirst {
-		bringForward(candidates, func(m *member) bool { return !m.available })
+		bringForward(candidates, func(m *member) bool { return !m.available || m.Impaired })
 	}
 }
 
+// walk is a Budget of instances that something beside their pods can keep from serving.
+type walk struct {
+	Budget
+
+	// gone is how many instances are not available, beside those that are Impaired alone.
+	gone int32
+}
+
+// take reports whether an instance may go. One that is Impaired alone spends of the budget already, but its pods still serve, so that it waits
+// for those that do not.
+func (w *walk) take(m *member) bool {
+	switch {
+	case m.Impaired && m.available:
+		if w.gone >= w.Max {
+			return false
+		}
+	case !w.Take(m.available):
+		return false
+	}
+	if m.available {
+		w.gone++
+	}
+	return true
+}
+
 // update walks along the candidates as far as the budget goes.
-func (p *planner) update(candidates []*member, b Budget) {
+func (p *planner) update(candidates []*member, b walk) {
 	hooked := 0
 	for i, m := range candidates {
-		if !b.Take(m.available) {
+		if !b.take(m) {
 			p.noteWaiting(NoteUpdateLimited, len(candidates)-i, "to be updated "+spent(max(b.Unavailable, b.UnderWay), b.Max))
 			break
 		}

@@ -66,7 +66,7 @@ func (p *Pass) succeeded(w *Write, object write.Object) []*Write {
 	switch w.Action {
 	case ActionFirst, ActionDeleteOwned:
 		return nil
-	case ActionPrepare:
+	case ActionPrepare, ActionAhead:
 		if w.member != nil {
 			w.member.prepared++
 		}

@@ -29,7 +29,7 @@ func (p *Pass) ask() []*Write {
 	q := &Write{Action: ActionAsk, Revision: p.in.Update.Name}
 	for k := range p.result.Update {
 		i := p.find(p.result.Update[k].Name)
-		if p.isOver(i) || i.allowed {
+		if p.isOver(i) || i.allowed || !p.disrupts(i) {
 			continue
 		}
 		if !p.may(i) {

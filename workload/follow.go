@@ -176,6 +176,9 @@ func (p *Pass) label(m *member) *Write {
 
 // update moves a pod to the target: in place where the strategy and the change allow it, else by another pod.
 func (p *Pass) update(i *instance, m *member) *Write {
+	if w, waits := p.goAhead(i, m); waits {
+		return w
+	}
 	target := p.target()
 	if target.matches(m.pod.Labels[p.in.revisionLabel()]) {
 		return nil

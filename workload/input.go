@@ -39,6 +39,8 @@ type Input struct {
 	// Before returns what is written before a pod is deleted, as for objects that must outlast the pod or go with it. The pod stays
 	// where one of these writes fails. The writes of an observation that shows them made must be left out. Nil for nothing.
 	Before func(*corev1.Pod) []write.Write
+	// Ahead returns what comes before the update of a pod. Nil for nothing.
+	Ahead func(*corev1.Pod) Ahead
 	// First are writes of the caller that come before all others. Their failures stop no other write.
 	First []write.Write
 	// RevisionLabels are the labels that pods of a revision carry beside the revision label. Pods that lack them get them.
@@ -64,6 +66,9 @@ type Instance struct {
 	// MarkedForDeletion means that the user chose the instance to be deleted. So does the label
 	// apps.kruise.io/specified-delete on a pod.
 	MarkedForDeletion bool
+	// Outdated means that an update changes something beside the pods, see Input.Ahead, also where these are updated. Impaired means that
+	// something beside the pods keeps the instance from serving, so that it spends of the budget of updates. Both are for slots.
+	Outdated, Impaired bool
 }
 
 // Pod is a pod of an instance.

@@ -55,7 +55,7 @@ type member struct {
 	rank int32
 	// busy is the round in which the write was returned that is under way; zero for none.
 	busy int32
-	// prepared counts the writes of Input.Before that have succeeded.
+	// prepared counts the writes of Input.Before, or of Input.Ahead, that have succeeded.
 	prepared int16
 	deleted  bool
 }
@@ -166,7 +166,7 @@ func (p *Pass) instanceOf(i *instance) scale.Instance {
 	end := int(i.first) + len(i.Pods)
 	s := scale.Instance{
 		Name: i.Name, Size: max(len(p.in.Members), 1), Pods: p.pods[i.first:i.first:end], MarkedForDeletion: i.marked, NotNow: i.skip,
-		Terminating: i.gone,
+		Terminating: i.gone, Outdated: i.Outdated, Impaired: i.Impaired,
 	}
 	if !i.gone {
 		s.Updated = p.in.Update.matches(i.leader().pod.Labels[p.in.revisionLabel()])

@@ -21,6 +21,8 @@ const (
 	NoteNotInPlace = "NotInPlace"
 	// NoteRefused is an instance whose update MayUpdate or the answer to a question refused.
 	NoteRefused = "UpdateRefused"
+	// NoteAhead is a pod whose update waits for what comes before it, see Input.Ahead.
+	NoteAhead = "UpdateWaits"
 	// NoteReverted is a pod whose writes another writer reverts.
 	NoteReverted = "WritesReverted"
 	// NoteImagePull is a pod whose node cannot pull an image.

@@ -97,7 +97,7 @@ func (p *Pass) updateAll() []*Write {
 		if p.isOver(i) {
 			continue
 		}
-		if !i.allowed {
+		if !i.allowed && p.disrupts(i) {
 			if p.in.Ask || !p.may(i) {
 				break
 			}

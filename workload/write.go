@@ -19,6 +19,8 @@ const (
 	ActionCreate Action = "Create"
 	// ActionPrepare is a write of the caller's, from Input.Before.
 	ActionPrepare Action = "Prepare"
+	// ActionAhead is a write of the caller's, from Input.Ahead.
+	ActionAhead Action = "Ahead"
 	// ActionDelete deletes a pod.
 	ActionDelete Action = "Delete"
 	// ActionDeleteOwned deletes an object that belonged to a deleted pod.
@@ -97,6 +99,8 @@ type Failure struct {
 	Err error
 	// Scaling means that the failure is about the number of pods, not about their updates.
 	Scaling bool
+	// Ahead means that the failure is one of Input.Ahead.
+	Ahead bool
 	// NotInPlace means that the strategy allows updates in place only, and the change is not possible in place.
 	NotInPlace bool
 }

@@ -2,7 +2,6 @@ package statefulset
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -78,7 +77,7 @@ func (b *identity) wait(ordinal int32) *note.Note {
 		case claim.DeletionTimestamp != nil:
 			wait.Code, wait.Text = noteClaimTerminates, fmt.Sprintf("claim %s is to be deleted", claim.Name)
 			return &wait
-		case b.options.deletesScaled(s.set) && slices.ContainsFunc(claim.OwnerReferences, func(ref metav1.OwnerReference) bool { return isPod(ref) && ref.Name == name }):
+		case b.options.deletesScaled(s.set) && claims.IsLeftOver(claim, name):
 			wait.Code, wait.Text = noteClaimStale, fmt.Sprintf("claim %s belongs to an earlier pod %s, and is deleted with it", claim.Name, name)
 			return &wait
 		}
@@ -96,7 +95,7 @@ func (o Options) missingClaims(s *snapshot, ordinal int32) []write.Object {
 		}
 		identity := claims.Identity{Namespace: s.set.Namespace, Workload: s.set.Name, Pod: id, Labels: s.set.Spec.Selector.MatchLabels}
 		if set, _ := o.owners(s.set, false); set {
-			identity.Owners = []metav1.OwnerReference{*s.setRef()}
+			identity.Owners = []metav1.OwnerReference{s.setRef()}
 		}
 		missing = append(missing, claims.New(&templates[i], identity))
 	}

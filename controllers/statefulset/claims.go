@@ -1,28 +1,34 @@
 package statefulset
 
 import (
+	"context"
+	"fmt"
 	"iter"
 	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/claims"
-	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// claimsOf are the claims of an ordinal that exist, in the order of their templates.
-func (s *snapshot) claimsOf(ordinal int32) iter.Seq[*corev1.PersistentVolumeClaim] {
-	return func(yield func(*corev1.PersistentVolumeClaim) bool) {
+// claimsOf are the claims of an ordinal that exist with their templates, in the order of these.
+func (s *snapshot) claimsOf(ordinal int32) iter.Seq2[*corev1.PersistentVolumeClaim, *corev1.PersistentVolumeClaim] {
+	return func(yield func(claim, template *corev1.PersistentVolumeClaim) bool) {
 		for i := range s.set.Spec.VolumeClaimTemplates {
-			claim := s.claims[claims.Name(s.set.Spec.VolumeClaimTemplates[i].Name, s.set.Name, strconv.Itoa(int(ordinal)))]
-			if claim != nil && !yield(claim) {
+			template := &s.set.Spec.VolumeClaimTemplates[i]
+			claim := s.claims[claims.Name(template.Name, s.set.Name, strconv.Itoa(int(ordinal)))]
+			if claim != nil && !yield(claim, template) {
 				return
 			}
 		}
@@ -64,7 +70,6 @@ func (o Options) handOver(s *snapshot, pod *corev1.Pod) []write.Write {
 }
 
 // refer returns the patches that give the claims of a pod the owners of the retention policy. out means that the ordinal is not wanted.
-// References to other owners stay.
 func (o Options) refer(s *snapshot, pod *corev1.Pod, out bool) []write.Write {
 	if o.IgnoreRetention {
 		return nil
@@ -73,26 +78,7 @@ func (o Options) refer(s *snapshot, pod *corev1.Pod, out bool) []write.Write {
 	ordinal, _ := s.ordinal(pod.Name)
 	wantsSet, wantsPod := o.owners(s.set, out)
 	for claim := range s.claimsOf(ordinal) {
-		if claim.DeletionTimestamp != nil {
-			continue
-		}
-		var remove []types.UID
-		var add []*metav1.OwnerReference
-		for _, owner := range []struct {
-			ref   *metav1.OwnerReference
-			wants bool
-		}{{s.setRef(), wantsSet}, {podRef(pod), wantsPod}} {
-			has := slices.ContainsFunc(claim.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == owner.ref.UID })
-			switch {
-			case has && !owner.wants:
-				remove = append(remove, owner.ref.UID)
-			case !has && owner.wants:
-				add = append(add, owner.ref)
-			}
-		}
-		if len(remove)+len(add) > 0 {
-			writes = append(writes, owned.Refer(claim, remove, add...))
-		}
+		writes = append(writes, claims.Own(claim, claims.Owner{Ref: s.setRef(), Owns: wantsSet}, claims.Owner{Ref: claims.PodRef(pod), Owns: wantsPod})...)
 	}
 	return writes
 }
@@ -113,34 +99,87 @@ func (o Options) deletesScaled(set *v1beta1.StatefulSet) bool {
 	return !o.IgnoreRetention && policy != nil && policy.WhenScaled == v1beta1.DeletePersistentVolumeClaimRetentionPolicyType
 }
 
-func (s *snapshot) setRef() *metav1.OwnerReference {
-	return &metav1.OwnerReference{APIVersion: gvk().GroupVersion().String(), Kind: kind, Name: s.set.Name, UID: s.set.UID}
+func (s *snapshot) setRef() metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: gvk().GroupVersion().String(), Kind: kind, Name: s.set.Name, UID: s.set.UID}
 }
 
-func podRef(pod *corev1.Pod) *metav1.OwnerReference {
-	return &metav1.OwnerReference{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Pod", Name: pod.Name, UID: pod.UID}
+// expands reports whether updates of pods expand their claims.
+func (o Options) expands(set *v1beta1.StatefulSet) bool {
+	return o.ExpandClaims && set.Spec.VolumeClaimUpdateStrategy.Type == v1beta1.OnPodRollingUpdateVolumeClaimUpdateStrategyType
 }
 
-func isPod(ref metav1.OwnerReference) bool {
-	return ref.Kind == "Pod" && ref.APIVersion == corev1.SchemeGroupVersion.String()
-}
-
-// compatibility reports whether a claim is as large as its template asks for and alike otherwise, and whether its volume has that size.
-func compatibility(claim, template *corev1.PersistentVolumeClaim) (compatible, ready bool) {
-	has, wants := &claim.Spec, &template.Spec
-	if has.StorageClassName != nil && wants.StorageClassName != nil && *has.StorageClassName != *wants.StorageClassName || !slices.Equal(has.AccessModes, wants.AccessModes) {
-		return false, false
+// compareClaims marks the instances whose claims are smaller than the templates, or are growing, and the pods that must mount volumes again.
+func (s *snapshot) compareClaims(p *plan, in *workload.Input) {
+	for k := range in.Instances {
+		i := &in.Instances[k]
+		pod := i.Pods[0].Pod
+		ordinal, _ := s.ordinal(pod.Name)
+		for claim, template := range s.claimsOf(ordinal) {
+			if claim.DeletionTimestamp != nil {
+				continue
+			}
+			fit := claims.Compare(claim, template)
+			if rank, wanted := s.window.Rank(ordinal); wanted && rank >= p.limits.Partition {
+				remounts, after := fit.NeedsRemount(pod, s.Now)
+				i.MarkedForDeletion = i.MarkedForDeletion || remounts
+				p.After.In(after)
+			}
+			i.Outdated = i.Outdated || !fit.Complete()
+			i.Impaired = i.Impaired || fit.Alike && !fit.Grown
+		}
 	}
-	requested, wanted := has.Resources.Requests[corev1.ResourceStorage], wants.Resources.Requests[corev1.ResourceStorage]
-	capacity := claim.Status.Capacity[corev1.ResourceStorage]
-	compatible = requested.Cmp(wanted) >= 0
-	return compatible, compatible && capacity.Cmp(requested) >= 0
+	in.Ahead = s.expansion
+}
+
+// expansion returns what comes before the update of a pod: its claims grow.
+func (s *snapshot) expansion(pod *corev1.Pod) workload.Ahead {
+	var ahead workload.Ahead
+	ordinal, _ := s.ordinal(pod.Name)
+	for claim, template := range s.claimsOf(ordinal) {
+		fit := claims.Compare(claim, template)
+		if claim.DeletionTimestamp != nil || fit.Complete() {
+			continue
+		}
+		ahead.Wait = fmt.Sprintf("the volume of claim %s is to grow", claim.Name)
+		if fit.Compatible {
+			continue
+		}
+		expand, err := claims.Expand(claim, template, s.set.Name, s.classes)
+		if err != nil {
+			return workload.Ahead{Err: err}
+		}
+		ahead.Writes = append(ahead.Writes, expand)
+	}
+	return ahead
+}
+
+// observeClasses reads the storage classes of claims that are to grow.
+func (r *Reconciler) observeClasses(ctx context.Context, s *snapshot) error {
+	if !r.options.expands(s.set) {
+		return nil
+	}
+	s.classes = claims.Classes{}
+	for _, pod := range s.Active {
+		ordinal, _ := s.ordinal(pod.Name)
+		for claim, template := range s.claimsOf(ordinal) {
+			name := ptr.Deref(claim.Spec.StorageClassName, "")
+			if _, known := s.classes[name]; known || name == "" || claims.Compare(claim, template).Compatible {
+				continue
+			}
+			class, err := stored.Find[storagev1.StorageClass](ctx, r.kit.Client, types.NamespacedName{Name: name})
+			if err != nil {
+				return err
+			}
+			s.classes[name] = class
+		}
+	}
+	return nil
 }
 
 // volumeClaims counts the claims of pods in slots, by template.
 func (s *snapshot) volumeClaims() []v1beta1.VolumeClaimStatus {
 	templates := s.set.Spec.VolumeClaimTemplates
-	if len(templates) == 0 || s.set.DeletionTimestamp != nil {
+	if len(templates) == 0 || s.IsDeleted() {
 		return s.set.Status.VolumeClaims[:min(len(templates), len(s.set.Status.VolumeClaims))]
 	}
 	all := make([]v1beta1.VolumeClaimStatus, len(templates))
@@ -152,11 +191,11 @@ func (s *snapshot) volumeClaims() []v1beta1.VolumeClaimStatus {
 			if claim == nil || !s.window.Contains(ordinal) {
 				continue
 			}
-			compatible, ready := compatibility(claim, &templates[i])
-			if compatible {
+			fit := claims.Compare(claim, &templates[i])
+			if fit.Compatible {
 				all[i].CompatibleReplicas++
 			}
-			if ready {
+			if fit.Ready() {
 				all[i].CompatibleReadyReplicas++
 			}
 		}

@@ -109,38 +109,3 @@ func TestNewPod(t *testing.T) {
 		t.Errorf("the labels of the selector come on top (-want +got):\n%s", diff)
 	}
 }
-
-func TestCompatibility(t *testing.T) {
-	change := func(size, capacity string, change func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
-		c := claimOf("web-0", size)
-		c.Status.Capacity = claimOf("web-0", capacity).Status.Capacity
-		if change != nil {
-			change(c)
-		}
-		return c
-	}
-	class := func(name string) func(*corev1.PersistentVolumeClaim) {
-		return func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = &name }
-	}
-	cases := map[string]struct {
-		why               string
-		claim             *corev1.PersistentVolumeClaim
-		compatible, ready bool
-	}{
-		"equal":         {"the claim is what the template asks for", change("2Gi", "2Gi", nil), true, true},
-		"larger":        {"a shrunk template concerns only new claims", change("3Gi", "3Gi", nil), true, true},
-		"smaller":       {"the claim must be expanded", change("1Gi", "1Gi", nil), false, false},
-		"expanding":     {"the volume is not as large yet", change("2Gi", "1Gi", nil), true, false},
-		"no class":      {"a class on one side only is no difference", change("2Gi", "2Gi", func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = nil }), true, true},
-		"another class": {"no claim changes its class", change("2Gi", "2Gi", class("slow")), false, false},
-		"access modes":  {"they must be the same", change("2Gi", "2Gi", func(c *corev1.PersistentVolumeClaim) { c.Spec.AccessModes = nil }), false, false},
-	}
-	template := change("2Gi", "2Gi", class("fast"))
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			if compatible, ready := compatibility(c.claim, template); compatible != c.compatible || ready != c.ready {
-				t.Errorf("%s: %v, %v", c.why, compatible, ready)
-			}
-		})
-	}
-}

@@ -22,10 +22,9 @@
 // A spec that no webhook has rejected is validated by package validation. A fault in the selector, the replicas, the template or the
 // ordinals leaves the pods as they are, with a condition and an event. A fault elsewhere is reported, and the default is used.
 //
-// Not supported yet:
-//   - volumeClaimUpdateStrategy OnPodRollingUpdate: claims are not expanded. Their compatibility is reported in the status.
-//   - The pre-download of images, and its annotations.
-//   - Ordered updates of more than one pod at once: maxUnavailable is 1 with OrderedReady.
-//   - A takeover from OpenKruise in the middle of a grace period, of a hook, or of an expansion under test. Recorded sets that are created
-//     or updated are continued without a write of a pod.
+// With volumeClaimUpdateStrategy OnPodRollingUpdate and Options.ExpandClaims, claims grow within the partition and the budget of updates, each
+// before its pod is updated. A claim whose storage class does not allow that is reported, and keeps no other pod from its turn. A pod whose
+// node does not grow a mounted file system within two minutes is recreated.
+//
+// Not supported: ordered updates of more than one pod at once. maxUnavailable is 1 with OrderedReady, as the API promises.
 package statefulset

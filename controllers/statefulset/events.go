@@ -18,6 +18,8 @@ func events() workloads.Events {
 			Succeeded: event("SuccessfulUpdatePodInPlace", "successfully update pod %[1]s in-place(revision %[3]s)"),
 			Failed:    event("FailedUpdatePodInPlace", "failed to update pod %[1]s in-place(revision %[3]s): %[4]v"),
 		},
-		Waits: event("FailedCreate", "create Pod %[1]s in StatefulSet %[2]s failed error: %[4]v"),
+		Ahead:    of("resize", "Claim", "Resize", "success"),
+		NotAhead: event("FailedUpdatePVC", "%[4]v"),
+		Waits:    event("FailedCreate", "create Pod %[1]s in StatefulSet %[2]s failed error: %[4]v"),
 	}
 }

@@ -32,6 +32,8 @@ type model struct {
 	*objects.Model
 
 	options statefulset.Options
+	// offline means that file systems grow when they are mounted.
+	offline bool
 }
 
 func newModel(t *testing.T, o statefulset.Options) *model {
@@ -178,6 +180,45 @@ func (m *model) collect() {
 	}
 }
 
+// provision gives volumes to claims, and has them grow as their claims do, as a storage driver does.
+func (m *model) provision() {
+	m.Helper()
+	var list corev1.PersistentVolumeClaimList
+	if err := m.Server.List(m.Context(), &list, client.InNamespace("shop")); err != nil {
+		m.Fatal(err)
+	}
+	for i := range list.Items {
+		claim := &list.Items[i]
+		before := claim.DeepCopy()
+		requests := claim.Spec.Resources.Requests
+		has := claim.Status.Capacity[corev1.ResourceStorage]
+		if has.Cmp(requests[corev1.ResourceStorage]) >= 0 {
+			continue
+		}
+		pending := len(claim.Status.Conditions) > 0
+		switch {
+		case has.IsZero() || !m.offline || pending && m.mountedSince(claim):
+			claim.Status.Phase, claim.Status.Capacity, claim.Status.Conditions = corev1.ClaimBound, requests, nil
+		case !pending:
+			claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
+				Type: corev1.PersistentVolumeClaimFileSystemResizePending, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(m.Clock),
+			}}
+		default:
+			continue
+		}
+		if err := m.Server.Status().Patch(m.Context(), claim, client.MergeFrom(before)); err != nil {
+			m.Fatal(err)
+		}
+	}
+}
+
+// mountedSince reports whether a pod has mounted the claim since its volume grew.
+func (m *model) mountedSince(claim *corev1.PersistentVolumeClaim) bool {
+	pod := &corev1.Pod{}
+	name := types.NamespacedName{Namespace: claim.Namespace, Name: strings.TrimPrefix(claim.Name, "data-")}
+	return m.Server.Get(m.Context(), name, pod) == nil && isReady(pod) && pod.CreationTimestamp.After(claim.Status.Conditions[0].LastTransitionTime.Time)
+}
+
 // eventually runs until the check returns nil. It moves the clock to the next requeue where nothing else is left to do.
 func (m *model) eventually(set *v1beta1.StatefulSet, check func(*v1beta1.StatefulSet) error) {
 	m.Helper()
@@ -295,4 +336,17 @@ func (m *model) revisions() []appsv1.ControllerRevision {
 		m.Fatal(err)
 	}
 	return list.Items
+}
+
+// expanding has claims that grow with the updates of their pods.
+func expanding(s *v1beta1.StatefulSet) {
+	withClaims(keeps, keeps)(s)
+	s.Spec.VolumeClaimUpdateStrategy.Type = v1beta1.OnPodRollingUpdateVolumeClaimUpdateStrategyType
+}
+
+// sized changes what the claim template asks for.
+func sized(size string) func(*v1beta1.StatefulSet) {
+	return func(s *v1beta1.StatefulSet) {
+		s.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests = corev1.ResourceList{"storage": resource.MustParse(size)}
+	}
 }

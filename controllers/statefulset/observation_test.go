@@ -148,9 +148,19 @@ func (o *observation) plan() (*snapshot, *plan) {
 func (o *observation) writes() (sent []string, after time.Duration) {
 	o.Helper()
 	s, p := o.plan()
-	sent = []string{}
+	sent = o.send(s, p)
 	if !p.Runs(&s.Observation) {
 		return sent, 0
+	}
+	return sent, p.Pass.RequeueAfter()
+}
+
+// send sends the writes of a plan.
+func (o *observation) send(s *snapshot, p *plan) []string {
+	o.Helper()
+	sent := []string{}
+	if !p.Runs(&s.Observation) {
+		return sent
 	}
 	for writes := p.Pass.Next(); len(writes) > 0; writes = p.Pass.Next() {
 		for len(writes) > 0 {
@@ -163,7 +173,7 @@ func (o *observation) writes() (sent []string, after time.Duration) {
 			writes = append(writes[1:], p.Pass.Answer(podtest.Noon(), w, answer, err)...)
 		}
 	}
-	return sent, p.Pass.RequeueAfter()
+	return sent
 }
 
 // described is a write in a few words.

@@ -25,6 +25,8 @@ type snapshot struct {
 	window ordinals.Window
 	// claims of slots and of pods, by name, those that terminate included.
 	claims map[string]*corev1.PersistentVolumeClaim
+	// classes are the storage classes of claims that are to grow.
+	classes claims.Classes
 }
 
 // observe makes the snapshot; nil when there is nothing to do.
@@ -51,8 +53,11 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	s.releaseMisnamed()
 	var recheckAfter time.Duration
 	s.claims, recheckAfter, err = r.kit.NamedClaims(ctx, name, s.claimNames())
+	if err != nil {
+		return nil, err
+	}
 	s.RecheckAfter = requeue.Sooner(s.RecheckAfter, recheckAfter)
-	return s, err
+	return s, r.observeClasses(ctx, s)
 }
 
 // window is the ordinals that a set wants.

@@ -28,6 +28,10 @@ type Options struct {
 	StartOrdinal bool
 	// IgnoreRetention leaves the owner references of claims alone, whatever the retention policy.
 	IgnoreRetention bool
+	// ExpandClaims expands existing claims with volumeClaimUpdateStrategy OnPodRollingUpdate.
+	ExpandClaims bool
+	// PreDownload has nodes pull the images of an in-place update ahead, with ImagePullJobs, where these are installed.
+	PreDownload bool
 	// NoPodIndex leaves out the label apps.kubernetes.io/pod-index.
 	NoPodIndex bool
 	// PreparingUpdateIsUpdated counts pods that a hook holds before their update as updated.

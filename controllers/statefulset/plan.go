@@ -80,6 +80,9 @@ func (o Options) input(s *snapshot, p *plan) workload.Input {
 	for i := range in.Instances {
 		in.Instances[i].MarkedForDeletion = s.lacksClaims(p, in.Instances[i].Pods[0].Pod)
 	}
+	if o.expands(s.set) {
+		s.compareClaims(p, &in)
+	}
 	return in
 }
 

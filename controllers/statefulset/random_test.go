@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -54,9 +55,14 @@ func TestRandom(t *testing.T) {
 
 func newWorld(t *testing.T, seed uint64) *world {
 	t.Helper()
-	w := &world{model: newModel(t, statefulset.Options{}), rand: rand.New(rand.NewPCG(seed, 1)), seed: seed, writes: map[string]uint64{}, had: map[string]bool{}}
+	w := &world{model: newModel(t, statefulset.Options{ExpandClaims: true}), rand: rand.New(rand.NewPCG(seed, 1)), seed: seed, writes: map[string]uint64{}, had: map[string]bool{}}
 	policies := []v1beta1.PersistentVolumeClaimRetentionPolicyType{keeps, deletes}
 	changes := []func(*v1beta1.StatefulSet){withClaims(keeps, policies[w.rand.IntN(2)])}
+	if w.offline = w.rand.IntN(2) == 0; w.rand.IntN(2) == 0 {
+		changes = append(changes, func(s *v1beta1.StatefulSet) {
+			s.Spec.VolumeClaimUpdateStrategy.Type = v1beta1.OnPodRollingUpdateVolumeClaimUpdateStrategyType
+		})
+	}
 	if w.rand.IntN(2) == 0 {
 		changes = append(changes, inPlace)
 	}
@@ -126,6 +132,8 @@ func (w *world) act() {
 		w.reboot()
 	case 7:
 		w.Advance(time.Minute)
+	case 8:
+		w.change(w.set, sized(fmt.Sprint(1+w.rand.IntN(3), "Gi")))
 	}
 }
 
@@ -139,6 +147,7 @@ func (w *world) turn() {
 	w.check(before, w.pods(w.set))
 	w.Server.RunPods(w.Kubelet)
 	w.collect()
+	w.provision()
 	w.checkClaims()
 	w.Advance(time.Second)
 }
@@ -161,7 +170,19 @@ func (w *world) done(n int32) bool {
 	s, pods := w.set.Status, w.pods(w.set)
 	kept := min(w.kept(), n)
 	return s.ObservedGeneration == w.set.Generation && int32(len(pods)) == n && s.AvailableReplicas == n && s.UpdatedReplicas >= n-kept &&
-		!slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !w.window().Contains(ordinalOf(&pod)) })
+		!slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !w.window().Contains(ordinalOf(&pod)) || !w.fits(&pod) })
+}
+
+// fits reports whether the claim of a pod has grown as far as the template asks, where updates reach the pod and expand claims.
+func (w *world) fits(pod *corev1.Pod) bool {
+	rank, _ := w.window().Rank(ordinalOf(pod))
+	if rank < w.kept() || w.set.Spec.VolumeClaimUpdateStrategy.Type != v1beta1.OnPodRollingUpdateVolumeClaimUpdateStrategyType {
+		return true
+	}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data-" + pod.Name}}
+	w.look(claim)
+	wanted := w.set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests[corev1.ResourceStorage]
+	return claim.Status.Capacity.Storage().Cmp(wanted) >= 0
 }
 
 func (w *world) window() ordinals.Window {

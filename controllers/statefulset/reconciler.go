@@ -16,6 +16,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/conditions"
+	"github.com/kruisekit/kruisekit/internal/dependents"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/podwatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
@@ -32,7 +33,8 @@ type Reconciler struct {
 func New(c client.Client, o Options) (*Reconciler, error) {
 	kit, err := workloads.New("statefulset", c, workloads.Options{
 		Kind: gvk(), Binding: binding.Options{Live: o.Live, Recorder: o.Recorder, Now: o.Now}, Stem: setOf,
-		Scaling: creation().Type, Updating: update().Type, Events: events(), Ask: o.Ask, Explain: o.Explain,
+		Dependents: dependents.Options{PullJobs: o.PreDownload},
+		Scaling:    creation().Type, Updating: update().Type, Events: events(), Ask: o.Ask, Explain: o.Explain,
 	})
 	if err != nil {
 		return nil, err
@@ -48,6 +50,8 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 // +kubebuilder:rbac:groups="",resources=pods/resize,verbs=patch
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=imagepulljobs,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
 
 // SetupWithManager registers the reconciler. It must come before the manager starts.
@@ -88,11 +92,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.kit.Revise(ctx, &s.Observation, p.Plan); err != nil {
 		return ctrl.Result{}, r.giveUp(ctx, s, err)
 	}
+	preDownload := r.kit.PreDownload(ctx, &s.Observation, p.preDownload(s, r.options))
 	r.kit.Execute(ctx, &s.Observation, p.Plan, nil)
 	if err := r.writeStatus(ctx, s, workloads.Status{Scaling: p.Invalid, Updating: s.Reported}, p.status(s)); err != nil {
 		return r.kit.Result(request, p.After.After(), err)
 	}
-	err = errors.Join(p.ScaleErr, p.UpdateErr, r.kit.Trim(ctx, &s.Observation, p.Plan, *s.set.Spec.RevisionHistoryLimit))
+	err = errors.Join(p.ScaleErr, p.UpdateErr, preDownload, r.kit.Trim(ctx, &s.Observation, p.Plan, *s.set.Spec.RevisionHistoryLimit))
 	if err != nil && p.Invalid != nil {
 		err = reconcile.TerminalError(err) // only another spec can mend it
 	}

@@ -33,22 +33,27 @@ func TestStories(t *testing.T) {
 		why    string
 		set    []func(*v1beta1.StatefulSet)
 		change []func(*v1beta1.StatefulSet)
+		// offline means that file systems grow when they are mounted.
+		offline bool
 	}{
-		"ordered":  {"pods are recreated one at a time, the last first", nil, []func(*v1beta1.StatefulSet){image("web:2")}},
-		"parallel": {"two pods at a time change in place, down to the partition", []func(*v1beta1.StatefulSet){parallel, inPlace, budget(2)}, []func(*v1beta1.StatefulSet){image("web:2"), partition(1)}},
+		"ordered":           {"pods are recreated one at a time, the last first", nil, []func(*v1beta1.StatefulSet){image("web:2")}, false},
+		"expansion":         {"each claim grows before its pod is updated in place", []func(*v1beta1.StatefulSet){inPlace, scaled(2), expanding}, []func(*v1beta1.StatefulSet){image("web:2"), sized("2Gi")}, false},
+		"expansion offline": {"a volume that grows when it is mounted has its pod recreated", []func(*v1beta1.StatefulSet){inPlace, scaled(2), expanding}, []func(*v1beta1.StatefulSet){sized("2Gi")}, true},
+		"parallel":          {"two pods at a time change in place, down to the partition", []func(*v1beta1.StatefulSet){parallel, inPlace, budget(2)}, []func(*v1beta1.StatefulSet){image("web:2"), partition(1)}, false},
 		"reserved": {"the pod of an ordinal that is reserved is replaced by one beyond the end", []func(*v1beta1.StatefulSet){parallel}, []func(*v1beta1.StatefulSet){func(s *v1beta1.StatefulSet) {
 			s.Spec.ReserveOrdinals = []intstr.IntOrString{intstr.FromInt32(1)}
-		}}},
-		"scaled in": {"pods go one at a time, each after its claim refers to it", []func(*v1beta1.StatefulSet){withClaims(keeps, deletes)}, []func(*v1beta1.StatefulSet){scaled(1)}},
+		}}, false},
+		"scaled in": {"pods go one at a time, each after its claim refers to it", []func(*v1beta1.StatefulSet){withClaims(keeps, deletes)}, []func(*v1beta1.StatefulSet){scaled(1)}, false},
 		"grace": {"a pod leaves traffic for a minute before it changes", []func(*v1beta1.StatefulSet){inPlace, scaled(2), rolling(func(u *v1beta1.RollingUpdateStatefulSetStrategy) {
 			u.InPlaceUpdateStrategy = &kruise.InPlaceUpdateStrategy{GracePeriodSeconds: 60}
-		})}, []func(*v1beta1.StatefulSet){image("web:2")}},
+		})}, []func(*v1beta1.StatefulSet){image("web:2")}, false},
 	}
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) {
-			m := newModel(t, statefulset.Options{})
+			m := newModel(t, statefulset.Options{ExpandClaims: true})
+			m.offline = story.offline
 			set := m.create("web", 4, story.set...)
-			m.Eventually(func() error { m.look(set); return settled(*set.Spec.Replicas)(set) })
+			m.Eventually(func() error { m.look(set); m.provision(); return settled(*set.Spec.Replicas)(set) })
 			m.Still()
 			m.Server.Requests()
 			m.change(set, story.change...)
@@ -68,6 +73,7 @@ func TestStories(t *testing.T) {
 				}
 				m.Server.RunPods(m.Kubelet)
 				m.collect()
+				m.provision()
 				m.Server.Requests() // those of the garbage collector
 				if m.Server.Version() != before {
 					m.Advance(time.Second)

@@ -40,6 +40,9 @@ type Events struct {
 	MarkPod Outcome
 	// ChangePod and ChangeClaim are about the writes of the kind itself.
 	ChangePod, ChangeClaim Outcome
+	// Ahead is about what comes before the update of a pod, see workload.Input.Ahead; NotAhead about what cannot be made.
+	Ahead    Outcome
+	NotAhead Event
 	// Waits is about a pod that cannot be created yet. Its error is what the pod waits for.
 	Waits Event
 }
@@ -64,6 +67,8 @@ func (e *Events) of(w *workload.Write) Outcome {
 		return Outcome{Failed: e.UpdateInPlace.Failed}
 	case w.Action == workload.ActionMark:
 		return e.MarkPod
+	case w.Action == workload.ActionAhead:
+		return e.Ahead
 	case w.Action == workload.ActionFirst, w.Action == workload.ActionPrepare:
 		return choose(e.ChangePod, e.ChangeClaim)
 	}
@@ -80,20 +85,28 @@ func (k *Kit) emitWrite(o *Observation, w *workload.Write, answer write.Object, 
 	switch {
 	case claimExists, w.Verb == write.Patch && write.IsOutdated(err): // the next pass observes the object again
 	case err != nil:
-		k.emit(o, corev1.EventTypeWarning, events.Failed, w, err)
+		k.emit(o, warning(events.Failed), w, err)
 	case w.Action == workload.ActionUpdate && !revision.Match(answer.GetLabels()[kruise.PodRevisionLabelKey], w.Revision): // a step before
 	default:
-		k.emit(o, corev1.EventTypeNormal, events.Succeeded, w, nil)
+		k.emit(o, announcement{corev1.EventTypeNormal, events.Succeeded}, w, nil)
 	}
 }
 
-func (k *Kit) emit(o *Observation, eventType string, e Event, w *workload.Write, err error) {
+// announcement is an event with its type.
+type announcement struct {
+	eventType string
+	Event
+}
+
+func warning(e Event) announcement { return announcement{corev1.EventTypeWarning, e} }
+
+func (k *Kit) emit(o *Observation, e announcement, w *workload.Write, err error) {
 	about := subject{object: w.Object.GetName(), revision: w.Revision, err: err, write: w.String()}
 	if w.Pod != nil {
 		about.pod = w.Pod.Name
 	}
 	if e.Reason != "" {
-		k.Event(o.Object, eventType, e.Reason, e.text(o, about))
+		k.Event(o.Object, e.eventType, e.Reason, e.text(o, about))
 	}
 }
 
@@ -107,9 +120,12 @@ func (e Event) text(o *Observation, about subject) string {
 	return fmt.Sprintf(e.Text, about.object, o.Object.GetName(), about.revision, about.err, about.pod, about.write)
 }
 
-// emitNotInPlace emits once that a pod cannot be updated: as long as the condition does not have the text.
-func (k *Kit) emitNotInPlace(o *Observation, f workload.Failure) {
+// emitImpossible emits once that a pod cannot be updated: as long as the condition does not have the text.
+func (k *Kit) emitImpossible(o *Observation, f workload.Failure) {
 	failed := k.options.Events.UpdateInPlace.Failed
+	if f.Ahead {
+		failed = k.options.Events.NotAhead
+	}
 	if failed.Reason != "" && !o.hasText(k.options.Updating, f.Err) {
 		k.Event(o.Object, corev1.EventTypeWarning, failed.Reason, failed.text(o, subject{object: f.Object, pod: f.Object, err: errors.Unwrap(f.Err)}))
 	}

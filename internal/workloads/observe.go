@@ -183,9 +183,9 @@ func (o *Observation) ControllerRef() metav1.OwnerReference {
 
 // SelectorMismatch is why a revision cannot be used whose pods have these labels: they would not be the workload's, which would release
 // them and create others, without end.
-func (o *Observation) SelectorMismatch(of labels.Set, revision string) error {
+func (o *Observation) SelectorMismatch(of labels.Set, name string) error {
 	if o.Selector.Matches(of) {
 		return nil
 	}
-	return fmt.Errorf("spec.selector does not match the labels of pods of the template (revision %s)", revision)
+	return fmt.Errorf("spec.selector does not match the labels of pods of the template (revision %s)", name)
 }

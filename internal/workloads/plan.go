@@ -142,7 +142,7 @@ func (k *Kit) Execute(ctx context.Context, o *Observation, p *Plan, sent func(w 
 	}))
 	k.emitWaits(o, p)
 	p.After.In(p.Pass.RequeueAfter())
-	p.ScaleErr, p.UpdateErr = execution.Errors(p.Pass, func(f workload.Failure) { k.emitNotInPlace(o, f) })
+	p.ScaleErr, p.UpdateErr = execution.Errors(p.Pass, func(f workload.Failure) { k.emitImpossible(o, f) })
 	outdated, err := execution.Outdated(p.Pass, o.Known.Outdated)
 	if err != nil {
 		p.UpdateErr = errors.Join(p.UpdateErr, err)

@@ -1,0 +1,84 @@
+package statefulset
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/internal/predownload"
+)
+
+// Images are pulled ahead of an update in place that pods wait for, once.
+func TestPreDownload(t *testing.T) {
+	annotate := func(key, value string) func(*v1beta1.StatefulSet) {
+		return func(s *v1beta1.StatefulSet) { s.Annotations = map[string]string{key: value} }
+	}
+	updatedReady := func(n int32) func(*v1beta1.StatefulSet) {
+		return func(s *v1beta1.StatefulSet) { s.Status.UpdatedReadyReplicas = n }
+	}
+	cases := map[string]struct {
+		why   string
+		set   changes
+		label string
+		jobs  int
+	}{
+		"in place":      {"each container has a job", changes{inPlace}, "apps.kruise.io/pre-predownload-created", 1},
+		"recreate":      {"nodes pull the image with the pod", nil, "apps.kruise.io/image-predownload-ignored", 0},
+		"on delete":     {"no pod is updated", changes{onDelete}, "apps.kruise.io/image-predownload-ignored", 0},
+		"few pods":      {"they are updated before a job has begun", changes{inPlace, func(s *v1beta1.StatefulSet) { s.Spec.Replicas = ptr.To(int32(3)) }}, "apps.kruise.io/image-predownload-ignored", 0},
+		"all at once":   {"no pod waits", changes{inPlace, parallel, maxUnavailable("100%")}, "apps.kruise.io/image-predownload-ignored", 0},
+		"partition":     {"some pods wait", changes{inPlace, parallel, maxUnavailable("100%"), partition(1)}, "apps.kruise.io/pre-predownload-created", 1},
+		"not yet":       {"fewer pods are updated than the annotation asks for", changes{inPlace, annotate(kruise.ImagePreDownloadMinUpdatedReadyPodsKey, "25%")}, "", 0},
+		"enough by now": {"25% of five are two, rounded up", changes{inPlace, annotate(kruise.ImagePreDownloadMinUpdatedReadyPodsKey, "25%"), updatedReady(2)}, "apps.kruise.io/pre-predownload-created", 1},
+		"other volumes": {"the change is not possible in place", changes{inPlace, func(s *v1beta1.StatefulSet) { s.Spec.Template.Spec.Hostname = "x" }}, "apps.kruise.io/image-predownload-ignored", 0},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := observe(t, 5, append(changes{withImage("web:2")}, c.set...)...)
+			o.pods(several("web:1", 0, 1, 2, 3, 4)...)
+			o.set.Status.UpdateRevision = o.revision("web:2")
+			s, p := o.plan()
+			if c.why == "the change is not possible in place" {
+				s.Revisions = append(s.Revisions, p.Newest.Create)
+			}
+			result, err := predownload.Plan(p.preDownload(s, o.options))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if result.Label != c.label || len(result.Create) != c.jobs {
+				t.Errorf("%s: label %q and %d jobs, want %q and %d", c.why, result.Label, len(result.Create), c.label, c.jobs)
+			}
+		})
+	}
+}
+
+func TestTuning(t *testing.T) {
+	fields := &kruise.InPlaceUpdateStrategy{ImagePreDownloadTimeoutSeconds: ptr.To(int32(20))}
+	cases := map[string]struct {
+		why         string
+		fields      *kruise.InPlaceUpdateStrategy
+		annotations map[string]string
+		want        kruise.InPlaceUpdateStrategy
+	}{
+		"none":        {"nothing is tuned", nil, nil, kruise.InPlaceUpdateStrategy{}},
+		"fields":      {"they are read where no annotation is", fields, nil, *fields},
+		"annotations": {"they come first", fields, map[string]string{kruise.ImagePreDownloadTimeoutSecondsKey: "30", kruise.ImagePreDownloadParallelismKey: "4"}, kruise.InPlaceUpdateStrategy{ImagePreDownloadTimeoutSeconds: ptr.To(int32(30)), ImagePreDownloadParallelism: ptr.To(intstr.FromInt32(4))}},
+		"nonsense":    {"it is as if it were not set", nil, map[string]string{kruise.ImagePreDownloadTimeoutSecondsKey: "-1", kruise.ImagePreDownloadParallelismKey: "all", kruise.ImagePreDownloadMinUpdatedReadyPodsKey: "some"}, kruise.InPlaceUpdateStrategy{}},
+		"number":      {"it is a number of pods", nil, map[string]string{kruise.ImagePreDownloadMinUpdatedReadyPodsKey: "3"}, kruise.InPlaceUpdateStrategy{ImagePreDownloadMinUpdatedReadyPods: ptr.To(int32(3))}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			set := &v1beta1.StatefulSet{}
+			set.Annotations = c.annotations
+			set.Default()
+			set.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = c.fields
+			if diff := cmp.Diff(c.want, annotated(set)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.why, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,71 @@
+package workload_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kruisekit/kruisekit/workload"
+	"github.com/kruisekit/kruisekit/write"
+)
+
+// TestAhead: what comes ahead of an update is made, and observed, before the pod changes. Only updates that change a pod are asked for.
+func TestAhead(t *testing.T) {
+	label := func(pod *corev1.Pod) write.Write {
+		return *write.JSON(pod, write.Main, write.Test("/metadata/uid", pod.UID), write.Add("/metadata/annotations", map[string]string{"ahead": "made"}))
+	}
+	for name, c := range map[string]struct {
+		why    string
+		ahead  func(*corev1.Pod) workload.Ahead
+		sent   []string
+		noted  []string
+		failed string
+	}{
+		"nothing": {"the pods change", func(*corev1.Pod) workload.Ahead { return workload.Ahead{} }, []string{"Ask a", "Unready a", "Unready b", "Update a", "Update b"}, nil, ""},
+		"writes":  {"the pods wait until the writes are observed", func(pod *corev1.Pod) workload.Ahead { return workload.Ahead{Writes: []write.Write{label(pod)}} }, []string{"Ahead a", "Ahead b"}, nil, ""},
+		"waits":   {"the pods wait, with a note", func(*corev1.Pod) workload.Ahead { return workload.Ahead{Wait: "it grows"} }, nil, []string{"a", "b"}, ""},
+		"one waits": {"the other one goes on", func(pod *corev1.Pod) workload.Ahead {
+			if pod.Name == "a" {
+				return workload.Ahead{Wait: "it grows"}
+			}
+			return workload.Ahead{}
+		}, []string{"Ask b", "Unready b", "Update b"}, []string{"a"}, ""},
+		"impossible": {"another one takes its turn", func(pod *corev1.Pod) workload.Ahead {
+			if pod.Name == "a" {
+				return workload.Ahead{Err: errors.New("its class does not grow")}
+			}
+			return workload.Ahead{}
+		}, []string{"Ask b", "Unready b", "Update b", "Ask c", "Unready c", "Update c"}, nil, "pod a: its class does not grow"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := three(t)
+			in := s.input()
+			in.Ask, in.Ahead, in.Scale.Limits.MaxUnavailable = true, c.ahead, 2
+			for i := range in.Instances {
+				in.Scale.Slots = append(in.Scale.Slots, in.Instances[len(in.Instances)-1-i].Name)
+			}
+			pass := s.run(in)
+			sent := slices.Clone(s.sent)
+			if diff := cmp.Diff(c.sent, sent); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.why, diff)
+			}
+			var noted []string
+			for _, n := range pass.Notes() {
+				if n.Code == workload.NoteAhead {
+					noted = append(noted, n.Object)
+				}
+			}
+			if diff := cmp.Diff(c.noted, noted); diff != "" {
+				t.Errorf("%s: notes (-want +got):\n%s", c.why, diff)
+			}
+			failures := pass.Failures()
+			if (c.failed != "") != (len(failures) == 1) || len(failures) == 1 && (!failures[0].Ahead || !strings.Contains(failures[0].Err.Error(), c.failed)) {
+				t.Errorf("%s: failures %v", c.why, failures)
+			}
+		})
+	}
+}
