@@ -269,6 +269,9 @@ func (s *Server) delete(o client.Object, options *client.DeleteOptions) error {
 	if p := options.Preconditions; p != nil && p.UID != nil && *p.UID != have.GetUID() {
 		return apierrors.NewConflict(resource, o.GetName(), fmt.Errorf("it has UID %s", have.GetUID()))
 	}
+	if p := options.Preconditions; p != nil && p.ResourceVersion != nil && *p.ResourceVersion != have.GetResourceVersion() {
+		return apierrors.NewConflict(resource, o.GetName(), fmt.Errorf("it has version %s", have.GetResourceVersion()))
+	}
 	at := metav1.NewTime(s.now())
 	if g := options.GracePeriodSeconds; g != nil && *g == 0 && len(have.GetFinalizers()) == 0 {
 		s.next()
