@@ -56,7 +56,7 @@ func (o oracle) fits(node *corev1.Node, running bool) bool {
 	return running || !node.Spec.Unschedulable && node.Status.Allocatable.Cpu().MilliValue() >= 2000
 }
 
-func (o oracle) terminal(pod *corev1.Pod) bool {
+func (oracle) terminal(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
@@ -173,6 +173,7 @@ func (o oracle) answer() string {
 		_, _ = fmt.Sscanf(spec.Parallelism.StrVal, "%d%%", &percent)
 		limit = (desired*percent + 99) / 100
 	}
+	running += o.count(func(p *corev1.Pod) bool { return o.unwanted(p) && o.node(where(p)) != nil }) // until they are deleted
 	for len(create) > 0 && int32(len(create))+running > limit {
 		create = create[:len(create)-1]
 	}
@@ -181,10 +182,10 @@ func (o oracle) answer() string {
 
 // draw returns a job with nodes and pods at random.
 func draw(r *rand.Rand) (in broadcast.Input) {
-	any := func(of ...string) string { return of[r.IntN(len(of))] }
+	one := func(of ...string) string { return of[r.IntN(len(of))] }
 	job := newJob(
-		policy(v1beta1.FailurePolicyType(any("FailFast", "Continue", "Pause", "Continue"))), phase(v1beta1.BroadcastJobPhase(any("running", "paused"))),
-		requesting("2"), parallelism(any("0", "1", "2", "5", "50%", "100%", "30%")),
+		policy(v1beta1.FailurePolicyType(one("FailFast", "Continue", "Pause", "Continue"))), phase(v1beta1.BroadcastJobPhase(one("running", "paused"))),
+		requesting("2"), parallelism(one("0", "1", "2", "5", "50%", "100%", "30%")),
 	)
 	if r.IntN(3) == 0 {
 		restarting(int32(r.IntN(3)))(job)
@@ -201,13 +202,13 @@ func draw(r *rand.Rand) (in broadcast.Input) {
 	job.Spec.Paused = r.IntN(8) == 0
 	var nodes, pods []string
 	for i := range r.IntN(8) {
-		nodes = append(nodes, fmt.Sprintf("n%d:%s", i, any("", "", "", "", "cordoned", "tainted", "evicting", "preferred", "hdd", "small")))
+		nodes = append(nodes, fmt.Sprintf("n%d:%s", i, one("", "", "", "", "cordoned", "tainted", "evicting", "preferred", "hdd", "small")))
 	}
 	calm := r.IntN(2) == 0 // pods that have ended, so that jobs complete
 	for i := range r.IntN(10) {
-		state := any("pending", "running", "succeeded", "failed", "ending", "1", "3")
+		state := one("pending", "running", "succeeded", "failed", "ending", "1", "3")
 		if calm {
-			state = any("succeeded", "succeeded", "succeeded", "failed", "ending")
+			state = one("succeeded", "succeeded", "succeeded", "failed", "ending")
 			pods = append(pods, fmt.Sprintf("n%d=%s", i, state))
 			continue
 		}

@@ -73,8 +73,9 @@ type survey struct {
 	desired, served int32
 	// counts of pods by class, wherever they are.
 	counts map[class]int32
-	// running counts the active pods that take part in the parallelism: all but those on nodes that do not exist.
-	running int32
+	// running counts the active pods that take part in the parallelism: all but those on nodes that do not exist. leaving are those to be deleted,
+	// which take part until they are.
+	running, leaving int32
 	// failedPods are the names of the pods that count as failed.
 	failedPods []string
 	deletions  []Deletion
@@ -162,6 +163,7 @@ func (v *visit) pods(pods []member) {
 	slices.SortFunc(pods, rank)
 	for _, m := range pods[1:] {
 		if m.class == active {
+			v.leaving++
 			v.remove(m, blocked(NoteDuplicate, m.Name, fmt.Sprintf("node %s has pod %s", v.node.Name, pods[0].Name)))
 		}
 	}
@@ -202,6 +204,7 @@ func (v *visit) vacant() {
 func (v *visit) busy(m member) {
 	if !Keeps(m.Pod, v.node) {
 		v.state.State, v.state.Reason = Skipped, eligible.Compile(&m.Spec, rules()).Check(v.node).Reason
+		v.leaving++
 		v.remove(m, waiting(NoteMisplaced, m.Name, fmt.Sprintf("node %s does not fit any more (%s)", v.node.Name, v.state.Reason)))
 		return
 	}

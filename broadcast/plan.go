@@ -161,7 +161,7 @@ func (d *decision) create() {
 	if d.running > d.limit {
 		d.explain(blocked(NoteTooMany, "", fmt.Sprintf("%d pods are active, the parallelism is %d", d.running, max(d.limit, 0))))
 	}
-	n := min(len(d.due), int(max(d.limit-d.running, 0)))
+	n := min(len(d.due), int(max(d.limit-d.running-d.leaving, 0)))
 	for _, node := range d.due[:n] {
 		d.pass.Create = append(d.pass.Create, d.newPod(node))
 	}

@@ -288,7 +288,7 @@ func TestNotes(t *testing.T) {
 		"skipped":     {nil, "a b:cordoned c:cordoned", "", "NodeUnschedulable: 2 nodes get no pod (the node is unschedulable): b, c"},
 		"no node":     {nil, "", "", "NoNodeFits: no node fits the pod template"},
 		"too many":    {changes{parallelism("0")}, "a", "a=running", "TooManyActivePods: 1 pods are active, the parallelism is 0"},
-		"duplicate":   {nil, "a", "a=running a=running", "DuplicatePodCreatedOnSameNode check-1: node a has pod check-0"},
+		"duplicate":   {nil, "a", "a=running a=pending", "DuplicatePodCreatedOnSameNode check-1: node a has pod check-0"},
 		"evicted":     {nil, "a:evicting", "a=running", "NodeNoLongerFits check-0: node a does not fit any more (TaintNotTolerated)"},
 		"gone":        {nil, "b", "a=pending", "NodeGone check-0: the pod waits for node a, which does not exist"},
 		"restarts":    {changes{restarting(1), policy(goOn)}, "a b", "a=2", "RestartLimitExceeded check-0: the containers have restarted 2 times, the limit is 1"},

@@ -1,0 +1,102 @@
+package broadcastjob
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/broadcast"
+	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/memory"
+	"github.com/kruisekit/kruisekit/internal/once"
+	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/statuspatch"
+	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/ledger"
+)
+
+type broadcastJob = v1beta1.BroadcastJob
+
+// Reconciler runs BroadcastJobs.
+type Reconciler struct {
+	api     *binding.Binding
+	options Options
+
+	jobs    stored.Kind
+	status  statuspatch.Writer
+	decoded stored.Memo[broadcastJob, *broadcastJob]
+	pods    *ledger.Ledger[*corev1.Pod]
+	memory  memory.Of[types.NamespacedName, knowledge]
+	// emitted are the warnings that were emitted as events.
+	emitted once.Texts[types.NamespacedName]
+}
+
+// New returns a Reconciler. The client may read from a cache. SetupWithManager comes before the first Reconcile.
+func New(c client.Client, o Options) (*Reconciler, error) {
+	api, err := binding.New("broadcastjob", c, binding.Options{Live: o.Live, Recorder: o.Recorder, Now: o.Now})
+	if err != nil {
+		return nil, err
+	}
+	jobs := stored.Kind{GVK: gvk(), Writes: ledger.New[*unstructured.Unstructured](api.Live, api.Now)}
+	return &Reconciler{
+		api: api, options: o, jobs: jobs, status: statuspatch.Writer{Client: c, Kind: jobs},
+		pods: ledger.New[*corev1.Pod](api.Live, api.Now),
+	}, nil
+}
+
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=broadcastjobs,verbs=get;list;watch;delete
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=broadcastjobs/status,verbs=patch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=broadcastjobs/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+
+// SetupWithManager registers the reconciler. It must come before the manager starts.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
+	indexer := mgr.GetFieldIndexer()
+	if err := owned.Index(ctx, indexer, &corev1.Pod{}); err != nil {
+		return fmt.Errorf("index pods by owner: %w", err)
+	}
+	if err := indexer.IndexField(ctx, &corev1.Pod{}, nodeField, nodeOf); err != nil {
+		return fmt.Errorf("index pods by node: %w", err)
+	}
+	if err := indexer.IndexField(ctx, stored.Untyped(gvk()), goesOnField, goesOn); err != nil {
+		return fmt.Errorf("index BroadcastJobs: %w", err)
+	}
+	return r.api.Bind(mgr, controllerName, o).
+		For(stored.Untyped(gvk()), builder.WithPredicates(withoutCounters())).
+		Watches(&corev1.Pod{}, owned.By(gvk().Group, gvk().Kind), builder.WithPredicates(podChanges())).
+		Watches(&corev1.Node{}, r.nodeEvents()).
+		Complete(r)
+}
+
+const controllerName = "broadcastjob-controller"
+
+func gvk() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("BroadcastJob") }
+
+// Reconcile brings one job a step further.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	s, err := r.observe(ctx, request.NamespacedName)
+	if err != nil || s == nil {
+		return ctrl.Result{}, err
+	}
+	if s.invalid != nil {
+		return ctrl.Result{}, r.reject(s)
+	}
+	plan, err := broadcast.Plan(s.input)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	p := &pass{Reconciler: r, snapshot: s, plan: plan}
+	err = p.execute(ctx)
+	return r.api.Result(request, p.after(), err)
+}

@@ -1,0 +1,202 @@
+package broadcastjob
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/eligible"
+	"github.com/kruisekit/kruisekit/test/objects"
+)
+
+// raw returns an object as the cache has it.
+func raw(t *testing.T, object client.Object) *unstructured.Unstructured {
+	t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(gvk())
+	return u
+}
+
+// queued is a queue that keeps what is added.
+type queued struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	names []string
+}
+
+// Add implements the queue.
+func (q *queued) Add(r reconcile.Request) { q.names = append(q.names, r.Name) }
+
+// A change of a node reconciles the jobs that it concerns, and no other one.
+func TestNodeEvents(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	if err := v1beta1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	server := objects.New(scheme, func() time.Time { return time.Unix(1_800_000_000, 0) })
+	r, err := New(server, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The server indexes typed objects, the cache untyped ones.
+	_ = server.IndexField(t.Context(), nil, nodeField, nodeOf)
+	_ = server.IndexField(t.Context(), nil, goesOnField, func(o client.Object) []string { return goesOn(raw(t, o)) })
+	job := func(name string, change func(*v1beta1.BroadcastJob)) *v1beta1.BroadcastJob {
+		j := &v1beta1.BroadcastJob{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name)}}
+		change(j)
+		if err := server.Put(j); err != nil {
+			t.Fatal(err)
+		}
+		return j
+	}
+	job("all", func(*v1beta1.BroadcastJob) {})
+	job("ssd", func(j *v1beta1.BroadcastJob) { j.Spec.Template.Spec.NodeSelector = map[string]string{"disk": "ssd"} })
+	job("tolerant", func(j *v1beta1.BroadcastJob) {
+		j.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	})
+	job("ended", func(j *v1beta1.BroadcastJob) {
+		j.Status.Conditions = []v1beta1.JobCondition{{Type: v1beta1.JobComplete, Status: corev1.ConditionTrue}}
+	})
+	busy := job("busy", func(j *v1beta1.BroadcastJob) { j.Spec.Template.Spec.NodeSelector = map[string]string{"none": "such"} })
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "busy-1", OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(busy, gvk())}}}
+	pod.Spec.NodeName = "n"
+	if err := server.Put(pod); err != nil {
+		t.Fatal(err)
+	}
+	node := func(name string, change func(*corev1.Node)) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
+		n.Status.Allocatable = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("10")}
+		if change != nil {
+			change(n)
+		}
+		return n
+	}
+	taint := func(effect corev1.TaintEffect) func(*corev1.Node) {
+		return func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "a", Effect: effect}} }
+	}
+	cases := map[string]struct {
+		why           string
+		before, after *corev1.Node
+		initial       bool
+		want          string
+	}{
+		"joins":         {"the jobs that run there", nil, node("m", nil), false, "all tolerant"},
+		"joins with":    {"its labels count", nil, node("m", func(n *corev1.Node) { n.Labels["disk"] = "ssd" }), false, "all ssd tolerant"},
+		"at the start":  {"all jobs are reconciled anyway", nil, node("m", nil), true, ""},
+		"goes":          {"the jobs that ran there, and those with a pod", node("n", nil), nil, false, "all busy tolerant"},
+		"heartbeat":     {"no job reads conditions", node("n", nil), node("n", func(n *corev1.Node) { n.Status.Conditions = []corev1.NodeCondition{{Type: "Ready"}} }), false, ""},
+		"other label":   {"no job reads this label", node("n", nil), node("n", func(n *corev1.Node) { n.Labels["team"] = "a" }), false, ""},
+		"read label":    {"one job reads this label", node("n", nil), node("n", func(n *corev1.Node) { n.Labels["disk"] = "ssd" }), false, "ssd"},
+		"tainted":       {"jobs that do not tolerate the taint", node("n", nil), node("n", taint(corev1.TaintEffectNoSchedule)), false, "all"},
+		"evicting":      {"the pod of another job must leave", node("n", func(n *corev1.Node) { n.Labels["none"] = "such" }), node("n", func(n *corev1.Node) { taint(corev1.TaintEffectNoExecute)(n) }), false, "all busy"},
+		"cordoned":      {"jobs that do not tolerate a cordon", node("n", nil), node("n", func(n *corev1.Node) { n.Spec.Unschedulable = true }), false, "all"},
+		"without slots": {"a node without room for pods fits no job", node("n", nil), node("n", func(n *corev1.Node) { n.Status.Allocatable = nil }), false, "all tolerant"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			q := &queued{}
+			switch handler := r.nodeEvents(); {
+			case c.before == nil:
+				handler.Create(t.Context(), event.CreateEvent{Object: c.after, IsInInitialList: c.initial}, q)
+			case c.after == nil:
+				handler.Delete(t.Context(), event.DeleteEvent{Object: c.before}, q)
+			default:
+				handler.Update(t.Context(), event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}, q)
+			}
+			slices.Sort(q.names)
+			if got := strings.Join(slices.Compact(q.names), " "); got != c.want {
+				t.Errorf("%s: reconciles %q, want %q", c.why, got, c.want)
+			}
+		})
+	}
+}
+
+// Which changes of pods reconcile their job.
+func TestPodChanges(t *testing.T) {
+	cases := map[string]struct {
+		why    string
+		change func(*corev1.Pod)
+		want   bool
+	}{
+		"bound":       {"a pass looks at the node that the pod is pinned to", func(p *corev1.Pod) { p.Spec.NodeName = "n" }, false},
+		"running":     {"a pod that runs is active, as before", func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }, false},
+		"ready":       {"no pass looks at readiness", func(p *corev1.Pod) { p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady}} }, false},
+		"succeeded":   {"the pod has ended", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, true},
+		"failed":      {"the pod has ended", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, true},
+		"terminating": {"the node may run the job again", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }, true},
+		"restarted": {"the pod may count as failed", func(p *corev1.Pod) {
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{RestartCount: 1}}
+		}, true},
+		"owner":   {"another controller owns the pod", func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{{UID: "2"}} }, true},
+		"another": {"a pod of the same name", func(p *corev1.Pod) { p.UID = "2" }, true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			before := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "1"}, Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyOnFailure}}
+			eligible.Pin(&before.Spec, "n")
+			after := before.DeepCopy()
+			c.change(after)
+			if got := podChanges().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != c.want {
+				t.Errorf("%s: %t", c.why, got)
+			}
+		})
+	}
+	before := &corev1.Pod{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever}}
+	after := before.DeepCopy()
+	after.Status.InitContainerStatuses = []corev1.ContainerStatus{{RestartCount: 1}}
+	if podChanges().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
+		t.Error("without OnFailure restarts do not count")
+	}
+}
+
+// Which changes of a job reconcile it.
+func TestJobChanges(t *testing.T) {
+	now := metav1.NewTime(time.Unix(1_800_000_000, 0))
+	cases := map[string]struct {
+		why    string
+		change func(*v1beta1.BroadcastJob)
+		want   bool
+	}{
+		"resync":    {"a resync is a safety net", func(j *v1beta1.BroadcastJob) { j.ResourceVersion = "1" }, true},
+		"counters":  {"the reconciler wrote them", func(j *v1beta1.BroadcastJob) { j.Status.Active, j.Status.Desired = 3, 4 }, false},
+		"label":     {"no pass looks at the labels of a job", func(j *v1beta1.BroadcastJob) { j.Labels = map[string]string{"a": "b"} }, false},
+		"spec":      {"the spec decides", func(j *v1beta1.BroadcastJob) { j.Generation = 2 }, true},
+		"phase":     {"a user may reset it", func(j *v1beta1.BroadcastJob) { j.Status.Phase = "" }, true},
+		"condition": {"the job has ended", func(j *v1beta1.BroadcastJob) { j.Status.Conditions = []v1beta1.JobCondition{{Type: "Complete"}} }, true},
+		"start":     {"the deadline depends on it", func(j *v1beta1.BroadcastJob) { j.Status.StartTime = &now }, true},
+		"end":       {"the time to live depends on it", func(j *v1beta1.BroadcastJob) { j.Status.CompletionTime = &now }, true},
+		"deleted":   {"the ledger forgets it", func(j *v1beta1.BroadcastJob) { j.DeletionTimestamp = &now }, true},
+		"another":   {"a job of the same name", func(j *v1beta1.BroadcastJob) { j.UID = "2" }, true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			before := &v1beta1.BroadcastJob{ObjectMeta: metav1.ObjectMeta{UID: "1", Generation: 1, ResourceVersion: "1"}, Status: v1beta1.BroadcastJobStatus{Phase: "running"}}
+			after := before.DeepCopy()
+			after.ResourceVersion = "2"
+			c.change(after)
+			if got := withoutCounters().Update(event.UpdateEvent{ObjectOld: raw(t, before), ObjectNew: raw(t, after)}); got != c.want {
+				t.Errorf("%s: %t", c.why, got)
+			}
+		})
+	}
+}
