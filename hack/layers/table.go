@@ -45,8 +45,8 @@ func below() map[string][]string {
 		"eligible":         {"note"},
 		"scale":            base,
 		"schedule":         {"note"},
-		"sidecar":          {"note", "write", "revision", "lifecycle", "inplace", "scale"}, // sidecar/rollout orders pods and distinguishes images
-		"spread":           base,
+		"sidecar":          {"note", "write", "revision", "lifecycle", "inplace", "scale"},  // sidecar/rollout orders pods and distinguishes images
+		"spread":           {"note", "write", "revision", "lifecycle", "scale", "eligible"}, // spread/subset finds the subset of a pod by its node
 		"workload":         {"note", "write", "revision", "lifecycle", "inplace", "scale"},
 		"pub":              {"note", "write", "revision", "lifecycle", "inplace", "scale"}, // a pod whose update in place is under way is unavailable
 		"protection":       base,

@@ -1,0 +1,219 @@
+package subset
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+)
+
+const (
+	// MaxRecords is how many names of pods one subset of one version records in each map. Admission beyond counts places without names.
+	MaxRecords = 2000
+	// MaxVersions is how many versions of pods the status has.
+	MaxVersions = 100
+)
+
+// Arrival is a pod that is being created.
+type Arrival struct {
+	// Version of the pod.
+	Version string
+	// ID is the name of the pod, or the UID of its Match.
+	ID string
+}
+
+// Departure is a pod whose deletion is admitted.
+type Departure struct {
+	// Version of the pod.
+	Version string
+	// Subset that the pod is in.
+	Subset string
+	// ID of the pod.
+	ID string
+	// Pod is its name.
+	Pod string
+}
+
+// Place is the answer to an arrival.
+type Place struct {
+	// Subset of the pod; nil where no subset has a place.
+	Subset *Subset
+	// Counted reports that the books have the pod.
+	Counted bool
+}
+
+// Books are the versioned statuses of a WorkloadSpread, and what admission adds to them. They are no copy of the object, which they only read.
+type Books struct {
+	spread  *Spread
+	limits  []int32
+	totals  map[string]*Entry
+	open    map[string]*page
+	changed bool
+}
+
+// page has the entries of one version, in the order of the spec.
+type page struct {
+	entries []Entry
+	changed bool
+}
+
+// Open opens the books in the status of a WorkloadSpread.
+func Open(ws *Spread, limits []int32) *Books {
+	return &Books{spread: ws, limits: limits, totals: byName(ws.Status.SubsetStatuses), open: map[string]*page{}}
+}
+
+func byName(entries []Entry) map[string]*Entry {
+	all := make(map[string]*Entry, len(entries))
+	for i := range entries {
+		if all[entries[i].Name] == nil {
+			all[entries[i].Name] = &entries[i]
+		}
+	}
+	return all
+}
+
+// page returns the entries of a version; nil where the status has too many versions.
+func (b *Books) page(version string) *page {
+	if p := b.open[version]; p != nil {
+		return p
+	}
+	stored, is := b.spread.Status.VersionedSubsetStatuses[version]
+	if !is && len(b.spread.Status.VersionedSubsetStatuses)+b.begun() >= MaxVersions {
+		return nil
+	}
+	have := byName(stored)
+	p := &page{entries: make([]Entry, len(b.spread.Spec.Subsets))}
+	for i := range b.spread.Spec.Subsets {
+		name := b.spread.Spec.Subsets[i].Name
+		e := Entry{Name: name}
+		if old := have[name]; old != nil {
+			e = *old
+		} else if total := b.totals[name]; total != nil {
+			e.Conditions = total.Conditions
+		}
+		e.MissingReplicas = b.places(i, &e)
+		p.entries[i] = e
+	}
+	b.open[version] = p
+	return p
+}
+
+// begun counts the versions that the stored status lacks.
+func (b *Books) begun() int {
+	n := 0
+	for version := range b.open {
+		if _, is := b.spread.Status.VersionedSubsetStatuses[version]; !is {
+			n++
+		}
+	}
+	return n
+}
+
+// places returns how many places an entry has. Where its names are at their bound, the stored number counts more than they do.
+func (b *Books) places(i int, e *Entry) int32 {
+	missing := Missing(b.limits[i], int(e.Replicas), min(len(e.DeletingPods), int(max(e.Replicas, 0))), len(e.CreatingPods))
+	if missing > 0 && len(e.CreatingPods) >= MaxRecords {
+		return max(0, min(missing, e.MissingReplicas))
+	}
+	return missing
+}
+
+// Admit gives an arrival the first subset that is schedulable and has a place.
+func (b *Books) Admit(a Arrival, now time.Time) Place {
+	subsets := b.spread.Spec.Subsets
+	if len(subsets) == 1 && subsets[0].MaxReplicas == nil {
+		return Place{Subset: &subsets[0]}
+	}
+	p := b.page(a.Version)
+	if p == nil {
+		return Place{}
+	}
+	for i := range p.entries {
+		if has(&p.entries[i], a.ID) {
+			return Place{Subset: &subsets[i], Counted: true}
+		}
+	}
+	for i := range p.entries {
+		e := &p.entries[i]
+		switch {
+		case !Schedulable(b.totals[e.Name]):
+			continue
+		case e.MissingReplicas == Unlimited:
+			return Place{Subset: &subsets[i]}
+		case e.MissingReplicas > 0:
+			if len(e.CreatingPods) < MaxRecords {
+				e.CreatingPods = with(e.CreatingPods, a.ID, now)
+			}
+			e.MissingReplicas--
+			p.changed, b.changed = true, true
+			return Place{Subset: &subsets[i], Counted: true}
+		}
+	}
+	return Place{}
+}
+
+// Depart records that the deletion of a pod was admitted.
+func (b *Books) Depart(d Departure, now time.Time) {
+	if _, is := b.spread.Status.VersionedSubsetStatuses[d.Version]; !is && b.open[d.Version] == nil {
+		return
+	}
+	p := b.page(d.Version)
+	if p == nil {
+		return
+	}
+	i := slices.IndexFunc(p.entries, func(e Entry) bool { return e.Name == d.Subset })
+	if i < 0 || b.limits[i] < 0 {
+		return
+	}
+	e := &p.entries[i]
+	if has(e, d.ID) || has(e, d.Pod) || len(e.DeletingPods) >= MaxRecords {
+		return
+	}
+	e.DeletingPods = with(e.DeletingPods, d.Pod, now)
+	e.MissingReplicas = b.places(i, e)
+	p.changed, b.changed = true, true
+}
+
+// has reports whether the books of a subset have a pod.
+func has(e *Entry, id string) bool {
+	_, creating := e.CreatingPods[id]
+	_, deleting := e.DeletingPods[id]
+	return creating || deleting
+}
+
+// Changed reports whether there is something to write.
+func (b *Books) Changed() bool { return b.changed }
+
+// Status returns the status of the WorkloadSpread with what admission added.
+func (b *Books) Status() appsv1beta1.WorkloadSpreadStatus {
+	status := b.spread.Status
+	if !b.changed {
+		return status
+	}
+	status.VersionedSubsetStatuses = maps.Clone(status.VersionedSubsetStatuses)
+	if status.VersionedSubsetStatuses == nil {
+		status.VersionedSubsetStatuses = map[string][]Entry{}
+	}
+	for version, p := range b.open {
+		if p.changed {
+			status.VersionedSubsetStatuses[version] = slices.Clone(p.entries)
+		}
+	}
+	return status
+}
+
+// with returns a map with one name more.
+func with(names map[string]metav1.Time, name string, now time.Time) map[string]metav1.Time {
+	names = maps.Clone(names)
+	if names == nil {
+		names = map[string]metav1.Time{}
+	}
+	names[name] = stamp(now)
+	return names
+}
+
+// stamp is a time as the API server stores it.
+func stamp(now time.Time) metav1.Time { return metav1.NewTime(now.UTC().Truncate(time.Second)) }

@@ -1,0 +1,112 @@
+package subset
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"github.com/kruisekit/kruisekit/api/kruise"
+)
+
+// Inject returns a pod with what a subset adds: tolerations, node affinity, the patch, and the annotation that names the subset. The
+// patch changes neither the identity nor the owners of the pod.
+func Inject(pod *corev1.Pod, s *Subset, m Match) (*corev1.Pod, error) {
+	next := pod.DeepCopy()
+	constrain(&next.Spec, s)
+	next, err := patched(next, s.Patch.Raw)
+	if err != nil {
+		return nil, fmt.Errorf("apply the patch of subset %s: %w", s.Name, err)
+	}
+	if next.Spec.PriorityClassName != pod.Spec.PriorityClassName {
+		next.Spec.Priority = nil // the API server computes the priority again
+	}
+	if next.Annotations == nil {
+		next.Annotations = map[string]string{}
+	}
+	next.Annotations[kruise.MatchedWorkloadSpreadKey] = Text(m)
+	return next, nil
+}
+
+// constrain adds the tolerations and the node affinity of a subset to a pod spec, which it changes.
+func constrain(spec *corev1.PodSpec, s *Subset) {
+	spec.Tolerations = append(slices.Clip(spec.Tolerations), s.Tolerations...)
+	if spec.Affinity == nil {
+		spec.Affinity = &corev1.Affinity{}
+	}
+	if spec.Affinity.NodeAffinity == nil {
+		spec.Affinity.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	a := spec.Affinity.NodeAffinity
+	for i := range s.PreferredNodeSelector {
+		a.PreferredDuringSchedulingIgnoredDuringExecution = append(a.PreferredDuringSchedulingIgnoredDuringExecution, *s.PreferredNodeSelector[i].DeepCopy())
+	}
+	required := s.RequiredNodeSelector
+	switch {
+	case required == nil:
+	case a.RequiredDuringSchedulingIgnoredDuringExecution == nil || len(a.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms) == 0:
+		a.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{*required.DeepCopy()}}
+	default:
+		terms := a.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+		for i := range terms {
+			terms[i].MatchExpressions = append(terms[i].MatchExpressions, required.DeepCopy().MatchExpressions...)
+			terms[i].MatchFields = append(terms[i].MatchFields, required.DeepCopy().MatchFields...)
+		}
+	}
+}
+
+// patched returns a pod with a strategic merge patch applied. Its identity and its owners stay.
+func patched(pod *corev1.Pod, patch []byte) (*corev1.Pod, error) {
+	if len(patch) == 0 {
+		return pod, nil
+	}
+	was, err := json.Marshal(pod)
+	if err != nil {
+		return nil, fmt.Errorf("encode pod: %w", err)
+	}
+	is, err := strategicpatch.StrategicMergePatch(was, patch, &corev1.Pod{})
+	if err != nil {
+		return nil, err
+	}
+	next := &corev1.Pod{}
+	if err := json.Unmarshal(is, next); err != nil {
+		return nil, fmt.Errorf("decode the patched pod: %w", err)
+	}
+	next.TypeMeta, next.Status = pod.TypeMeta, pod.Status
+	next.Name, next.GenerateName, next.Namespace, next.UID, next.OwnerReferences = pod.Name, pod.GenerateName, pod.Namespace, pod.UID, pod.OwnerReferences
+	next.ResourceVersion, next.CreationTimestamp, next.DeletionTimestamp = pod.ResourceVersion, pod.CreationTimestamp, pod.DeletionTimestamp
+	next.Generation, next.ManagedFields, next.DeletionGracePeriodSeconds = pod.Generation, pod.ManagedFields, pod.DeletionGracePeriodSeconds
+	return next, nil
+}
+
+// CheckPatch returns why a patch cannot be applied to pods; nil where it can.
+func CheckPatch(pod *corev1.Pod, patch []byte) error {
+	_, err := patched(pod.DeepCopy(), patch)
+	return err
+}
+
+// metadataOf returns the labels and the annotations of a pod with the metadata of a subset's patch applied.
+func metadataOf(pod *corev1.Pod, patch []byte) (labels, annotations map[string]string, err error) {
+	if len(patch) == 0 {
+		return pod.Labels, pod.Annotations, nil
+	}
+	var part struct {
+		Metadata map[string]any `json:"metadata,omitempty"`
+	}
+	if err := json.Unmarshal(patch, &part); err != nil {
+		return nil, nil, fmt.Errorf("decode patch: %w", err)
+	}
+	data, err := json.Marshal(part)
+	if err != nil {
+		return nil, nil, fmt.Errorf("encode patch: %w", err)
+	}
+	bare := &corev1.Pod{}
+	bare.Labels, bare.Annotations = pod.Labels, pod.Annotations
+	next, err := patched(bare, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	return next.Labels, next.Annotations, nil
+}

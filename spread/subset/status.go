@@ -1,0 +1,325 @@
+package subset
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/note"
+)
+
+const (
+	// CreatingTimeout is how long an admitted pod that no event reports holds its place.
+	CreatingTimeout = 30 * time.Second
+	// DeletingTimeout is how long an active pod counts as deleted after its deletion was admitted.
+	DeletingTimeout = 15 * time.Second
+	// UnschedulableFor is how long a subset takes no pods after the last pod without a node.
+	UnschedulableFor = 5 * time.Minute
+	// MaxReschedules is how many pods without a node one pass deletes.
+	MaxReschedules = 100
+)
+
+// ConditionLimitKnown is False while the limit of a subset cannot be resolved, and missing otherwise.
+const ConditionLimitKnown = "MaxReplicasKnown"
+
+// Observation is what Status looks at.
+type Observation struct {
+	Spread *Spread
+	Limits []int32
+	// Faults are the notes of Limits.
+	Faults []note.Note
+	// Members are all pods of the target that the filter selects.
+	Members []Member
+	Now     time.Time
+}
+
+// Report is the status of a WorkloadSpread, and what follows from it.
+type Report struct {
+	Status appsv1beta1.WorkloadSpreadStatus
+	// Stuck are the pods that find no node and are to be deleted after the status was written, sorted by name.
+	Stuck []*corev1.Pod
+	Notes []note.Note
+	// RequeueAfter is when time alone changes the report; zero for never.
+	RequeueAfter time.Duration
+}
+
+// counter computes one report.
+type counter struct {
+	Observation
+	report Report
+	// conditions of each subset, by its name.
+	conditions map[string][]metav1.Condition
+}
+
+// Status computes the status from the pods, and from the records of admission in the stored status.
+func Status(in Observation) Report {
+	c := &counter{Observation: in, conditions: map[string][]metav1.Condition{}}
+	c.Members = slices.Clone(in.Members)
+	slices.SortFunc(c.Members, func(a, b Member) int { return strings.Compare(a.Pod.Name, b.Pod.Name) })
+	c.report.Notes = append(c.report.Notes, in.Faults...)
+	c.decideConditions()
+	versions := c.byVersion()
+	totals := make([]total, len(in.Spread.Spec.Subsets))
+	lists := map[string][]Entry{}
+	for _, version := range c.versions(versions) {
+		entries, live := c.list(version, versions[version], totals)
+		if live {
+			lists[version] = entries
+		}
+	}
+	status := &c.report.Status
+	status.ObservedGeneration = in.Spread.Generation
+	if len(lists) > 0 {
+		status.VersionedSubsetStatuses = lists
+	}
+	for i := range in.Spread.Spec.Subsets {
+		t, name := totals[i], in.Spread.Spec.Subsets[i].Name
+		status.SubsetStatuses = append(status.SubsetStatuses, Entry{
+			Name: name, Replicas: int32(t.active), MissingReplicas: Missing(in.Limits[i], t.active, t.deleting, t.creating),
+			Conditions: c.conditions[name],
+		})
+	}
+	return c.report
+}
+
+func (c *counter) requeue(after time.Duration) {
+	if after > 0 && (c.report.RequeueAfter == 0 || after < c.report.RequeueAfter) {
+		c.report.RequeueAfter = after
+	}
+}
+
+func (c *counter) note(level note.Level, code, object, text string) {
+	c.report.Notes = append(c.report.Notes, note.Note{Level: level, Code: code, Object: object, Text: text})
+}
+
+func (c *counter) byVersion() map[string][]Member {
+	all := map[string][]Member{}
+	for _, m := range c.Members {
+		all[m.Version] = append(all[m.Version], m)
+	}
+	return all
+}
+
+// versions are those of the pods and of the stored status, sorted, at most MaxVersions. Versions with the most pods are kept.
+func (c *counter) versions(members map[string][]Member) []string {
+	names := map[string]bool{}
+	for version := range members {
+		names[version] = true
+	}
+	for version := range c.Spread.Status.VersionedSubsetStatuses {
+		names[version] = true
+	}
+	all := slices.Sorted(maps.Keys(names))
+	if len(all) > MaxVersions {
+		c.note(note.Blocked, NoteTooManyVersions, c.Spread.Name, fmt.Sprintf("the target has pods of %d versions, of which %d are counted", len(all), MaxVersions))
+		slices.SortFunc(all, func(a, b string) int {
+			return cmp.Or(cmp.Compare(len(members[b]), len(members[a])), strings.Compare(a, b))
+		})
+		all = all[:MaxVersions]
+		slices.Sort(all)
+	}
+	return all
+}
+
+// total is what all versions of a subset have.
+type total struct{ active, deleting, creating int }
+
+// list computes the entries of one version. It reports whether there is anything to keep.
+func (c *counter) list(version string, members []Member, totals []total) ([]Entry, bool) {
+	old := byName(c.Spread.Status.VersionedSubsetStatuses[version])
+	entries := make([]Entry, len(c.Spread.Spec.Subsets))
+	seen := map[string]bool{}
+	for _, m := range members {
+		seen[m.Pod.Name], seen[IDOf(m.Pod)] = true, true // in whichever subset: the pod is created
+	}
+	live := false
+	for i := range c.Spread.Spec.Subsets {
+		name := c.Spread.Spec.Subsets[i].Name
+		e := &entries[i]
+		e.Name, e.Conditions = name, c.conditions[name]
+		was := old[name]
+		if was == nil {
+			was = &Entry{}
+		}
+		pods := map[string]*corev1.Pod{}
+		for _, m := range members {
+			if m.Subset == name && Active(m.Pod) {
+				pods[m.Pod.Name] = m.Pod
+			}
+		}
+		e.CreatingPods = c.creating(was.CreatingPods, seen)
+		e.DeletingPods = c.deleting(was.DeletingPods, pods)
+		t := total{len(pods), len(e.DeletingPods), len(e.CreatingPods)}
+		e.Replicas = int32(t.active)
+		e.MissingReplicas = Missing(c.Limits[i], t.active, t.deleting, t.creating)
+		totals[i].active += t.active
+		totals[i].deleting += t.deleting
+		totals[i].creating += t.creating
+		live = live || t != total{}
+	}
+	return entries, live
+}
+
+// creating returns the records of admitted pods that are not observed yet.
+func (c *counter) creating(was map[string]metav1.Time, seen map[string]bool) map[string]metav1.Time {
+	return c.records(was, CreatingTimeout, func(id string) bool { return !seen[id] }, func(id string) {
+		c.note(note.Waiting, NoteNotCreated, id, fmt.Sprintf("Pod %s was admitted and not created within %s, and its place is free again", id, CreatingTimeout))
+	})
+}
+
+// deleting returns the records of pods that are active although their deletion was admitted.
+func (c *counter) deleting(was map[string]metav1.Time, active map[string]*corev1.Pod) map[string]metav1.Time {
+	return c.records(was, DeletingTimeout, func(name string) bool { return active[name] != nil }, func(name string) {
+		c.note(note.Waiting, NoteNotDeleted, name, fmt.Sprintf("Pod %s was not deleted within %s of the admission of its deletion, and keeps its place", name, DeletingTimeout))
+	})
+}
+
+// records returns the records that hold, and reports those whose time has passed. A record of the future, beyond what clocks differ, has passed.
+func (c *counter) records(was map[string]metav1.Time, timeout time.Duration, holds func(string) bool, passed func(string)) map[string]metav1.Time {
+	var kept map[string]metav1.Time
+	for _, id := range slices.Sorted(maps.Keys(was)) {
+		if !holds(id) {
+			continue
+		}
+		left := was[id].Add(timeout).Sub(c.Now)
+		if left <= 0 || left > 2*timeout {
+			passed(id)
+			continue
+		}
+		if kept == nil {
+			kept = map[string]metav1.Time{}
+		}
+		kept[id] = was[id]
+		c.requeue(left)
+	}
+	return kept
+}
+
+// decideConditions decides the conditions of each subset, and which pods are stuck.
+func (c *counter) decideConditions() {
+	old := byName(c.Spread.Status.SubsetStatuses)
+	critical := rescheduleAfter(c.Spread)
+	stuck := map[string][]*corev1.Pod{}
+	subsets := c.Spread.Spec.Subsets
+	for _, m := range c.Members {
+		if critical == 0 || m.Subset == Outside || m.Subset == subsets[len(subsets)-1].Name {
+			continue
+		}
+		if left, waits := waiting(m.Pod, critical, c.Now); waits && left <= 0 {
+			stuck[m.Subset] = append(stuck[m.Subset], m.Pod)
+		} else if waits {
+			c.requeue(left)
+		}
+	}
+	for i := range subsets {
+		name := subsets[i].Name
+		var conditions []metav1.Condition
+		if was := old[name]; was != nil {
+			conditions = slices.Clone(was.Conditions)
+		}
+		if critical == 0 {
+			meta.RemoveStatusCondition(&conditions, string(appsv1beta1.SubsetSchedulable))
+		} else {
+			last := i == len(subsets)-1
+			c.schedulable(name, &conditions, !last && len(stuck[name]) > 0, last)
+			if !last {
+				c.report.Stuck = append(c.report.Stuck, stuck[name]...)
+			}
+		}
+		c.limitKnown(i, &conditions)
+		if len(conditions) > 0 {
+			c.conditions[name] = conditions
+		}
+	}
+	slices.SortFunc(c.report.Stuck, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	if len(c.report.Stuck) > MaxReschedules {
+		c.report.Stuck = c.report.Stuck[:MaxReschedules]
+		c.requeue(time.Second)
+	}
+}
+
+// schedulable sets the condition of one subset.
+func (c *counter) schedulable(name string, conditions *[]metav1.Condition, stuck, last bool) {
+	is := meta.FindStatusCondition(*conditions, string(appsv1beta1.SubsetSchedulable))
+	switch {
+	case stuck:
+		setCondition(conditions, unschedulable(), c.Now)
+	case is != nil && is.Status == metav1.ConditionFalse && !last:
+		if left := is.LastTransitionTime.Add(UnschedulableFor).Sub(c.Now); left > 0 && left <= 2*UnschedulableFor {
+			c.requeue(left)
+			return
+		}
+		setCondition(conditions, sufficient(), c.Now)
+		c.note(note.Info, NoteRecovered, name, fmt.Sprintf("Subset %s takes pods again, %s after its last pod without a node", name, UnschedulableFor))
+	default:
+		setCondition(conditions, sufficient(), c.Now)
+	}
+}
+
+func unschedulable() metav1.Condition {
+	return metav1.Condition{Type: string(appsv1beta1.SubsetSchedulable), Status: metav1.ConditionFalse, Reason: appsv1beta1.SubsetReasonPodUnschedulable}
+}
+
+func sufficient() metav1.Condition {
+	return metav1.Condition{Type: string(appsv1beta1.SubsetSchedulable), Status: metav1.ConditionTrue, Reason: appsv1beta1.SubsetReasonSufficient}
+}
+
+// limitKnown reports a limit that cannot be resolved.
+func (c *counter) limitKnown(i int, conditions *[]metav1.Condition) {
+	if c.Limits[i] != Unresolved {
+		meta.RemoveStatusCondition(conditions, ConditionLimitKnown)
+		return
+	}
+	reason := NoteUnreadable
+	for _, n := range c.Faults {
+		if n.Object == c.Spread.Spec.Subsets[i].Name {
+			reason = n.Code
+		}
+	}
+	setCondition(conditions, metav1.Condition{Type: ConditionLimitKnown, Status: metav1.ConditionFalse, Reason: reason}, c.Now)
+}
+
+// setCondition sets a condition, and leaves one of the same status as it is.
+func setCondition(conditions *[]metav1.Condition, to metav1.Condition, now time.Time) {
+	if is := meta.FindStatusCondition(*conditions, to.Type); is != nil && is.Status == to.Status {
+		return
+	}
+	to.LastTransitionTime = stamp(now)
+	meta.SetStatusCondition(conditions, to)
+}
+
+// Schedulable reports whether a subset takes pods, by its entry in status.subsetStatuses.
+func Schedulable(total *Entry) bool {
+	return total == nil || !meta.IsStatusConditionFalse(total.Conditions, string(appsv1beta1.SubsetSchedulable))
+}
+
+// rescheduleAfter is how long a pod may find no node; zero for any time.
+func rescheduleAfter(ws *Spread) time.Duration {
+	s := &ws.Spec.ScheduleStrategy
+	if s.Type != appsv1beta1.AdaptiveWorkloadSpreadScheduleStrategyType || s.Adaptive == nil || s.Adaptive.RescheduleCriticalSeconds == nil {
+		return 0
+	}
+	return time.Duration(max(*s.Adaptive.RescheduleCriticalSeconds, 0)) * time.Second
+}
+
+// waiting reports whether a pod finds no node, and for how long it may still do so.
+func waiting(pod *corev1.Pod, critical time.Duration, now time.Time) (left time.Duration, is bool) {
+	if pod.DeletionTimestamp != nil || pod.Spec.NodeName != "" || pod.Status.Phase != corev1.PodPending {
+		return 0, false
+	}
+	for i := range pod.Status.Conditions {
+		c := &pod.Status.Conditions[i]
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			return pod.CreationTimestamp.Add(critical).Sub(now), true
+		}
+	}
+	return 0, false
+}
