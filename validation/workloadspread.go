@@ -1,0 +1,277 @@
+package validation
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/scale"
+)
+
+const (
+	// mostSubsets of a WorkloadSpread.
+	mostSubsets = 100
+	// mostPaths in targetFilter.replicasPathList.
+	mostPaths = 100
+	// criticalSeconds is the time that all subsets but the last may wait for nodes together.
+	criticalSeconds = 295
+)
+
+// SpreadTargets are the kinds that every WorkloadSpread may have as its target.
+func SpreadTargets() []schema.GroupKind {
+	return []schema.GroupKind{
+		{Group: "apps.kruise.io", Kind: "CloneSet"}, {Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "ReplicaSet"},
+		{Group: "batch", Kind: "Job"}, {Group: "apps", Kind: "StatefulSet"}, {Group: "apps.kruise.io", Kind: "StatefulSet"},
+	}
+}
+
+// WorkloadSpread returns what is invalid in a WorkloadSpread. Targets are further kinds that the installation allows.
+func WorkloadSpread(ws *appsv1beta1.WorkloadSpread, targets ...schema.GroupKind) field.ErrorList {
+	at, spec := field.NewPath("spec"), &ws.Spec
+	faults := validation.ValidateObjectMeta(&ws.ObjectMeta, true, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	faults = append(faults, checkSpreadTarget(spec.TargetReference, targets, at.Child("targetRef"))...)
+	if f := spec.TargetFilter; f != nil {
+		if len(metav1validation.ValidateLabelSelector(f.Selector, metav1validation.LabelSelectorValidationOptions{}, at)) > 0 {
+			faults = append(faults, field.Invalid(at.Child("targetFilter"), f.Selector, "selector must be a valid label selector"))
+		}
+		if n := len(f.ReplicasPathList); n > mostPaths {
+			faults = append(faults, field.TooMany(at.Child("targetFilter", "replicasPathList"), n, mostPaths))
+		}
+	}
+	faults = append(faults, checkSpreadSubsets(spec, at.Child("subsets"))...)
+	return append(faults, checkSpreadStrategy(spec, at.Child("scheduleStrategy"))...)
+}
+
+// WorkloadSpreadUpdate returns the changes that are forbidden.
+func WorkloadSpreadUpdate(ws, stored *appsv1beta1.WorkloadSpread) field.ErrorList {
+	was, is := stored.Spec.TargetReference, ws.Spec.TargetReference
+	if was == nil || is == nil || groupOf(was.APIVersion) == groupOf(is.APIVersion) && was.Kind == is.Kind && was.Name == is.Name {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("spec", "targetRef"), is, "group, kind and name must not change")}
+}
+
+// WorkloadSpreadConflict returns the WorkloadSpread that has the same target already; nil where there is none.
+func WorkloadSpreadConflict(ws *appsv1beta1.WorkloadSpread, others []*appsv1beta1.WorkloadSpread) *field.Error {
+	is := ws.Spec.TargetReference
+	for _, other := range others {
+		with := other.Spec.TargetReference
+		if is != nil && with != nil && other.Name != ws.Name && other.DeletionTimestamp == nil &&
+			groupOf(is.APIVersion) == groupOf(with.APIVersion) && is.Kind == with.Kind && is.Name == with.Name {
+			return field.Invalid(field.NewPath("spec", "targetRef"), is, fmt.Sprintf("must not be the target of WorkloadSpread %s, too", other.Name))
+		}
+	}
+	return nil
+}
+
+func groupOf(apiVersion string) string {
+	version, _ := schema.ParseGroupVersion(apiVersion) // what cannot be parsed has no group
+	return version.Group
+}
+
+func checkSpreadTarget(ref *appsv1beta1.TargetReference, targets []schema.GroupKind, at *field.Path) field.ErrorList {
+	if ref == nil {
+		return field.ErrorList{field.Required(at, "must name the workload whose pods are spread")}
+	}
+	var faults field.ErrorList
+	for _, part := range []struct{ name, value string }{{"apiVersion", ref.APIVersion}, {"kind", ref.Kind}, {"name", ref.Name}} {
+		if part.value == "" {
+			faults = append(faults, field.Required(at.Child(part.name), "must not be empty"))
+		}
+	}
+	if len(faults) > 0 {
+		return faults
+	}
+	version, err := schema.ParseGroupVersion(ref.APIVersion)
+	if err != nil {
+		return append(faults, field.Invalid(at.Child("apiVersion"), ref.APIVersion, "must be a group and a version"))
+	}
+	for _, allowed := range append(SpreadTargets(), targets...) {
+		if allowed == (schema.GroupKind{Group: version.Group, Kind: ref.Kind}) {
+			return nil
+		}
+	}
+	return append(faults, field.Invalid(at, ref, "must be a CloneSet, Deployment, ReplicaSet, Job or StatefulSet with its API group, or a kind that the installation allows"))
+}
+
+func checkSpreadSubsets(spec *appsv1beta1.WorkloadSpreadSpec, at *field.Path) field.ErrorList {
+	switch n := len(spec.Subsets); {
+	case n == 0:
+		return field.ErrorList{field.Required(at, "must have at least one subset")}
+	case n > mostSubsets:
+		return field.ErrorList{field.TooMany(at, n, mostSubsets)}
+	}
+	var faults field.ErrorList
+	names := map[string]bool{}
+	for i := range spec.Subsets {
+		s, at := &spec.Subsets[i], at.Index(i)
+		switch {
+		case s.Name == "":
+			faults = append(faults, field.Required(at.Child("name"), "must not be empty"))
+		case names[s.Name]:
+			faults = append(faults, field.Duplicate(at.Child("name"), s.Name))
+		}
+		names[s.Name] = true
+		faults = append(faults, checkSubsetNodes(s, at)...)
+		faults = append(faults, checkSubsetPatch(s.Patch.Raw, at.Child("patch"))...)
+	}
+	return append(faults, checkMaxReplicas(spec, at)...)
+}
+
+func checkSubsetNodes(s *appsv1beta1.WorkloadSpreadSubset, at *field.Path) field.ErrorList {
+	var faults field.ErrorList
+	if s.RequiredNodeSelector != nil {
+		selector := &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{*s.RequiredNodeSelector}}
+		if _, err := nodeaffinity.NewNodeSelector(selector); err != nil {
+			faults = append(faults, field.Invalid(at.Child("requiredNodeSelector"), s.RequiredNodeSelector, "must be a valid node selector: "+err.Error()))
+		}
+	}
+	for i := range s.PreferredNodeSelector {
+		term, at := &s.PreferredNodeSelector[i], at.Child("preferredNodeSelector").Index(i)
+		if term.Weight < 1 || term.Weight > 100 {
+			faults = append(faults, field.Invalid(at.Child("weight"), term.Weight, "must be from 1 to 100"))
+		}
+		if _, err := nodeaffinity.NewPreferredSchedulingTerms(s.PreferredNodeSelector[i : i+1]); err != nil {
+			faults = append(faults, field.Invalid(at.Child("preference"), term.Preference, "must be a valid node selector: "+err.Error()))
+		}
+	}
+	for i := range s.Tolerations {
+		faults = append(faults, checkToleration(&s.Tolerations[i], at.Child("tolerations").Index(i))...)
+	}
+	return faults
+}
+
+func checkToleration(t *corev1.Toleration, at *field.Path) field.ErrorList {
+	var faults field.ErrorList
+	if t.Key != "" {
+		faults = append(faults, metav1validation.ValidateLabelName(t.Key, at.Child("key"))...)
+	}
+	switch {
+	case t.Operator == corev1.TolerationOpExists && t.Value != "":
+		faults = append(faults, field.Invalid(at.Child("operator"), t.Value, "value must be empty with the operator Exists"))
+	case t.Key == "" && t.Operator != corev1.TolerationOpExists:
+		faults = append(faults, field.Invalid(at.Child("operator"), t.Operator, "must be Exists where key is empty"))
+	}
+	switch t.Operator {
+	case "", corev1.TolerationOpEqual, corev1.TolerationOpExists, corev1.TolerationOpLt, corev1.TolerationOpGt:
+	default:
+		faults = append(faults, field.NotSupported(at.Child("operator"), t.Operator, []corev1.TolerationOperator{corev1.TolerationOpEqual, corev1.TolerationOpExists}))
+	}
+	switch t.Effect {
+	case "", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
+	default:
+		faults = append(faults, field.NotSupported(at.Child("effect"), t.Effect, []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}))
+	}
+	if t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute {
+		faults = append(faults, field.Invalid(at.Child("effect"), t.Effect, "must be NoExecute where tolerationSeconds is set"))
+	}
+	return faults
+}
+
+// checkSubsetPatch returns why a patch is none. Whether it suits the pods is for the webhook, which reads the target.
+func checkSubsetPatch(raw []byte, at *field.Path) field.ErrorList {
+	if len(raw) == 0 {
+		return nil
+	}
+	var patch map[string]any
+	if err := json.Unmarshal(raw, &patch); err != nil {
+		return field.ErrorList{field.Invalid(at, string(raw), "must be an object: "+err.Error())}
+	}
+	return nil
+}
+
+func checkMaxReplicas(spec *appsv1beta1.WorkloadSpreadSpec, at *field.Path) field.ErrorList {
+	var faults field.ErrorList
+	var first *intstr.IntOrString
+	sum := int64(0)
+	for i := range spec.Subsets {
+		most := spec.Subsets[i].MaxReplicas
+		if most == nil {
+			continue
+		}
+		at := at.Index(i).Child("maxReplicas")
+		if first == nil {
+			first = most
+		}
+		if most.Type != first.Type {
+			faults = append(faults, field.Invalid(at, most.String(), "all must be numbers, or all must be percentages"))
+			continue
+		}
+		if most.Type == intstr.Int {
+			if most.IntVal < 0 {
+				faults = append(faults, field.Invalid(at, most.IntVal, "must not be negative"))
+			}
+			continue
+		}
+		percent, err := wholePercent(*most)
+		switch {
+		case err != nil:
+			faults = append(faults, field.Invalid(at, most.StrVal, err.Error()))
+		case spec.TargetReference != nil && spec.TargetReference.Kind == "StatefulSet":
+			faults = append(faults, field.Invalid(at, most.StrVal, "must be a number for a StatefulSet"))
+		default:
+			if sum += percent; sum > 100 {
+				faults = append(faults, field.Invalid(at, most.StrVal, "percentages must not exceed 100% together"))
+			}
+		}
+	}
+	last := spec.Subsets[len(spec.Subsets)-1].MaxReplicas
+	if len(faults) == 0 && last != nil && last.Type == intstr.String && sum < 100 {
+		faults = append(faults, field.Invalid(at.Index(0).Child("maxReplicas"), first.String(), "percentages must be 100% together where the last subset has one"))
+	}
+	return faults
+}
+
+// wholePercent returns a percentage without a fraction.
+func wholePercent(v intstr.IntOrString) (int64, error) {
+	const precision = 1000
+	thousand, err := scale.Amount(v, 100*precision, scale.RoundDown)
+	switch {
+	case err != nil:
+		return 0, err
+	case thousand < 0:
+		return 0, errors.New("must not be negative")
+	case thousand%precision != 0:
+		return 0, errors.New("must be a percentage without a fraction")
+	}
+	return int64(thousand) / precision, nil
+}
+
+func checkSpreadStrategy(spec *appsv1beta1.WorkloadSpreadSpec, at *field.Path) field.ErrorList {
+	var faults field.ErrorList
+	s, n := &spec.ScheduleStrategy, len(spec.Subsets)
+	isAdaptive := s.Type == appsv1beta1.AdaptiveWorkloadSpreadScheduleStrategyType
+	switch s.Type {
+	case "", appsv1beta1.FixedWorkloadSpreadScheduleStrategyType, appsv1beta1.AdaptiveWorkloadSpreadScheduleStrategyType:
+	default:
+		faults = append(faults, field.NotSupported(at.Child("type"), s.Type, []appsv1beta1.WorkloadSpreadScheduleStrategyType{
+			appsv1beta1.AdaptiveWorkloadSpreadScheduleStrategyType, appsv1beta1.FixedWorkloadSpreadScheduleStrategyType,
+		}))
+	}
+	if s.Adaptive != nil && !isAdaptive {
+		faults = append(faults, field.Invalid(at.Child("type"), s.Type, "must be Adaptive where adaptive is set"))
+	}
+	if s.Adaptive != nil && isAdaptive && n > 1 && spec.Subsets[n-1].MaxReplicas != nil {
+		faults = append(faults, field.Invalid(at.Child("adaptive"), spec.Subsets[n-1].MaxReplicas.String(), "the last subset must have no maxReplicas, because it takes what the others cannot"))
+	}
+	if s.Adaptive == nil || s.Adaptive.RescheduleCriticalSeconds == nil {
+		return faults
+	}
+	seconds, path := *s.Adaptive.RescheduleCriticalSeconds, at.Child("adaptive", "rescheduleCriticalSeconds")
+	if seconds < 0 {
+		faults = append(faults, field.Invalid(path, seconds, "must not be negative"))
+	}
+	if most := criticalSeconds / max(n-1, 1); n > 1 && int(seconds) > most {
+		faults = append(faults, field.Invalid(path, seconds, fmt.Sprintf("must be at most %d for %d subsets", most, n)))
+	}
+	return faults
+}
