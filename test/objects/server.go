@@ -15,6 +15,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -115,7 +116,7 @@ func (s *Server) Put(o client.Object) error {
 	if err != nil {
 		return err
 	}
-	stored, err := copyOf(o)
+	stored, err := s.copyOf(o)
 	if err != nil {
 		return err
 	}
@@ -140,7 +141,7 @@ func (s *Server) create(o client.Object) (client.Object, error) {
 	if s.stored[k] != nil {
 		return nil, apierrors.NewAlreadyExists(resource, name.Name)
 	}
-	made, err := copyOf(o)
+	made, err := s.copyOf(o)
 	if err != nil {
 		return nil, err
 	}
@@ -281,7 +282,7 @@ func (s *Server) delete(o client.Object, options *client.DeleteOptions) error {
 	if have.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	after, err := copyOf(have)
+	after, err := s.copyOf(have)
 	if err != nil {
 		return err
 	}
@@ -301,7 +302,21 @@ func (s *Server) each(kind string) []client.Object {
 	return all
 }
 
-func copyOf(o client.Object) (client.Object, error) {
+// copyOf returns a copy, typed where the scheme has the kind: an API server stores what the schema of a kind has.
+func (s *Server) copyOf(o client.Object) (client.Object, error) {
+	if raw, is := o.(*unstructured.Unstructured); is && s.scheme.Recognizes(raw.GroupVersionKind()) {
+		made, err := s.scheme.New(raw.GroupVersionKind())
+		if err != nil {
+			return nil, fmt.Errorf("make %s: %w", raw.GetKind(), err)
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw.Object, made); err != nil {
+			return nil, fmt.Errorf("decode %s: %w", raw.GetKind(), err)
+		}
+		o, is = made.(client.Object)
+		if !is {
+			return nil, fmt.Errorf("copy %T: the copy is no object", made)
+		}
+	}
 	copied, is := o.DeepCopyObject().(client.Object)
 	if !is {
 		return nil, fmt.Errorf("copy %T: the copy is no object", o)
