@@ -53,6 +53,8 @@ type Input struct {
 type Decision struct {
 	// Tick is the time to create a child for; zero for none.
 	Tick time.Time
+	// Held is the tick that is over or has to wait, as the notes say; zero for none.
+	Held time.Time
 	// Replace asks to delete the active children before.
 	Replace bool
 	// Last is what to record as the last tick while the child of Tick does not exist: Input.Last, or Now after a mistake of the clock.
@@ -147,12 +149,15 @@ func (p *planner) decide(tick time.Time) {
 	switch {
 	case p.DeadlineSeconds != nil && p.Now.Sub(tick) >= deadline(*p.DeadlineSeconds):
 		p.note(note.Info, NoteTooLate, "the tick %s is over, its deadline was %d seconds later", text(tick), *p.DeadlineSeconds)
+		p.Held = tick
 		return
 	case p.Concurrency == Forbid && p.Active > 0:
 		p.note(note.Waiting, NoteActive, "the tick %s waits until active children finish: %d", text(tick), p.Active)
+		p.Held = tick
 		return
 	case p.MaxActive > 0 && p.Active >= p.MaxActive && p.Concurrency != Replace:
 		p.note(note.Blocked, NoteTooMany, "the tick %s waits until active children finish: %d, at most %d", text(tick), p.Active, p.MaxActive)
+		p.Held = tick
 		return
 	}
 	if first := p.Schedule.Next(p.begin); first.Before(tick) {

@@ -112,7 +112,10 @@ func TestPlan(t *testing.T) {
 			if diff := cmp.Diff(c.codes, codes(got)); diff != "" {
 				t.Errorf("%s: notes %v (-want +got):\n%s", c.why, got.Notes, diff)
 			}
-			got.Notes = nil
+			if held := strings.Contains("Active TooLate TooManyActive", codes(got)) && len(got.Notes) > 0; !got.Held.IsZero() != held {
+				t.Errorf("%s: %s is held", c.why, got.Held)
+			}
+			got.Notes, got.Held = nil, time.Time{}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
 			}
