@@ -57,6 +57,7 @@ func kinds() map[string]kind {
 			_ = validation.SidecarSetConflicts(set, []*appsv1beta1.SidecarSet{other})
 			return validation.SidecarSetUpdate(set, other)
 		}),
+		"AdvancedCronJob":          kindOf(true, validation.AdvancedCronJob, validation.AdvancedCronJobUpdate),
 		"BroadcastJob":             kindOf[appsv1beta1.BroadcastJob](true, validation.BroadcastJob, nil),
 		"ImagePullJob":             kindOf(false, validation.ImagePullJob, validation.ImagePullJobUpdate),
 		"ImageListPullJob":         kindOf(false, validation.ImageListPullJob, nil),
@@ -76,6 +77,7 @@ func FuzzKinds(f *testing.F) {
 		`{"injectionStrategy":{"revision":{}},"updateStrategy":{"type":"Odd","partition":"%","selector":{}},"initContainers":[{"restartPolicy":"Always"}]}`,
 		`{"image":":","images":[":",""],"selector":{"names":["",""]},"podSelector":{},"parallelism":"x","completionPolicy":{"type":"Never","activeDeadlineSeconds":1}}`,
 		`{"parallelism":"-1%","completionPolicy":{"type":"Never","ttlSecondsAfterFinished":-1},"failurePolicy":{"type":"x","restartLimit":-1}}`,
+		`{"schedule":"TZ=","timeZone":"","startingDeadlineSeconds":-1,"template":{"jobTemplate":{},"broadcastJobTemplate":{"spec":{"parallelism":"x"}},"imageListPullJobTemplate":{"spec":{"images":[""]}}}}`,
 		`{"images":{"":{"tags":[{}]}}}`, `{"podName":"","containers":[{"name":""}],"strategy":{"failurePolicy":"x"},"activeDeadlineSeconds":-1}`,
 	} {
 		f.Add(`{"metadata":{"name":"a","annotations":{"apps.kruise.io/sidecarset-canary":"true","apps.kruise.io/sidecarset-base":"a"}},"spec":`+spec+`}`, `{}`)

@@ -18,7 +18,7 @@ func faultsIn(err error, t Template, m mocks) field.ErrorList {
 	}
 	status := api.Status()
 	switch {
-	case isDenial(err):
+	case IsDenial(err):
 		return nil
 	case apierrors.IsInvalid(err):
 		if status.Details == nil || len(status.Details.Causes) == 0 {
@@ -36,9 +36,9 @@ func faultsIn(err error, t Template, m mocks) field.ErrorList {
 	return nil
 }
 
-// isDenial reports whether a policy or a webhook of the cluster denied the request, with whatever reason, and not the validation of the
+// IsDenial reports whether a policy or a webhook of the cluster denied the request, with whatever reason, and not the validation of the
 // API server.
-func isDenial(err error) bool {
+func IsDenial(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "ValidatingAdmissionPolicy '") || strings.Contains(text, "admission webhook ") && strings.Contains(text, "denied the request")
 }

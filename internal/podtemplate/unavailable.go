@@ -70,7 +70,7 @@ func unavailable(ctx context.Context, namespace string, err error) *UnavailableE
 		e.Reason = NamespaceMissing
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot create resource"):
 		e.Reason = NotPermitted
-	case apierrors.IsForbidden(err), apierrors.IsBadRequest(err), isDenial(err):
+	case apierrors.IsForbidden(err), apierrors.IsBadRequest(err), IsDenial(err):
 		e.Reason = Refused
 	}
 	return e
