@@ -1,0 +1,350 @@
+package advancedcronjob_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4" // the one in the API server
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+)
+
+func allKinds() []v1beta1.TemplateKind {
+	return []v1beta1.TemplateKind{v1beta1.JobTemplate, v1beta1.BroadcastJobTemplate, v1beta1.ImageListPullJobTemplate}
+}
+
+// Each kind of children has the name, the owner and the template of the reference, and two writes per tick: the child, and the status.
+func TestChildren(t *testing.T) {
+	for _, kind := range allKinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			m := newModel(t, kind)
+			job := m.create("web", policy(v1beta1.ForbidConcurrent))
+			m.until("00:04:59")
+			m.has("no tick has passed", "")
+			m.last(job, "")
+			if job.Status.Type != kind {
+				t.Errorf("type %q", job.Status.Type)
+			}
+			m.Server.Requests()
+			m.until("00:05")
+			m.has("the first tick", "00:05")
+			m.last(job, "00:05")
+			child := m.children()[0]
+			owner := metav1.GetControllerOf(child)
+			if child.GetName() != "web-1893456300" || child.GetAnnotations()[v1beta1.AdvancedCronJobScheduledAtKey] != "2030-01-01T00:05:00Z" ||
+				owner.APIVersion != "apps.kruise.io/v1beta1" || owner.Kind != "AdvancedCronJob" || !*owner.BlockOwnerDeletion || len(child.GetFinalizers()) > 0 {
+				t.Errorf("metadata %v", child.Object["metadata"])
+			}
+			if kind == v1beta1.JobTemplate && (child.GetLabels()["app"] != "web" || child.GetAnnotations()["note"] != "kept") {
+				t.Errorf("labels %v, annotations %v", child.GetLabels(), child.GetAnnotations())
+			}
+			if len(job.Status.Active) != 1 || job.Status.Active[0].UID != child.GetUID() || job.Status.Active[0].Kind != string(kind) {
+				t.Errorf("active %+v", job.Status.Active)
+			}
+			writes := slices.DeleteFunc(m.Server.Requests(), func(r string) bool { return strings.HasPrefix(r, "GET") })
+			if len(writes) != 2 {
+				t.Errorf("a tick took %q", writes)
+			}
+			m.end(child, true)
+			m.Still()
+			m.has("the end of the child", "00:05+")
+			if m.look(job); len(job.Status.Active) > 0 {
+				t.Errorf("active %+v", job.Status.Active)
+			}
+			if got := m.emitted(job, "SawCompletedJob"); len(got) != 1 || !strings.Contains(got[0], "web-1893456300") {
+				t.Errorf("events %q", got)
+			}
+			m.until("00:10")
+			m.has("the next tick", "00:05+ 00:10")
+			m.end(m.children()[1], false)
+			m.Still()
+			m.has("the child failed", "00:05+ 00:10-")
+		})
+	}
+}
+
+// The rules of concurrency, with the deadline.
+func TestConcurrency(t *testing.T) {
+	t.Run("Allow", func(t *testing.T) {
+		m := newModel(t, v1beta1.JobTemplate)
+		m.create("web")
+		m.until("00:10")
+		m.has("children run beside each other", "00:05 00:10")
+	})
+	t.Run("Forbid", func(t *testing.T) {
+		m := newModel(t, v1beta1.JobTemplate)
+		job := m.create("web", policy(v1beta1.ForbidConcurrent), deadline(200))
+		m.until("00:10")
+		m.has("the tick waits", "00:05")
+		if got := m.emitted(job, "JobAlreadyActive"); len(got) != 1 {
+			t.Errorf("events %q", got)
+		}
+		m.until("00:12")
+		m.end(m.children()[0], true)
+		m.Still()
+		m.has("the tick runs as soon as the child ends, before the deadline", "00:05+ 00:10")
+		m.until("00:19")
+		m.end(m.children()[1], true)
+		m.Still()
+		m.has("after the deadline it does not", "00:05+ 00:10+")
+		if got := m.emitted(job, "MissSchedule"); len(got) != 1 || !strings.Contains(got[0], "00:15:00") {
+			t.Errorf("events %q", got)
+		}
+		m.until("00:20")
+		m.has("the next tick does", "00:05+ 00:10+ 00:20")
+	})
+	t.Run("Replace", func(t *testing.T) {
+		m := newModel(t, v1beta1.BroadcastJobTemplate)
+		job := m.create("web", policy(v1beta1.ReplaceConcurrent))
+		m.until("00:15")
+		m.has("one child is active", "00:15")
+		if got := m.emitted(job, "Replaced"); len(got) != 2 {
+			t.Errorf("events %q", got)
+		}
+		if m.look(job); len(job.Status.Active) != 1 {
+			t.Errorf("active %+v", job.Status.Active)
+		}
+	})
+}
+
+// Finished children stay up to the limits, also while the schedule is paused. Without any child the last tick is known.
+func TestHistory(t *testing.T) {
+	m := newModel(t, v1beta1.JobTemplate)
+	job := m.create("web", policy(v1beta1.ReplaceConcurrent), history(2, 1), deadline(360))
+	for i, at := range []string{"00:05", "00:10", "00:15", "00:20", "00:25"} {
+		m.until(at)
+		for _, c := range m.children() {
+			if status, _ := c.Object["status"].(map[string]any); len(status) == 0 {
+				m.end(c, i%2 == 0)
+			}
+		}
+	}
+	m.Still()
+	m.until("00:30")
+	m.has("two that succeeded, one that failed, one that is active", "00:15+ 00:20- 00:25+ 00:30")
+	m.until("00:35")
+	m.has("the active one is replaced", "00:15+ 00:20- 00:25+ 00:35")
+	m.change(job, paused(true), history(0, 0))
+	m.until("00:50")
+	m.has("a pause holds ticks back, and no cleanup", "00:35")
+	m.end(m.children()[0], true)
+	m.Still()
+	m.has("limit 0", "")
+	m.last(job, "00:35")
+	m.change(job, paused(false))
+	m.Still()
+	m.has("one child after the pause, for the latest tick", "00:50")
+	m.end(m.children()[0], true)
+	m.Still()
+	m.until("00:54:59")
+	m.has("no tick runs twice, although its child is gone", "")
+	m.last(job, "00:50")
+	m.until("00:55")
+	m.has("the next one runs", "00:55")
+}
+
+// Ticks that nobody was there for: the latest runs, however many there are, unless it is too late.
+func TestMissedTicks(t *testing.T) {
+	for name, c := range map[string]struct {
+		why, now, want string
+		change         []func(*v1beta1.AdvancedCronJob)
+	}{
+		"five":         {"exactly one child, for the latest", "00:29", "00:25", nil},
+		"a thousand":   {"the reference stops for good after 100", "2030-01-05T13:01:00Z", "13:00", nil},
+		"late by 11 s": {"the deadline is 10 s", "00:05:11", "", []func(*v1beta1.AdvancedCronJob){deadline(10)}},
+		"late by 9 s":  {"the deadline is 10 s", "00:05:09", "00:05", []func(*v1beta1.AdvancedCronJob){deadline(10)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newModel(t, v1beta1.BroadcastJobTemplate)
+			m.create("web", c.change...)
+			m.Clock = clock(c.now)
+			m.Still()
+			m.has(c.why, c.want)
+			if m.Due.IsZero() {
+				t.Error("the schedule has stopped")
+			}
+		})
+	}
+}
+
+// What no webhook saw is reported once, creates nothing, and is cleaned up after all.
+func TestInvalid(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*v1beta1.AdvancedCronJob)
+		want   string
+	}{
+		"schedule":    {func(j *v1beta1.AdvancedCronJob) { j.Spec.Schedule = "* * *" }, "spec.schedule: Invalid value"},
+		"panic":       {func(j *v1beta1.AdvancedCronJob) { j.Spec.Schedule = "TZ=Foo" }, "spec.schedule: Invalid value"},
+		"zone":        {func(j *v1beta1.AdvancedCronJob) { j.Spec.TimeZone = ptr.To("Mars/Olympus") }, "spec.timeZone: Invalid value"},
+		"no template": {func(j *v1beta1.AdvancedCronJob) { j.Spec.Template = v1beta1.CronJobTemplate{} }, "spec.template: Forbidden"},
+		"negative":    {func(j *v1beta1.AdvancedCronJob) { j.Spec.StartingDeadlineSeconds = ptr.To[int64](-1) }, "spec.startingDeadlineSeconds: Invalid value"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newModel(t, v1beta1.BroadcastJobTemplate)
+			job := m.create("web", history(0, 0))
+			m.until("00:05")
+			m.has("one child", "00:05")
+			m.change(job, c.change)
+			m.end(m.children()[0], true)
+			m.until("00:20")
+			m.has("cleaned up, and none created", "")
+			m.last(job, "00:05")
+			if got := m.emitted(job, "InvalidSpec"); len(got) != 1 || !strings.Contains(got[0], c.want) {
+				t.Errorf("events %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// A template that the type cannot hold is reported, and fields that the type does not know reach the child.
+func TestUnknownFields(t *testing.T) {
+	for name, c := range map[string]struct {
+		why, template string
+		children      int
+		invalid       int
+	}{
+		"a number": {"no Job can be decoded", `7`, 0, 1},
+		"a label":  {"it is no text", `{"metadata":{"labels":{"a":"b","c":7}},"spec":{"template":{"spec":{"containers":[{"name":"a","image":"b","new":{"x":1}}]}}}}`, 0, 1},
+		"unknown":  {"it is kept", `{"metadata":{"labels":{"a":"b"}},"spec":{"future":{"x":1},"template":{"spec":{"containers":[{"name":"a","image":"b"}]}}}}`, 1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newModel(t, v1beta1.JobTemplate)
+			job := m.create("web")
+			patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"template":{"jobTemplate":`+c.template+`}}}`))
+			stored := &readsRaw{Client: m.Server, patch: patch}
+			m.restart(stored)
+			m.until("00:05")
+			created := m.children()
+			if got := m.emitted(job, "InvalidSpec"); len(created) != c.children || len(got) != c.invalid {
+				t.Errorf("%s: %d children, events %q", c.why, len(created), got)
+			}
+			if c.children > 0 && !slices.ContainsFunc(stored.created, func(s string) bool { return strings.Contains(s, `"future":{"x":1}`) }) {
+				t.Errorf("%s: created %q", c.why, stored.created)
+			}
+		})
+	}
+}
+
+// A child that a user created for the owner counts, and is no tick. One that claims a time far ahead stops nothing.
+func TestForeignChildren(t *testing.T) {
+	m := newModel(t, v1beta1.BroadcastJobTemplate)
+	job := m.create("web", policy(v1beta1.ForbidConcurrent))
+	m.until("00:05")
+	m.end(m.children()[0], true)
+	for name, at := range map[string]string{"by-hand": "", "forged": "2099-01-01T00:00:00Z", "odd": "noon"} {
+		child := &v1beta1.BroadcastJob{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: name, Annotations: map[string]string{v1beta1.AdvancedCronJobScheduledAtKey: at},
+			// As an older manager wrote it.
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps.kruise.io/v1alpha1", Kind: "AdvancedCronJob", Name: "web", UID: job.UID, Controller: ptr.To(true)}},
+		}}
+		if err := m.Server.Create(t.Context(), child); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.Still()
+	m.last(job, "00:05")
+	if len(job.Status.Active) != 3 {
+		t.Errorf("active %+v", job.Status.Active)
+	}
+	m.until("00:10")
+	if n := len(m.children()); n != 4 {
+		t.Errorf("%d children", n)
+	}
+	for _, c := range m.children() {
+		if err := m.Server.Delete(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.Still()
+	m.has("the tick waited for them", "00:10")
+}
+
+// The name of a tick may belong to another object: that is reported, and the next tick has another name.
+func TestTakenName(t *testing.T) {
+	m := newModel(t, v1beta1.BroadcastJobTemplate)
+	if err := m.Server.Create(t.Context(), &v1beta1.BroadcastJob{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1893456300"}}); err != nil {
+		t.Fatal(err)
+	}
+	job := m.create("web")
+	m.Clock = clock("00:05")
+	for range 5 {
+		m.Reconcile()
+	}
+	if got := m.emitted(job, "FailedCreate"); len(got) != 1 || !strings.Contains(got[0], "the name is taken") {
+		t.Errorf("events %q", got)
+	}
+	m.last(job, "")
+	m.Clock = clock("00:10")
+	m.Still()
+	m.last(job, "00:10")
+}
+
+// At most 500 children are active, and listed.
+func TestTooManyActive(t *testing.T) {
+	m := newModel(t, v1beta1.BroadcastJobTemplate)
+	job := m.create("web", func(j *v1beta1.AdvancedCronJob) { j.Spec.Schedule = "@every 1h" })
+	for i := range 501 {
+		child := &v1beta1.BroadcastJob{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: fmt.Sprint("x-", i),
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps.kruise.io/v1beta1", Kind: "AdvancedCronJob", Name: "web", UID: job.UID, Controller: ptr.To(true)}},
+		}}
+		if err := m.Server.Create(t.Context(), child); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.until("01:00:00")
+	m.until("01:30:00")
+	if m.look(job); len(job.Status.Active) != 500 || len(m.children()) != 501 {
+		t.Errorf("%d listed of %d children", len(job.Status.Active), len(m.children()))
+	}
+	if got := m.emitted(job, "TooManyActive"); len(got) != 1 {
+		t.Errorf("events %q", got)
+	}
+}
+
+// readsRaw is a client of objects that have a part which their Go type does not hold.
+type readsRaw struct {
+	client.Client
+
+	patch   client.Patch
+	created []string
+}
+
+func (r *readsRaw) Get(ctx context.Context, name client.ObjectKey, into client.Object, o ...client.GetOption) error {
+	if err := r.Client.Get(ctx, name, into, o...); err != nil {
+		return err
+	}
+	raw, is := into.(*unstructured.Unstructured)
+	if !is || raw.GetKind() != "AdvancedCronJob" {
+		return nil
+	}
+	patch, err := r.patch.Data(into)
+	if err != nil {
+		return err
+	}
+	content, err := json.Marshal(raw)
+	if err != nil {
+		return err
+	}
+	if content, err = jsonpatch.MergePatch(content, patch); err != nil {
+		return err
+	}
+	return raw.UnmarshalJSON(content)
+}
+
+func (r *readsRaw) Create(ctx context.Context, object client.Object, o ...client.CreateOption) error {
+	content, err := json.Marshal(object)
+	if err != nil {
+		return err
+	}
+	r.created = append(r.created, string(content))
+	return r.Client.Create(ctx, object, o...)
+}

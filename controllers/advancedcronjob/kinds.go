@@ -1,0 +1,123 @@
+package advancedcronjob
+
+import (
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+)
+
+// kind is what the engine must know of a kind of children.
+type kind struct {
+	name v1beta1.TemplateKind
+	gvk  schema.GroupVersionKind
+	// member of spec.template.
+	member string
+	// ended returns the state that a status reports.
+	ended func(status map[string]any) state
+}
+
+// state is where a child is.
+type state string
+
+// The states of a child.
+const (
+	active    state = ""
+	succeeded state = "Complete"
+	failed    state = "Failed"
+)
+
+// kinds are those of children, in the order in which templates win where there are several.
+func kinds() []kind {
+	return []kind{
+		{v1beta1.JobTemplate, batchv1.SchemeGroupVersion.WithKind("Job"), "jobTemplate", byCondition},
+		{v1beta1.ImageListPullJobTemplate, v1beta1.GroupVersion.WithKind("ImageListPullJob"), "imageListPullJobTemplate", byCount},
+		{v1beta1.BroadcastJobTemplate, v1beta1.GroupVersion.WithKind("BroadcastJob"), "broadcastJobTemplate", byCondition},
+	}
+}
+
+// kindOf returns the kind of the template that an object has. Without a template it is that of BroadcastJobs, as in the reference.
+func kindOf(t *v1beta1.CronJobTemplate) kind {
+	all := kinds()
+	switch {
+	case t.JobTemplate != nil:
+		return all[0]
+	case t.ImageListPullJobTemplate != nil:
+		return all[1]
+	}
+	return all[2]
+}
+
+// byCondition is for the children that end with a condition.
+func byCondition(status map[string]any) state {
+	conditions, _ := status["conditions"].([]any)
+	for _, c := range conditions {
+		condition, _ := c.(map[string]any)
+		if condition["status"] != string(metav1.ConditionTrue) {
+			continue
+		}
+		switch condition["type"] {
+		case string(succeeded):
+			return succeeded
+		case string(failed):
+			return failed
+		}
+	}
+	return active
+}
+
+// byCount is for the children that end with a time, and count what went well.
+func byCount(status map[string]any) state {
+	if at, ended := status["completionTime"]; !ended || at == nil {
+		return active
+	}
+	if number(status["succeeded"]) == number(status["desired"]) {
+		return succeeded
+	}
+	return failed
+}
+
+// number returns an integer of a decoded status; zero for none.
+func number(value any) int64 {
+	switch n := value.(type) {
+	case int64:
+		return n
+	case float64:
+		return int64(n)
+	}
+	return 0
+}
+
+// child is a child as a pass sees it.
+type child struct {
+	*unstructured.Unstructured
+
+	state state
+	// started and scheduled are zero where the child does not tell them.
+	started, scheduled time.Time
+}
+
+// view returns what a pass must know of a child. What cannot be read is as if it were not there.
+func (k kind) view(raw *unstructured.Unstructured) child {
+	status, _ := raw.Object["status"].(map[string]any)
+	started, _ := status["startTime"].(string)
+	return child{
+		Unstructured: raw, state: k.ended(status),
+		started: parseTime(started), scheduled: parseTime(raw.GetAnnotations()[v1beta1.AdvancedCronJobScheduledAtKey]),
+	}
+}
+
+func parseTime(text string) time.Time {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
+// terminating reports whether a child is being deleted.
+func (c child) terminating() bool { return c.GetDeletionTimestamp() != nil }

@@ -1,0 +1,104 @@
+package advancedcronjob
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/schedule"
+	"github.com/kruisekit/kruisekit/validation"
+)
+
+// snapshot is all that one pass looks at, as it is after the own writes.
+type snapshot struct {
+	// job has its defaults, and raw is the same as it is stored.
+	job *v1beta1.AdvancedCronJob
+	raw *unstructured.Unstructured
+	// undecodable is why not even the kind of the template is known, and invalid why no child can be created.
+	undecodable, invalid error
+	kind                 kind
+	schedule             schedule.Schedule
+	children             []child
+	// remembered is the last tick that this process knows of.
+	remembered time.Time
+	now        time.Time
+	// recheckAfter is when to read the children again where the cache lacks some of them; zero where it does not.
+	recheckAfter time.Duration
+}
+
+// key is the name under which writes are recorded.
+func (s *snapshot) key() types.NamespacedName { return client.ObjectKeyFromObject(s.job) }
+
+// observe makes the snapshot; nil when there is nothing to do.
+func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*snapshot, error) {
+	latest, err := r.jobs.Latest(ctx, r.api.Cached, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case !latest.Cached && latest.Object == nil:
+		r.forget(name)
+		return nil, nil
+	case latest.Object == nil || latest.Object.GetDeletionTimestamp() != nil:
+		return nil, nil
+	}
+	s := &snapshot{raw: latest.Object, now: r.api.Now()}
+	if s.job, s.undecodable, err = stored.Decode[v1beta1.AdvancedCronJob](latest.Object); err != nil {
+		// Not even the status can be decoded. The event is about the metadata that can.
+		s.job, s.undecodable = &v1beta1.AdvancedCronJob{}, err
+		s.job.Namespace, s.job.Name, s.job.UID = name.Namespace, name.Name, latest.Object.GetUID()
+	}
+	s.job.SetGroupVersionKind(r.jobs.GVK)
+	if s.undecodable != nil {
+		return s, nil //nolint:nilerr // the pass reports it
+	}
+	s.job.Default()
+	s.remembered = r.recall(s).last
+	s.kind = kindOf(&s.job.Spec.Template)
+	s.schedule, s.invalid = r.judge(s.job)
+	if r.absent[s.kind.name] {
+		if s.invalid == nil {
+			s.invalid = fmt.Errorf("%ss are not installed", s.kind.gvk.Kind)
+		}
+		return s, nil
+	}
+	return s, r.observeChildren(ctx, s)
+}
+
+// judge returns the schedule of an object, or why it can have no children.
+func (r *Reconciler) judge(job *v1beta1.AdvancedCronJob) (schedule.Schedule, error) {
+	if faults := validation.AdvancedCronJob(job); len(faults) > 0 {
+		return schedule.Schedule{}, faults[0]
+	}
+	parsed, err := schedule.Parse(job.Spec.Schedule, schedule.In{Zone: job.Spec.TimeZone, Local: r.options.Local})
+	if err != nil {
+		return parsed, field.Invalid(field.NewPath("spec", "schedule"), job.Spec.Schedule, err.Error())
+	}
+	return parsed, nil
+}
+
+func (r *Reconciler) observeChildren(ctx context.Context, s *snapshot) error {
+	kind := r.childKinds[s.kind.name]
+	cached, err := stored.List(ctx, r.api.Cached, kind.GVK, owned.In(s.job.Namespace, s.job.UID)...)
+	if err != nil {
+		return err
+	}
+	fresh, recheckAfter, err := kind.Writes.Overlay(ctx, s.key(), cached)
+	if err != nil {
+		return err
+	}
+	s.recheckAfter = recheckAfter
+	for _, raw := range fresh {
+		if owned.Controls(s.job, raw) {
+			s.children = append(s.children, s.kind.view(raw))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package advancedcronjob
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/memory"
+	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/statuspatch"
+	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/ledger"
+)
+
+// Reconciler creates the children of AdvancedCronJobs.
+type Reconciler struct {
+	api     *binding.Binding
+	options Options
+
+	// jobs and their children are read untyped, as the own writes left them.
+	jobs       stored.Kind
+	childKinds map[v1beta1.TemplateKind]stored.Kind
+	status     statuspatch.Writer
+	// absent are the kinds of children that the API server does not serve.
+	absent  map[v1beta1.TemplateKind]bool
+	known   memory.Of[types.NamespacedName, knowledge]
+	emitted emitted
+}
+
+// knowledge is what a process keeps of an object.
+type knowledge struct {
+	uid types.UID
+	// verified reports whether the object was read live.
+	verified bool
+	// last is its last tick, which the status may lack after a write that failed.
+	last time.Time
+}
+
+const controllerName = "advancedcronjob-controller"
+
+// New returns a Reconciler. The client may read from a cache.
+func New(c client.Client, o Options) (*Reconciler, error) {
+	api, err := binding.New("advancedcronjob", c, binding.Options{Live: o.Live, Recorder: o.Recorder, Now: o.Now})
+	if err != nil {
+		return nil, err
+	}
+	if o.Local == nil {
+		o.Local = time.Local
+	}
+	kind := func(gvk schema.GroupVersionKind) stored.Kind {
+		return stored.Kind{GVK: gvk, Writes: ledger.New[*unstructured.Unstructured](api.Live, api.Now)}
+	}
+	r := &Reconciler{
+		api: api, options: o, jobs: kind(v1beta1.GroupVersion.WithKind("AdvancedCronJob")),
+		childKinds: map[v1beta1.TemplateKind]stored.Kind{}, absent: map[v1beta1.TemplateKind]bool{},
+	}
+	r.status = statuspatch.Writer{Client: c, Kind: r.jobs}
+	for _, k := range kinds() {
+		r.childKinds[k.name] = kind(k.gvk)
+	}
+	return r, nil
+}
+
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=advancedcronjobs,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=advancedcronjobs/status,verbs=patch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=advancedcronjobs/finalizers,verbs=update
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=broadcastjobs;imagelistpulljobs,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+
+// SetupWithManager registers the reconciler. It must come before the manager starts.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
+	b := r.api.Bind(mgr, controllerName, o).For(stored.Untyped(r.jobs.GVK))
+	for _, k := range kinds() {
+		served, err := binding.Installed(mgr.GetRESTMapper(), k.gvk)
+		if err != nil {
+			return err
+		}
+		if !served {
+			r.absent[k.name] = true
+			continue
+		}
+		if err := owned.Index(ctx, mgr.GetFieldIndexer(), stored.Untyped(k.gvk)); err != nil {
+			return fmt.Errorf("index %ss: %w", k.gvk.Kind, err)
+		}
+		b = b.Watches(stored.Untyped(k.gvk), owned.By(r.jobs.GVK.Group, r.jobs.GVK.Kind), builder.WithPredicates(changes(k)))
+	}
+	return b.Complete(r)
+}
+
+// Reconcile brings one object a step closer to what it asks for.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	s, err := r.observe(ctx, request.NamespacedName)
+	if err != nil || s == nil {
+		return ctrl.Result{}, err
+	}
+	p := plan(s)
+	if p.create != nil && !r.recall(s).verified {
+		if s, err = r.verify(ctx, s); err != nil || s == nil {
+			return ctrl.Result{}, err
+		}
+		p = plan(s)
+	}
+	a := &act{Reconciler: r, snapshot: s, pass: p}
+	err = a.run(ctx)
+	if r.options.Explain != nil {
+		r.options.Explain(ctx, s.key(), p.notes)
+	}
+	return r.api.Result(request, requeue.Sooner(p.after, s.recheckAfter), err)
+}
+
+// verify reads an object live, once in a process, and observes it again.
+func (r *Reconciler) verify(ctx context.Context, s *snapshot) (*snapshot, error) {
+	live := r.jobs.Named(s.key())
+	if err := r.api.Live.Get(ctx, s.key(), live); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	r.known.Note(s.key(), func(k *knowledge) { *k = knowledge{uid: live.GetUID(), verified: true} })
+	r.jobs.Writes.Patched(s.key(), live)
+	return r.observe(ctx, s.key())
+}
+
+// recall returns what is known of an object; nothing for another one of the same name.
+func (r *Reconciler) recall(s *snapshot) knowledge {
+	if k := r.known.Recall(s.key()); k.uid == s.job.UID {
+		return k
+	}
+	return knowledge{}
+}
+
+// forget drops what is known of an object that is gone.
+func (r *Reconciler) forget(name types.NamespacedName) {
+	r.jobs.Writes.Forget(name)
+	for _, kind := range r.childKinds {
+		kind.Writes.Forget(name)
+	}
+	r.known.Forget(name)
+	r.emitted.forget(name)
+}

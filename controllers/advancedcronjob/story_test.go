@@ -1,0 +1,86 @@
+package advancedcronjob_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+)
+
+var update = flag.Bool("update", false, "rewrite the stories")
+
+// A story is an hour of a schedule: the requests of the reconciler, and the children after them. A child is its tick; + has succeeded, - has
+// failed.
+func TestStories(t *testing.T) {
+	type stories = map[string]struct {
+		why    string
+		kind   v1beta1.TemplateKind
+		change []func(*v1beta1.AdvancedCronJob)
+		// lasts is how many minutes a child runs.
+		lasts int
+		then  map[string]func(*model, *v1beta1.AdvancedCronJob)
+	}
+	schedule := func(text string) func(*v1beta1.AdvancedCronJob) {
+		return func(j *v1beta1.AdvancedCronJob) { j.Spec.Schedule = text }
+	}
+	pause := func(is bool) func(*model, *v1beta1.AdvancedCronJob) {
+		return func(m *model, j *v1beta1.AdvancedCronJob) { m.change(j, paused(is)) }
+	}
+	for name, story := range (stories{
+		"allow":   {"children that last longer than the schedule run beside each other", v1beta1.JobTemplate, []func(*v1beta1.AdvancedCronJob){schedule("*/10 * * * *")}, 15, nil},
+		"forbid":  {"a tick waits for the child before, and runs as soon as it ends", v1beta1.JobTemplate, []func(*v1beta1.AdvancedCronJob){schedule("*/10 * * * *"), policy(v1beta1.ForbidConcurrent)}, 15, nil},
+		"replace": {"a tick replaces the child before", v1beta1.ImageListPullJobTemplate, []func(*v1beta1.AdvancedCronJob){schedule("*/20 * * * *"), policy(v1beta1.ReplaceConcurrent)}, 25, nil},
+		"pause": {"one child catches up after a pause", v1beta1.BroadcastJobTemplate, []func(*v1beta1.AdvancedCronJob){schedule("*/10 * * * *"), history(1, 1)}, 2,
+			map[string]func(*model, *v1beta1.AdvancedCronJob){"00:12": pause(true), "00:44": pause(false)}},
+	}) {
+		t.Run(name, func(t *testing.T) {
+			m := newModel(t, story.kind)
+			job := m.create("web", story.change...)
+			told := &strings.Builder{}
+			fmt.Fprintf(told, "# %s\n\n", story.why)
+			ends := map[string]int{}
+			for minute := range 60 {
+				at := fmt.Sprintf("00:%02d", minute)
+				m.Clock = clock(at)
+				for _, c := range m.children() {
+					if ends[c.GetName()] == 0 {
+						ends[c.GetName()] = minute - 1 + story.lasts
+					}
+					if isActive(c) && ends[c.GetName()] <= minute {
+						m.end(c, minute%4 != 0)
+					}
+				}
+				if do := story.then[at]; do != nil {
+					do(m, job)
+				}
+				m.Server.Requests()
+				m.Still()
+				if requests := m.Server.Requests(); len(requests) > 0 {
+					fmt.Fprintf(told, "%s  %s\n", at, m.picture())
+					for _, request := range requests {
+						fmt.Fprintf(told, "       %s\n", request)
+					}
+				}
+			}
+			path := filepath.Join("testdata", name+".txt")
+			if *update {
+				if err := os.WriteFile(path, []byte(told.String()), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), told.String()); diff != "" {
+				t.Errorf("the story is another one (-want +got); -update rewrites it:\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,120 @@
+package advancedcronjob_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+)
+
+// recorded reads a list of objects that OpenKruise left in a cluster.
+func recorded(t *testing.T, file string, into any) {
+	t.Helper()
+	data, err := os.ReadFile("../../test/compat/testdata/recorded/" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(data, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What OpenKruise has left is continued without a write, until the next tick.
+func TestTakeover(t *testing.T) {
+	for name, c := range map[string]struct {
+		why, state, now, next string
+		version               string
+	}{
+		"created":  {"no child exists yet, and the status has the last tick", "1-created", "2026-11-21T02:59:40Z", "2026-11-21T03:00:00Z", "v1beta1"},
+		"updated":  {"one child is active, one has ended", "3-updated", "2026-11-21T03:01:30Z", "2026-11-21T03:02:00Z", "v1beta1"},
+		"v1alpha1": {"references of the older version count", "3-updated", "2026-11-21T03:01:30Z", "2026-11-21T03:02:00Z", "v1alpha1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newModel(t, v1beta1.BroadcastJobTemplate)
+			var jobs v1beta1.AdvancedCronJobList
+			var children v1beta1.BroadcastJobList
+			recorded(t, c.state+"/advancedcronjobs.v1beta1.yaml", &jobs)
+			recorded(t, c.state+"/broadcastjobs.v1beta1.yaml", &children)
+			put := func(o client.Object) {
+				if err := m.Server.Put(o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			put(&jobs.Items[0])
+			owned := 0
+			for i := range children.Items {
+				for j := range children.Items[i].OwnerReferences {
+					children.Items[i].OwnerReferences[j].APIVersion = "apps.kruise.io/" + c.version
+					owned++
+				}
+				put(&children.Items[i])
+			}
+			if owned == 0 {
+				t.Fatal("no recorded child has an owner")
+			}
+			m.Clock = clock(c.now)
+			m.Still()
+			if requests := m.Server.Requests(); len(requests) > 0 {
+				t.Errorf("%s: %q", c.why, requests)
+			}
+			if !m.Due.Equal(clock(c.next)) {
+				t.Errorf("%s: due at %s, want %s", c.why, m.Due, c.next)
+			}
+		})
+	}
+}
+
+// A thousand objects whose ticks are far away cost nothing but a pass an hour, and no request.
+func TestIdle(t *testing.T) {
+	m := newModel(t, v1beta1.BroadcastJobTemplate)
+	for i := range 1000 {
+		m.create(fmt.Sprint("web-", i), func(j *v1beta1.AdvancedCronJob) { j.Spec.Schedule = "0 0 1 7 *" })
+	}
+	m.Reconcile() // the type of the children, once
+	m.Server.Requests()
+	started := time.Now()
+	m.Advance(30 * time.Minute)
+	m.Reconcile()
+	took := time.Since(started)
+	if requests := m.Server.Requests(); len(requests) > 0 {
+		t.Errorf("%d requests, as %s", len(requests), requests[0])
+	}
+	if wait := m.Due.Sub(m.Clock); wait != time.Hour {
+		t.Errorf("the next pass is after %s", wait)
+	}
+	t.Logf("1,000 passes took %s: %.4f %% of a core", took, took.Seconds()/3600*100)
+	if limit := 3600 * time.Millisecond; took > limit {
+		t.Errorf("1,000 passes took %s, which is more than 0.1 %% of an hour", took)
+	}
+}
+
+// A process that has just started, and whose cache lags, reads the object live before its first child.
+func TestStart(t *testing.T) {
+	m := newModel(t, v1beta1.BroadcastJobTemplate)
+	m.create("web", history(0, 0))
+	m.until("00:04")
+	stale := &cache{Client: m.Server, objects: map[string]*unstructured.Unstructured{}, lists: map[string]*unstructured.UnstructuredList{}}
+	m.restart(stale)
+	m.Reconcile()
+	m.restart(m.Server) // another process creates the child, which ends and leaves
+	m.until("00:05")
+	m.end(m.children()[0], true)
+	m.Still()
+	m.has("the child has gone", "")
+	m.restart(stale)
+	stale.frozen = true
+	m.Server.Requests()
+	m.Still()
+	m.has("the tick has had its child", "")
+	if requests := m.Server.Requests(); len(requests) > 0 {
+		t.Errorf("requests %q", requests)
+	}
+	m.until("00:10")
+	m.has("the next tick has one", "00:10")
+}
