@@ -56,6 +56,7 @@
 //   - [github.com/kruisekit/kruisekit/controllers/broadcastjob]: BroadcastJobs, for a manager of your own.
 //   - [github.com/kruisekit/kruisekit/controllers/cloneset]: CloneSets, for a manager of your own.
 //   - [github.com/kruisekit/kruisekit/controllers/containerrecreaterequest]: requests to restart containers of a pod.
+//   - [github.com/kruisekit/kruisekit/controllers/advancedcronjob]: Jobs, BroadcastJobs and ImageListPullJobs on a schedule.
 //   - [github.com/kruisekit/kruisekit/controllers/imagepulljob]: images pulled ahead of need, node by node.
 //   - [github.com/kruisekit/kruisekit/controllers/imagelistpulljob]: a pull job for each image of a list.
 //   - [github.com/kruisekit/kruisekit/controllers/nodeimage]: what each node pulls ahead, kept in line with nodes and jobs.
@@ -73,6 +74,7 @@
 //   - [github.com/kruisekit/kruisekit/webhooks/cloneset]: defaults and rules of CloneSets.
 //   - [github.com/kruisekit/kruisekit/webhooks/deletion]: deletions of protected objects.
 //   - [github.com/kruisekit/kruisekit/webhooks/disruption]: deletions, evictions and updates of pods under a budget.
+//   - [github.com/kruisekit/kruisekit/webhooks/advancedcronjob]: defaults and rules of AdvancedCronJobs.
 //   - [github.com/kruisekit/kruisekit/webhooks/imagepull]: defaults and rules of pull jobs and NodeImages.
 //   - [github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest]: what a request to restart containers takes from its pod.
 //   - [github.com/kruisekit/kruisekit/webhooks/pod]: what new pods get: sidecars, readiness gates, an order of their containers.
