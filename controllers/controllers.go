@@ -15,6 +15,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
+	"github.com/kruisekit/kruisekit/controllers/broadcastjob"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 	"github.com/kruisekit/kruisekit/controllers/containerrecreaterequest"
 	"github.com/kruisekit/kruisekit/controllers/imagelistpulljob"
@@ -35,6 +36,8 @@ type Options struct {
 	// Controller gives what controller-runtime asks of each by its name; nil for the defaults. A rate limiter in it must be
 	// a new one each time.
 	Controller func(name string) controller.Options
+	// BroadcastJob is for the reconciler of BroadcastJobs.
+	BroadcastJob broadcastjob.Options
 	// CloneSet is for the reconciler of CloneSets.
 	CloneSet cloneset.Options
 	// LaunchPriority is for the reconciler that starts containers of pods in their order.
@@ -62,6 +65,9 @@ type Options struct {
 // list has all reconcilers. To add one, add its options to Options and a line here.
 func list() []entry {
 	return []entry{
+		{"broadcastjob", v1beta1.GroupVersion.WithKind("BroadcastJob"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
+			return broadcastjob.New(mgr.GetClient(), o.BroadcastJob)
+		}},
 		{"cloneset", v1beta1.GroupVersion.WithKind("CloneSet"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return cloneset.New(mgr.GetClient(), o.CloneSet)
 		}},

@@ -13,6 +13,7 @@ import (
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/scope"
 	"github.com/kruisekit/kruisekit/internal/scope/provisional"
+	"github.com/kruisekit/kruisekit/webhooks/broadcastjob"
 	"github.com/kruisekit/kruisekit/webhooks/cloneset"
 	"github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest"
 	"github.com/kruisekit/kruisekit/webhooks/conversion"
@@ -26,6 +27,8 @@ import (
 
 // Options of AddToManager. The zero value adds all webhooks as the reference has them.
 type Options struct {
+	// BroadcastJob is for the webhooks of BroadcastJobs.
+	BroadcastJob broadcastjob.Options
 	// CloneSet is for the webhooks of CloneSets.
 	CloneSet cloneset.Options
 	// Deletion is for those that refuse deletions of protected objects. They also judge deletions of CloneSets.
@@ -77,6 +80,7 @@ type Reach struct {
 func list() []entry {
 	return []entry{
 		{"conversion", addConversion},
+		{"broadcastjob", addBroadcastJob},
 		{"cloneset", addCloneSet},
 		{"deletion", addDeletion},
 		{"imagepull", addImagePull},
@@ -141,6 +145,18 @@ func addDeletion(mgr ctrl.Manager, o Options) error {
 func addConversion(mgr ctrl.Manager, _ Options) error {
 	mgr.GetWebhookServer().Register(conversion.Path, conversion.NewHandler())
 	return nil
+}
+
+func addBroadcastJob(mgr ctrl.Manager, o Options) error {
+	c, err := live(mgr)
+	if err != nil {
+		return err
+	}
+	w, err := broadcastjob.New(c, o.BroadcastJob)
+	if err != nil {
+		return err
+	}
+	return w.SetupWithManager(mgr)
 }
 
 func addCloneSet(mgr ctrl.Manager, o Options) error {

@@ -38,6 +38,8 @@ type Options struct {
 	RateLimiter RateLimiter
 
 	Gates gates.Gates
+	// ScheduleBroadcastJobPods lets the scheduler bind the pods of BroadcastJobs.
+	ScheduleBroadcastJobPods bool
 	// ExcludePreparingDelete is about CloneSets.
 	ExcludePreparingDelete bool
 	// RefreshNotUpdate is about SidecarSets.

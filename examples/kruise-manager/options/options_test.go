@@ -31,7 +31,8 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := options.Options{
-		MetricsAddress: ":8080", ProbeAddress: ":8000", PprofAddress: "0",
+		ScheduleBroadcastJobPods: true,
+		MetricsAddress:           ":8080", ProbeAddress: ":8000", PprofAddress: "0",
 		Election: options.Election{
 			Enabled: true, Namespace: "kruise-system", ID: "kruise-manager",
 			LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,

@@ -7,6 +7,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/kruisekit/kruisekit/controllers/broadcastjob"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob"
 	"github.com/kruisekit/kruisekit/controllers/nodeimage"
@@ -18,6 +19,7 @@ import (
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/protection"
 	"github.com/kruisekit/kruisekit/webhooks"
+	jobs "github.com/kruisekit/kruisekit/webhooks/broadcastjob"
 	webhook "github.com/kruisekit/kruisekit/webhooks/cloneset"
 	"github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest"
 	"github.com/kruisekit/kruisekit/webhooks/deletion"
@@ -92,6 +94,11 @@ func installed(g gates.Gates, resizeInSpec bool) *inplace.Installation {
 	}
 }
 
+// broadcastJobs are the options for the reconciler of BroadcastJobs.
+func broadcastJobs(o options.Options) broadcastjob.Options {
+	return broadcastjob.Options{Bind: !o.ScheduleBroadcastJobPods}
+}
+
 // cloneSets are the options for the reconciler of CloneSets.
 func cloneSets(g gates.Gates, in *inplace.Installation) cloneset.Options {
 	return cloneset.Options{
@@ -146,6 +153,10 @@ func admission(g gates.Gates) webhooks.Options {
 		NoPods: !g.On(gates.PodWebhook),
 		Disruption: disruption.Options{
 			NoDeletes: !g.On(gates.PodUnavailableBudgetDeleteGate), Updates: g.On(gates.PodUnavailableBudgetUpdateGate),
+		},
+		BroadcastJob: jobs.Options{
+			TemplateNoDefaults:   g.On(gates.TemplateNoDefaults),
+			HostNetworkHostPorts: g.On(gates.DefaultHostNetworkHostPortsInPodTemplates),
 		},
 		CloneSet: webhook.Options{
 			TemplateNoDefaults:   g.On(gates.TemplateNoDefaults),

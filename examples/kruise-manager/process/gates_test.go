@@ -61,6 +61,26 @@ func TestSidecarSets(t *testing.T) {
 	}
 }
 
+// TestBroadcastJobs: the flag of the reference says who binds pods, and the gates of templates reach admission.
+func TestBroadcastJobs(t *testing.T) {
+	for args, want := range map[string]bool{"": false, "--assign-bcj-pods-by-scheduler": false, "--assign-bcj-pods-by-scheduler=false": true} {
+		o, err := options.Parse(strings.Fields(args), func(string) string { return "" })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := broadcastJobs(o).Bind; got != want {
+			t.Errorf("%q: bind %t", args, got)
+		}
+	}
+	g, err := gates.Parse("TemplateNoDefaults=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !admission(g).BroadcastJob.TemplateNoDefaults {
+		t.Error("templates get defaults")
+	}
+}
+
 // What the gates say about new pods reaches both the webhook and what says which pods are sent there.
 func TestPodGates(t *testing.T) {
 	for list, want := range map[string]struct{ all, sorted, off bool }{

@@ -119,7 +119,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o options.Options, f 
 	}
 	co := controllers.Options{
 		Names: chosen(o), Controller: controllerOptions(o), CloneSet: cloneSets(o.Gates, installed(o.Gates, inSpec)),
-		ImagePullJob: pullJobs(o), NodeImage: nodeImages(o), PodScope: podScope(o), SidecarSet: sidecarSets(o),
+		BroadcastJob: broadcastJobs(o), ImagePullJob: pullJobs(o), NodeImage: nodeImages(o), PodScope: podScope(o), SidecarSet: sidecarSets(o),
 		PodUnavailableBudget: podUnavailableBudgets(o.Gates, inSpec),
 	}
 	co.CloneSet.ExcludePreparingDelete = o.ExcludePreparingDelete
