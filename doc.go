@@ -92,6 +92,7 @@
 //   - [github.com/kruisekit/kruisekit/daemon/imagepull]: images pulled ahead, as the node's NodeImage asks for them.
 //   - [github.com/kruisekit/kruisekit/daemon/containerrestart]: containers restarted, as requests ask for them.
 //   - [github.com/kruisekit/kruisekit/daemon/containermeta]: the state of containers that in-place updates wait for.
+//   - [github.com/kruisekit/kruisekit/daemon/podprobe]: probes of pods, as the node's NodePodProbe asks for them.
 //   - [github.com/kruisekit/kruisekit/daemon/credentials]: the registry credentials that a node is configured with.
 //
 // # Programs

@@ -1,0 +1,188 @@
+package podprobe
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
+	"github.com/kruisekit/kruisekit/daemon/cri"
+	"github.com/kruisekit/kruisekit/podprobe"
+)
+
+const (
+	// mostOutput of a probe is read.
+	mostOutput = 10 << 10
+	// mostRedirects within a host are followed.
+	mostRedirects = 10
+)
+
+// handlers run probes.
+type handlers struct {
+	runtime Runtime
+	http    *http.Client
+	grpc    *http.Client
+}
+
+func newHandlers(r Runtime) handlers {
+	insecure := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // as kubelets: certificates of pods are seldom any that could be verified
+	plain := new(http.Protocols)
+	plain.SetUnencryptedHTTP2(true)
+	return handlers{
+		runtime: r,
+		http: &http.Client{
+			CheckRedirect: follow,
+			Transport:     &http.Transport{DisableKeepAlives: true, DisableCompression: true, TLSClientConfig: insecure},
+		},
+		grpc: &http.Client{
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+			Transport:     &http.Transport{DisableKeepAlives: true, DisableCompression: true, Protocols: plain},
+		},
+	}
+}
+
+// follow keeps a container from leading the node elsewhere.
+func follow(next *http.Request, before []*http.Request) error {
+	if next.URL.Host != before[0].URL.Host {
+		return http.ErrUseLastResponse
+	}
+	if len(before) >= mostRedirects {
+		return fmt.Errorf("stopped after %d redirects", mostRedirects)
+	}
+	return nil
+}
+
+// run runs a probe in a container of a pod. An error says that it is not known what the probe found.
+func (h handlers) run(ctx context.Context, p *v1alpha1.ContainerProbeSpec, container, ip string, timeout time.Duration) (podprobe.Result, error) {
+	switch {
+	case p.Exec != nil:
+		return h.exec(ctx, p.Exec, container, timeout)
+	case p.TCPSocket != nil:
+		return dial(ctx, p.TCPSocket, ip, timeout)
+	case p.HTTPGet != nil:
+		return h.get(ctx, p.HTTPGet, ip, timeout)
+	case p.GRPC != nil:
+		return h.check(ctx, p.GRPC, ip, timeout)
+	}
+	return podprobe.Result{}, errors.New("the probe has no handler")
+}
+
+func (h handlers) exec(ctx context.Context, e *corev1.ExecAction, container string, timeout time.Duration) (podprobe.Result, error) {
+	if len(e.Command) == 0 {
+		return podprobe.Result{}, errors.New("the probe has no command")
+	}
+	output, err := h.runtime.Exec(ctx, container, cri.Command{Args: e.Command, Timeout: timeout, MaxOutput: mostOutput})
+	switch {
+	case errors.Is(err, cri.ErrExecTimeout):
+		return podprobe.Result{Output: fmt.Sprintf("command timed out after %s", timeout)}, nil
+	case err != nil:
+		return podprobe.Result{}, fmt.Errorf("run command: %w", err)
+	case output.ExitCode != 0:
+		return podprobe.Result{Output: string(output.Stderr)}, nil
+	}
+	return podprobe.Result{Succeeded: true, Output: string(output.Stdout)}, nil
+}
+
+// addressOf returns where a probe asks: a port of the pod, never another host, for the daemon has the network of its node.
+func addressOf(host, ip string, port intstr.IntOrString) (string, error) {
+	switch {
+	case host != "":
+		return "", errors.New("the probe asks another host than its pod")
+	case ip == "":
+		return "", errors.New("the address of the pod is unknown")
+	}
+	return net.JoinHostPort(ip, strconv.Itoa(port.IntValue())), nil
+}
+
+func dial(ctx context.Context, t *corev1.TCPSocketAction, ip string, timeout time.Duration) (podprobe.Result, error) {
+	address, err := addressOf(t.Host, ip, t.Port)
+	if err != nil {
+		return podprobe.Result{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return podprobe.Result{Output: err.Error()}, nil //nolint:nilerr // the failure is the result
+	}
+	_ = connection.Close()
+	return podprobe.Result{Succeeded: true}, nil
+}
+
+func (h handlers) get(ctx context.Context, g *corev1.HTTPGetAction, ip string, timeout time.Duration) (podprobe.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	request, err := requestOf(ctx, g, ip)
+	if err != nil {
+		return podprobe.Result{}, err
+	}
+	response, err := h.http.Do(request) //nolint:gosec // kubelets send the same request for the users who create pods
+	if err != nil {
+		return podprobe.Result{Output: err.Error()}, nil //nolint:nilerr // the failure is the result
+	}
+	defer response.Body.Close() //nolint:errcheck // nothing follows from it
+	body, err := io.ReadAll(io.LimitReader(response.Body, mostOutput))
+	if err != nil {
+		return podprobe.Result{Output: err.Error()}, nil //nolint:nilerr // the failure is the result
+	}
+	switch code := response.StatusCode; {
+	case code >= http.StatusMultipleChoices && code < http.StatusBadRequest:
+		return podprobe.Result{Succeeded: true, Output: "Probe terminated redirects, Response body: " + string(body)}, nil
+	case code >= http.StatusOK && code < http.StatusBadRequest:
+		return podprobe.Result{Succeeded: true, Output: string(body)}, nil
+	}
+	return podprobe.Result{Output: fmt.Sprintf("HTTP probe failed with statuscode: %d", response.StatusCode)}, nil
+}
+
+func requestOf(ctx context.Context, g *corev1.HTTPGetAction, ip string) (*http.Request, error) {
+	if port := g.Port.IntValue(); port < 1 || port > 65535 {
+		return nil, fmt.Errorf("port %d is none", port)
+	}
+	address, err := addressOf(g.Host, ip, g.Port)
+	if err != nil {
+		return nil, err
+	}
+	at, err := url.Parse(g.Path)
+	if err != nil {
+		return nil, fmt.Errorf("parse path: %w", err)
+	}
+	scheme := strings.ToLower(string(g.Scheme))
+	if scheme == "" {
+		scheme = "http"
+	}
+	// The path may be anything that parses, also a URL: only its path and query count.
+	target := url.URL{Scheme: scheme, Host: address, Path: at.Path, RawPath: at.RawPath, RawQuery: at.RawQuery}
+	if !strings.HasPrefix(target.Path, "/") {
+		target.Path, target.RawPath = "/"+target.Path, ""
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), http.NoBody)
+	if err != nil {
+		return nil, fmt.Errorf("make request: %w", err)
+	}
+	for _, header := range g.HTTPHeaders {
+		request.Header.Add(header.Name, header.Value)
+	}
+	if _, given := request.Header["User-Agent"]; !given {
+		request.Header.Set("User-Agent", "kube-probe")
+	}
+	if accept, given := request.Header["Accept"]; !given {
+		request.Header.Set("Accept", "*/*")
+	} else if accept[0] == "" {
+		request.Header.Del("Accept")
+	}
+	if host := request.Header.Get("Host"); host != "" {
+		request.Host = host
+	}
+	return request, nil
+}

@@ -1,0 +1,427 @@
+package podprobe
+
+import (
+	"context"
+	"fmt"
+	"math/rand"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
+	"github.com/kruisekit/kruisekit/daemon/cri"
+	"github.com/kruisekit/kruisekit/test/objects"
+)
+
+// world is a node whose clock a test drives: an API server, a container runtime, and the production reconciler with its prober.
+type world struct {
+	testing.TB
+	server *objects.Server
+	node   *node
+	now    time.Time
+	// step is how far the clock moves at once.
+	step time.Duration
+	r    *Reconciler
+	// next is when the reconciler asked to be called again; zero for never.
+	next   time.Time
+	events *record.FakeRecorder
+	// news is set by a result, or by a change of the NodePodProbe.
+	news atomic.Bool
+	// refuse fails the next writes.
+	refuse int
+}
+
+// node is a container runtime. Each container of a pod answers what a test says.
+type node struct {
+	mu         sync.Mutex
+	containers map[string]cri.Container // by pod UID
+	good       map[string]bool
+	output     map[string]string
+	away       bool
+	execs      int
+}
+
+func (n *node) Containers(_ context.Context, q cri.Query) ([]cri.Container, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.away {
+		return nil, cri.ErrUnavailable
+	}
+	if c, ok := n.containers[q.PodUID]; ok && c.Name == q.Name {
+		return []cri.Container{c}, nil
+	}
+	return nil, nil
+}
+
+func (n *node) Exec(_ context.Context, id string, _ cri.Command) (cri.Output, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.execs++
+	uid, _, _ := strings.Cut(id, "/")
+	out := cri.Output{Stdout: []byte(n.output[uid]), Stderr: []byte(n.output[uid])}
+	if !n.good[uid] {
+		out.ExitCode = 1
+	}
+	return out, nil
+}
+
+// start starts a container of a pod, the generation-th one.
+func (n *node) start(uid string, generation int, at time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.containers[uid] = cri.Container{ID: fmt.Sprintf("%s/%d", uid, generation), Name: "main", State: cri.Running, CreatedAt: at, StartedAt: at}
+}
+
+func newWorld(t testing.TB, asked *v1alpha1.NodePodProbe) *world {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	w := &world{TB: t, now: start, step: 200 * time.Millisecond, node: &node{containers: map[string]cri.Container{}, good: map[string]bool{}, output: map[string]string{}}}
+	w.server = objects.New(scheme, func() time.Time { return w.now })
+	asked.Name = "node-1"
+	if err := w.server.Put(asked); err != nil {
+		t.Fatal(err)
+	}
+	for i := range asked.Spec.PodProbes {
+		uid := asked.Spec.PodProbes[i].UID
+		w.node.start(uid, 1, start.Add(-time.Minute))
+		w.node.good[uid] = true
+	}
+	w.boot()
+	return w
+}
+
+// boot starts a new daemon.
+func (w *world) boot() {
+	w.events = record.NewFakeRecorder(10000)
+	faulty := interceptor.NewClient(w.server, interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		if w.refuse > 0 {
+			w.refuse--
+			return apierrors.NewServiceUnavailable("refused")
+		}
+		return c.Status().Patch(ctx, o, p, opts...)
+	}})
+	var err error
+	w.r, err = New(faulty, "node-1", w.node, Options{Now: func() time.Time { return w.now }, Recorder: w.events})
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.r.prober.report = func() { w.news.Store(true) }
+	w.next = w.now
+}
+
+// tick runs for some time.
+func (w *world) tick(span time.Duration) {
+	for end := w.now.Add(span); w.now.Before(end); w.now = w.now.Add(w.step) {
+		if !w.next.IsZero() && !w.next.After(w.now) {
+			w.reconcile()
+		}
+		var running sync.WaitGroup
+		w.r.prober.start(w.Context(), &running)
+		running.Wait()
+		if w.news.Swap(false) {
+			w.reconcile()
+		}
+	}
+}
+
+func (w *world) reconcile() {
+	w.next = time.Time{}
+	result, err := w.r.Reconcile(w.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "node-1"}})
+	switch {
+	case err != nil:
+		w.next = w.now.Add(time.Second)
+	case result.RequeueAfter > 0:
+		w.next = w.now.Add(result.RequeueAfter)
+	}
+}
+
+func (w *world) stored() *v1alpha1.NodePodProbe {
+	n := &v1alpha1.NodePodProbe{}
+	if err := w.server.Get(w.Context(), types.NamespacedName{Name: "node-1"}, n); err != nil {
+		w.Fatal(err)
+	}
+	return n
+}
+
+// states of the pods in the status, in short: uid=state.
+func (w *world) states() map[string]string {
+	all := map[string]string{}
+	for _, p := range w.stored().Status.PodProbeStatuses {
+		for _, s := range p.ProbeStates {
+			all[p.UID] = string(s.State)
+		}
+	}
+	return all
+}
+
+// stateOf is the state of the probe of a pod.
+func (w *world) stateOf(uid string) v1alpha1.ContainerProbeState {
+	for _, p := range w.stored().Status.PodProbeStatuses {
+		if p.UID == uid {
+			return p.ProbeStates[0]
+		}
+	}
+	return v1alpha1.ContainerProbeState{}
+}
+
+// writes counts the writes since the last time.
+func (w *world) writes() int {
+	n := 0
+	for _, request := range w.server.Requests() {
+		if strings.HasPrefix(request, "PATCH") {
+			n++
+		}
+	}
+	return n
+}
+
+// drained counts the events since the last time.
+func (w *world) drained() int {
+	for n := 0; ; n++ {
+		select {
+		case <-w.events.Events:
+		default:
+			return n
+		}
+	}
+}
+
+// 200 containers cost one write each second while they start, one for a flip, and none while nothing changes.
+func TestWrites(t *testing.T) {
+	w := newWorld(t, asking(10, map[string]int{"a": 100, "b": 100}))
+	w.tick(15 * time.Second)
+	if n := w.writes(); n > 12 || len(w.states()) != 200 {
+		t.Errorf("%d writes for %d first results", n, len(w.states()))
+	}
+	if n := w.drained(); n != 200 {
+		t.Errorf("%d events for 200 first results", n)
+	}
+	w.tick(time.Minute)
+	if n, events := w.writes(), w.drained(); n != 0 || events != 0 {
+		t.Errorf("%d writes and %d events without a change", n, events)
+	}
+	w.node.good["a-7"] = false
+	w.tick(11 * time.Second)
+	if n, events := w.writes(), w.drained(); n != 1 || events != 1 || w.states()["a-7"] != "Failed" || w.states()["a-8"] != "Succeeded" {
+		t.Errorf("%d writes and %d events for a flip to %s", n, events, w.states()["a-7"])
+	}
+	if w.node.execs < 200*8 {
+		t.Errorf("only %d commands ran", w.node.execs)
+	}
+}
+
+// Results that stay the same are written every ten minutes, all at once.
+func TestRefresh(t *testing.T) {
+	w := newWorld(t, asking(30, map[string]int{"a": 5}))
+	w.step = 5 * time.Second
+	w.tick(time.Minute)
+	w.writes()
+	w.tick(31 * time.Minute)
+	if n := w.writes(); n != 3 {
+		t.Errorf("%d writes to refresh in 31 minutes", n)
+	}
+	if at := w.stateOf("a-2").LastProbeTime; w.now.Sub(at.Time) > 21*time.Minute {
+		t.Errorf("a result is of %s ago", w.now.Sub(at.Time))
+	}
+}
+
+// Messages that change all the time are reported every ten seconds.
+func TestMessages(t *testing.T) {
+	w := newWorld(t, asking(1, map[string]int{"a": 5}))
+	w.tick(5 * time.Second)
+	w.writes()
+	for i := range 60 {
+		w.node.output["a-1"] = fmt.Sprint(i)
+		w.tick(time.Second)
+	}
+	if n := w.writes(); n < 5 || n > 7 {
+		t.Errorf("%d writes for messages that changed for a minute", n)
+	}
+	w.tick(11 * time.Second)
+	if got := w.stateOf("a-1").Message; got != "59" {
+		t.Errorf("the last message is %q", got)
+	}
+}
+
+// A daemon that starts again writes nothing, but for a container that was replaced meanwhile.
+func TestTakeover(t *testing.T) {
+	w := newWorld(t, asking(1, map[string]int{"a": 20}))
+	w.tick(5 * time.Second)
+	w.node.good["a-3"] = false
+	w.tick(5 * time.Second)
+	before := w.stored().ResourceVersion
+	w.now = w.now.Add(time.Minute)
+	w.boot()
+	w.tick(10 * time.Second)
+	if after := w.stored().ResourceVersion; after != before {
+		t.Errorf("a restarted daemon wrote: %v", w.server.Requests())
+	}
+	w.now = w.now.Add(time.Minute)
+	w.node.start("a-4", 2, w.now)
+	w.node.good["a-4"] = false
+	w.boot()
+	w.tick(10 * time.Second)
+	if got := w.states()["a-4"]; got != "Failed" {
+		t.Errorf("a container that was replaced is %s", got)
+	}
+}
+
+// A restarted container is unknown until it was probed, one that ended has failed, and a runtime that is away changes nothing.
+func TestContainers(t *testing.T) {
+	n := asking(1, map[string]int{"a": 2})
+	n.Spec.PodProbes[0].Probes[0].Probe.InitialDelaySeconds = 5
+	w := newWorld(t, n)
+	w.tick(3 * time.Second)
+	want := func(why, state string) {
+		t.Helper()
+		if got := w.states(); got["a-0"] != state || got["a-1"] != "Succeeded" {
+			t.Errorf("%s: %v", why, got)
+		}
+	}
+	want("at first", "Succeeded")
+	c := w.node.containers["a-0"]
+	c.State = cri.Exited
+	w.node.containers["a-0"] = c
+	w.tick(3 * time.Second)
+	want("after its end", "Failed")
+	if m := w.stateOf("a-0").Message; m != "Container(main) is Non-running" {
+		t.Errorf("message %q", m)
+	}
+	w.node.start("a-0", 2, w.now)
+	w.tick(3 * time.Second)
+	want("after its restart", "Unknown")
+	w.tick(4 * time.Second)
+	want("after its delay", "Succeeded")
+	w.node.away = true
+	w.tick(10 * time.Second)
+	want("without a runtime", "Succeeded")
+	w.node.away = false
+	w.node.good["a-0"] = false
+	w.tick(3 * time.Second)
+	want("with the runtime again", "Failed")
+}
+
+// Whatever happens, in the end the status is what the containers answer. No two reports come within a second.
+func TestRandomWorld(t *testing.T) {
+	seed := time.Now().UnixNano()
+	r := rand.New(rand.NewSource(seed))
+	for range 3 {
+		full := asking(1, map[string]int{"a": 6, "b": 6})
+		w := newWorld(t, full.DeepCopy())
+		for range 60 {
+			uid := fmt.Sprintf("%c-%d", "ab"[r.Intn(2)], r.Intn(6))
+			switch r.Intn(8) {
+			case 0, 1, 2:
+				w.node.good[uid] = !w.node.good[uid]
+			case 3:
+				w.node.start(uid, r.Intn(1000), w.now)
+			case 4:
+				w.node.away = !w.node.away
+			case 5:
+				w.refuse = r.Intn(3)
+			case 6:
+				w.boot()
+			case 7: // some pods come and go
+				n := w.stored()
+				n.Spec.PodProbes = nil
+				for _, p := range full.Spec.PodProbes {
+					if r.Intn(3) > 0 {
+						n.Spec.PodProbes = append(n.Spec.PodProbes, p)
+					}
+				}
+				if err := w.server.Put(n); err != nil {
+					t.Fatal(err)
+				}
+				w.news.Store(true)
+			}
+			w.writes()
+			w.tick(time.Duration(r.Intn(20)) * 100 * time.Millisecond)
+			if n := w.writes(); n > 3 {
+				t.Fatalf("seed %d: %d writes in two seconds", seed, n)
+			}
+		}
+		w.node.away, w.refuse = false, 0
+		w.tick(20 * time.Second)
+		n, got := w.stored(), w.states()
+		if len(got) != len(n.Spec.PodProbes) {
+			t.Fatalf("seed %d: %d states of %d probes", seed, len(got), len(n.Spec.PodProbes))
+		}
+		for _, p := range n.Spec.PodProbes {
+			want := "Failed"
+			if w.node.good[p.UID] {
+				want = "Succeeded"
+			}
+			if got[p.UID] != want {
+				t.Fatalf("seed %d: %s is %s, want %s", seed, p.UID, got[p.UID], want)
+			}
+		}
+	}
+}
+
+// Nothing is written for a node without a NodePodProbe, and for another node.
+func TestOtherObjects(t *testing.T) {
+	w := newWorld(t, &v1alpha1.NodePodProbe{})
+	if _, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "node-2"}}); err != nil {
+		t.Error(err)
+	}
+	if err := w.server.Delete(t.Context(), w.stored()); err != nil {
+		t.Fatal(err)
+	}
+	w.tick(time.Second)
+	if n := w.writes(); n != 0 {
+		t.Errorf("%d writes", n)
+	}
+	for _, bad := range []func() (*Reconciler, error){
+		func() (*Reconciler, error) { return New(nil, "node-1", w.node, Options{}) },
+		func() (*Reconciler, error) { return New(w.server, "", w.node, Options{}) },
+		func() (*Reconciler, error) { return New(w.server, "node-1", nil, Options{}) },
+	} {
+		if r, err := bad(); err == nil {
+			t.Errorf("made %v", r)
+		}
+	}
+}
+
+// The loop itself runs probes with the clock of the machine, ends with its context, and survives a panic.
+func TestWork(t *testing.T) {
+	results := make(chan struct{}, 100)
+	fails := commands(func(cri.Command) (cri.Output, error) { panic("a fault of the runtime's client") })
+	p := newProber(running{fails}, Options{}.withDefaults(), func() { results <- struct{}{} })
+	n := asking(1, map[string]int{"a": 1})
+	tcp := n.Spec.PodProbes[0]
+	tcp.UID, tcp.IP = "tcp", "127.0.0.1"
+	tcp.Probes = []v1alpha1.ContainerProbe{{Name: "m#tcp", ContainerName: "main"}}
+	tcp.Probes[0].Probe.TCPSocket = &corev1.TCPSocketAction{Port: closedPort(t)}
+	n.Spec.PodProbes = append(n.Spec.PodProbes, tcp)
+	p.sync(n)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { p.work(ctx); close(ended) }()
+	select {
+	case <-results:
+	case <-time.After(time.Minute):
+		t.Error("no result in a minute")
+	}
+	cancel()
+	<-ended
+}
+
+// running has one container for each query.
+type running struct{ commands }
+
+func (running) Containers(_ context.Context, q cri.Query) ([]cri.Container, error) {
+	return []cri.Container{{ID: q.PodUID, Name: q.Name, State: cri.Running, StartedAt: start.Add(-100 * time.Hour)}}, nil
+}
