@@ -25,6 +25,7 @@
 //   - [github.com/kruisekit/kruisekit/eligible]: which nodes get a pod where each node gets one.
 //   - [github.com/kruisekit/kruisekit/broadcast]: a pod that runs to its end, once, on every node that fits.
 //   - [github.com/kruisekit/kruisekit/schedule]: when the next child of a schedule in the language of cron is due.
+//   - [github.com/kruisekit/kruisekit/placement]: what each node has of a workload with a pod per node.
 //   - [github.com/kruisekit/kruisekit/launch]: containers of a pod that start one after the other.
 //   - [github.com/kruisekit/kruisekit/imagepull]: which images are pulled ahead, where, and how.
 //   - [github.com/kruisekit/kruisekit/imagepull/order]: pods in the order in which their workload updates them.
@@ -55,6 +56,7 @@
 //   - [github.com/kruisekit/kruisekit/controllers]: the list of all of them, for a manager that wants all or some.
 //   - [github.com/kruisekit/kruisekit/controllers/broadcastjob]: BroadcastJobs, for a manager of your own.
 //   - [github.com/kruisekit/kruisekit/controllers/cloneset]: CloneSets, for a manager of your own.
+//   - [github.com/kruisekit/kruisekit/controllers/daemonset]: DaemonSets with in-place updates, surge and partition.
 //   - [github.com/kruisekit/kruisekit/controllers/containerrecreaterequest]: requests to restart containers of a pod.
 //   - [github.com/kruisekit/kruisekit/controllers/advancedcronjob]: Jobs, BroadcastJobs and ImageListPullJobs on a schedule.
 //   - [github.com/kruisekit/kruisekit/controllers/imagepulljob]: images pulled ahead of need, node by node.

@@ -91,7 +91,7 @@ func (s *slotted) due(i int) bool {
 	if s.unordered() && from < len(s.wanted) {
 		from = 0
 	}
-	return !s.wanted[i].Updated && s.in.Updates != UpdatesOnDelete && i >= from
+	return !s.wanted[i].Updated && !s.wanted[i].NotNow && s.in.Updates != UpdatesOnDelete && i >= from
 }
 
 func (s *slotted) unordered() bool { return s.in.Priority != nil }

@@ -183,7 +183,7 @@ func (p *Pass) update(i *instance, m *member) *Write {
 	if target.matches(m.pod.Labels[p.in.revisionLabel()]) {
 		return nil
 	}
-	if p.in.Strategy == Recreate {
+	if p.in.Strategy == Recreate || i.Recreate {
 		return p.recreate(i, m, target)
 	}
 	change, err := p.changes.of(m.pod.Labels[p.in.revisionLabel()], target, p.role(m))
@@ -216,8 +216,11 @@ func (p *Pass) blocked(i *instance, m *member, target *Revision, why error) *Wri
 func (p *Pass) change(i *instance, m *member, change *inplace.Change, target *Revision) *Write {
 	u := inplace.Update{
 		Pod: m.pod, Change: change, Revision: target.label(), GraceSeconds: p.in.GraceSeconds, TakeOut: p.isGroup(),
-		Labels:      map[string]string{kruise.LifecycleStateKey: string(p.stateWhileUpdated(m.pod))},
-		Annotations: map[string]string{kruise.LifecycleTimestampKey: p.now.Format(time.RFC3339)},
+		Labels: map[string]string{}, Annotations: map[string]string{},
+	}
+	if !p.in.KeepState {
+		u.Labels[kruise.LifecycleStateKey] = string(p.stateWhileUpdated(m.pod))
+		u.Annotations[kruise.LifecycleTimestampKey] = p.now.Format(time.RFC3339)
 	}
 	if p.in.RevisionLabels != nil {
 		maps.Copy(u.Labels, p.in.RevisionLabels(target.Name))

@@ -12,7 +12,7 @@ import (
 
 // updateGroup returns what to write next so that a group gets to a revision.
 func (p *Pass) updateGroup(i *instance, target *Revision) []*Write {
-	if p.in.Strategy == Recreate {
+	if p.in.Strategy == Recreate || i.Recreate {
 		return p.add(nil, i, i.leader(), p.recreate(i, i.leader(), target))
 	}
 	due := make([]*member, 0, len(i.members))

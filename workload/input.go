@@ -53,6 +53,8 @@ type Input struct {
 	// Repeats are what Pass.Repeats returned after the pass before. Without them a write that another writer reverts is
 	// bounded in each pass alone, and a pass with outdated writes is made again after a second each time.
 	Repeats Repeats
+	// KeepState leaves the lifecycle state of a pod alone while the pod is updated in place, as DaemonSet does.
+	KeepState bool
 	// NeedsNode keeps a new pod without a preNormal hook from Normal until it is on a node, as CloneSet does.
 	NeedsNode bool
 }
@@ -69,6 +71,10 @@ type Instance struct {
 	// Outdated means that an update changes something beside the pods, see Input.Ahead, also where these are updated. Impaired means that
 	// something beside the pods keeps the instance from serving, so that it spends of the budget of updates. Both are for slots.
 	Outdated, Impaired bool
+	// NotNow keeps the instance from being updated for now. Others take its turn.
+	NotNow bool
+	// Recreate means that an update recreates the instance, whatever the Strategy.
+	Recreate bool
 }
 
 // Pod is a pod of an instance.

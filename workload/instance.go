@@ -165,7 +165,7 @@ func (i *instance) observe(members []Member, space []member) (exists bool) {
 func (p *Pass) instanceOf(i *instance) scale.Instance {
 	end := int(i.first) + len(i.Pods)
 	s := scale.Instance{
-		Name: i.Name, Size: max(len(p.in.Members), 1), Pods: p.pods[i.first:i.first:end], MarkedForDeletion: i.marked, NotNow: i.skip,
+		Name: i.Name, Size: max(len(p.in.Members), 1), Pods: p.pods[i.first:i.first:end], MarkedForDeletion: i.marked, NotNow: i.skip || i.NotNow,
 		Terminating: i.gone, Outdated: i.Outdated, Impaired: i.Impaired,
 	}
 	if !i.gone {

@@ -46,7 +46,7 @@ func newModel(t *testing.T, o statefulset.Options) *model {
 		}
 	}
 	stem := func(pod string) (string, bool) { set, _, ok := ordinals.Split(pod); return set, ok }
-	if err := workloads.IndexOrphans(t.Context(), m.Server, stem); err != nil {
+	if err := workloads.IndexOrphans(t.Context(), m.Server, "StatefulSet", stem); err != nil {
 		t.Fatal(err)
 	}
 	m.restart(m.Server)

@@ -54,7 +54,7 @@ func observe(t *testing.T, n int32, changes ...func(*v1beta1.StatefulSet)) *obse
 	if err := owned.Index(t.Context(), o.server, &corev1.Pod{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := workloads.IndexOrphans(t.Context(), o.server, setOf); err != nil {
+	if err := workloads.IndexOrphans(t.Context(), o.server, kind, setOf); err != nil {
 		t.Fatal(err)
 	}
 	o.set = &v1beta1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "set", Generation: 1}}

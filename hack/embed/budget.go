@@ -27,6 +27,7 @@ func budgets() []budget {
 		{path: "api/apps/v1beta1", allowed: kube(), most: 70},
 		{path: "eligible", allowed: append(kube(), "k8s.io/component-helpers"), most: 80},
 		{path: "distribution", allowed: kube(), most: 76},
+		{path: "placement", allowed: append(kube(), "k8s.io/component-helpers"), most: 80},
 		{path: "inplace", allowed: kube(), most: 76},
 		{path: "launch", allowed: kube(), most: 70},
 		{path: "lifecycle", allowed: kube(), most: 70},

@@ -43,6 +43,7 @@ func below() map[string][]string {
 		"launch":           base,
 		"ordinals":         nil,
 		"eligible":         {"note"},
+		"placement":        {"note", "write", "revision", "lifecycle", "eligible", "scale"},
 		"scale":            base,
 		"schedule":         {"note"},
 		"sidecar":          {"note", "write", "revision", "lifecycle", "inplace", "scale"},  // sidecar/rollout orders pods and distinguishes images
@@ -63,7 +64,7 @@ func onClients() []string { return []string{"driver", "ledger"} }
 
 // podOnly are the primitives that any controller of pods can use: of the kinds they may know api/kruise, the keys of pods.
 func podOnly() []string {
-	return []string{"note", "write", "revision", "lifecycle", "inplace", "launch", "ordinals", "eligible", "scale", "schedule", "workload"}
+	return []string{"note", "write", "revision", "lifecycle", "inplace", "launch", "ordinals", "eligible", "placement", "scale", "schedule", "workload"}
 }
 
 // restricted are foreign packages, by prefix, with the only places that may import them, tests included.

@@ -2,6 +2,7 @@ package owned
 
 import (
 	"context"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -9,13 +10,13 @@ import (
 	"github.com/kruisekit/kruisekit/internal/binding"
 )
 
-// orphanField is the name of the index of orphans.
-const orphanField = "kruisekit.dev/orphan-of"
+// orphanField is the name of the index of orphans that the workloads of a kind can adopt. Kinds have different names for their pods.
+func orphanField(kind string) string { return "kruisekit.dev/orphan-of-" + strings.ToLower(kind) }
 
-// IndexOrphans lets Orphans select objects of a kind that no owner controls. workload returns the name of the workload that an object
+// IndexOrphans lets Orphans select objects that no owner controls. workload returns the name of the workload of a kind that an object
 // with a name can belong to.
-func IndexOrphans(ctx context.Context, indexer client.FieldIndexer, object client.Object, workload func(name string) (string, bool)) error {
-	return binding.SharedIndex(indexer.IndexField(ctx, object, orphanField, func(o client.Object) []string {
+func IndexOrphans(ctx context.Context, indexer client.FieldIndexer, object client.Object, kind string, workload func(name string) (string, bool)) error {
+	return binding.SharedIndex(indexer.IndexField(ctx, object, orphanField(kind), func(o client.Object) []string {
 		return OrphanKeys(o, workload)
 	}))
 }
@@ -31,7 +32,7 @@ func OrphanKeys(o metav1.Object, workload func(name string) (string, bool)) []st
 	return nil
 }
 
-// Orphans selects the orphans in a namespace whose names are those of a workload's objects.
-func Orphans(namespace, workload string) []client.ListOption {
-	return []client.ListOption{client.InNamespace(namespace), client.MatchingFields{orphanField: workload}}
+// Orphans selects the orphans in a namespace whose names are those of the objects of a workload of a kind.
+func Orphans(namespace, kind, workload string) []client.ListOption {
+	return []client.ListOption{client.InNamespace(namespace), client.MatchingFields{orphanField(kind): workload}}
 }

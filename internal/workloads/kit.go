@@ -79,22 +79,22 @@ func (k *Kit) Setup(ctx context.Context, mgr ctrl.Manager, controllerName string
 	if k.options.Stem == nil {
 		return nil
 	}
-	return IndexOrphans(ctx, mgr.GetFieldIndexer(), k.options.Stem)
+	return IndexOrphans(ctx, mgr.GetFieldIndexer(), k.options.Kind.Kind, k.options.Stem)
 }
 
-// IndexOrphans lets a kit find orphans, see Options.Stem.
-func IndexOrphans(ctx context.Context, indexer client.FieldIndexer, stem func(pod string) (string, bool)) error {
-	if err := owned.IndexOrphans(ctx, indexer, &corev1.Pod{}, stem); err != nil {
+// IndexOrphans lets the kit of a kind find orphans, see Options.Stem.
+func IndexOrphans(ctx context.Context, indexer client.FieldIndexer, kind string, stem func(pod string) (string, bool)) error {
+	if err := owned.IndexOrphans(ctx, indexer, &corev1.Pod{}, kind, stem); err != nil {
 		return fmt.Errorf("index orphaned pods: %w", err)
 	}
-	if err := owned.IndexOrphans(ctx, indexer, &appsv1.ControllerRevision{}, ownerOfRevision); err != nil {
+	if err := owned.IndexOrphans(ctx, indexer, &appsv1.ControllerRevision{}, kind, OwnerOfRevision); err != nil {
 		return fmt.Errorf("index orphaned revisions: %w", err)
 	}
 	return nil
 }
 
-// ownerOfRevision is the name before the hash.
-func ownerOfRevision(name string) (string, bool) {
+// OwnerOfRevision is the part of a name before the last dash: the name of the workload of a revision, or of a pod with a generated name.
+func OwnerOfRevision(name string) (string, bool) {
 	dash := strings.LastIndexByte(name, '-')
 	return name[:max(dash, 0)], dash > 0
 }

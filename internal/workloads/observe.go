@@ -93,7 +93,7 @@ func (k *Kit) Observe(ctx context.Context, o *Observation, selector *metav1.Labe
 // observeOrphans finds what to adopt. An adoption follows a live read of the workload: the cache may show a workload that is gone, and whose
 // pods were left to another one of its name.
 func (k *Kit) observeOrphans(ctx context.Context, o *Observation) error {
-	options := append(owned.Orphans(o.Object.GetNamespace(), o.Object.GetName()), client.UnsafeDisableDeepCopy)
+	options := append(owned.Orphans(o.Object.GetNamespace(), o.Kind.Kind, o.Object.GetName()), client.UnsafeDisableDeepCopy)
 	var pods corev1.PodList
 	if err := k.Client.List(ctx, &pods, options...); err != nil {
 		return fmt.Errorf("read orphans: %w", err)

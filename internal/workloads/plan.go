@@ -51,6 +51,8 @@ type Revision struct {
 	Collisions *int32
 	// Raised are annotations of a revision that is created, or that is older and becomes the newest.
 	Raised map[string]string
+	// HashLabel is a label of a new revision that has its hash, beside controller.kubernetes.io/hash; empty for none.
+	HashLabel string
 }
 
 // Plan begins a plan: it resolves the revisions.
@@ -68,9 +70,14 @@ func (o *Observation) Plan(r Revision) (*Plan, error) {
 	if p.Resolution.Current != nil {
 		p.Current = p.Resolution.Current.Name
 	}
+	labels := map[string]string{}
+	maps.Copy(labels, r.Template.Labels)
+	if r.HashLabel != "" {
+		labels[r.HashLabel] = p.Resolution.Hash
+	}
 	p.Newest, err = history.Plan(history.Wanted{
 		Resolution: p.Resolution, Namespace: o.Object.GetNamespace(), Owner: o.ControllerRef(), Data: data,
-		Labels: maps.Clone(r.Template.Labels), Annotations: maps.Clone(o.Object.GetAnnotations()), RaisedAnnotations: r.Raised,
+		Labels: labels, Annotations: maps.Clone(o.Object.GetAnnotations()), RaisedAnnotations: r.Raised,
 	})
 	return p, err
 }

@@ -1,9 +1,12 @@
 package objects
 
 import (
+	"cmp"
+
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kruisekit/kruisekit/eligible"
 	"github.com/kruisekit/kruisekit/test/standin"
 )
 
@@ -25,13 +28,29 @@ func (s *Server) RunPods(kubelet *standin.Kubelet) {
 				delete(s.stored, k)
 			}
 			continue
+		case pod.Status.Phase == corev1.PodFailed, pod.Status.Phase == corev1.PodSucceeded: // it never runs again
+			continue
 		case pod.Spec.NodeName == "" && pod.Spec.SchedulerName != corev1.DefaultSchedulerName:
 			continue
 		case pod.Spec.NodeName == "":
-			after.Spec.NodeName = kubelet.Node
+			pinned := eligible.NodeOf(pod)
+			if pinned != "" && !s.hasNode(pinned) {
+				continue
+			}
+			after.Spec.NodeName = cmp.Or(pinned, kubelet.Node)
 		default:
 			kubelet.Run(after)
 		}
 		s.replace(k, pod, after)
 	}
+}
+
+// hasNode reports whether a node exists. The lock is held.
+func (s *Server) hasNode(name string) bool {
+	for _, node := range s.each("Node") {
+		if node.GetName() == name {
+			return true
+		}
+	}
+	return false
 }

@@ -5,6 +5,7 @@
 package standin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -17,6 +18,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"github.com/kruisekit/kruisekit/eligible"
 )
 
 // Kubelet reconciles pods of a namespace.
@@ -59,7 +62,7 @@ func (k *Kubelet) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	case pod.Spec.NodeName == "" && pod.Spec.SchedulerName != corev1.DefaultSchedulerName:
 		return ctrl.Result{}, nil // another scheduler's
 	case pod.Spec.NodeName == "":
-		binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: k.Node}}
+		binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: cmp.Or(eligible.NodeOf(pod), k.Node)}}
 		return ctrl.Result{}, client.IgnoreNotFound(k.Client.SubResource("binding").Create(ctx, pod, binding))
 	}
 	before := pod.DeepCopy()

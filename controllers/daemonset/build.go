@@ -1,0 +1,112 @@
+package daemonset
+
+import (
+	"fmt"
+	"hash/fnv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/eligible"
+	"github.com/kruisekit/kruisekit/inplace"
+	"github.com/kruisekit/kruisekit/internal/history"
+	"github.com/kruisekit/kruisekit/placement"
+	"github.com/kruisekit/kruisekit/revision"
+	"github.com/kruisekit/kruisekit/workload"
+	"github.com/kruisekit/kruisekit/write"
+)
+
+// schedulerName is the scheduler of pods that the reconciler binds itself.
+const schedulerName = "kubernetes.io/daemonset-controller"
+
+// maker makes new pods.
+type maker struct {
+	options  Options
+	snapshot *snapshot
+	plan     *plan
+}
+
+// build returns the pod of each creation.
+func (b *maker) build(creations []workload.Creation) ([][]write.Object, error) {
+	s := b.snapshot
+	taken, present := map[string]bool{}, map[string][]string{}
+	for _, pod := range s.AllPods() {
+		taken[pod.Name] = true
+		node := eligible.NodeOf(pod)
+		present[node] = append(present[node], string(pod.UID))
+	}
+	all := make([][]write.Object, len(creations))
+	for i, c := range creations {
+		node := placement.NodeOf(c.Slot)
+		name := b.name(node, present[node], taken)
+		taken[name] = true
+		all[i] = []write.Object{b.newPod(name, node)}
+	}
+	return all, nil
+}
+
+// name returns the name of a new pod. It follows from the node and from the pods there, so that a creation that is repeated, because its
+// answer was lost or a cache does not show it, gives no second pod.
+func (b *maker) name(node string, present []string, taken map[string]bool) string {
+	const longest, suffix = 63, 10 // as long as a host name
+	h := fnv.New64a()
+	fmt.Fprint(h, b.snapshot.set.UID, node, present)
+	stem := b.snapshot.set.Name + "-"
+	for {
+		sum := h.Sum64()
+		hash := revision.EncodeSafely(uint32(sum)) + revision.EncodeSafely(uint32(sum>>32))
+		name := stem[:min(len(stem), longest-suffix)] + hash[:min(len(hash), suffix)]
+		if !taken[name] {
+			return name
+		}
+		fmt.Fprint(h, "again")
+	}
+}
+
+// labels are those of a new pod.
+func (b *maker) labels() labels.Set {
+	all := labels.Merge(b.snapshot.set.Spec.Template.Labels, labels.Set{kruise.PodRevisionLabelKey: hashOf(b.plan.Revision())})
+	if generation, given := b.snapshot.templateGeneration(); given {
+		all[kruise.DaemonSetTemplateGenerationKey] = generation
+	}
+	return all
+}
+
+func (b *maker) newPod(name, node string) *corev1.Pod {
+	s := b.snapshot
+	template := s.set.Spec.Template.DeepCopy()
+	pod := &corev1.Pod{Spec: template.Spec, ObjectMeta: metav1.ObjectMeta{
+		Namespace: s.set.Namespace, Name: name, GenerateName: s.set.Name + "-", Finalizers: template.Finalizers,
+		Labels: b.labels(), Annotations: template.Annotations, OwnerReferences: []metav1.OwnerReference{s.ControllerRef()},
+	}}
+	eligible.Tolerate(&pod.Spec, eligible.DaemonTolerations(&pod.Spec))
+	if b.options.BindDirectly {
+		pod.Spec.NodeName, pod.Spec.SchedulerName = node, schedulerName
+	} else {
+		eligible.Pin(&pod.Spec, node)
+	}
+	if b.plan.isInPlace() && b.plan.placed.Surge == 0 {
+		inplace.EnsureReadinessGate(&pod.Spec)
+	}
+	return pod
+}
+
+// diff reports whether the update from a revision is possible in place.
+func (p *plan) diff(s *snapshot, o Options, hash string) bool {
+	stored := history.Find(s.Revisions, hash)
+	if stored == nil || hash == "" {
+		return false
+	}
+	from, err := revision.Decode(stored.Data.Raw)
+	if err != nil {
+		return false
+	}
+	to, err := revision.Decode(p.Data)
+	if err != nil {
+		return false
+	}
+	_, blocked := inplace.Diff(from, to, o.policy())
+	return blocked == nil
+}

@@ -1,0 +1,5 @@
+package daemonset_test
+
+import "errors"
+
+var errWait = errors.New("not yet")

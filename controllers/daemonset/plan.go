@@ -1,0 +1,217 @@
+package daemonset
+
+import (
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/internal/history"
+	"github.com/kruisekit/kruisekit/internal/predownload"
+	"github.com/kruisekit/kruisekit/internal/workloads"
+	"github.com/kruisekit/kruisekit/lifecycle"
+	"github.com/kruisekit/kruisekit/placement"
+	"github.com/kruisekit/kruisekit/revision"
+	"github.com/kruisekit/kruisekit/scale"
+	"github.com/kruisekit/kruisekit/workload"
+	"github.com/kruisekit/kruisekit/write"
+)
+
+// plan is what one pass of a set is to do. All of it follows from the snapshot.
+type plan struct {
+	*workloads.Plan
+
+	rolling v1beta1.RollingUpdateDaemonSet
+	// place is the set as package placement looks at it.
+	place  placement.Input
+	placed placement.Result
+	// changes are the updates that are possible in place, by the hash that pods have.
+	changes map[string]bool
+}
+
+// plan reads nothing but the snapshot and the options.
+func (o Options) plan(s *snapshot) (*plan, error) {
+	p := &plan{rolling: ptr.Deref(s.set.Spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateDaemonSet{}), changes: map[string]bool{}}
+	var err error
+	p.Plan, err = s.Plan(workloads.Revision{
+		Template: &s.set.Spec.Template, Collisions: s.set.Status.CollisionCount,
+		HashLabel: kruise.PodRevisionLabelKey,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.placeNodes(s, o)
+	in := o.input(s, p)
+	b := &maker{options: o, snapshot: s, plan: p}
+	in.Build = b.build
+	if !s.IsDeleted() {
+		p.Invalid = s.SelectorMismatch(b.labels(), p.Update)
+	}
+	p.Pass, err = workload.Plan(in)
+	return p, err
+}
+
+// placeNodes decides which pods the nodes have.
+func (p *plan) placeNodes(s *snapshot, o Options) {
+	spec := &s.set.Spec
+	p.place = placement.Input{
+		Now: s.Now, Nodes: s.nodes, Pods: s.pods(), Rule: s.rule, MinReadySeconds: spec.MinReadySeconds,
+		IsUpdated: func(pod *corev1.Pod) bool { return p.isUpdated(s, pod) },
+		Limits: placement.Limits{
+			MaxUnavailable: p.rolling.MaxUnavailable, MaxSurge: p.rolling.MaxSurge, Partition: p.rolling.Partition, Burst: spec.BurstReplicas,
+		},
+		Selector: s.updates, PartitionedScaling: spec.ScaleStrategy != nil && spec.ScaleStrategy.PartitionedScaling,
+		Loose: o.LooseBudget, Backoff: s.known.backoff,
+	}
+	if p.isInPlace() {
+		p.place.InPlace = func(pod *corev1.Pod) bool { return p.canChange(s, o, pod) }
+	}
+	switch {
+	case spec.UpdateStrategy.Type != v1beta1.RollingUpdateDaemonSetStrategyType:
+		p.place.Updates = scale.UpdatesOnDelete
+		p.place.Limits.MaxSurge, p.place.Limits.Partition = nil, nil
+	case ptr.Deref(p.rolling.Paused, false):
+		p.place.Updates = scale.UpdatesPaused
+	}
+	p.placed = placement.Plan(p.place)
+}
+
+func (p *plan) isInPlace() bool { return p.rolling.Type == v1beta1.InplaceRollingUpdateType }
+
+// isUpdated reports whether a pod has the update revision. The generation of exported manifests of built-in sets counts only for pods
+// without a hash: it stays the same whatever the template.
+func (p *plan) isUpdated(s *snapshot, pod *corev1.Pod) bool {
+	if hash := pod.Labels[kruise.PodRevisionLabelKey]; hash != "" {
+		return revision.Match(hash, p.Update)
+	}
+	generation, given := s.templateGeneration()
+	return given && pod.Labels[kruise.DaemonSetTemplateGenerationKey] == generation
+}
+
+// templateGeneration is the generation of the template in an annotation of the set, if it is a number.
+func (s *snapshot) templateGeneration() (string, bool) {
+	n, err := strconv.ParseInt(s.set.Annotations[appsv1.DeprecatedTemplateGeneration], 10, 64)
+	return strconv.FormatInt(n, 10), err == nil
+}
+
+// canChange reports whether an update changes a running pod.
+func (p *plan) canChange(s *snapshot, o Options, pod *corev1.Pod) bool {
+	hash := pod.Labels[kruise.PodRevisionLabelKey]
+	possible, known := p.changes[hash]
+	if !known {
+		possible = p.diff(s, o, hash)
+		p.changes[hash] = possible
+	}
+	return possible && lifecycle.HasGate(pod, kruise.InPlaceUpdateReady)
+}
+
+// input is the set as package workload looks at it.
+func (o Options) input(s *snapshot, p *plan) workload.Input {
+	in := workload.Input{
+		Scale: scale.Input{
+			Now: s.Now, MinReadySeconds: s.set.Spec.MinReadySeconds, Hooks: hooksOf(s.set), Updates: p.place.Updates,
+			Limits:   scale.Limits{Partition: p.placed.Partition, MaxUnavailable: p.placed.MaxUnavailable},
+			Priority: &kruise.UpdatePriorityStrategy{}, UnavailableFirst: true, Slots: p.placed.Slots,
+		},
+		Policy: o.policy(), MayUpdate: o.mayUpdate(int(p.placed.Burst)), Ask: o.Ask != nil, Repeats: s.Known.Repeats, KeepState: true,
+	}
+	if p.isInPlace() {
+		in.Strategy = workload.InPlaceIfPossible
+	}
+	if in.Scale.Slots == nil {
+		in.Scale.Slots = []string{}
+	}
+	of := func(rev *appsv1.ControllerRevision) workload.Revision {
+		return workload.Revision{Name: rev.Name, Label: hashOf(rev), Data: rev.Data.Raw}
+	}
+	in.Update = of(p.Revision())
+	in.Current = in.Update // a new pod always has the newest revision
+	for _, rev := range s.Revisions {
+		in.Revisions = append(in.Revisions, of(rev))
+	}
+	for _, i := range p.placed.Instances {
+		recreate := !lifecycle.HasGate(i.Pod, kruise.InPlaceUpdateReady)
+		notNow := i.NotNow || p.place.IsUpdated(i.Pod) && i.Pod.Labels[kruise.PodRevisionLabelKey] == ""
+		in.Instances = append(in.Instances, workload.Instance{Name: i.Name, Pods: []workload.Pod{{Pod: i.Pod}}, NotNow: notNow, Recreate: recreate})
+	}
+	in.First = append(s.Ownership(), p.holdFailed(s)...)
+	return in
+}
+
+// holdFailed returns the writes after which pods that have failed wait for their preDelete hook, as other pods do.
+func (p *plan) holdFailed(s *snapshot) []write.Write {
+	var writes []write.Write
+	for _, pod := range p.placed.Failed {
+		_, move := lifecycle.BeforeDelete(lifecycle.Situation{Pod: pod, Hooks: hooksOf(s.set)})
+		if w, err := move.Next(pod, s.Now); err == nil && w != nil {
+			writes = append(writes, *w)
+		}
+	}
+	return writes
+}
+
+// mayUpdate bounds the updates that begin in a pass.
+func (o Options) mayUpdate(burst int) func(*corev1.Pod) (bool, string) {
+	return func(pod *corev1.Pod) (bool, string) {
+		if burst--; burst < 0 {
+			return false, "the pass has begun as many updates as burstReplicas allows"
+		}
+		if o.MayUpdate == nil {
+			return true, ""
+		}
+		return o.MayUpdate(pod)
+	}
+}
+
+// hashOf is the value that pods of a revision have in their label.
+func hashOf(rev *appsv1.ControllerRevision) string {
+	if hash := rev.Labels[kruise.PodRevisionLabelKey]; hash != "" {
+		return hash
+	}
+	return revision.Short(rev.Name)
+}
+
+// hooksOf are the hooks that this kind has.
+func hooksOf(set *v1beta1.DaemonSet) *kruise.Lifecycle {
+	if set.Spec.Lifecycle == nil {
+		return nil
+	}
+	return &kruise.Lifecycle{PreDelete: set.Spec.Lifecycle.PreDelete}
+}
+
+// updatesOf selects the nodes whose pods are updated; nil for all. A selector that is invalid, which is reported, selects none.
+func updatesOf(set *v1beta1.DaemonSet) labels.Selector {
+	rolling := set.Spec.UpdateStrategy.RollingUpdate
+	if rolling == nil || rolling.Selector == nil || set.Spec.UpdateStrategy.Type != v1beta1.RollingUpdateDaemonSetStrategyType {
+		return nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(rolling.Selector)
+	if err != nil {
+		return labels.Nothing()
+	}
+	return selector
+}
+
+// preDownload is the rollout of the set, for which nodes pull images ahead: from the newest revision that pods have beside the update one.
+func (p *plan) preDownload(s *snapshot, o Options) predownload.Rollout {
+	r := s.Rollout(p.Plan)
+	r.Selector, r.Replicas, r.To, r.Policy = s.set.Spec.Selector, p.placed.Desired, &s.set.Spec.Template, o.policy()
+	r.Recreates = !p.isInPlace() || p.placed.Surge > 0
+	r.AtOnce = p.placed.Partition == 0 && p.placed.MaxUnavailable >= p.placed.Desired
+	r.Over = true
+	for _, pod := range s.Active {
+		if !p.place.IsUpdated(pod) {
+			r.Over = false
+			old := history.Find(s.Revisions, pod.Labels[kruise.PodRevisionLabelKey])
+			if old != nil && (r.Current == nil || r.Current.Name == p.Update || old.Revision > r.Current.Revision) {
+				r.Current = old
+			}
+		}
+	}
+	return r
+}

@@ -1,0 +1,127 @@
+package daemonset
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/conditions"
+	"github.com/kruisekit/kruisekit/internal/dependents"
+	"github.com/kruisekit/kruisekit/internal/memory"
+	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/podwatch"
+	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/internal/workloads"
+)
+
+// Reconciler brings Advanced DaemonSets to what they ask for.
+type Reconciler struct {
+	kit     *workloads.Kit
+	options Options
+	memory  memory.Of[types.NamespacedName, knowledge]
+	// interests are what sets look at of nodes.
+	interests interests
+}
+
+// New returns a Reconciler. The client may read from a cache.
+func New(c client.Client, o Options) (*Reconciler, error) {
+	kit, err := workloads.New("daemonset", c, workloads.Options{
+		Kind: gvk(), Binding: binding.Options{Live: o.Live, Recorder: o.Recorder, Now: o.Now}, Stem: workloads.OwnerOfRevision,
+		Dependents: dependents.Options{PullJobs: o.PreDownload},
+		Scaling:    failedScale, Updating: failedUpdate, Events: events(), Ask: o.Ask, Explain: o.Explain,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Reconciler{kit: kit, options: o}, nil
+}
+
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=daemonsets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=daemonsets/status,verbs=patch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=daemonsets/finalizers,verbs=update
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=imagepulljobs,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=pods/resize,verbs=patch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
+
+// SetupWithManager registers the reconciler. It must come before the manager starts.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
+	bound := r.kit.Bind(mgr, controllerName, o)
+	if err := r.kit.Setup(ctx, mgr, controllerName); err != nil {
+		return err
+	}
+	changes := podwatch.Changes(podwatch.Options{SkipQuiet: r.options.SkipQuiet, Policy: r.options.policy(), Now: r.kit.Now})
+	return bound.
+		For(stored.Untyped(gvk()), builder.WithPredicates(conditions.IgnoreRewording(failedScale, failedUpdate))).
+		Watches(&corev1.Pod{}, owned.By(v1beta1.GroupVersion.Group, kind), builder.WithPredicates(changes)).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.setsOfOrphan), builder.WithPredicates(changes)).
+		Watches(&corev1.Node{}, r.interests.handler()).
+		Complete(r)
+}
+
+func gvk() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind(kind) }
+
+const (
+	controllerName = "daemonset-controller"
+	kind           = "DaemonSet"
+)
+
+// Reconcile brings one DaemonSet a step closer to what it asks for.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	s, err := r.observe(ctx, request.NamespacedName)
+	if err != nil || s == nil {
+		return ctrl.Result{}, err
+	}
+	if s.Invalid != nil { // the set is left as it is until it changes
+		return ctrl.Result{}, r.giveUp(ctx, s, s.Invalid)
+	}
+	p, err := r.options.plan(s)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.kit.Revise(ctx, &s.Observation, p.Plan); err != nil {
+		return ctrl.Result{}, r.giveUp(ctx, s, err)
+	}
+	preDownload := r.kit.PreDownload(ctx, &s.Observation, p.preDownload(s, r.options))
+	r.execute(ctx, s, p)
+	if err := r.writeStatus(ctx, s, workloads.Status{Scaling: p.Invalid, Updating: s.Reported}, p.status(s)); err != nil {
+		return r.kit.Result(request, p.After.After(), err)
+	}
+	err = errors.Join(p.ScaleErr, p.UpdateErr, preDownload, r.trim(ctx, s, p))
+	if err != nil && p.Invalid != nil {
+		err = reconcile.TerminalError(err) // only another spec can mend it
+	}
+	return r.kit.Result(request, p.After.After(), err)
+}
+
+// execute sends the writes of the pass.
+func (r *Reconciler) execute(ctx context.Context, s *snapshot, p *plan) {
+	if p.Runs(&s.Observation) {
+		for _, pod := range p.placed.Failed {
+			r.kit.Warningf(s.set, reasonFailedPod, "Found failed daemon pod %s/%s on node %s, will try to kill it", pod.Namespace, pod.Name, pod.Spec.NodeName)
+		}
+		r.memory.Note(s.Key(), func(k *knowledge) { k.generation, k.backoff = s.set.Generation, p.placed.Backoff })
+		p.After.In(p.placed.RequeueAfter)
+		p.Waits = append(p.Waits, p.placed.Notes...)
+	}
+	r.kit.Execute(ctx, &s.Observation, p.Plan, nil)
+}
+
+// trim deletes revisions that are beyond the limit, and that no pod has.
+func (r *Reconciler) trim(ctx context.Context, s *snapshot, p *plan) error {
+	return r.kit.Trim(ctx, &s.Observation, p.Plan, *s.set.Spec.RevisionHistoryLimit)
+}
