@@ -4,8 +4,10 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,7 +21,7 @@ import (
 )
 
 // ManagerOptions are a start for those of a manager with these reconcilers: they set the scheme, and what keeps memory small.
-// The cache drops managedFields, a third of a pod, which no reconciler reads, the lists of images of nodes, and annotations where only metadata of Deployments, ReplicaSets and StatefulSets is read. Secrets and ConfigMaps are read live: one read in
+// The cache drops managedFields, a third of a pod, which no reconciler reads, the lists of images of nodes, the specs of untyped Jobs, and annotations where only metadata of Deployments, ReplicaSets and StatefulSets is read. Secrets and ConfigMaps are read live: one read in
 // passing would otherwise bring all of the cluster's into memory, and ask for the right to see them.
 func ManagerOptions() (ctrl.Options, error) {
 	scheme := runtime.NewScheme()
@@ -37,6 +39,7 @@ func ManagerOptions() (ctrl.Options, error) {
 			DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{
 				&corev1.Node{}:       {Transform: lean},
+				&batchv1.Job{}:       {Transform: leanJob},
 				&appsv1.Deployment{}: {Transform: leanMetadata}, &appsv1.ReplicaSet{}: {Transform: leanMetadata}, &appsv1.StatefulSet{}: {Transform: leanMetadata},
 			},
 		},
@@ -50,6 +53,15 @@ func lean(object any) (any, error) {
 		node.ManagedFields, node.Status.Images = nil, nil
 	}
 	return object, nil
+}
+
+// leanJob is an untyped Job without its spec: the reconciler of AdvancedCronJobs reads metadata and status. A typed Job stays as it is, but for
+// managedFields.
+func leanJob(object any) (any, error) {
+	if job, ok := object.(*unstructured.Unstructured); ok {
+		unstructured.RemoveNestedField(job.Object, "spec")
+	}
+	return cache.TransformStripManagedFields()(object)
 }
 
 // leanMetadata is the metadata of a workload without annotations, which repeat most of it. Whole workloads stay as they are, but for

@@ -5,8 +5,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // What the cache drops of a node is what nobody reads, and no more.
@@ -32,8 +34,23 @@ func TestLeanNodes(t *testing.T) {
 	if got, err := lean("a tombstone"); got != "a tombstone" || err != nil {
 		t.Errorf("%v, %v", got, err)
 	}
-	if len(options.Cache.ByObject) != 4 {
+	if len(options.Cache.ByObject) != 5 {
 		t.Errorf("%d kinds", len(options.Cache.ByObject))
+	}
+}
+
+// An untyped Job has no spec, and a typed one keeps it.
+func TestLeanJobs(t *testing.T) {
+	raw := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a"}, "spec": map[string]any{"template": 1}, "status": map[string]any{"active": 1}}}
+	if _, err := leanJob(raw); err != nil || raw.Object["spec"] != nil || raw.Object["status"] == nil {
+		t.Errorf("%v, %v", raw.Object, err)
+	}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{}}}, Spec: batchv1.JobSpec{Parallelism: new(int32)}}
+	if _, err := leanJob(job); err != nil || job.Spec.Parallelism == nil || job.ManagedFields != nil {
+		t.Errorf("%v, %v", job, err)
+	}
+	if got, err := leanJob("a tombstone"); got != "a tombstone" || err != nil {
+		t.Errorf("%v, %v", got, err)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
+	"github.com/kruisekit/kruisekit/controllers/advancedcronjob"
 	"github.com/kruisekit/kruisekit/controllers/broadcastjob"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 	"github.com/kruisekit/kruisekit/controllers/containerrecreaterequest"
@@ -36,6 +37,8 @@ type Options struct {
 	// Controller gives what controller-runtime asks of each by its name; nil for the defaults. A rate limiter in it must be
 	// a new one each time.
 	Controller func(name string) controller.Options
+	// AdvancedCronJob is for the reconciler of AdvancedCronJobs.
+	AdvancedCronJob advancedcronjob.Options
 	// BroadcastJob is for the reconciler of BroadcastJobs.
 	BroadcastJob broadcastjob.Options
 	// CloneSet is for the reconciler of CloneSets.
@@ -65,6 +68,9 @@ type Options struct {
 // list has all reconcilers. To add one, add its options to Options and a line here.
 func list() []entry {
 	return []entry{
+		{"advancedcronjob", v1beta1.GroupVersion.WithKind("AdvancedCronJob"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
+			return advancedcronjob.New(mgr.GetClient(), o.AdvancedCronJob)
+		}},
 		{"broadcastjob", v1beta1.GroupVersion.WithKind("BroadcastJob"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return broadcastjob.New(mgr.GetClient(), o.BroadcastJob)
 		}},

@@ -13,6 +13,7 @@ import (
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/scope"
 	"github.com/kruisekit/kruisekit/internal/scope/provisional"
+	"github.com/kruisekit/kruisekit/webhooks/advancedcronjob"
 	"github.com/kruisekit/kruisekit/webhooks/broadcastjob"
 	"github.com/kruisekit/kruisekit/webhooks/cloneset"
 	"github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest"
@@ -27,6 +28,8 @@ import (
 
 // Options of AddToManager. The zero value adds all webhooks as the reference has them.
 type Options struct {
+	// AdvancedCronJob is for the webhooks of AdvancedCronJobs.
+	AdvancedCronJob advancedcronjob.Options
 	// BroadcastJob is for the webhooks of BroadcastJobs.
 	BroadcastJob broadcastjob.Options
 	// CloneSet is for the webhooks of CloneSets.
@@ -81,6 +84,7 @@ func list() []entry {
 	return []entry{
 		{"conversion", addConversion},
 		{"broadcastjob", addBroadcastJob},
+		{"advancedcronjob", addAdvancedCronJob},
 		{"cloneset", addCloneSet},
 		{"deletion", addDeletion},
 		{"imagepull", addImagePull},
@@ -153,6 +157,18 @@ func addBroadcastJob(mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	w, err := broadcastjob.New(c, o.BroadcastJob)
+	if err != nil {
+		return err
+	}
+	return w.SetupWithManager(mgr)
+}
+
+func addAdvancedCronJob(mgr ctrl.Manager, o Options) error {
+	c, err := live(mgr)
+	if err != nil {
+		return err
+	}
+	w, err := advancedcronjob.New(c, o.AdvancedCronJob)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	_ "time/tzdata" // zones of schedules, where the image has none
 
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"

@@ -19,6 +19,7 @@ import (
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/protection"
 	"github.com/kruisekit/kruisekit/webhooks"
+	cronjob "github.com/kruisekit/kruisekit/webhooks/advancedcronjob"
 	jobs "github.com/kruisekit/kruisekit/webhooks/broadcastjob"
 	webhook "github.com/kruisekit/kruisekit/webhooks/cloneset"
 	"github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest"
@@ -155,6 +156,10 @@ func admission(g gates.Gates) webhooks.Options {
 			NoDeletes: !g.On(gates.PodUnavailableBudgetDeleteGate), Updates: g.On(gates.PodUnavailableBudgetUpdateGate),
 		},
 		BroadcastJob: jobs.Options{
+			TemplateNoDefaults:   g.On(gates.TemplateNoDefaults),
+			HostNetworkHostPorts: g.On(gates.DefaultHostNetworkHostPortsInPodTemplates),
+		},
+		AdvancedCronJob: cronjob.Options{
 			TemplateNoDefaults:   g.On(gates.TemplateNoDefaults),
 			HostNetworkHostPorts: g.On(gates.DefaultHostNetworkHostPortsInPodTemplates),
 		},
