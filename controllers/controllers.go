@@ -28,6 +28,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/podunavailablebudget"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset"
 	"github.com/kruisekit/kruisekit/controllers/sidecarterminator"
+	"github.com/kruisekit/kruisekit/controllers/statefulset"
 )
 
 // Options of AddToManager. The zero value adds all reconcilers as the reference has them.
@@ -63,6 +64,8 @@ type Options struct {
 	PodUnavailableBudget podunavailablebudget.Options
 	// SidecarSet is for the reconciler of SidecarSets.
 	SidecarSet sidecarset.Options
+	// StatefulSet is for the reconciler of StatefulSets.
+	StatefulSet statefulset.Options
 }
 
 // list has all reconcilers. To add one, add its options to Options and a line here.
@@ -109,6 +112,9 @@ func list() []entry {
 		}},
 		{"sidecarterminator", v1beta1.GroupVersion.WithKind("ContainerRecreateRequest"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return sidecarterminator.New(mgr.GetClient(), o.SidecarTerminator)
+		}},
+		{"statefulset", v1beta1.GroupVersion.WithKind("StatefulSet"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
+			return statefulset.New(mgr.GetClient(), o.StatefulSet)
 		}},
 	}
 }

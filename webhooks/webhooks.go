@@ -24,6 +24,7 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/pod"
 	"github.com/kruisekit/kruisekit/webhooks/podunavailablebudget"
 	"github.com/kruisekit/kruisekit/webhooks/sidecarset"
+	"github.com/kruisekit/kruisekit/webhooks/statefulset"
 )
 
 // Options of AddToManager. The zero value adds all webhooks as the reference has them.
@@ -34,7 +35,9 @@ type Options struct {
 	BroadcastJob broadcastjob.Options
 	// CloneSet is for the webhooks of CloneSets.
 	CloneSet cloneset.Options
-	// Deletion is for those that refuse deletions of protected objects. They also judge deletions of CloneSets.
+	// StatefulSet is for the webhooks of StatefulSets.
+	StatefulSet statefulset.Options
+	// Deletion is for those that refuse deletions of protected objects. They also judge deletions of CloneSets and StatefulSets.
 	Deletion deletion.Options
 	// ImagePull is for those of ImagePullJobs, ImageListPullJobs and NodeImages.
 	ImagePull imagepull.Options
@@ -86,6 +89,7 @@ func list() []entry {
 		{"broadcastjob", addBroadcastJob},
 		{"advancedcronjob", addAdvancedCronJob},
 		{"cloneset", addCloneSet},
+		{"statefulset", addStatefulSet},
 		{"deletion", addDeletion},
 		{"imagepull", addImagePull},
 		{"containerrecreaterequest", addContainerRecreateRequest},
@@ -121,12 +125,15 @@ func (o *Options) complete(mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	o.Deletion.ServedElsewhere = append(slices.Clone(o.Deletion.ServedElsewhere), cloneset.ValidatePath)
+	o.Deletion.ServedElsewhere = append(slices.Clone(o.Deletion.ServedElsewhere), cloneset.ValidatePath, statefulset.ValidatePath)
 	if o.guard, err = deletion.New(c, o.Deletion); err != nil {
 		return err
 	}
 	if o.CloneSet.Delete == nil {
 		o.CloneSet.Delete = o.guard.Handle
+	}
+	if o.StatefulSet.Delete == nil {
+		o.StatefulSet.Delete = o.guard.Handle
 	}
 	if o.unguarded() {
 		return nil
@@ -181,6 +188,18 @@ func addCloneSet(mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	w, err := cloneset.New(c, o.CloneSet)
+	if err != nil {
+		return err
+	}
+	return w.SetupWithManager(mgr)
+}
+
+func addStatefulSet(mgr ctrl.Manager, o Options) error {
+	c, err := live(mgr)
+	if err != nil {
+		return err
+	}
+	w, err := statefulset.New(c, o.StatefulSet)
 	if err != nil {
 		return err
 	}

@@ -69,8 +69,11 @@ func TestPlanExpansion(t *testing.T) {
 	checkPlans(t, map[string]planCase{
 		"claims alone": {"the claim of the last pod grows, and no pod changes", on, 3, changes{growing}, three("web:1"), small(), []string{"patch data-web-2 of []"}, 0},
 		"two at a time": {
-			"as many as may be unavailable", on, 3, changes{growing, parallel, maxUnavailable(2)}, three("web:1"), small(),
-			[]string{"patch data-web-2 of []", "patch data-web-1 of []"}, 0,
+			"as many as may be unavailable", on, 3,
+			changes{growing, parallel, maxUnavailable(2)},
+			three("web:1"), small(),
+			[]string{"patch data-web-2 of []", "patch data-web-1 of []"},
+			0,
 		},
 		"gate off": {"claims stay", Options{}, 3, changes{growing}, three("web:1"), small(), nil, 0},
 		"on delete": {"claims stay", on, 3, changes{growing, func(s *v1beta1.StatefulSet) {

@@ -12,14 +12,15 @@ import (
 	"github.com/kruisekit/kruisekit/validation"
 )
 
-// maxReplicas bounds the slots of one set. A pass holds the name of each slot.
+// maxReplicas bounds the pods and claims of one set. A pass holds the name of each.
 const maxReplicas = 100_000
 
 // invalid returns the first faults for which the webhook rejects a set. With an unusable set nothing is done until its spec
 // changes. A fault that is only reported has a safe reading.
 func invalid(set *v1beta1.StatefulSet) (unusable, reported error) {
-	if n := ptr.Deref(set.Spec.Replicas, 1); n > maxReplicas {
-		return fmt.Errorf("spec.replicas: Invalid value: %d: must be at most %d", n, maxReplicas), nil
+	replicas, each := ptr.Deref(set.Spec.Replicas, 1), int64(1+len(set.Spec.VolumeClaimTemplates))
+	if limit := maxReplicas / each; int64(replicas) > limit {
+		return fmt.Errorf("spec.replicas: Invalid value: %d: must be at most %d", replicas, limit), nil
 	}
 	for _, fault := range validation.StatefulSet(set) {
 		at := func(path string) bool { return strings.HasPrefix(fault.Field, path) }

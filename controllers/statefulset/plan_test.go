@@ -1,6 +1,7 @@
 package statefulset
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -203,4 +204,31 @@ func TestPlanHooks(t *testing.T) {
 		"new, normal":         {why: "the pod has what the hook asks for", replicas: 1, set: changes{preNormal}, pods: []*corev1.Pod{pod("web-0", "web:1", held, state(kruise.LifecycleStatePreparingNormal))}, want: []string{"move web-0 to Normal"}},
 		"failed, held":        {why: "the hook holds an evicted pod", replicas: 1, set: changes{preDelete}, pods: []*corev1.Pod{pod("web-0", "web:1", held, podtest.Phase(corev1.PodFailed))}},
 	})
+}
+
+// A set asks for so many pods and claims as one pass can hold.
+func TestInvalidNumbers(t *testing.T) {
+	for name, c := range map[string]struct {
+		why      string
+		replicas int32
+		claims   int
+		valid    bool
+	}{
+		"many pods":             {"a pass holds their names", 100_000, 0, true},
+		"too many pods":         {"a typing error must not take the memory of the manager", 100_001, 0, false},
+		"many claims":           {"pods and claims count together", 25_000, 3, true},
+		"too many claims":       {"pods and claims count together", 25_001, 3, false},
+		"the largest number":    {"nothing overflows", math.MaxInt32, 1, false},
+		"a negative number":     {"there are no such pods", -1, 0, false},
+		"very many claims each": {"one pod may have them", 1, 90_000, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := observe(t, c.replicas).set
+			set.Spec.VolumeClaimTemplates = make([]corev1.PersistentVolumeClaim, c.claims)
+			set.Default()
+			if unusable, _ := invalid(set); (unusable == nil) != c.valid {
+				t.Errorf("%s: %v", c.why, unusable)
+			}
+		})
+	}
 }

@@ -35,6 +35,8 @@ type Kind[T Object] struct {
 	// Hub and Old return empty objects. Old is nil for a kind with one version.
 	Hub func() T
 	Old func() Spoke[T]
+	// Default fills in what an object lacks; nil for its own method.
+	Default func(Object)
 	// Lost returns the faults of an object in the older version that its hub does not show; nil for none.
 	Lost func(old Object) field.ErrorList
 	// Validate returns what of an object is invalid, with paths in v1beta1.

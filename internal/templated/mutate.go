@@ -29,7 +29,7 @@ func (w *Webhooks[T]) Mutate(ctx context.Context, req admission.Request) admissi
 	if err != nil {
 		return review.BadRequest(err)
 	}
-	defaults, err := defaultsOf(sent.withoutTemplates(), w.kind.empty(v))
+	defaults, err := w.kind.defaultsOf(sent.withoutTemplates(), w.kind.empty(v))
 	if err != nil {
 		// The schema comes after this webhook and names the fields of a wrong type; what it does not describe, the webhook that validates
 		// rejects.
@@ -46,7 +46,7 @@ func (w *Webhooks[T]) Mutate(ctx context.Context, req admission.Request) admissi
 }
 
 // defaultsOf decodes an object into a typed one, and returns what Default changes.
-func defaultsOf(content map[string]any, into Object) (map[string]any, error) {
+func (k *Kind[T]) defaultsOf(content map[string]any, into Object) (map[string]any, error) {
 	raw, err := json.Marshal(content)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,11 @@ func defaultsOf(content map[string]any, into Object) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	into.Default()
+	if k.Default != nil {
+		k.Default(into)
+	} else {
+		into.Default()
+	}
 	after, err := runtime.DefaultUnstructuredConverter.ToUnstructured(into)
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/podscope"
 	"github.com/kruisekit/kruisekit/controllers/podunavailablebudget"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset"
+	"github.com/kruisekit/kruisekit/controllers/statefulset"
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
 	"github.com/kruisekit/kruisekit/examples/reference/gates"
 	"github.com/kruisekit/kruisekit/inplace"
@@ -28,6 +29,7 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/imagepull"
 	"github.com/kruisekit/kruisekit/webhooks/pod"
 	sets "github.com/kruisekit/kruisekit/webhooks/sidecarset"
+	statefulsets "github.com/kruisekit/kruisekit/webhooks/statefulset"
 )
 
 // read are the gates that something reads, or from which others follow.
@@ -56,6 +58,9 @@ func read() []gates.Gate {
 		gates.ResourcesDeletionProtection,
 		gates.SidecarSetPatchPodMetadataDefaultsAllowed,
 		gates.SidecarTerminator,
+		gates.StatefulSetAutoDeletePVC,
+		gates.StatefulSetAutoResizePVCGate,
+		gates.StatefulSetStartOrdinal,
 		gates.TemplateNoDefaults,
 	}
 }
@@ -113,6 +118,18 @@ func cloneSets(g gates.Gates, in *inplace.Installation) cloneset.Options {
 	}
 }
 
+// statefulSets are the options for the reconciler of StatefulSets.
+func statefulSets(g gates.Gates, in *inplace.Installation) statefulset.Options {
+	return statefulset.Options{
+		StartOrdinal:             g.On(gates.StatefulSetStartOrdinal),
+		IgnoreRetention:          !g.On(gates.StatefulSetAutoDeletePVC),
+		ExpandClaims:             g.On(gates.StatefulSetAutoResizePVCGate),
+		PreparingUpdateIsUpdated: g.On(gates.PreparingUpdateAsUpdate),
+		Installed:                in,
+		PreDownload:              g.On(gates.PreDownloadImageForInPlaceUpdate),
+	}
+}
+
 // nodeImages are the options for the reconciler of NodeImages, to which no delay is another thing than none given.
 func nodeImages(o options.Options) nodeimage.Options {
 	return nodeimage.Options{CreationDelay: cmp.Or(o.NodeImageCreationDelay, -1), SecretNamespace: o.PullSecretNamespace}
@@ -164,6 +181,11 @@ func admission(g gates.Gates) webhooks.Options {
 			HostNetworkHostPorts: g.On(gates.DefaultHostNetworkHostPortsInPodTemplates),
 		},
 		CloneSet: webhook.Options{
+			TemplateNoDefaults:   g.On(gates.TemplateNoDefaults),
+			HostNetworkHostPorts: g.On(gates.DefaultHostNetworkHostPortsInPodTemplates),
+		},
+		StatefulSet: statefulsets.Options{
+			ExpandClaims:         g.On(gates.StatefulSetAutoResizePVCGate),
 			TemplateNoDefaults:   g.On(gates.TemplateNoDefaults),
 			HostNetworkHostPorts: g.On(gates.DefaultHostNetworkHostPortsInPodTemplates),
 		},

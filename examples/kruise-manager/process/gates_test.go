@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kruisekit/kruisekit/controllers"
+	"github.com/kruisekit/kruisekit/controllers/statefulset"
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
 	"github.com/kruisekit/kruisekit/examples/reference/gates"
 	"github.com/kruisekit/kruisekit/inplace"
@@ -157,6 +158,29 @@ func TestInstalled(t *testing.T) {
 		}
 		if got := cloneSets(g, installed(g, true)).Installed; *got != want {
 			t.Errorf("%s: got %+v, want %+v", list, *got, want)
+		}
+		if got := statefulSets(g, installed(g, true)).Installed; *got != want {
+			t.Errorf("%s: StatefulSets: got %+v, want %+v", list, *got, want)
+		}
+	}
+}
+
+// The gates of StatefulSets reach the reconciler and the webhooks.
+func TestStatefulSetGates(t *testing.T) {
+	for list, want := range map[string]statefulset.Options{
+		"": {},
+		"StatefulSetStartOrdinal=true,StatefulSetAutoResizePVCGate=true":                                    {StartOrdinal: true, ExpandClaims: true},
+		"StatefulSetAutoDeletePVC=false,PreparingUpdateAsUpdate=true,PreDownloadImageForInPlaceUpdate=true": {IgnoreRetention: true, PreparingUpdateIsUpdated: true, PreDownload: true},
+	} {
+		g, err := gates.Parse(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := statefulSets(g, nil)
+		same := got.StartOrdinal == want.StartOrdinal && got.ExpandClaims == want.ExpandClaims && got.IgnoreRetention == want.IgnoreRetention &&
+			got.PreparingUpdateIsUpdated == want.PreparingUpdateIsUpdated && got.PreDownload == want.PreDownload
+		if !same || admission(g).StatefulSet.ExpandClaims != want.ExpandClaims {
+			t.Errorf("%s: got %+v, want %+v", list, got, want)
 		}
 	}
 }

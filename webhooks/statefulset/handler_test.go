@@ -1,0 +1,213 @@
+package statefulset_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/kruisekit/kruisekit/internal/review/plaintest"
+	"github.com/kruisekit/kruisekit/webhooks/statefulset"
+)
+
+// spec is that of a StatefulSet of one container and one claim, in either version, changed by a merge patch.
+func spec(t testing.TB, patch string) string {
+	t.Helper()
+	spec, change := map[string]any{}, map[string]any{}
+	const plain = `{"selector":{"matchLabels":{"app":"a"}},"template":{"metadata":{"labels":{"app":"a"}},
+		"spec":{"containers":[{"name":"main","image":"app:1"}]}},
+		"volumeClaimTemplates":[{"metadata":{"name":"data"},"spec":{"accessModes":["ReadWriteOnce"],"storageClassName":"fast","resources":{"requests":{"storage":"1Gi"}}}}]}`
+	if err := json.Unmarshal([]byte(plain), &spec); err != nil {
+		t.Fatal(err)
+	}
+	if patch != "" {
+		if err := json.Unmarshal([]byte(patch), &change); err != nil {
+			t.Fatalf("%v: %s", err, patch)
+		}
+	}
+	plaintest.Merge(spec, change)
+	return plaintest.Encode(t, spec)
+}
+
+// plainServer is an API server that accepts templates as they are, and has some storage classes.
+func plainServer(fail error) client.WithWatch {
+	classes := map[string]*bool{"fast": ptr.To(true), "slow": ptr.To(false), "silent": nil}
+	return interceptor.NewClient(nil, interceptor.Funcs{
+		Create: func(_ context.Context, _ client.WithWatch, obj client.Object, _ ...client.CreateOption) error {
+			pod := obj.(*unstructured.Unstructured).Object["template"].(map[string]any)["spec"].(map[string]any)
+			pod["dnsPolicy"] = "ClusterFirst"
+			return nil
+		},
+		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+			allows, exists := classes[key.Name]
+			switch {
+			case fail != nil:
+				return fail
+			case !exists:
+				return apierrors.NewNotFound(schema.GroupResource{Resource: "storageclasses"}, key.Name)
+			}
+			obj.SetName(key.Name)
+			obj.(*storagev1.StorageClass).AllowVolumeExpansion = allows
+			return nil
+		},
+		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
+			all := list.(*storagev1.StorageClassList)
+			for i, name := range []string{"slow", "fast"} { // the second is newer
+				all.Items = append(all.Items, storagev1.StorageClass{AllowVolumeExpansion: classes[name], ObjectMeta: metav1.ObjectMeta{
+					Name: name, CreationTimestamp: metav1.Unix(int64(i), 0), Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"},
+				}})
+			}
+			return fail
+		},
+	})
+}
+
+func newWebhooks(t testing.TB, o statefulset.Options, fail error) *statefulset.Webhooks {
+	t.Helper()
+	w, err := statefulset.New(plainServer(fail), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// newRequest is an update where there is something stored. Both are patches of a plain spec.
+func newRequest(t testing.TB, version, stored, now string) admission.Request {
+	t.Helper()
+	object := func(patch string) runtime.RawExtension {
+		return runtime.RawExtension{Raw: []byte(fmt.Sprintf(`{"apiVersion":"apps.kruise.io/%s","kind":"StatefulSet",
+			"metadata":{"name":"a","namespace":"default","uid":"1"},"spec":%s}`, version, spec(t, patch)))}
+	}
+	r := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		Operation: admissionv1.Create, Namespace: "default", Name: "a",
+		Kind:   metav1.GroupVersionKind{Group: "apps.kruise.io", Version: version, Kind: "StatefulSet"},
+		Object: object(now),
+	}}
+	if stored != "" {
+		r.Operation, r.OldObject = admissionv1.Update, object(stored)
+	}
+	return r
+}
+
+// sized is a claim template of a size, in a class; expanding expands it.
+func sized(size, class, more string) string {
+	name := ""
+	if class != "" {
+		name = `"storageClassName":"` + class + `",`
+	}
+	return fmt.Sprintf(`{"volumeClaimUpdateStrategy":{"type":"OnPodRollingUpdate"},
+		"volumeClaimTemplates":[{"metadata":{"name":"data"},"spec":{"accessModes":["ReadWriteOnce"],%s"resources":{"requests":{"storage":"%s"}}}}%s]}`, name, size, more)
+}
+
+func TestValidate(t *testing.T) {
+	expands := statefulset.Options{ExpandClaims: true}
+	for name, c := range map[string]struct {
+		why, version, stored, now string
+		options                   statefulset.Options
+		// at is the path of the fault; empty for none.
+		at string
+	}{
+		"plain":                  {"it can work", "v1beta1", "", "{}", expands, ""},
+		"plain, v1alpha1":        {"it can work", "v1alpha1", "", "{}", expands, ""},
+		"negative ordinals":      {"there are none", "v1beta1", "", `{"ordinals":{"start":-1}}`, statefulset.Options{}, "spec.ordinals.start"},
+		"reserved":               {"the range is empty", "v1beta1", "", `{"reserveOrdinals":["5-2"]}`, statefulset.Options{}, "spec.reserveOrdinals[0]"},
+		"budget":                 {"none may be unavailable", "v1alpha1", "", `{"podManagementPolicy":"Parallel","updateStrategy":{"rollingUpdate":{"maxUnavailable":0}}}`, statefulset.Options{}, "spec.updateStrategy.rollingUpdate.maxUnavailable"},
+		"in order":               {"each pod waits for the one before", "v1alpha1", "", `{"updateStrategy":{"rollingUpdate":{"maxUnavailable":2}}}`, statefulset.Options{}, "spec.updateStrategy.rollingUpdate.maxUnavailable"},
+		"service":                {"the DNS names of pods would change", "v1beta1", "{}", `{"serviceName":"other"}`, statefulset.Options{}, "spec"},
+		"stored already":         {"a fault that is stored keeps nothing else from changing", "v1beta1", `{"revisionHistoryLimit":-1}`, `{"revisionHistoryLimit":-1,"replicas":3}`, statefulset.Options{}, ""},
+		"grows":                  {"the class allows it", "v1beta1", sized("1Gi", "fast", ""), sized("2Gi", "fast", ""), expands, ""},
+		"grows in both":          {"the class allows it", "v1beta1", "{}", sized("2Gi", "fast", ""), expands, ""},
+		"does not grow":          {"the class forbids it", "v1beta1", sized("1Gi", "slow", ""), sized("2Gi", "slow", ""), expands, "spec.volumeClaimTemplates[data].spec.resources"},
+		"shrinks":                {"a class that forbids expansion is asked for each change", "v1beta1", sized("2Gi", "slow", ""), sized("1Gi", "slow", ""), expands, "spec.volumeClaimTemplates[data].spec.resources"},
+		"says nothing":           {"nothing means no", "v1beta1", sized("1Gi", "silent", ""), sized("2Gi", "silent", ""), expands, "spec.volumeClaimTemplates[data].spec.resources"},
+		"no such class":          {"nothing can grow", "v1beta1", sized("1Gi", "gone", ""), sized("2Gi", "gone", ""), expands, "spec.volumeClaimTemplates[data].spec.resources"},
+		"default class":          {"the newest counts", "v1beta1", sized("1Gi", "", ""), sized("2Gi", "", ""), expands, ""},
+		"gate off":               {"no claim is expanded", "v1beta1", sized("1Gi", "slow", ""), sized("2Gi", "slow", ""), statefulset.Options{}, ""},
+		"same size, other words": {"nothing changes", "v1beta1", sized("1Gi", "slow", ""), sized("1024Mi", "slow", ""), expands, ""},
+		"another template":       {"pods would lack the claim", "v1beta1", sized("1Gi", "fast", ""), sized("1Gi", "fast", `,{"metadata":{"name":"logs"}}`), expands, "spec.volumeClaimTemplates"},
+		"another class":          {"no claim changes its class", "v1beta1", sized("1Gi", "fast", ""), sized("1Gi", "slow", ""), expands, "spec.volumeClaimTemplates[data]"},
+		"class and type at once": {"the type of the update counts", "v1beta1", "{}", sized("1Gi", "slow", ""), expands, "spec.volumeClaimTemplates[data]"},
+		"away and class at once": {"new claims have the class", "v1beta1", sized("1Gi", "fast", ""), strings.Replace(sized("1Gi", "slow", ""), "OnPodRollingUpdate", "OnDelete", 1), expands, ""},
+		"the type before":        {"the older version has none", "v1alpha1", "{}", `{"replicas":2}`, expands, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := newWebhooks(t, c.options, nil).Validate(t.Context(), newRequest(t, c.version, c.stored, c.now))
+			if answer.Allowed != (c.at == "") {
+				t.Fatalf("%s: allowed %t: %+v", c.why, answer.Allowed, answer.Result)
+			}
+			if answer.Allowed {
+				return
+			}
+			if answer.Result.Details == nil || len(answer.Result.Details.Causes) != 1 || answer.Result.Details.Causes[0].Field != c.at {
+				t.Errorf("%s: %+v, want a cause at %s", c.why, answer.Result.Details, c.at)
+			}
+		})
+	}
+}
+
+// An API server that fails leaves an update undecided.
+func TestClassUnread(t *testing.T) {
+	w := newWebhooks(t, statefulset.Options{ExpandClaims: true}, errors.New("no connection"))
+	for _, class := range []string{"fast", ""} {
+		answer := w.Validate(t.Context(), newRequest(t, "v1beta1", sized("1Gi", class, ""), sized("2Gi", class, "")))
+		if answer.Allowed || answer.Result.Code != 500 || !strings.Contains(answer.Result.Message, "claim template data: no connection") {
+			t.Errorf("%+v", answer.Result)
+		}
+	}
+}
+
+func TestMutate(t *testing.T) {
+	for name, c := range map[string]struct {
+		version string
+		options statefulset.Options
+		want    []string
+		without []string
+	}{
+		"v1beta1": {
+			"v1beta1",
+			statefulset.Options{ExpandClaims: true},
+			[]string{`"path":"/spec/replicas","value":1`, `podManagementPolicy","value":"OrderedReady"`, `"whenDeleted":"Retain"`, `"path":"/spec/template/spec/dnsPolicy"`, `"phase":"Pending"`, `/spec/volumeClaimUpdateStrategy"`, `/imagePullPolicy"`},
+			nil,
+		},
+		"gate off":    {"v1beta1", statefulset.Options{}, []string{`"path":"/spec/replicas"`}, []string{"volumeClaimUpdateStrategy"}},
+		"v1alpha1":    {"v1alpha1", statefulset.Options{ExpandClaims: true}, []string{`"path":"/spec/replicas","value":1`, `"podUpdatePolicy":"ReCreate"`}, []string{"volumeClaimUpdateStrategy", "whenDeleted"}},
+		"no defaults": {"v1beta1", statefulset.Options{TemplateNoDefaults: true}, []string{`"path":"/spec/replicas"`}, []string{"dnsPolicy", "phase"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := newWebhooks(t, c.options, nil).Mutate(t.Context(), newRequest(t, c.version, "", "{}"))
+			patch := string(answer.Patch)
+			for _, want := range c.want {
+				if !strings.Contains(patch, want) {
+					t.Errorf("no %s in %s", want, patch)
+				}
+			}
+			for _, not := range c.without {
+				if strings.Contains(patch, not) {
+					t.Errorf("there is %s in %s", not, patch)
+				}
+			}
+		})
+	}
+	for name, o := range map[string]statefulset.Options{"": {Timeout: -1}} {
+		if _, err := statefulset.New(plainServer(nil), o); err == nil {
+			t.Errorf("%s: a timeout that is over is accepted", name)
+		}
+	}
+	if _, err := statefulset.New(nil, statefulset.Options{}); err == nil {
+		t.Error("webhooks without a client")
+	}
+}
