@@ -82,6 +82,7 @@
 //   - [github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest]: what a request to restart containers takes from its pod.
 //   - [github.com/kruisekit/kruisekit/webhooks/pod]: what new pods get: sidecars, readiness gates, an order of their containers.
 //   - [github.com/kruisekit/kruisekit/webhooks/podunavailablebudget]: the rules of PodUnavailableBudgets.
+//   - [github.com/kruisekit/kruisekit/webhooks/podprobemarker]: the rules of PodProbeMarkers; not in the manager yet.
 //   - [github.com/kruisekit/kruisekit/webhooks/sidecarset]: defaults, hashes and rules of SidecarSets.
 //   - [github.com/kruisekit/kruisekit/webhooks/statefulset]: defaults and rules of StatefulSets.
 //   - [github.com/kruisekit/kruisekit/webhooks/conversion]: the webhook between the two versions of each kind.
