@@ -77,7 +77,7 @@ func (m *deployed) testAll(t *testing.T) {
 			"recreate/in order": m.testRecreateInOrder, "recreate/some": m.testRecreateSome, "recreate/twice": m.testRecreateTwice,
 			"recreate/crashing": m.testRecreateCrashing, "recreate/a pod that goes": m.testRecreateGone,
 			"recreate/refused": m.testRecreateRefused,
-			"env of a label":   m.testEnvOfLabel,
+			"env of a label":   m.testEnvOfLabel, "cron": m.testCron,
 		} {
 			t.Run(name, func(t *testing.T) { t.Parallel(); test(t) })
 		}
