@@ -50,7 +50,7 @@ func naive(expression, zone string, after, until time.Time) []time.Time {
 
 // lists reports whether a field has a value: stars, numbers, ranges and steps.
 func lists(field string, value int) bool {
-	for _, part := range strings.Split(field, ",") {
+	for part := range strings.SplitSeq(field, ",") {
 		span, step, stepped := strings.Cut(part, "/")
 		low, high, ranged := strings.Cut(span, "-")
 		from, upTo := 0, 99

@@ -57,23 +57,19 @@ func TestPlan(t *testing.T) {
 		codes               string
 		created, scheduleIn string
 	}{
-		"new":              {why: "the first tick is after the creation", now: "2026-03-02T10:04:59Z", look: "2026-03-02T10:05:00Z"},
-		"first":            {why: "a tick is due at its time", now: "2026-03-02T10:05:00Z", tick: "2026-03-02T10:05:00Z", look: "2026-03-02T10:10:00Z", codes: "Due"},
-		"done":             {why: "a tick has one child", last: "2026-03-02T10:05:00Z", now: "2026-03-02T10:05:01Z", look: "2026-03-02T10:10:00Z"},
-		"missed":           {why: "of missed ticks the latest is due", last: "2026-03-02T10:05:00Z", now: "2026-03-02T10:31:00Z", tick: "2026-03-02T10:30:00Z", look: "2026-03-02T10:35:00Z", codes: "Skipped Due"},
-		"missed for years": {why: "however many are missed", last: "2019-03-02T10:05:00Z", now: "2026-03-02T10:31:00Z", tick: "2026-03-02T10:30:00Z", look: "2026-03-02T10:35:00Z", codes: "Skipped Due"},
-		"paused":           {why: "no child, and no look", now: "2026-03-02T10:05:00Z", change: func(i *schedule.Input) { i.Paused = true }, codes: "Paused"},
-		"late by 11": {why: "the deadline is 10 seconds", now: "2026-03-02T10:05:11Z", change: func(i *schedule.Input) { i.DeadlineSeconds = ptr.To[int64](10) },
-			look: "2026-03-02T10:10:00Z", codes: "TooLate"},
-		"late by 9": {why: "the deadline is 10 seconds", now: "2026-03-02T10:05:09Z", change: func(i *schedule.Input) { i.DeadlineSeconds = ptr.To[int64](10) },
-			tick: "2026-03-02T10:05:00Z", look: "2026-03-02T10:10:00Z", codes: "Due"},
-		"huge deadline": {why: "more than a duration holds is for ever", last: "2019-03-02T10:05:00Z", now: "2026-03-02T10:05:00Z", change: func(i *schedule.Input) { i.DeadlineSeconds = ptr.To[int64](1<<63 - 1) },
-			tick: "2026-03-02T10:05:00Z", look: "2026-03-02T10:10:00Z", codes: "Skipped Due"},
-		"negative deadline": {why: "is none, as zero: each tick is over", now: "2026-03-02T10:05:00Z", change: func(i *schedule.Input) { i.DeadlineSeconds = ptr.To[int64](-1 << 63) },
-			look: "2026-03-02T10:10:00Z", codes: "TooLate"},
-		"forbidden":       {why: "the tick waits", now: "2026-03-02T10:06:00Z", change: active(schedule.Forbid, 1), look: "2026-03-02T10:10:00Z", codes: "Active"},
-		"forbidden later": {why: "the tick is due once the child has finished", now: "2026-03-02T10:07:00Z", change: active(schedule.Forbid, 0), tick: "2026-03-02T10:05:00Z", look: "2026-03-02T10:10:00Z", codes: "Due"},
-		"replaced":        {why: "active children go first", now: "2026-03-02T10:06:00Z", change: active(schedule.Replace, 2), tick: "2026-03-02T10:05:00Z", replace: true, look: "2026-03-02T10:10:00Z", codes: "Due"},
+		"new":               {why: "the first tick is after the creation", now: "2026-03-02T10:04:59Z", look: "2026-03-02T10:05:00Z"},
+		"first":             {why: "a tick is due at its time", now: "2026-03-02T10:05:00Z", tick: "2026-03-02T10:05:00Z", look: "2026-03-02T10:10:00Z", codes: "Due"},
+		"done":              {why: "a tick has one child", last: "2026-03-02T10:05:00Z", now: "2026-03-02T10:05:01Z", look: "2026-03-02T10:10:00Z"},
+		"missed":            {why: "of missed ticks the latest is due", last: "2026-03-02T10:05:00Z", now: "2026-03-02T10:31:00Z", tick: "2026-03-02T10:30:00Z", look: "2026-03-02T10:35:00Z", codes: "Skipped Due"},
+		"missed for years":  {why: "however many are missed", last: "2019-03-02T10:05:00Z", now: "2026-03-02T10:31:00Z", tick: "2026-03-02T10:30:00Z", look: "2026-03-02T10:35:00Z", codes: "Skipped Due"},
+		"paused":            {why: "no child, and no look", now: "2026-03-02T10:05:00Z", change: func(i *schedule.Input) { i.Paused = true }, codes: "Paused"},
+		"late by 11":        {why: "the deadline is 10 seconds", now: "2026-03-02T10:05:11Z", change: deadline(10), look: "2026-03-02T10:10:00Z", codes: "TooLate"},
+		"late by 9":         {why: "the deadline is 10 seconds", now: "2026-03-02T10:05:09Z", change: deadline(10), tick: "2026-03-02T10:05:00Z", look: "2026-03-02T10:10:00Z", codes: "Due"},
+		"huge deadline":     {why: "more than a duration holds is for ever", last: "2019-03-02T10:05:00Z", now: "2026-03-02T10:05:00Z", change: deadline(1<<63 - 1), tick: "2026-03-02T10:05:00Z", look: "2026-03-02T10:10:00Z", codes: "Skipped Due"},
+		"negative deadline": {why: "is none, as zero: each tick is over", now: "2026-03-02T10:05:00Z", change: deadline(-1 << 63), look: "2026-03-02T10:10:00Z", codes: "TooLate"},
+		"forbidden":         {why: "the tick waits", now: "2026-03-02T10:06:00Z", change: active(schedule.Forbid, 1), look: "2026-03-02T10:10:00Z", codes: "Active"},
+		"forbidden later":   {why: "the tick is due once the child has finished", now: "2026-03-02T10:07:00Z", change: active(schedule.Forbid, 0), tick: "2026-03-02T10:05:00Z", look: "2026-03-02T10:10:00Z", codes: "Due"},
+		"replaced":          {why: "active children go first", now: "2026-03-02T10:06:00Z", change: active(schedule.Replace, 2), tick: "2026-03-02T10:05:00Z", replace: true, look: "2026-03-02T10:10:00Z", codes: "Due"},
 		"nothing to replace": {why: "there is no active child", now: "2026-03-02T10:06:00Z", change: active(schedule.Replace, 0), tick: "2026-03-02T10:05:00Z",
 			look: "2026-03-02T10:10:00Z", codes: "Due"},
 		"allowed":  {why: "children run beside each other", now: "2026-03-02T10:06:00Z", change: active(schedule.Allow, 99), tick: "2026-03-02T10:05:00Z", look: "2026-03-02T10:10:00Z", codes: "Due"},
@@ -121,6 +117,10 @@ func TestPlan(t *testing.T) {
 			}
 		})
 	}
+}
+
+func deadline(seconds int64) func(*schedule.Input) {
+	return func(i *schedule.Input) { i.DeadlineSeconds = ptr.To(seconds) }
 }
 
 func active(c schedule.Concurrency, n int) func(*schedule.Input) {

@@ -130,11 +130,11 @@ func (s Schedule) Latest(after, until time.Time) time.Time {
 		return time.Time{}
 	case s.every > 0:
 		begin := after.Truncate(time.Second)
-		passed := until.Sub(begin) / s.every
-		if passed == 0 {
+		passed := until.Sub(begin)
+		if passed < s.every {
 			return time.Time{}
 		}
-		return begin.Add(passed * s.every).UTC()
+		return begin.Add(passed - passed%s.every).UTC()
 	case s.spec == nil:
 		return time.Time{}
 	}

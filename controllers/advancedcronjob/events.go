@@ -2,6 +2,7 @@ package advancedcronjob
 
 import (
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -56,11 +57,14 @@ func (a *act) emitWaiting() {
 		schedule.NoteActive: reasonActive, schedule.NoteTooLate: reasonMissed, schedule.NoteTooMany: reasonTooManyActive, schedule.NoteClockAhead: reasonClockAhead,
 	}
 	held := slices.DeleteFunc(slices.Clone(a.notes), func(n note.Note) bool { return reasons[n.Code] == "" })
-	about := ""
+	about := make([]string, 0, len(held)+1)
 	for _, n := range held {
-		about += n.Code + " " + a.held.String()
+		about = append(about, n.Code)
 	}
-	if !a.emitted.waiting.Changed(a.key(), about) {
+	if len(held) > 0 {
+		about = append(about, a.held.String())
+	}
+	if !a.emitted.waiting.Changed(a.key(), strings.Join(about, " ")) {
 		return
 	}
 	for _, n := range held {

@@ -34,7 +34,7 @@ type act struct {
 func (a *act) run(ctx context.Context) error {
 	a.emitInvalid()
 	if a.undecodable != nil {
-		return nil
+		return nil //nolint:nilerr // the event reports it
 	}
 	err := a.make(ctx)
 	a.emitWaiting()

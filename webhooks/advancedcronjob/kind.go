@@ -60,7 +60,7 @@ func jobFaults(ctx context.Context, api API, r change) (field.ErrorList, error) 
 	err := api.Create(ctx, job, client.DryRunAll, client.FieldValidation(metav1.FieldValidationIgnore))
 	var status apierrors.APIStatus
 	if !apierrors.IsInvalid(err) || podtemplate.IsDenial(err) || !errors.As(err, &status) || status.Status().Details == nil {
-		return nil, nil //nolint:nilerr // whether a cluster takes the Job now is for when it is created
+		return nil, nil // whether a cluster takes the Job now is for when it is created
 	}
 	at := field.NewPath("spec", "template", "jobTemplate").String()
 	var faults field.ErrorList
