@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kruisekit/kruisekit/containerrestart"
+	"github.com/kruisekit/kruisekit/distribution"
 	"github.com/kruisekit/kruisekit/imagepull"
 )
 
@@ -18,6 +19,7 @@ func TestDocumentedLimits(t *testing.T) {
 	}
 	for _, row := range []string{
 		fmt.Sprintf("| restart requests of a pod that wait | %d |", containerrestart.MaxQueued+1),
+		fmt.Sprintf("| restores of a copy of a ResourceDistribution that a tenant changes or deletes | %d in a minute, %d reads |", distribution.MaxRepairs, distribution.MaxReads),
 		fmt.Sprintf("| pull secrets of a job | %d, each of at most %d KiB |", imagepull.MaxPullSecrets, imagepull.MaxPullSecretBytes>>10),
 		fmt.Sprintf("| images of a node, tags of an image, jobs of a tag | %d, %d, %d;", imagepull.MaxImages, imagepull.MaxTags, imagepull.MaxOwners),
 	} {

@@ -26,6 +26,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/podreadiness"
 	"github.com/kruisekit/kruisekit/controllers/podscope"
 	"github.com/kruisekit/kruisekit/controllers/podunavailablebudget"
+	"github.com/kruisekit/kruisekit/controllers/resourcedistribution"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset"
 	"github.com/kruisekit/kruisekit/controllers/sidecarterminator"
 	"github.com/kruisekit/kruisekit/controllers/statefulset"
@@ -62,6 +63,8 @@ type Options struct {
 	PodScope podscope.Options
 	// PodUnavailableBudget is for the reconciler of PodUnavailableBudgets.
 	PodUnavailableBudget podunavailablebudget.Options
+	// ResourceDistribution is for the reconciler of ResourceDistributions.
+	ResourceDistribution resourcedistribution.Options
 	// SidecarSet is for the reconciler of SidecarSets.
 	SidecarSet sidecarset.Options
 	// StatefulSet is for the reconciler of StatefulSets.
@@ -106,6 +109,9 @@ func list() []entry {
 		}},
 		{"podunavailablebudget", policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return podunavailablebudget.New(mgr.GetClient(), o.PodUnavailableBudget)
+		}},
+		{"resourcedistribution", v1beta1.GroupVersion.WithKind("ResourceDistribution"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
+			return resourcedistribution.New(mgr.GetClient(), o.ResourceDistribution)
 		}},
 		{"sidecarset", v1beta1.GroupVersion.WithKind("SidecarSet"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return sidecarset.New(mgr.GetClient(), o.SidecarSet)

@@ -49,9 +49,10 @@ type Step struct {
 	// repair means that the copy was as it should be before another writer changed it.
 	repair bool
 	// keys is the value of KeysAnnotation on the copy.
-	keys  string
-	left  int
-	known Known
+	keys   string
+	filled Filled
+	left   int
+	known  Known
 }
 
 // Ended reports whether nothing is left to do.
@@ -108,6 +109,7 @@ func (p *Pass) inspected(s Step, live Object, err error) Step {
 		return s.fail(v1beta1.ResourceDistributionGetResourceFailed, err)
 	}
 	s.UID, s.Version, s.keys, s.inspected = live.GetUID(), live.GetResourceVersion(), live.GetAnnotations()[KeysAnnotation], true
+	s.filled = filled(live)
 	controlled, deleting := p.in.Owner.Controls(live), live.GetDeletionTimestamp() != nil
 	switch {
 	case !s.target && (!controlled || deleting):
@@ -168,7 +170,7 @@ func (p *Pass) settle(s Step, live Object, wrote bool) Step {
 		s.known.repairs++
 	}
 	s.known.UID, s.known.Version, s.known.Digest = live.GetUID(), live.GetResourceVersion(), p.in.Resource.Digest
-	s.known.Keys = live.GetAnnotations()[KeysAnnotation]
+	s.known.Keys, s.known.Filled = live.GetAnnotations()[KeysAnnotation], filled(live)
 	return s.end()
 }
 
@@ -182,4 +184,9 @@ func (s Step) end() Step { return s.next(Done) }
 func (s Step) fail(t v1beta1.ResourceDistributionConditionType, err error) Step {
 	s.Failure = &Failure{Namespace: s.Namespace, Type: t, Text: err.Error(), Err: err}
 	return s.end()
+}
+
+func filled(o Object) Filled {
+	c := contentOf(o)
+	return Filled{Data: len(c.Data) > 0, Binary: len(c.Binary) > 0}
 }

@@ -54,7 +54,8 @@ func (w *world) act() {
 	n := w.namespace()
 	switch w.rand.IntN(12) {
 	case 0:
-		w.in.Resource = read(w.T, fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"pull","labels":{"v%d":"x"}},"data":{"k":"%s"}}`, w.rand.IntN(3), []string{"eA==", "eQ=="}[w.rand.IntN(2)]))
+		data := []string{`{}`, `{"k":"eA=="}`, `{"k":"eQ=="}`, `{"l":"eQ=="}`}[w.rand.IntN(4)]
+		w.in.Resource = read(w.T, fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"pull","labels":{"v%d":"x"}},"data":%s}`, w.rand.IntN(3), data))
 	case 1:
 		w.in.Resource = read(w.T, fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"pull"},"type":"a/t%d","immutable":%t}`, w.rand.IntN(2), w.rand.IntN(2) == 0))
 	case 2:
@@ -69,7 +70,12 @@ func (w *world) act() {
 		}
 	case 6:
 		if is := w.all[n]; is != nil && (is.Immutable == nil || !*is.Immutable) {
-			w.put(n, func(o *corev1.Secret) { o.Data = map[string][]byte{"theirs": []byte(w.next())} })
+			w.put(n, func(o *corev1.Secret) {
+				o.Data = nil
+				if w.rand.IntN(2) == 0 {
+					o.Data = map[string][]byte{"theirs": []byte(w.next())}
+				}
+			})
 		}
 	case 7:
 		if w.all[n] != nil {

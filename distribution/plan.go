@@ -46,6 +46,8 @@ type Known struct {
 	Digest string
 	// Keys is the value of KeysAnnotation there.
 	Keys string
+	// Filled is which maps that version has.
+	Filled Filled
 	// Failed means that the last step in the namespace failed.
 	Failed bool
 
@@ -53,6 +55,9 @@ type Known struct {
 	since          time.Time
 	repairs, reads int
 }
+
+// Filled is which maps of an object have keys.
+type Filled struct{ Data, Binary bool }
 
 // Input is what a pass looks at. Nothing of it is changed.
 type Input struct {
@@ -201,7 +206,7 @@ func first(has, read bool) Action {
 func (p *Pass) begin(namespace string, action Action, known Known) {
 	is := p.in.Copies[namespace]
 	step := Step{
-		Namespace: namespace, Action: action, UID: is.UID, Version: is.Version, target: true, keys: known.Keys, left: maxRequests,
+		Namespace: namespace, Action: action, UID: is.UID, Version: is.Version, target: true, keys: known.Keys, filled: known.Filled, left: maxRequests,
 		repair: known.Digest == p.in.Resource.Digest, // a copy that has the resource of before is no repair
 	}
 	if held, after := p.held(&step, known); held {

@@ -86,10 +86,10 @@ func (r *Resource) Patch(step Step, owner Owner) ([]byte, error) {
 		body["immutable"] = true
 	}
 	if r.Kind.Kind == KindSecret {
-		body["type"], body["data"] = r.content.Type, replaced(r.content.Data, func(v []byte) any { return v })
+		body["type"], body["data"] = r.content.Type, replaced(r.content.Data, step.filled.Data, func(v []byte) any { return v })
 	} else {
-		body["data"] = replaced(r.content.Data, func(v []byte) any { return string(v) })
-		body["binaryData"] = replaced(r.content.Binary, func(v []byte) any { return v })
+		body["data"] = replaced(r.content.Data, step.filled.Data, func(v []byte) any { return string(v) })
+		body["binaryData"] = replaced(r.content.Binary, step.filled.Binary, func(v []byte) any { return v })
 	}
 	data, err := json.Marshal(body)
 	if err != nil {
@@ -106,9 +106,13 @@ func nullable(from map[string]string) map[string]any {
 	return all
 }
 
-// replaced is a map that replaces that of the object.
-func replaced(from map[string][]byte, encode func([]byte) any) map[string]any {
-	all := map[string]any{"$patch": "replace"}
+// replaced is a map that replaces that of the object. Where the object has none an API server drops a map with a directive as a whole, so that
+// there the map has none.
+func replaced(from map[string][]byte, filled bool, encode func([]byte) any) map[string]any {
+	all := map[string]any{}
+	if filled {
+		all["$patch"] = "replace"
+	}
 	for key, value := range from {
 		all[key] = encode(value)
 	}

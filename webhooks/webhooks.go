@@ -23,6 +23,7 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/imagepull"
 	"github.com/kruisekit/kruisekit/webhooks/pod"
 	"github.com/kruisekit/kruisekit/webhooks/podunavailablebudget"
+	"github.com/kruisekit/kruisekit/webhooks/resourcedistribution"
 	"github.com/kruisekit/kruisekit/webhooks/sidecarset"
 	"github.com/kruisekit/kruisekit/webhooks/statefulset"
 )
@@ -51,6 +52,8 @@ type Options struct {
 	Disruption disruption.Options
 	// Budgets decides about disruptions. Nil makes one, which the reconcilers of workloads then do not share.
 	Budgets *disruption.Guard
+	// ResourceDistribution is for that of ResourceDistributions.
+	ResourceDistribution resourcedistribution.Options
 	// SidecarSet is for those of SidecarSets. Where it does not say how sets are covered, they are in the configuration that
 	// controllers/podscope keeps.
 	SidecarSet sidecarset.Options
@@ -96,6 +99,7 @@ func list() []entry {
 		{"pod", addPod},
 		{"disruption", addDisruption},
 		{"podunavailablebudget", addBudget},
+		{"resourcedistribution", addResourceDistribution},
 		{"sidecarset", addSidecarSet},
 	}
 }
@@ -220,6 +224,10 @@ func addContainerRecreateRequest(mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	return w.SetupWithManager(mgr)
+}
+
+func addResourceDistribution(mgr ctrl.Manager, o Options) error {
+	return resourcedistribution.New(o.ResourceDistribution).SetupWithManager(mgr)
 }
 
 func addPod(mgr ctrl.Manager, o Options) error {

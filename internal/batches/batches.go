@@ -1,7 +1,8 @@
 // Package batches executes many writes in batches that grow, so that an API server that fails is not asked a thousand times.
 //
-//	Run    for writes that are alike, as the creation of pods: what refuses one refuses all
-//	Each   for writes to objects of their own: a refusal concerns one item
+//	Run        for writes that are alike, as the creation of pods: what refuses one refuses all
+//	Each       for writes to objects of their own: a refusal concerns one item
+//	Isolated   for writes in namespaces of their own: any error concerns one item
 //
 // Items of a batch run in parallel. A panic in one of them is the error of that item.
 package batches
@@ -56,6 +57,29 @@ func run[T any](items []T, do func(T) error, stops func(error) bool) (succeeded 
 		}
 	}
 	return succeeded, errors.Join(failures...)
+}
+
+// Isolated is Each for items in namespaces of their own: an error of any kind stops no other item. Where more than the size of the largest
+// batch fail one after the other, and not because a write is refused, the API server is taken to be down, and no further batch starts. It
+// returns the error of each item; nil also for an item that was not tried.
+func Isolated[T any](items []T, do func(T) error) []error {
+	results := make([]error, len(items))
+	failed := 0
+	for begin, size := 0, 1; begin < len(items) && failed < most; size = min(2*size, most) {
+		end := min(begin+size, len(items))
+		var group sync.WaitGroup
+		for i := begin; i < end; i++ {
+			group.Go(func() { results[i] = recovered(items[i], do) })
+		}
+		group.Wait()
+		for _, err := range results[begin:end] {
+			if failed++; err == nil || write.IsRefused(err) {
+				failed = 0
+			}
+		}
+		begin = end
+	}
+	return results
 }
 
 // PanicError is a panic in the call for one item.

@@ -74,3 +74,60 @@ func TestBatches(t *testing.T) {
 		})
 	}
 }
+
+// A namespace that fails stops no other, whatever fails there; an API server that is down is not asked for each.
+func TestIsolated(t *testing.T) {
+	outage := errors.New("failed calling webhook")
+	refusal := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "a", errors.New("quota"))
+	cases := map[string]struct {
+		items  int
+		fails  func(int) error // panics where it returns errPanic
+		called int
+		failed int
+	}{
+		"nothing":                {0, nil, 0, 0},
+		"the first ones fail":    {500, func(i int) error { return on(i < 60, outage) }, 500, 60},
+		"every other one fails":  {500, func(i int) error { return on(i%2 == 0, outage) }, 500, 250},
+		"all are refused":        {500, func(int) error { return refusal }, 500, 500},
+		"panics":                 {20, func(i int) error { return on(i == 3, errPanic) }, 20, 1},
+		"the API server is down": {5000, func(int) error { return outage }, 127, 127},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			items := make([]int, c.items)
+			for i := range items {
+				items[i] = i
+			}
+			var mu sync.Mutex
+			called := 0
+			errs := batches.Isolated(items, func(i int) error {
+				mu.Lock()
+				called++
+				mu.Unlock()
+				err := c.fails(i)
+				if errors.Is(err, errPanic) {
+					panic(err)
+				}
+				return err
+			})
+			failed := 0
+			for _, err := range errs {
+				if err != nil {
+					failed++
+				}
+			}
+			if called != c.called || failed != c.failed || len(errs) != c.items {
+				t.Errorf("%d calls, want %d; %d failed, want %d", called, c.called, failed, c.failed)
+			}
+		})
+	}
+}
+
+var errPanic = errors.New("a panic")
+
+func on(is bool, err error) error {
+	if is {
+		return err
+	}
+	return nil
+}

@@ -28,6 +28,7 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/disruption"
 	"github.com/kruisekit/kruisekit/webhooks/imagepull"
 	"github.com/kruisekit/kruisekit/webhooks/pod"
+	"github.com/kruisekit/kruisekit/webhooks/resourcedistribution"
 	sets "github.com/kruisekit/kruisekit/webhooks/sidecarset"
 	statefulsets "github.com/kruisekit/kruisekit/webhooks/statefulset"
 )
@@ -55,6 +56,7 @@ func read() []gates.Gate {
 		gates.PreDownloadImageForInPlaceUpdate,
 		gates.PreparingUpdateAsUpdate,
 		gates.RecreatePodWhenChangeVCTInCloneSetGate,
+		gates.ResourceDistributionGate,
 		gates.ResourcesDeletionProtection,
 		gates.SidecarSetPatchPodMetadataDefaultsAllowed,
 		gates.SidecarTerminator,
@@ -72,6 +74,7 @@ func needs() map[string][]gates.Gate {
 		"imagelistpulljob":         {gates.KruiseDaemon, gates.ImagePullJobGate},
 		"imagepulljob":             {gates.KruiseDaemon, gates.ImagePullJobGate},
 		"nodeimage":                {gates.KruiseDaemon},
+		"resourcedistribution":     {gates.ResourceDistributionGate},
 		"sidecarterminator":        {gates.KruiseDaemon, gates.SidecarTerminator},
 	}
 }
@@ -198,6 +201,7 @@ func admission(g gates.Gates) webhooks.Options {
 		},
 		ImagePull:                imagepull.Options{Jobs: g.On(gates.ImagePullJobGate), NoDaemon: !g.On(gates.KruiseDaemon)},
 		ContainerRecreateRequest: containerrecreaterequest.Options{NoDaemon: !g.On(gates.KruiseDaemon)},
+		ResourceDistribution:     resourcedistribution.Options{On: g.On(gates.ResourceDistributionGate)},
 		SidecarSet:               sets.Options{AnyPodMetadata: g.On(gates.SidecarSetPatchPodMetadataDefaultsAllowed)},
 	}
 }

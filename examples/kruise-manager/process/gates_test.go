@@ -111,12 +111,12 @@ func TestChosen(t *testing.T) {
 		gates        string
 		choice, want []string
 	}{
-		"by default":          {"", []string{"*"}, []string{"*", "-imagelistpulljob", "-imagepulljob", "-sidecarterminator"}},
-		"empty is all":        {"ImagePullJobGate=true,SidecarTerminator=true", nil, []string{"*"}},
-		"some":                {"ImagePullJobGate=true", []string{"cloneset"}, []string{"cloneset", "-sidecarterminator"}},
-		"pulls in the update": {"PreDownloadImageForInPlaceUpdate=true", []string{"*"}, []string{"*", "-sidecarterminator"}},
+		"by default":          {"", []string{"*"}, []string{"*", "-imagelistpulljob", "-imagepulljob", "-resourcedistribution", "-sidecarterminator"}},
+		"empty is all":        {"ImagePullJobGate=true,ResourceDistributionGate=true,SidecarTerminator=true", nil, []string{"*"}},
+		"some":                {"ImagePullJobGate=true", []string{"cloneset"}, []string{"cloneset", "-resourcedistribution", "-sidecarterminator"}},
+		"pulls in the update": {"PreDownloadImageForInPlaceUpdate=true", []string{"*"}, []string{"*", "-resourcedistribution", "-sidecarterminator"}},
 		"without a daemon": {"KruiseDaemon=false,ImagePullJobGate=true,SidecarTerminator=true", []string{"*", "-cloneset"}, []string{
-			"*", "-cloneset", "-containerrecreaterequest", "-imagelistpulljob", "-imagepulljob", "-nodeimage", "-sidecarterminator",
+			"*", "-cloneset", "-containerrecreaterequest", "-imagelistpulljob", "-imagepulljob", "-nodeimage", "-resourcedistribution", "-sidecarterminator",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

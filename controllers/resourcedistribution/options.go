@@ -1,0 +1,24 @@
+package resourcedistribution
+
+import (
+	"context"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/note"
+)
+
+// Options of a Reconciler. The zero value behaves as the reference does.
+type Options struct {
+	// Live reads copies past the cache. SetupWithManager takes the manager's API reader where it is nil.
+	Live client.Reader
+	// Recorder emits events. SetupWithManager takes the manager's where it is nil.
+	Recorder binding.Recorder
+	// Now is the clock; nil for time.Now.
+	Now func() time.Time
+	// Explain takes the notes of each pass, after its writes: conflicts, and namespaces that are missing. The pass waits for Explain. Nil
+	// takes none.
+	Explain func(ctx context.Context, distribution string, notes []note.Note)
+}

@@ -1,0 +1,201 @@
+package resourcedistribution_test
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// world is a distribution of which an admin, tenants and faults do something at random at each turn.
+type world struct {
+	*model
+
+	rand *rand.Rand
+	seed uint64
+	// tries are how often each request was made, under the lock: requests are sent at the same time.
+	tries  map[string]uint64
+	lock   sync.Mutex
+	faulty bool
+	// seen is what the cache shows of copies; nil for what is there.
+	seen *metav1.PartialObjectMetadataList
+	// foreign are the data of objects that no distribution may change, by namespace.
+	foreign map[string]string
+}
+
+// draw returns a number that depends on the seed and on how often the request was made, not on the order of concurrent ones.
+func (w *world) draw(what string, n int) int {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	w.tries[what]++
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(what))
+	return rand.New(rand.NewPCG(w.seed^hash.Sum64(), w.tries[what])).IntN(n)
+}
+
+// faults are a client whose requests fail at random, and whose cache of copies lags.
+func (w *world) faults(c client.WithWatch) client.WithWatch {
+	through := func(verb string, o client.Object, write func() error) error {
+		if !w.faulty {
+			return write()
+		}
+		switch w.draw(verb+o.GetNamespace(), 12) {
+		case 0:
+			return apierrors.NewInternalError(fmt.Errorf("not made"))
+		case 1:
+			_ = write()
+			return apierrors.NewInternalError(fmt.Errorf("made, and the answer is lost"))
+		case 2:
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "pull", fmt.Errorf("a quota"))
+		}
+		return write()
+	}
+	return interceptor.NewClient(c, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			return through("create", o, func() error { return c.Create(ctx, o, opts...) })
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			return through("patch", o, func() error { return c.Patch(ctx, o, p, opts...) })
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			return through("delete", o, func() error { return c.Delete(ctx, o, opts...) })
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			return through(sub, o, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			metadata, is := list.(*metav1.PartialObjectMetadataList)
+			if !is || metadata.Kind != "SecretList" {
+				return c.List(ctx, list, opts...)
+			}
+			if w.seen == nil || !w.faulty || w.draw("list", 2) == 0 {
+				w.seen = &metav1.PartialObjectMetadataList{TypeMeta: metadata.TypeMeta}
+				if err := c.List(ctx, w.seen, opts...); err != nil {
+					return err
+				}
+			}
+			w.seen.DeepCopyInto(metadata)
+			return nil
+		},
+	})
+}
+
+const namespaces = 6
+
+func (w *world) act() {
+	n := fmt.Sprint("ns-", w.rand.IntN(namespaces))
+	switch is := w.secret(n); w.rand.IntN(11) {
+	case 0, 1:
+		w.distribute("registry", fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"pull","labels":{"v%d":"x"}},"stringData":{"user":"%d"}}`, w.rand.IntN(3), w.rand.IntN(3)), `"allNamespaces":true`)
+	case 2:
+		w.distribute("registry", plain, fmt.Sprintf(`"includedNamespaces":{"list":[{"name":"absent"},{"name":"%s"}]},"namespaceSelector":{"matchLabels":{"team":"%d"}}`, n, w.rand.IntN(2)))
+	case 3:
+		w.namespace(n, map[string]string{"team": fmt.Sprint(w.rand.IntN(2))})
+	case 4:
+		if is != nil {
+			w.remove(n)
+			delete(w.foreign, n)
+		}
+	case 5:
+		if is == nil {
+			w.put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: n, Name: "pull"}, Data: map[string][]byte{"user": []byte("foreign")}})
+			w.foreign[n] = "foreign"
+		}
+	case 6:
+		if is != nil && w.foreign[n] == "" {
+			w.edit(n, func(s *corev1.Secret) { s.Data = map[string][]byte{"user": []byte("drift")} })
+		}
+	case 7:
+		if is != nil && w.foreign[n] == "" {
+			w.edit(n, func(s *corev1.Secret) { s.OwnerReferences = nil })
+			w.foreign[n] = string(w.secret(n).Data["user"])
+		}
+	case 8:
+		w.restart(w.faults)
+	}
+}
+
+// check holds after each turn.
+func (w *world) check() {
+	w.Helper()
+	for n, want := range w.foreign {
+		if s := w.secret(n); s == nil || string(s.Data["user"]) != want || len(s.OwnerReferences) > 0 {
+			w.Fatalf("the foreign object in %s is now %+v", n, s)
+		}
+	}
+}
+
+// Whatever others do and whichever requests fail, objects of other owners stay as they are at each turn, and once the faults end each target has
+// its copy, and the next pass sends nothing.
+func TestRandom(t *testing.T) {
+	start := uint64(time.Now().UnixNano())
+	for seed := start; seed < start+8; seed++ {
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			w := &world{model: newModel(t), rand: rand.New(rand.NewPCG(seed, 1)), seed: seed, tries: map[string]uint64{}, faulty: true, foreign: map[string]string{}}
+			for i := range namespaces {
+				w.namespace(fmt.Sprint("ns-", i), nil)
+			}
+			w.distribute("registry", plain, `"allNamespaces":true`)
+			w.restart(w.faults)
+			for range 60 {
+				w.act()
+				_, _ = w.turn("registry")
+				w.check()
+				w.Advance(time.Second)
+			}
+			w.faulty = false
+			w.Advance(2 * time.Minute)
+			for range 3 {
+				w.must("registry")
+			}
+			w.check()
+			w.settled()
+			w.requests()
+			w.must("registry")
+			if all := w.requests(); len(all) > 0 {
+				t.Errorf("an idle pass sends %q", all)
+			}
+		})
+	}
+}
+
+// settled compares the copies with the spec.
+func (w *world) settled() {
+	w.Helper()
+	d := &distributor{ObjectMeta: metav1.ObjectMeta{Name: "registry"}}
+	w.look(d)
+	raw := string(d.Spec.Resource.Raw)
+	good := 0
+	for i := range namespaces {
+		n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("ns-", i)}}
+		w.look(n)
+		target := d.Spec.Targets.AllNamespaces || n.Labels["team"] != "" && n.Labels["team"] == d.Spec.Targets.NamespaceSelector.MatchLabels["team"]
+		for _, listed := range d.Spec.Targets.IncludedNamespaces.List {
+			target = target || listed.Name == n.Name
+		}
+		s := w.secret(n.Name)
+		switch {
+		case w.foreign[n.Name] != "":
+		case !target && s != nil:
+			w.Errorf("%s has a copy", n.Name)
+		case target && (s == nil || !strings.Contains(raw, fmt.Sprintf(`"user":"%s"`, s.Data["user"])) || len(s.Labels) > 1):
+			w.Errorf("%s has %+v of %s", n.Name, s, raw)
+		case target:
+			good++
+		}
+	}
+	if int(d.Status.Succeeded) != good || d.Status.ObservedGeneration != d.Generation {
+		w.Errorf("%d have a copy: %s", good, w.picture("registry"))
+	}
+}

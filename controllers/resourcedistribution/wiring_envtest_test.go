@@ -1,0 +1,384 @@
+//go:build envtest
+
+package resourcedistribution_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/distribution"
+	"github.com/kruisekit/kruisekit/test/podbench"
+)
+
+// TestDistribution runs the reconciler with the rights of the manager, as config/rbac and config/resourcedistribution grant them.
+func TestDistribution(t *testing.T) {
+	b := newBench(t)
+	b.namespace("shop", nil)
+	b.taken = b.older()
+	b.rights(t)
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, *bench)
+	}{
+		{"namespaces", testNamespaces},
+		{"drift", testDrift},
+		{"an update keeps", testKeeps},
+		{"immutable", testImmutable},
+		{"conflict", testConflict},
+		{"ConfigMap", testConfigMap},
+		{"takeover", testTakeover},
+		{"the end", testEnd},
+		{"policies", testPolicies},
+		{"restart", testRestart},
+		{"policy of the kind", testAdmissionPolicy},
+	} {
+		if !t.Run(c.name, func(t *testing.T) { c.test(t, b) }) {
+			return
+		}
+	}
+}
+
+func secretOf(name, user string) string {
+	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":%q},"stringData":{"user":%q}}`, name, user)
+}
+
+const inShop = `"includedNamespaces":{"list":[{"name":"shop"}]}`
+
+// rights: without them the status reports why nothing is copied, and the copies follow as soon as they are granted.
+func (b *bench) rights(t *testing.T) {
+	t.Helper()
+	b.reconcile()
+	b.distribute("rights", secretOf("rights", "reader"), inShop)
+	d := b.settled("rights", 0, 1)
+	if c := condition(d, v1beta1.ResourceDistributionGetResourceFailed); c.Status != "True" || !strings.Contains(c.Reason, "is forbidden") || !slices.Equal(c.FailedNamespaces, []string{"shop"}) {
+		t.Errorf("the condition is %+v", c)
+	}
+	b.apply("../../config/resourcedistribution")
+	b.has("shop", "rights", "reader")
+	b.settled("rights", 1, 1)
+}
+
+func testNamespaces(t *testing.T, b *bench) {
+	web := map[string]string{"team": "web"}
+	b.distribute("team", secretOf("team", "reader"), `"namespaceSelector":{"matchLabels":{"team":"web"}},"includedNamespaces":{"list":[{"name":"later"},{"name":"kube-system"}]}`)
+	d := b.settled("team", 0, 1)
+	if c := condition(d, v1beta1.ResourceDistributionNamespaceNotExists); c.Status != "True" || !slices.Equal(c.FailedNamespaces, []string{"later"}) {
+		t.Errorf("the condition is %+v", c)
+	}
+	begun := time.Now()
+	b.namespace("later", nil)
+	b.namespace("cart", web)
+	b.has("cart", "team", "reader")
+	b.has("later", "team", "reader")
+	t.Logf("new namespaces have their copies after %v", time.Since(begun).Round(time.Millisecond))
+	d = b.settled("team", 2, 2)
+	for _, c := range d.Status.Conditions {
+		if c.Status != "False" || c.Reason != "Succeeded" {
+			t.Errorf("the condition is %+v", c)
+		}
+	}
+	b.patch(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "cart"}}, `{"metadata":{"labels":{"team":null}}}`)
+	b.Until(func() error {
+		if err := b.Look(secretIn("cart", "team")); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the copy is there: %w", err)
+		}
+		return nil
+	})
+	b.settled("team", 1, 1)
+	b.patch(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "cart"}}, `{"metadata":{"labels":{"team":"web"}}}`)
+	b.has("cart", "team", "reader")
+	if err := b.Client.Delete(b.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "later"}}); err != nil {
+		t.Fatal(err)
+	}
+	d = b.settled("team", 1, 2) // it terminates
+	if c := condition(d, v1beta1.ResourceDistributionNamespaceNotExists); !slices.Equal(c.FailedNamespaces, []string{"later"}) || c.Reason != "namespace is terminating" {
+		t.Errorf("the condition is %+v", c)
+	}
+}
+
+func testDrift(t *testing.T, b *bench) {
+	b.distribute("drift", secretOf("drift", "reader"), inShop)
+	s := b.has("shop", "drift", "reader")
+	b.settled("drift", 1, 1)
+	b.patch(s, `{"data":{"user":"eA==","other":"eA=="}}`)
+	s = b.has("shop", "drift", "reader")
+	b.patch(s, `{"data":null}`) // an API server ignores a directive for a map that is absent
+	s = b.has("shop", "drift", "reader")
+	if err := b.Client.Delete(b.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	b.has("shop", "drift", "reader")
+}
+
+func testKeeps(t *testing.T, b *bench) {
+	labelled := func(user, label string) string {
+		return fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"keeps","labels":{%q:"x"}},"stringData":{"user":%q}}`, label, user)
+	}
+	b.distribute("keeps", labelled("one", "former"), inShop)
+	s := b.has("shop", "keeps", "one")
+	b.patch(s, `{"metadata":{"labels":{"theirs":"1"},"finalizers":["example.com/theirs"]}}`)
+	b.settled("keeps", 1, 1)
+	b.Still()
+	b.Asked()
+	b.distribute("keeps", labelled("two", "present"), inShop)
+	s = b.has("shop", "keeps", "two")
+	if s.Labels["theirs"] != "1" || s.Labels["present"] != "x" || s.Labels["former"] != "" || !slices.Contains(s.Finalizers, "example.com/theirs") || len(s.OwnerReferences) != 1 {
+		t.Errorf("the copy is %+v", s.ObjectMeta)
+	}
+	b.settled("keeps", 1, 1)
+	b.Still()
+	if writes := podbench.About(b.Asked(), "PATCH"); len(writes) != 2 {
+		t.Errorf("a new content costs one write and one of the status: %q", writes)
+	}
+	b.patch(s, `{"metadata":{"finalizers":null}}`)
+}
+
+// What no update can change is created again.
+func testImmutable(t *testing.T, b *bench) {
+	immutable := func(user string) string {
+		return fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"fixed"},"immutable":true,"stringData":{"user":%q}}`, user)
+	}
+	b.distribute("fixed", immutable("one"), inShop)
+	first := b.has("shop", "fixed", "one")
+	b.settled("fixed", 1, 1)
+	b.distribute("fixed", immutable("two"), inShop)
+	second := b.has("shop", "fixed", "two")
+	if first.UID == second.UID || second.Immutable == nil || !*second.Immutable {
+		t.Errorf("the copy is %+v", second)
+	}
+	b.settled("fixed", 1, 1)
+	b.distribute("fixed", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"fixed"},"type":"example.com/x","stringData":{"user":"two"}}`, inShop)
+	b.Until(func() error {
+		if err := b.Look(second); err != nil || second.Type != "example.com/x" {
+			return fmt.Errorf("the type is %s: %w", second.Type, err)
+		}
+		return nil
+	})
+	b.settled("fixed", 1, 1)
+}
+
+func testConflict(t *testing.T, b *bench) {
+	foreign := secretIn("shop", "taken")
+	foreign.StringData = map[string]string{"user": "theirs"}
+	b.create(foreign)
+	b.distribute("taken", secretOf("taken", "reader"), inShop)
+	d := b.settled("taken", 0, 1)
+	if c := condition(d, v1beta1.ResourceDistributionConflictOccurred); c.Status != "True" || !slices.Equal(c.FailedNamespaces, []string{"shop"}) {
+		t.Errorf("the condition is %+v", c)
+	}
+	b.has("shop", "taken", "theirs")
+	if err := b.Client.Delete(b.Context(), foreign); err != nil {
+		t.Fatal(err)
+	}
+	b.has("shop", "taken", "reader")
+	b.settled("taken", 1, 1)
+}
+
+func testConfigMap(t *testing.T, b *bench) {
+	resource := func(data string) string {
+		return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"settings"},` + data + `}`
+	}
+	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"}}
+	for _, c := range []struct{ data, want string }{
+		{`"data":{"a":"1"},"binaryData":{"b":"eA=="}`, `a:1 / b:x`},
+		{`"data":{"c":"2"}`, `c:2 /`},
+		{`"binaryData":{"b":"eQ=="}`, `/ b:y`},
+		{`"data":{}`, `/`},
+	} {
+		b.distribute("settings", resource(c.data), inShop)
+		b.settled("settings", 1, 1)
+		b.Until(func() error {
+			if err := b.Look(m); err != nil {
+				return err
+			}
+			if got := strings.TrimSpace(strings.NewReplacer("map[", "", "]", "").Replace(fmt.Sprintf("%v / %s", m.Data, m.BinaryData))); got != c.want {
+				return fmt.Errorf("it has %s, want %s", got, c.want)
+			}
+			return nil
+		})
+	}
+	_ = t
+}
+
+// older stores a distribution and a copy as the reference leaves them, with an owner of the older version.
+func (b *bench) older() *corev1.Secret {
+	b.Helper()
+	d := b.distribute("older", secretOf("older", "reader"), inShop)
+	s := secretIn("shop", "older")
+	s.StringData = map[string]string{"user": "reader"}
+	s.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "apps.kruise.io/v1alpha1", Kind: "ResourceDistribution", Name: "older", UID: d.UID, Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
+	}}
+	s.Annotations = map[string]string{v1beta1.ResourceDistributionFromAnnotation: "older"}
+	b.create(s)
+	return s
+}
+
+// A copy of the reference is not written before the content changes.
+func testTakeover(t *testing.T, b *bench) {
+	b.settled("older", 1, 1)
+	if is := b.has("shop", "older", "reader"); is.ResourceVersion != b.taken.ResourceVersion {
+		t.Errorf("the copy was written: %+v", is.ObjectMeta)
+	}
+	b.distribute("older", secretOf("older", "writer"), inShop)
+	if is := b.has("shop", "older", "writer"); is.UID != b.taken.UID || len(is.OwnerReferences) != 1 || is.OwnerReferences[0].APIVersion != "apps.kruise.io/v1beta1" {
+		t.Errorf("the copy is %+v", is.ObjectMeta)
+	}
+}
+
+// A distribution that is gone restores nothing, and the watch of its name ends with it.
+func testEnd(t *testing.T, b *bench) {
+	d := b.distribute("end", secretOf("end", "reader"), inShop)
+	s := b.has("shop", "end", "reader")
+	b.settled("end", 1, 1)
+	if err := b.Client.Delete(b.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	b.Still()
+	b.Asked()
+	b.patch(s, `{"data":{"user":"eA=="}}`)
+	if err := b.Client.Delete(b.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	b.Still()
+	if asked := podbench.About(b.Asked(), "secrets/end"); len(asked) > 0 {
+		t.Errorf("requests %q", asked)
+	}
+}
+
+// The account of the manager writes what a distribution controls alone.
+func testPolicies(t *testing.T, b *bench) {
+	manager, err := client.New(b.Config, client.Options{Scheme: b.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign := secretIn("shop", "foreign")
+	b.create(foreign)
+	owned := func(o client.Object) client.Object {
+		o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps.kruise.io/v1beta1", Kind: "ResourceDistribution", Name: "x", UID: "x", Controller: ptr.To(true)}})
+		return o
+	}
+	token := secretIn("shop", "token")
+	token.Type, token.Annotations = corev1.SecretTypeServiceAccountToken, map[string]string{corev1.ServiceAccountNameKey: "default"}
+	mapIn := func(namespace string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "any"}}
+	}
+	release := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"ownerReferences":null}}`))
+	for what, c := range map[string]struct {
+		do      func() error
+		refused bool
+	}{
+		"a Secret without an owner": {func() error { return manager.Create(t.Context(), secretIn("shop", "new"), client.DryRunAll) }, true},
+		"a copy":                    {func() error { return manager.Create(t.Context(), owned(secretIn("shop", "new")), client.DryRunAll) }, false},
+		"a copy in kube-system": {func() error {
+			return manager.Create(t.Context(), owned(secretIn("kube-system", "new")), client.DryRunAll)
+		}, true},
+		"a token":               {func() error { return manager.Create(t.Context(), owned(token), client.DryRunAll) }, true},
+		"a foreign Secret goes": {func() error { return manager.Delete(t.Context(), foreign, client.DryRunAll) }, true},
+		"a foreign Secret changes": {func() error {
+			return manager.Patch(t.Context(), foreign, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"a":"eA=="}}`)), client.DryRunAll)
+		}, true},
+		"a copy is released": {func() error { return manager.Patch(t.Context(), secretIn("shop", "drift"), release, client.DryRunAll) }, true},
+		"a copy goes":        {func() error { return manager.Delete(t.Context(), secretIn("shop", "drift"), client.DryRunAll) }, false},
+		"a certificate": {func() error {
+			return manager.Create(t.Context(), secretIn("kruise-system", "certificate"), client.DryRunAll)
+		}, false},
+		"a ConfigMap":        {func() error { return manager.Create(t.Context(), mapIn("shop"), client.DryRunAll) }, true},
+		"a copied ConfigMap": {func() error { return manager.Create(t.Context(), owned(mapIn("shop")), client.DryRunAll) }, false},
+		"one in kube-system": {func() error { return manager.Create(t.Context(), owned(mapIn("kube-system")), client.DryRunAll) }, true},
+	} {
+		if err := c.do(); apierrors.IsForbidden(err) != c.refused || !c.refused && err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// A process that starts anew reads each copy once, and writes nothing.
+func testRestart(t *testing.T, b *bench) {
+	b.Still()
+	before := &corev1.SecretList{}
+	if err := b.Client.List(b.Context(), before, client.InNamespace("shop")); err != nil {
+		t.Fatal(err)
+	}
+	b.Asked()
+	b.reconcile() // a second process, which has no memory
+	b.Until(func() error {
+		if n := len(podbench.About(b.Asked(), "GET", "secrets/")); n == 0 {
+			return fmt.Errorf("nothing is read yet")
+		}
+		return nil
+	})
+	b.Still()
+	if writes := slices.DeleteFunc(b.Asked(), func(r string) bool { return strings.HasPrefix(r, "GET") }); len(writes) > 0 {
+		t.Errorf("a restart writes %q", writes)
+	}
+	after := &corev1.SecretList{}
+	if err := b.Client.List(b.Context(), after, client.InNamespace("shop")); err != nil {
+		t.Fatal(err)
+	}
+	for i := range before.Items {
+		if before.Items[i].ResourceVersion != after.Items[i].ResourceVersion {
+			t.Errorf("%s was written", before.Items[i].Name)
+		}
+	}
+}
+
+// testAdmissionPolicy: the policy in the place of the webhook rejects what package distribution finds in the same specs, and no change for a
+// fault that is stored.
+func testAdmissionPolicy(t *testing.T, b *bench) {
+	const secret = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"pull"}}`
+	stored := &distributor{ObjectMeta: metav1.ObjectMeta{Name: "stored"}, Spec: spec(t, secret, `"includedNamespaces":{"list":[{"name":"B"}]}`)}
+	b.create(stored)
+	if out, err := b.cluster.Kubectl(t.Context(), "apply", "-f", "../../config/webhook/resourcedistribution-policy.yaml"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	try := func(resource, targets string) (*distributor, error) {
+		d := &distributor{ObjectMeta: metav1.ObjectMeta{Name: "try"}, Spec: spec(t, resource, targets)}
+		return d, b.Client.Create(b.Context(), d.DeepCopy(), client.DryRunAll)
+	}
+	b.Until(func() error {
+		if _, err := try(secret, `"includedNamespaces":{"list":[{"name":"B"}]}`); err == nil {
+			return fmt.Errorf("the policy does not decide yet")
+		}
+		return nil
+	})
+	for _, c := range [][2]string{
+		{secret, ``},
+		{secret, `"allNamespaces":true,"excludedNamespaces":{"list":[{"name":"a"}]},"includedNamespaces":{"list":[{"name":"kube-system"}]}`},
+		{`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a.b-c","namespace":"x"}}`, ``},
+		{secret, `"includedNamespaces":{"list":[]}`},
+		{`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"}}`, ``},
+		{`{"apiVersion":"v2","kind":"Secret","metadata":{"name":"a"}}`, ``},
+		{`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"A"}}`, ``},
+		{`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a..b"}}`, ``},
+		{`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"type":"kubernetes.io/service-account-token"}`, ``},
+		{secret, `"includedNamespaces":{"list":[{}]}`},
+		{secret, `"excludedNamespaces":{"list":[{"name":"a.b"}]}`},
+		{secret, `"includedNamespaces":{"list":[{"name":"a"},{"name":"b"}]},"excludedNamespaces":{"list":[{"name":"b"}]}`},
+	} {
+		d, err := try(c[0], c[1])
+		faults := distribution.Validate(d)
+		if (err != nil) != (len(faults) > 0) || err != nil && !strings.Contains(err.Error(), "kruisekit-resourcedistribution") {
+			t.Errorf("%s: the webhook finds %v, the policy %v", c, faults, err)
+		}
+	}
+	for change, want := range map[string]bool{
+		`{"metadata":{"labels":{"a":"b"}}}`: true, `{"spec":{"resource":{"data":{"a":"eA=="}}}}`: true, `{"spec":{"targets":{"allNamespaces":true}}}`: false,
+		`{"spec":{"resource":{"metadata":{"name":"push"}}}}`: false, `{"spec":{"resource":{"kind":"ConfigMap"}}}`: false, `{"spec":{"targets":{"includedNamespaces":null}}}`: true,
+	} {
+		err := b.Client.Patch(b.Context(), stored.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(change)), client.DryRunAll)
+		if (err == nil) != want {
+			t.Errorf("%s of a distribution with a fault: %v", change, err)
+		}
+	}
+}
