@@ -129,8 +129,8 @@ func (o oracle) answer() string {
 			waits++
 			running++
 		case pod.DeletionTimestamp != nil && !o.terminal(pod):
-			desired++
 			if o.fits(node, false) {
+				desired++
 				waits++
 			}
 		default:

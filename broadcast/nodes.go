@@ -179,9 +179,8 @@ func (v *visit) pods(pods []member) {
 		v.served++
 	case ending:
 		v.state.State = Ending
-		v.desired++
-		if !v.rule.Check(v.node).Run { // nothing runs there once the pod is gone
-			v.served++
+		if v.rule.Check(v.node).Run { // else nothing runs there once the pod is gone
+			v.desired++
 		}
 	default:
 		v.busy(m)

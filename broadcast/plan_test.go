@@ -77,7 +77,7 @@ func TestPlan(t *testing.T) {
 		"node of a running pod": {"the garbage collector deletes the pod", changes{parallelism("1")}, "b", "a=running", "b", "", "running: desired 1, active 2, succeeded 0, failed 0", "", false},
 		"gone at the end":       {"a node that does not exist is not waited for", nil, "b", "a=running b=succeeded", "", "", "completed: desired 1, active 1, succeeded 1, failed 0", "JobComplete", true},
 		"ending":                {"a node whose pod was deleted runs it again, and is waited for", nil, "a b", "a=ending b=succeeded", "", "", "running: desired 2, active 0, succeeded 1, failed 0", "", false},
-		"ending and cordoned":   {"a node that gets no other pod is not waited for", nil, "a:cordoned b", "a=ending b=succeeded", "", "", "completed: desired 2, active 0, succeeded 1, failed 0", "JobComplete", true},
+		"ending and cordoned":   {"a node that gets no other pod is not waited for", nil, "a:cordoned b", "a=ending b=succeeded", "", "", "completed: desired 1, active 0, succeeded 1, failed 0", "JobComplete", true},
 		"restarts":              {"as many restarts as allowed", changes{restarting(2)}, "a", "a=2", "", "", "running: desired 1, active 1, succeeded 0, failed 0", "", false},
 		"too many restarts":     {"one more fails the pod", changes{restarting(2)}, "a", "a=3", "", "check-0", "failed: desired 1, active 0, succeeded 0, failed 1", "FailedPodFound", true},
 		"restarts at the end":   {"a pod that restarts without end does not hold the job up", changes{restarting(2), policy(goOn)}, "a b", "a=3 b=succeeded", "", "check-0", "completed: desired 2, active 0, succeeded 1, failed 1", "JobComplete", true},

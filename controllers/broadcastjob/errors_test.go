@@ -3,6 +3,7 @@ package broadcastjob_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -108,6 +109,42 @@ func TestPodOfEarlierProcess(t *testing.T) {
 	}
 	if m.look(job); len(m.pods()) != 2 || job.Status.Active != 2 {
 		t.Errorf("%d pods, %s", len(m.pods()), counters(job))
+	}
+}
+
+// What the cache does not show yet is not written again: neither a deletion, nor a creation whose answer was lost.
+func TestOwnWrites(t *testing.T) {
+	m := newModel(t, "a b", broadcastjob.Options{})
+	job := m.create()
+	stale := &lagging{WithWatch: m.Server}
+	stale.refresh(m)
+	lose := true
+	m.restart(reads{podbench.Writes(m.Server, func(what string, write func() error) error {
+		err := write()
+		if lose && err == nil && what == "create/"+broadcast.PodName(job, "a") {
+			return apierrors.NewInternalError(errors.New("the answer is lost"))
+		}
+		return err
+	}), stale})
+	if _, err := m.reconcileOnce(job); err == nil {
+		t.Error("no error")
+	}
+	lose = false
+	requests, err := m.reconcileOnce(job)
+	if want := []string{"POST pods/" + broadcast.PodName(job, "b") + " 201", "PATCH broadcastjobs/check/status 200"}; err != nil || !slices.Equal(requests, want) {
+		t.Errorf("after a lost answer: requests %q, want %q, %v", requests, want, err)
+	}
+	m.run()
+	m.run()
+	stale.refresh(m)
+	for _, name := range []string{"a", "b"} {
+		m.node(name, evict)
+	}
+	if requests, err := m.reconcileOnce(job); err != nil || len(requests) != 3 {
+		t.Errorf("deletions: requests %q, %v", requests, err)
+	}
+	if requests, err := m.reconcileOnce(job); err != nil || len(requests) > 0 {
+		t.Errorf("after deletions that the cache does not show: requests %q, %v", requests, err)
 	}
 }
 

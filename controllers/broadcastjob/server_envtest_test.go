@@ -217,13 +217,19 @@ func (b *bench) is(job *v1beta1.BroadcastJob, want string) {
 	})
 }
 
-// quiet expects no request while nothing happens.
-func (b *bench) quiet() {
+// quiet expects that a pass of a job sends no request while nothing is left to do, neither a write nor a read.
+func (b *bench) quiet(job *v1beta1.BroadcastJob) {
 	b.Helper()
 	b.Still()
 	b.Asked()
+	b.passed()
+	b.patch(job, `{"spec":{"parallelism":77}}`)
 	b.Still()
-	if asked := writes(b.Asked()); len(asked) > 0 {
+	if passed := b.passed(); passed != job.Name {
+		b.Errorf("passes of %q", passed)
+	}
+	asked := slices.DeleteFunc(b.Asked(), func(r string) bool { return strings.Contains(r, "events") })
+	if len(asked) > 0 {
 		b.Errorf("requests without a cause: %q", asked)
 	}
 }
@@ -264,7 +270,7 @@ func testLife(b *bench) {
 		}
 		return nil
 	})
-	b.quiet()
+	b.quiet(job)
 }
 
 // testFailFast ends a job with its first failed pod: the others are deleted, and no event of a node changes that.
@@ -287,7 +293,7 @@ func testFailFast(b *bench) {
 	if pod := b.pods()["c"]; pod != nil {
 		b.Error("a job that has failed creates a pod")
 	}
-	b.quiet()
+	b.quiet(job)
 }
 
 // testNodes: an event of a node reconciles the jobs that it concerns.
@@ -382,7 +388,7 @@ func testMalformed(b *bench) {
 		}
 		return nil
 	})
-	b.quiet()
+	b.quiet(job)
 }
 
 // testRejected: pods that the API server rejects are an event, and the job goes on once the template is mended.
