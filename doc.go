@@ -76,6 +76,7 @@
 //   - [github.com/kruisekit/kruisekit/webhooks]: the list of all of them.
 //   - [github.com/kruisekit/kruisekit/webhooks/broadcastjob]: defaults and rules of BroadcastJobs.
 //   - [github.com/kruisekit/kruisekit/webhooks/cloneset]: defaults and rules of CloneSets.
+//   - [github.com/kruisekit/kruisekit/webhooks/daemonset]: defaults and rules of DaemonSets.
 //   - [github.com/kruisekit/kruisekit/webhooks/deletion]: deletions of protected objects.
 //   - [github.com/kruisekit/kruisekit/webhooks/disruption]: deletions, evictions and updates of pods under a budget.
 //   - [github.com/kruisekit/kruisekit/webhooks/advancedcronjob]: defaults and rules of AdvancedCronJobs.

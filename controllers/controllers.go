@@ -19,6 +19,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/broadcastjob"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 	"github.com/kruisekit/kruisekit/controllers/containerrecreaterequest"
+	"github.com/kruisekit/kruisekit/controllers/daemonset"
 	"github.com/kruisekit/kruisekit/controllers/imagelistpulljob"
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob"
 	"github.com/kruisekit/kruisekit/controllers/launchpriority"
@@ -45,6 +46,8 @@ type Options struct {
 	BroadcastJob broadcastjob.Options
 	// CloneSet is for the reconciler of CloneSets.
 	CloneSet cloneset.Options
+	// DaemonSet is for the reconciler of DaemonSets.
+	DaemonSet daemonset.Options
 	// LaunchPriority is for the reconciler that starts containers of pods in their order.
 	LaunchPriority launchpriority.Options
 	// ContainerRecreateRequest is for the reconciler of ContainerRecreateRequests.
@@ -88,6 +91,9 @@ func list() []entry {
 		}},
 		{"containerrecreaterequest", v1beta1.GroupVersion.WithKind("ContainerRecreateRequest"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return containerrecreaterequest.New(mgr.GetClient(), o.ContainerRecreateRequest)
+		}},
+		{"daemonset", v1beta1.GroupVersion.WithKind("DaemonSet"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
+			return daemonset.New(mgr.GetClient(), o.DaemonSet)
 		}},
 		{"disruptionscope", admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return podscope.NewDisruptions(mgr.GetClient(), o.PodScope)

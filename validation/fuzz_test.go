@@ -50,6 +50,7 @@ func kinds() map[string]kind {
 			faults, _ := validation.StatefulSetClaims(set, stored)
 			return append(faults, validation.StatefulSetUpdate(set, stored)...)
 		}),
+		"DaemonSet": kindOf(true, validation.DaemonSet, validation.DaemonSetUpdate),
 		"SidecarSet": kindOf(true, func(set *appsv1beta1.SidecarSet) field.ErrorList {
 			_ = validation.SidecarSetWarnings(set)
 			return validation.SidecarSet(set)

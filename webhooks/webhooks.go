@@ -18,6 +18,7 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/cloneset"
 	"github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest"
 	"github.com/kruisekit/kruisekit/webhooks/conversion"
+	"github.com/kruisekit/kruisekit/webhooks/daemonset"
 	"github.com/kruisekit/kruisekit/webhooks/deletion"
 	"github.com/kruisekit/kruisekit/webhooks/disruption"
 	"github.com/kruisekit/kruisekit/webhooks/imagepull"
@@ -36,6 +37,8 @@ type Options struct {
 	BroadcastJob broadcastjob.Options
 	// CloneSet is for the webhooks of CloneSets.
 	CloneSet cloneset.Options
+	// DaemonSet is for the webhooks of DaemonSets.
+	DaemonSet daemonset.Options
 	// StatefulSet is for the webhooks of StatefulSets.
 	StatefulSet statefulset.Options
 	// Deletion is for those that refuse deletions of protected objects. They also judge deletions of CloneSets and StatefulSets.
@@ -92,6 +95,7 @@ func list() []entry {
 		{"broadcastjob", addBroadcastJob},
 		{"advancedcronjob", addAdvancedCronJob},
 		{"cloneset", addCloneSet},
+		{"daemonset", addDaemonSet},
 		{"statefulset", addStatefulSet},
 		{"deletion", addDeletion},
 		{"imagepull", addImagePull},
@@ -204,6 +208,18 @@ func addStatefulSet(mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	w, err := statefulset.New(c, o.StatefulSet)
+	if err != nil {
+		return err
+	}
+	return w.SetupWithManager(mgr)
+}
+
+func addDaemonSet(mgr ctrl.Manager, o Options) error {
+	c, err := live(mgr)
+	if err != nil {
+		return err
+	}
+	w, err := daemonset.New(c, o.DaemonSet)
 	if err != nil {
 		return err
 	}

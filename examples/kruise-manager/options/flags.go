@@ -38,6 +38,7 @@ func newParser() *parser {
 	p.flags.StringVar(&p.gates, "feature-gates", "", "list of Gate=true or Gate=false; AllAlpha and AllBeta are known")
 	p.flags.StringVar(&p.controllers, "controllers", "*", "controllers to run: * is all, x is one, -x leaves one out; one of "+known())
 	p.flags.BoolVar(&o.ExcludePreparingDelete, "cloneset-scaling-exclude-preparing-delete", false, "do not count pods that a hook holds before their deletion")
+	p.flags.BoolVar(&o.ScheduleDaemonSetPods, "assign-pods-by-scheduler", true, "let the scheduler bind the pods of DaemonSets; false writes the node into the pods")
 	p.flags.BoolVar(&o.ScheduleBroadcastJobPods, "assign-bcj-pods-by-scheduler", true, "let the scheduler bind the pods of BroadcastJobs; false writes the node into the pods")
 	p.flags.BoolVar(&o.RefreshNotUpdate, "sidecarset-refresh-not-update", false, "count ready pods of SidecarSets of type NotUpdate whenever pods change, not only when pods are created")
 	p.inert = o.Logs.Flags(p.flags)
@@ -124,9 +125,8 @@ func (p *parser) pullTTL(v string) error {
 func (p *parser) withoutEffect() {
 	const yet = "there is no such controller yet"
 	boolean := map[string]string{
-		"allow-privileged":         "pod templates are checked by the API server, with its own rules",
-		"disable-no-deepcopy":      "lists that no reconciler changes are never copied",
-		"assign-pods-by-scheduler": yet,
+		"allow-privileged":    "pod templates are checked by the API server, with its own rules",
+		"disable-no-deepcopy": "lists that no reconciler changes are never copied",
 	}
 	for name, why := range boolean {
 		p.inert[name] = why

@@ -38,6 +38,8 @@ type Options struct {
 	RateLimiter RateLimiter
 
 	Gates gates.Gates
+	// ScheduleDaemonSetPods lets the scheduler bind the pods of DaemonSets.
+	ScheduleDaemonSetPods bool
 	// ScheduleBroadcastJobPods lets the scheduler bind the pods of BroadcastJobs.
 	ScheduleBroadcastJobPods bool
 	// ExcludePreparingDelete is about CloneSets.

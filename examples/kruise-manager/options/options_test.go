@@ -32,6 +32,7 @@ func TestDefaults(t *testing.T) {
 	}
 	want := options.Options{
 		ScheduleBroadcastJobPods: true,
+		ScheduleDaemonSetPods:    true,
 		MetricsAddress:           ":8080", ProbeAddress: ":8000", PprofAddress: "0",
 		Election: options.Election{
 			Enabled: true, Namespace: "kruise-system", ID: "kruise-manager",

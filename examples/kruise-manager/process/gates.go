@@ -9,6 +9,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/controllers/broadcastjob"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
+	"github.com/kruisekit/kruisekit/controllers/daemonset"
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob"
 	"github.com/kruisekit/kruisekit/controllers/nodeimage"
 	"github.com/kruisekit/kruisekit/controllers/podscope"
@@ -130,6 +131,14 @@ func statefulSets(g gates.Gates, in *inplace.Installation) statefulset.Options {
 		PreparingUpdateIsUpdated: g.On(gates.PreparingUpdateAsUpdate),
 		Installed:                in,
 		PreDownload:              g.On(gates.PreDownloadImageForInPlaceUpdate),
+	}
+}
+
+// daemonSets are the options for the reconciler of DaemonSets.
+func daemonSets(o options.Options, in *inplace.Installation) daemonset.Options {
+	return daemonset.Options{
+		BindDirectly: !o.ScheduleDaemonSetPods, Installed: in,
+		PreDownload: o.Gates.On(gates.PreDownloadImageForDaemonSetUpdate), SkipQuiet: true,
 	}
 }
 

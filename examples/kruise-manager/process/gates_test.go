@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kruisekit/kruisekit/controllers"
+	"github.com/kruisekit/kruisekit/controllers/daemonset"
 	"github.com/kruisekit/kruisekit/controllers/statefulset"
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
 	"github.com/kruisekit/kruisekit/examples/reference/gates"
@@ -57,6 +58,24 @@ func TestSidecarSets(t *testing.T) {
 		}
 		o.Webhook.Namespace = "ns"
 		if got := sidecarSets(o); got.RefreshNotUpdate != want || got.Namespace != "ns" || got.Registerer == nil {
+			t.Errorf("%q: %+v", args, got)
+		}
+	}
+}
+
+// TestDaemonSets: the flag of the reference says who binds pods, and the gate whether images are pulled ahead.
+func TestDaemonSets(t *testing.T) {
+	for args, want := range map[string]daemonset.Options{
+		"":                                 {SkipQuiet: true},
+		"--assign-pods-by-scheduler=false": {SkipQuiet: true, BindDirectly: true},
+		"--feature-gates=PreDownloadImageForDaemonSetUpdate=true": {SkipQuiet: true, PreDownload: true},
+	} {
+		o, err := options.Parse(strings.Fields(args), func(string) string { return "" })
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := daemonSets(o, nil)
+		if got.BindDirectly != want.BindDirectly || got.PreDownload != want.PreDownload || got.SkipQuiet != want.SkipQuiet {
 			t.Errorf("%q: %+v", args, got)
 		}
 	}

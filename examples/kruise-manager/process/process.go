@@ -120,11 +120,12 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o options.Options, f 
 	co := controllers.Options{
 		Names: chosen(o), Controller: controllerOptions(o), CloneSet: cloneSets(o.Gates, installed(o.Gates, inSpec)),
 		BroadcastJob: broadcastJobs(o), ImagePullJob: pullJobs(o), NodeImage: nodeImages(o), PodScope: podScope(o), SidecarSet: sidecarSets(o),
+		DaemonSet:            daemonSets(o, installed(o.Gates, inSpec)),
 		PodUnavailableBudget: podUnavailableBudgets(o.Gates, inSpec), StatefulSet: statefulSets(o.Gates, installed(o.Gates, inSpec)),
 	}
 	co.CloneSet.ExcludePreparingDelete = o.ExcludePreparingDelete
 	if o.Gates.On(gates.PodUnavailableBudgetUpdateGate) {
-		co.CloneSet.Ask, co.StatefulSet.Ask = f.guard.Ask, f.guard.Ask
+		co.CloneSet.Ask, co.DaemonSet.Ask, co.StatefulSet.Ask = f.guard.Ask, f.guard.Ask, f.guard.Ask
 	}
 	return controllers.AddToManager(ctx, mgr, co)
 }

@@ -1,0 +1,21 @@
+// Package daemonset serves the admission webhooks of DaemonSet: one that fills in defaults, and one that rejects what cannot work. Both take
+// v1alpha1 and v1beta1.
+//
+//	webhooks, err := daemonset.New(client, daemonset.Options{})
+//	if err != nil {
+//		return err
+//	}
+//	return webhooks.SetupWithManager(mgr)
+//
+// The laws are those of package internal/templated: the patch of defaults only adds, the API server validates a template that is new or has changed, and
+// an update is not rejected for a fault that the stored set has already. The template is stored as the user wrote it, as in the reference. In
+// v1alpha1 the type Surging gets a surge of one node, and is stored as Standard.
+//
+// The rules that need no API server are in the package validation.
+//
+// The client should read without a cache, as one of client.New does.
+//
+// +kubebuilder:webhook:path=/mutate-apps-kruise-io-daemonset,mutating=true,failurePolicy=fail,sideEffects=None,admissionReviewVersions=v1;v1beta1,groups=apps.kruise.io,resources=daemonsets,verbs=create;update,versions=v1alpha1;v1beta1,name=mdaemonset.kb.io
+// +kubebuilder:webhook:path=/validate-apps-kruise-io-daemonset,mutating=false,failurePolicy=fail,sideEffects=None,admissionReviewVersions=v1;v1beta1,groups=apps.kruise.io,resources=daemonsets,verbs=create;update,versions=v1alpha1;v1beta1,name=vdaemonset.kb.io
+// +kubebuilder:rbac:groups="",resources=podtemplates,verbs=create
+package daemonset
