@@ -121,7 +121,7 @@ func TestPlan(t *testing.T) {
 		"every node gets a slot":                               {"n1 n2:new", nil, "n1= n2=n2-0 | - | max 1, keep 0"},
 		"no nodes":                                             {"", nil, " | - | max 0, keep 0"},
 		"NoSchedule keeps a pod, and gets none":                {"n1/s n2/s:new", nil, "n2=n2-0 | - | max 0, keep 0"},
-		"NoSchedule keeps an old pod from being recreated":     {"n1/s:old", nil, "n1=n1-0~ | - | max 0, keep 0"},
+		"NoSchedule keeps an old pod from being recreated":     {"n1/s:old", nil, "n1=n1-0~ | - | max 0, keep 1"},
 		"NoExecute deletes":                                    {"n1/e:new", nil, " | -n1-0 | max 0, keep 0"},
 		"a pod that waits for a node that is gone is deleted":  {"n1/x:new", nil, " | -n1-0 | max 0, keep 0"},
 		"the oldest of two stays":                              {"n1:new,new", nil, "n1=n1-0 | -n1-1 | max 1, keep 0"},
@@ -138,7 +138,7 @@ func TestPlan(t *testing.T) {
 		"old pods that are not ready surge at once":            {"n1:old- n2:old-", []func(*placement.Input){surge}, "n1=n1-0~ n1/new= n2=n2-0~ n2/new= | - | max 0, keep 0"},
 		"no surge beside two pods":                             {"n1:old,old", []func(*placement.Input){surge}, "n1=n1-0~ | -n1-1 | max 0, keep 0"},
 		"no surge while paused":                                {"n1:old", []func(*placement.Input){surge, func(in *placement.Input) { in.Updates = scale.UpdatesPaused }}, "n1=n1-0~ | - | max 0, keep 0"},
-		"no surge where no pod would come":                     {"n1/s:old", []func(*placement.Input){surge}, "n1=n1-0~ | - | max 0, keep 0"},
+		"no surge where no pod would come":                     {"n1/s:old", []func(*placement.Input){surge}, "n1=n1-0~ | - | max 0, keep 1"},
 		"the partition keeps the first names from a surge":     {"n1:old n2:old", []func(*placement.Input){surge, keep("2")}, "n1=n1-0~ n2=n2-0~ | - | max 0, keep 2"},
 		"a percentage of the partition is rounded down":        {"n1:old n2:old n3:old", []func(*placement.Input){keep("50%")}, "n1=n1-0 n2=n2-0 n3=n3-0 | - | max 1, keep 1"},
 		"a partition beyond the nodes is all of them":          {"n1:old", []func(*placement.Input){keep("9")}, "n1=n1-0 | - | max 1, keep 1"},
@@ -148,7 +148,7 @@ func TestPlan(t *testing.T) {
 		"progressive creation goes by the first names":         {"n1 n2:new n3", []func(*placement.Input){keep("1"), func(in *placement.Input) { in.PartitionedScaling = true }}, "n1= n2=n2-0 | - | max 1, keep 1"},
 		"and stops where as many are new as the rest":          {"n1 n2:new n3:new", []func(*placement.Input){keep("1"), func(in *placement.Input) { in.PartitionedScaling = true }}, "n2=n2-0 n3=n3-0 | - | max 1, keep 1"},
 		"a budget of the reference leaves old pods out":        {"n1:old- n2:old", []func(*placement.Input){func(in *placement.Input) { in.Loose = true }}, "n1=n1-0 n2=n2-0 | - | max 2, keep 0"},
-		"a pod where none would come does not take the budget": {"n1/s:old- n2:old", nil, "n1=n1-0~ n2=n2-0 | - | max 2, keep 0"},
+		"a pod where none would come does not take the budget": {"n1/s:old- n2:old", nil, "n1=n1-0~ n2=n2-0 | - | max 2, keep 1"},
 		"50% of 3, rounded up":                                 {"n1 n2 n3", []func(*placement.Input){func(in *placement.Input) { in.Limits.MaxUnavailable = amount("50%") }}, "n1= n2= n3= | - | max 2, keep 0"},
 	} {
 		t.Run(why, func(t *testing.T) {

@@ -27,6 +27,8 @@ type planner struct {
 	// withheld is how many slots are left out although they lack an available pod, stray how many slots without one are not of eligible
 	// nodes.
 	withheld, stray int32
+	// strayOld is how many slots with an old pod that is not updated are not of eligible nodes.
+	strayOld int32
 }
 
 // place is a node with what it has.

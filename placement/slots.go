@@ -65,6 +65,8 @@ func (p *planner) keep(at *place) {
 			i.NotNow = true
 		case !p.isSelected(at.node):
 			i.NotNow = true
+		case !at.verdict.Run && p.result.Partition > 0: // which is a number of eligible nodes
+			i.NotNow = true
 		case !at.verdict.Run && recreate:
 			i.NotNow = true
 			p.note(note.Info, NoteStays, at.keep.Name, at.name+" would get no other pod: "+at.verdict.Note("").Text)
@@ -72,6 +74,9 @@ func (p *planner) keep(at *place) {
 	}
 	if !at.verdict.Run && !p.isAvailable(at.keep) {
 		p.stray++
+	}
+	if !at.verdict.Run && i.NotNow {
+		p.strayOld++
 	}
 	p.result.Instances = append(p.result.Instances, i)
 }
@@ -133,8 +138,8 @@ func (p *planner) budget() {
 	if r.MaxUnavailable > 0 {
 		r.MaxUnavailable = max(r.MaxUnavailable+allowance, 0)
 	}
-	// Nodes that are not eligible have slots, too. The partition keeps none of them back.
-	r.Partition = min(r.Partition, int32(len(r.Slots)))
+	// Nodes that are not eligible have slots, too, which are none of those that the partition keeps.
+	r.Partition = min(r.Partition+p.strayOld, int32(len(r.Slots)))
 }
 
 // uncounted is how many pods that are not available the reference does not count: old ones that an update replaces at once, or that
