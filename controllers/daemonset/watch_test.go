@@ -1,0 +1,78 @@
+package daemonset
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/kruisekit/kruisekit/eligible"
+)
+
+// An event of a node wakes the sets for which the node becomes another one, and no others.
+func TestNodeEvents(t *testing.T) {
+	sets := &interests{}
+	for i := range 200 { // each on the nodes of its own label
+		spec := corev1.PodSpec{NodeSelector: map[string]string{"of": fmt.Sprint(i)}}
+		sets.note(types.NamespacedName{Name: fmt.Sprint("set-", i)}, interest{rule: eligible.Compile(&spec, eligible.Options{Daemon: true})})
+	}
+	canary := interest{rule: eligible.Compile(&corev1.PodSpec{NodeSelector: map[string]string{"of": "0"}}, eligible.Options{}), updates: labels.SelectorFromSet(labels.Set{"canary": "true"})}
+	sets.note(types.NamespacedName{Name: "canary"}, canary)
+	sets.note(types.NamespacedName{Name: "gone"}, canary)
+	sets.forget(types.NamespacedName{Name: "gone"})
+	node := func(changes ...func(*corev1.Node)) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"of": "0"}}}
+		for _, change := range changes {
+			change(n)
+		}
+		return n
+	}
+	label := func(key, value string) func(*corev1.Node) { return func(n *corev1.Node) { n.Labels[key] = value } }
+	taint := func(effect corev1.TaintEffect) func(*corev1.Node) {
+		return func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "a", Effect: effect}} }
+	}
+	for why, c := range map[string]struct {
+		before, after *corev1.Node
+		want          []string
+	}{
+		"a node joins":                       {nil, node(), []string{"canary", "set-0"}},
+		"a node goes":                        {node(), nil, []string{"canary", "set-0"}},
+		"a node joins that takes no pods":    {nil, node(taint(corev1.TaintEffectNoExecute)), nil},
+		"a heartbeat":                        {node(), node(func(n *corev1.Node) { n.Status.Conditions = []corev1.NodeCondition{{Type: "Ready"}} }), nil},
+		"a label that nothing looks at":      {node(), node(label("x", "y")), nil},
+		"a label that one selects":           {node(), node(label("canary", "true")), []string{"canary"}},
+		"a node moves from one to another":   {node(), node(label("of", "7")), []string{"canary", "set-0", "set-7"}},
+		"a taint":                            {node(), node(taint(corev1.TaintEffectNoSchedule)), []string{"canary", "set-0"}},
+		"a taint that changes its effect":    {node(taint(corev1.TaintEffectNoSchedule)), node(taint(corev1.TaintEffectNoExecute)), []string{"canary", "set-0"}},
+		"a taint that changes nothing for 0": {node(taint(corev1.TaintEffectNoExecute)), node(taint(corev1.TaintEffectNoExecute), label("canary", "true")), nil},
+	} {
+		t.Run(why, func(t *testing.T) {
+			queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+			defer queue.ShutDown()
+			h := sets.handler()
+			switch {
+			case c.before == nil:
+				h.Create(t.Context(), event.CreateEvent{Object: c.after}, queue)
+			case c.after == nil:
+				h.Delete(t.Context(), event.DeleteEvent{Object: c.before}, queue)
+			default:
+				h.Update(t.Context(), event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}, queue)
+			}
+			var got []string
+			for range queue.Len() {
+				request, _ := queue.Get()
+				got = append(got, request.Name)
+			}
+			if slices.Sort(got); !slices.Equal(got, c.want) {
+				t.Errorf("woken: %v, want %v", got, c.want)
+			}
+		})
+	}
+}
