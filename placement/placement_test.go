@@ -27,7 +27,7 @@ func noon() time.Time { return time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC) }
 // parse reads "n1 n2:old n3:old,new- n4/s": nodes with their pods, the oldest first. A pod is old or new; a dash is not ready, a star
 // terminates, a bang has failed, and p prepares its deletion. A node may have /s for NoSchedule, /e for NoExecute, /x for a node that is gone.
 func parse(text string) (nodes []*corev1.Node, pods []*corev1.Pod) {
-	for _, field := range strings.Fields(text) {
+	for field := range strings.FieldsSeq(text) {
 		name, list, _ := strings.Cut(field, ":")
 		name, mark, _ := strings.Cut(name, "/")
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"name": name}}}
@@ -162,13 +162,14 @@ func TestPlan(t *testing.T) {
 // A failed pod is deleted at once, the next after a second, and the pauses double up to fifteen minutes.
 func TestBackoff(t *testing.T) {
 	in := input("n1:new!")
-	for i, want := range []time.Duration{0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900} {
+	for i, seconds := range []int{0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900} {
+		want := time.Duration(seconds) * time.Second
 		if want > 0 {
 			r := placement.Plan(in)
-			if len(r.Failed) != 0 || r.RequeueAfter != want*time.Second || len(r.Slots) != 0 || len(r.Notes) != 1 {
+			if len(r.Failed) != 0 || r.RequeueAfter != want || len(r.Slots) != 0 || len(r.Notes) != 1 {
 				t.Fatalf("after %d failures: %v after %v, slots %v", i, r.Failed, r.RequeueAfter, r.Slots)
 			}
-			in.Now = in.Now.Add(want * time.Second)
+			in.Now = in.Now.Add(want)
 		}
 		r := placement.Plan(in)
 		if len(r.Failed) != 1 {

@@ -188,7 +188,7 @@ func (p *planner) pair(at *place, pods []*corev1.Pod) (replaced *corev1.Pod) {
 	at.keep, at.fresh = pods[old], pods[fresh]
 	serves, wait := scale.Available(at.fresh, p.in.MinReadySeconds, p.in.Now)
 	p.wake(wait)
-	why := ""
+	var why string
 	switch {
 	case serves:
 		why = "the new pod " + at.fresh.Name + " is available"

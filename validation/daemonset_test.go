@@ -116,6 +116,6 @@ func ExampleDaemonSetUpdate() {
 
 func printFaults(faults field.ErrorList) {
 	for _, fault := range faults {
-		fmt.Println(fault)
+		fmt.Println(fault) //nolint:forbidigo // the output of examples
 	}
 }

@@ -168,7 +168,7 @@ func (w *world) settle() {
 // found is what a node has.
 type found struct{ active, serving, old int }
 
-func (w *world) find(pods []corev1.Pod, image string) map[string]found {
+func (*world) find(pods []corev1.Pod, image string) map[string]found {
 	all := map[string]found{}
 	for i := range pods {
 		pod := &pods[i]
