@@ -246,14 +246,21 @@ func TestFaults(t *testing.T) {
 	for i := range 8 {
 		jobs = append(jobs, b.create(fmt.Sprint("web-", i), v1beta1.ImageListPullJobTemplate, v1beta1.ReplaceConcurrent))
 	}
-	for range 3 {
+	for i := range 3 {
 		b.tick(jobs...)
 		for _, job := range jobs {
+			b.Until(func() error {
+				if err := b.Look(job); err != nil {
+					return err
+				}
+				// The status has the tick, so that the next one can come.
+				if last, tick := job.Status.LastScheduleTime, job.CreationTimestamp.Add(time.Duration(i+1)*time.Hour); last == nil || last.Time.Before(tick) {
+					return fmt.Errorf("%s: the last tick is %v, want %s", job.Name, last, tick)
+				}
+				return nil
+			})
 			b.has(job, v1beta1.ImageListPullJobTemplate, 1, 1)
 		}
-	}
-	for _, job := range jobs {
-		b.has(job, v1beta1.ImageListPullJobTemplate, 1, 1)
 	}
 	if made := podbench.About(b.Asked(), "POST imagelistpulljobs 201"); len(made) != 3*len(jobs) {
 		t.Errorf("%d children were created, want %d", len(made), 3*len(jobs))
