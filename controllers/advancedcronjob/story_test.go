@@ -37,7 +37,9 @@ func TestStories(t *testing.T) {
 		"forbid":  {"a tick waits for the child before, and runs as soon as it ends", v1beta1.JobTemplate, []func(*v1beta1.AdvancedCronJob){schedule("*/10 * * * *"), policy(v1beta1.ForbidConcurrent)}, 15, nil},
 		"replace": {"a tick replaces the child before", v1beta1.ImageListPullJobTemplate, []func(*v1beta1.AdvancedCronJob){schedule("*/20 * * * *"), policy(v1beta1.ReplaceConcurrent)}, 25, nil},
 		"pause": {
-			"one child catches up after a pause", v1beta1.BroadcastJobTemplate, []func(*v1beta1.AdvancedCronJob){schedule("*/10 * * * *"), history(1, 1)}, 2,
+			"one child catches up after a pause", v1beta1.BroadcastJobTemplate,
+			[]func(*v1beta1.AdvancedCronJob){schedule("*/10 * * * *"), history(1, 1)},
+			2,
 			map[string]func(*model, *v1beta1.AdvancedCronJob){"00:12": pause(true), "00:44": pause(false)},
 		},
 	}) {
