@@ -1,0 +1,120 @@
+package following
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/stored"
+)
+
+// lookFor is the time between two looks for the kind where it is not installed. controllers/podscope looks less often.
+const lookFor = 5 * time.Second
+
+// Follower follows the objects of a kind. It is started once.
+type Follower struct {
+	Kind schema.GroupVersionKind
+	// Put is called for each state of an object, and Delete for one that is gone.
+	Put    func(ctx context.Context, object *unstructured.Unstructured)
+	Delete func(object *unstructured.Unstructured)
+
+	cache  cache.Cache
+	mapper meta.RESTMapper
+	filled chan struct{}
+	fill   func()
+}
+
+// AddTo has a manager run the follower. It must be called before the manager starts.
+func (f *Follower) AddTo(mgr ctrl.Manager) error {
+	f.cache, f.mapper, f.filled = mgr.GetCache(), mgr.GetRESTMapper(), make(chan struct{})
+	f.fill = sync.OnceFunc(func() { close(f.filled) })
+	if err := mgr.Add(f); err != nil {
+		return fmt.Errorf("add the index of %s: %w", f.Kind.Kind, err)
+	}
+	return nil
+}
+
+// NeedLeaderElection returns false: all replicas answer.
+func (*Follower) NeedLeaderElection() bool { return false }
+
+// Start follows the objects until the context ends.
+func (f *Follower) Start(ctx context.Context) error {
+	if !f.installed(ctx) {
+		return nil
+	}
+	informer, err := f.cache.GetInformer(ctx, stored.Untyped(f.Kind))
+	if err != nil {
+		return fmt.Errorf("follow %s: %w", f.Kind.Kind, err)
+	}
+	put := func(now any) {
+		if raw, is := now.(*unstructured.Unstructured); is {
+			f.Put(ctx, raw)
+		}
+	}
+	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: put, UpdateFunc: func(_, now any) { put(now) }, DeleteFunc: f.remove,
+	})
+	if err != nil {
+		return fmt.Errorf("follow %s: %w", f.Kind.Kind, err)
+	}
+	if toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+		f.fill()
+	}
+	<-ctx.Done()
+	return nil
+}
+
+func (f *Follower) remove(object any) {
+	if last, is := object.(toolscache.DeletedFinalStateUnknown); is {
+		object = last.Obj
+	}
+	if raw, is := object.(*unstructured.Unstructured); is {
+		f.Delete(raw)
+	}
+}
+
+// installed waits until the kind is installed; false if the context ends before.
+func (f *Follower) installed(ctx context.Context) bool {
+	logger := log.FromContext(ctx)
+	for waiting := false; ; waiting = true {
+		is, err := binding.Installed(f.mapper, f.Kind)
+		switch {
+		case is:
+			return true
+		case err != nil:
+			logger.Error(err, "Failed to look up a kind", "kind", f.Kind.Kind)
+		case !waiting:
+			logger.Info("Waiting for a kind that is not installed", "kind", f.Kind.Kind)
+			f.fill()
+		}
+		if wait.PollUntilContextCancel(ctx, lookFor, false, func(context.Context) (bool, error) { return true, nil }) != nil {
+			return false
+		}
+	}
+}
+
+// Wait until Put was called for all objects of the cache. It returns at once if so, also with a context that has ended.
+func (f *Follower) Wait(ctx context.Context) error {
+	select {
+	case <-f.filled:
+		return nil
+	default:
+	}
+	select {
+	case <-f.filled:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
