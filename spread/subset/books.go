@@ -23,6 +23,8 @@ type Arrival struct {
 	Version string
 	// ID is the name of the pod, or the UID of its Match.
 	ID string
+	// Earlier is the UID that an earlier call for the same pod has chosen; empty for none. It counts only if the books have it.
+	Earlier string
 }
 
 // Departure is a pod whose deletion is admitted.
@@ -41,8 +43,9 @@ type Departure struct {
 type Place struct {
 	// Subset of the pod; nil where no subset has a place.
 	Subset *Subset
-	// Counted reports that the books have the pod.
+	// Counted reports that the books have the pod, by its ID.
 	Counted bool
+	ID      string
 }
 
 // Books are the versioned statuses of a WorkloadSpread, and what admission adds to them. They are no copy of the object, which they only read.
@@ -132,8 +135,10 @@ func (b *Books) Admit(a Arrival, now time.Time) Place {
 		return Place{}
 	}
 	for i := range p.entries {
-		if has(&p.entries[i], a.ID) {
-			return Place{Subset: &subsets[i], Counted: true}
+		for _, id := range []string{a.ID, a.Earlier} {
+			if id != "" && has(&p.entries[i], id) {
+				return Place{Subset: &subsets[i], Counted: true, ID: id}
+			}
 		}
 	}
 	for i := range p.entries {
@@ -149,10 +154,21 @@ func (b *Books) Admit(a Arrival, now time.Time) Place {
 			}
 			e.MissingReplicas--
 			p.changed, b.changed = true, true
-			return Place{Subset: &subsets[i], Counted: true}
+			return Place{Subset: &subsets[i], Counted: true, ID: a.ID}
 		}
 	}
 	return Place{}
+}
+
+// Overflow returns the first schedulable subset without a limit, for a pod that cannot be recorded; nil where there is none.
+func Overflow(ws *Spread) *Subset {
+	totals := byName(ws.Status.SubsetStatuses)
+	for i := range ws.Spec.Subsets {
+		if s := &ws.Spec.Subsets[i]; s.MaxReplicas == nil && Schedulable(totals[s.Name]) {
+			return s
+		}
+	}
+	return nil
 }
 
 // Depart records that the deletion of a pod was admitted.

@@ -65,7 +65,7 @@ func Costs(in Ranking) []Cost {
 			slices.SortFunc(pods, deletedFirst)
 		}
 		for i, pod := range pods {
-			value := step * (n - position)
+			value := CostWithin(position, n)
 			if i < surplus {
 				value = -step * (position + 1)
 			}
@@ -75,6 +75,9 @@ func Costs(in Ranking) []Cost {
 	slices.SortFunc(costs, func(a, b Cost) int { return strings.Compare(a.Pod.Name, b.Pod.Name) })
 	return costs
 }
+
+// CostWithin returns the deletion cost of a pod of the newest version within the limit of its subset, by the index of the subset.
+func CostWithin(index, subsets int) int { return step * (subsets - index) }
 
 // OwnCost reports whether a deletion cost is one that Costs gives for so many subsets.
 func OwnCost(value string, subsets int) bool {

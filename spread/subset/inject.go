@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
@@ -28,6 +29,51 @@ func Inject(pod *corev1.Pod, s *Subset, m Match) (*corev1.Pod, error) {
 	}
 	next.Annotations[kruise.MatchedWorkloadSpreadKey] = Text(m)
 	return next, nil
+}
+
+// Injected reports whether a pod has what a subset adds, as after an earlier call for the same pod.
+func Injected(pod *corev1.Pod, s *Subset) bool {
+	for i := range s.Tolerations {
+		if !slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return equality.Semantic.DeepEqual(t, s.Tolerations[i]) }) {
+			return false
+		}
+	}
+	a := &corev1.NodeAffinity{}
+	if pod.Spec.Affinity != nil && pod.Spec.Affinity.NodeAffinity != nil {
+		a = pod.Spec.Affinity.NodeAffinity
+	}
+	for i := range s.PreferredNodeSelector {
+		if !slices.ContainsFunc(a.PreferredDuringSchedulingIgnoredDuringExecution, func(t corev1.PreferredSchedulingTerm) bool {
+			return equality.Semantic.DeepEqual(t, s.PreferredNodeSelector[i])
+		}) {
+			return false
+		}
+	}
+	if s.RequiredNodeSelector != nil && !requires(a.RequiredDuringSchedulingIgnoredDuringExecution, s.RequiredNodeSelector) {
+		return false
+	}
+	return len(s.Patch.Raw) == 0 || hasPatch(pod, s.Patch.Raw)
+}
+
+// requires reports whether every term of a selector has the requirements of another term.
+func requires(selector *corev1.NodeSelector, term *corev1.NodeSelectorTerm) bool {
+	if selector == nil || len(selector.NodeSelectorTerms) == 0 {
+		return false
+	}
+	within := func(have, want []corev1.NodeSelectorRequirement) bool {
+		for i := range want {
+			if !slices.ContainsFunc(have, func(r corev1.NodeSelectorRequirement) bool { return equality.Semantic.DeepEqual(r, want[i]) }) {
+				return false
+			}
+		}
+		return true
+	}
+	for i := range selector.NodeSelectorTerms {
+		if t := &selector.NodeSelectorTerms[i]; !within(t.MatchExpressions, term.MatchExpressions) || !within(t.MatchFields, term.MatchFields) {
+			return false
+		}
+	}
+	return true
 }
 
 // constrain adds the tolerations and the node affinity of a subset to a pod spec, which it changes.

@@ -1,0 +1,255 @@
+package spreads
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/kruisekit/kruisekit/internal/replicas"
+	"github.com/kruisekit/kruisekit/internal/turns"
+	"github.com/kruisekit/kruisekit/pub"
+	"github.com/kruisekit/kruisekit/spread/subset"
+)
+
+// Options of a Desk. The zero value is the default of the reference.
+type Options struct {
+	// Versioned are the kinds, in lower case, whose pods are counted by version; nil for subset.DefaultVersioned.
+	Versioned []string
+	// Kinds are further kinds that WorkloadSpreads may have as targets, and that may control targets.
+	Kinds []schema.GroupKind
+	// Now is the clock; nil for time.Now.
+	Now func() time.Time
+	// Gather returns how long a Desk gathers pods before a write, by its last pause and whether other replicas wrote meanwhile; nil for
+	// pauses that grow to a fifth of a second with conflicts, and end without.
+	Gather func(last time.Duration, written, conflicts int) time.Duration
+}
+
+// Lookups are what a Desk reads and writes.
+type Lookups struct {
+	Spreads *Index
+	// Client writes statuses of WorkloadSpreads.
+	Client client.Client
+	// Live reads WorkloadSpreads after a conflict, and owners that the cache lacks.
+	Live client.Reader
+	// Targets reads the targets.
+	Targets *Targets
+	// Filled waits until Spreads has all WorkloadSpreads; nil if there is nothing to wait for.
+	Filled func(context.Context) error
+}
+
+// Desk gives pods their subsets, and keeps the books.
+type Desk struct {
+	lookups Lookups
+	options Options
+	turns   turns.Turns[account, *entry]
+
+	mu     sync.Mutex
+	kept   map[types.UID]*kept
+	owners map[types.UID]*metav1.OwnerReference
+}
+
+// account is one WorkloadSpread.
+type account struct {
+	types.NamespacedName
+	uid types.UID
+}
+
+// kept is what a Desk keeps of a WorkloadSpread.
+type kept struct {
+	// last is the newest state that this process wrote or read live; nil where there is none.
+	last   *subset.Spread
+	gather time.Duration
+}
+
+// entry is one pod for the books.
+type entry struct {
+	arrival   *subset.Arrival
+	departure *subset.Departure
+	place     subset.Place
+	// spread that the place is of.
+	spread *subset.Spread
+}
+
+// New returns a Desk.
+func New(l Lookups, o Options) (*Desk, error) {
+	if l.Spreads == nil || l.Client == nil || l.Live == nil || l.Targets == nil {
+		return nil, errors.New("spreads: an index, a client and readers are required")
+	}
+	if o.Now == nil {
+		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
+	}
+	if o.Versioned == nil {
+		o.Versioned = subset.DefaultVersioned()
+	}
+	if o.Gather == nil {
+		o.Gather = gather
+	}
+	d := &Desk{lookups: l, options: o, kept: map[types.UID]*kept{}, owners: map[types.UID]*metav1.OwnerReference{}}
+	d.turns.Serve = d.serve
+	return d, nil
+}
+
+// Ready waits until all WorkloadSpreads can be read. It returns at once if they can, also with a context that has ended.
+func (d *Desk) Ready(ctx context.Context) error {
+	if d.lookups.Filled == nil {
+		return nil
+	}
+	return d.lookups.Filled(ctx)
+}
+
+// Request is a pod that is being created.
+type Request struct {
+	Namespace string
+	Pod       *corev1.Pod
+	// UID of the admission request stands for a pod without a name.
+	UID types.UID
+}
+
+// Admit returns the pod with what its subset adds; nil where the pod stays as it is. An error is about a lookup, or a patch that cannot be
+// applied.
+func (d *Desk) Admit(ctx context.Context, r Request) (*corev1.Pod, error) {
+	if !d.lookups.Spreads.Any(r.Namespace) || !subset.Active(r.Pod) {
+		return nil, nil
+	}
+	ws, err := d.find(ctx, r.Namespace, r.Pod)
+	if err != nil || ws == nil {
+		return nil, err
+	}
+	m := subset.Match{Name: ws.Name}
+	var s *subset.Subset
+	if target, _ := TargetOf(ws); isStatefulSet(target) {
+		if s, err = d.byOrdinal(ctx, ws, target, r); err != nil {
+			return nil, err
+		}
+	} else {
+		a := &subset.Arrival{Version: d.versionOf(r.Pod), ID: r.Pod.Name}
+		if a.ID == "" {
+			earlier, _ := subset.MatchOf(r.Pod)
+			a.ID, a.Earlier = string(r.UID), earlier.UID
+		}
+		var id string
+		if ws, s, id = d.place(ctx, ws, a); r.Pod.Name == "" {
+			m.UID = id
+		}
+	}
+	if s == nil {
+		return nil, nil
+	}
+	m.Subset = s.Name
+	if is, _ := subset.MatchOf(r.Pod); is == m && subset.Injected(r.Pod, s) {
+		return nil, nil // an earlier call did
+	}
+	next, err := subset.Inject(r.Pod, s, m)
+	if err != nil {
+		return nil, fmt.Errorf("WorkloadSpread %s: %w", ws.Name, err)
+	}
+	price(next, ws, s)
+	return next, nil
+}
+
+// place has an arrival recorded, and returns its subset and its identity. A pod that would have to wait too long, or whose record fails, gets a
+// subset without a limit.
+func (d *Desk) place(ctx context.Context, ws *subset.Spread, a *subset.Arrival) (*subset.Spread, *subset.Subset, string) {
+	wait, id := longest, cmp.Or(a.Earlier, a.ID)
+	if until, is := ctx.Deadline(); is {
+		wait = min(wait, time.Until(until)/2)
+	}
+	asking, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	e := &entry{arrival: a}
+	if err := d.turns.Ask(asking, account{types.NamespacedName{Namespace: ws.Namespace, Name: ws.Name}, ws.UID}, e); err != nil {
+		log.FromContext(ctx).Error(err, "Failed to record a pod, which gets a subset without a limit", "workloadSpread", ws.Name, "namespace", ws.Namespace)
+		return ws, subset.Overflow(ws), id
+	}
+	if e.place.Subset == nil {
+		return ws, nil, id
+	}
+	return e.spread, e.place.Subset, cmp.Or(e.place.ID, id)
+}
+
+// longest is how long a pod waits for its record.
+const longest = 4 * time.Second
+
+// price gives a new pod the deletion cost that the controller would give it, so that the controller has nothing to write.
+func price(pod *corev1.Pod, ws *subset.Spread, s *subset.Subset) {
+	if !HasCosts(ws) {
+		return
+	}
+	for i := range ws.Spec.Subsets {
+		if ws.Spec.Subsets[i].Name == s.Name {
+			pod.Annotations = maps.Clone(pod.Annotations)
+			pod.Annotations[corev1.PodDeletionCost] = strconv.Itoa(subset.CostWithin(i, len(ws.Spec.Subsets)))
+			return
+		}
+	}
+}
+
+// byOrdinal returns the subset of a pod of a StatefulSet.
+func (d *Desk) byOrdinal(ctx context.Context, ws *subset.Spread, target pub.Target, r Request) (*subset.Subset, error) {
+	rank, is, err := d.lookups.Targets.Rank(ctx, replicas.Workload{Namespace: ws.Namespace, Target: target}, r.Pod.Name)
+	if err != nil || !is {
+		return nil, err
+	}
+	limits, err := d.limits(ctx, ws)
+	if err != nil {
+		return nil, err
+	}
+	return subset.ByOrdinal(ws, limits, rank), nil
+}
+
+// limits returns the limits of the subsets. The target is read only for percentages.
+func (d *Desk) limits(ctx context.Context, ws *subset.Spread) ([]int32, error) {
+	base := subset.Base{}
+	if subset.NeedsBase(ws.Spec.Subsets) {
+		target, err := d.lookups.Targets.Read(ctx, ws)
+		if err != nil {
+			return nil, err
+		}
+		base = target.Base
+	}
+	limits, _ := subset.Limits(ws.Spec.Subsets, base)
+	return limits, nil
+}
+
+// Depart records that the deletion of a pod was admitted. A failure is returned for logs alone: the controller observes the deletion anyway.
+func (d *Desk) Depart(ctx context.Context, pod *corev1.Pod) error {
+	m, is := subset.MatchOf(pod)
+	if !is || !subset.Active(pod) || metav1.GetControllerOfNoCopy(pod) == nil {
+		return nil
+	}
+	ws := d.lookups.Spreads.Named(types.NamespacedName{Namespace: pod.Namespace, Name: m.Name})
+	if ws == nil {
+		return nil
+	}
+	if target, is := TargetOf(ws); !is || isStatefulSet(target) || !bounded(ws, m.Subset) {
+		return nil
+	}
+	found, err := d.find(ctx, pod.Namespace, pod)
+	if err != nil || found == nil || found.Name != ws.Name { // the annotation may be anything
+		return err
+	}
+	departure := &subset.Departure{Version: d.versionOf(pod), Subset: m.Subset, ID: subset.IDOf(pod), Pod: pod.Name}
+	return d.turns.Ask(ctx, account{types.NamespacedName{Namespace: ws.Namespace, Name: ws.Name}, ws.UID}, &entry{departure: departure})
+}
+
+// bounded reports whether a subset has a limit.
+func bounded(ws *subset.Spread, name string) bool {
+	for i := range ws.Spec.Subsets {
+		if s := &ws.Spec.Subsets[i]; s.Name == name {
+			return s.MaxReplicas != nil
+		}
+	}
+	return false
+}
