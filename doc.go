@@ -60,6 +60,7 @@
 //   - [github.com/kruisekit/kruisekit/controllers/containerrecreaterequest]: requests to restart containers of a pod.
 //   - [github.com/kruisekit/kruisekit/controllers/advancedcronjob]: Jobs, BroadcastJobs and ImageListPullJobs on a schedule.
 //   - [github.com/kruisekit/kruisekit/controllers/imagepulljob]: images pulled ahead of need, node by node.
+//   - [github.com/kruisekit/kruisekit/controllers/workloadspread]: subsets of the pods of a workload; not in the manager yet.
 //   - [github.com/kruisekit/kruisekit/controllers/imagelistpulljob]: a pull job for each image of a list.
 //   - [github.com/kruisekit/kruisekit/controllers/nodeimage]: what each node pulls ahead, kept in line with nodes and jobs.
 //   - [github.com/kruisekit/kruisekit/controllers/launchpriority]: containers of pods started in their order.

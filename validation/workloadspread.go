@@ -17,9 +17,10 @@ import (
 	"github.com/kruisekit/kruisekit/scale"
 )
 
+// MaxSpreadSubsets is how many subsets a WorkloadSpread may have.
+const MaxSpreadSubsets = 100
+
 const (
-	// mostSubsets of a WorkloadSpread.
-	mostSubsets = 100
 	// mostPaths in targetFilter.replicasPathList.
 	mostPaths = 100
 	// criticalSeconds is the time that all subsets but the last may wait for nodes together.
@@ -107,8 +108,8 @@ func checkSpreadSubsets(spec *appsv1beta1.WorkloadSpreadSpec, at *field.Path) fi
 	switch n := len(spec.Subsets); {
 	case n == 0:
 		return field.ErrorList{field.Required(at, "must have at least one subset")}
-	case n > mostSubsets:
-		return field.ErrorList{field.TooMany(at, n, mostSubsets)}
+	case n > MaxSpreadSubsets:
+		return field.ErrorList{field.TooMany(at, n, MaxSpreadSubsets)}
 	}
 	var faults field.ErrorList
 	names := map[string]bool{}

@@ -1,0 +1,171 @@
+package workloadspread
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/replicas"
+	"github.com/kruisekit/kruisekit/internal/spreads"
+	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/spread/subset"
+)
+
+// snapshot is what one pass looks at. Objects may be the cache's and are only read.
+type snapshot struct {
+	spread *subset.Spread
+	// malformed is why the spec cannot be read.
+	malformed error
+	target    spreads.Target
+	pods      []*corev1.Pod
+	// versioned are the kinds whose pods have versions.
+	versioned []string
+	// nodes of the pods that are not annotated.
+	nodes map[string]*corev1.Node
+	// newest is the version of pods that the target creates.
+	newest string
+}
+
+func (s *snapshot) key() types.NamespacedName { return client.ObjectKeyFromObject(s.spread) }
+
+// version returns the version of a pod.
+func (s *snapshot) version(pod *corev1.Pod) string {
+	kind := ""
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+		kind = owner.Kind
+	}
+	return subset.VersionOf(pod, kind, s.versioned)
+}
+
+// observe makes the snapshot; nil when there is nothing to do.
+func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*snapshot, error) {
+	latest, err := r.spreads.Latest(ctx, r.api.Cached, name)
+	if err != nil {
+		return nil, err
+	}
+	if latest.Object == nil || latest.Object.GetDeletionTimestamp() != nil {
+		if !latest.Cached {
+			return nil, r.release(ctx, name)
+		}
+		return nil, nil
+	}
+	if err := r.watchWorkloads(); err != nil {
+		return nil, err
+	}
+	s := &snapshot{versioned: r.options.Versioned}
+	if s.spread, s.malformed, err = stored.Decode[subset.Spread](latest.Object); err != nil {
+		return nil, err
+	}
+	if s.target, err = r.targets.Read(ctx, s.spread); err != nil {
+		return nil, err
+	}
+	if err := r.readPods(ctx, s); err != nil {
+		return nil, err
+	}
+	if err := r.readNodes(ctx, s); err != nil {
+		return nil, err
+	}
+	return s, r.readNewest(ctx, s)
+}
+
+// readPods lists the pods of the target that the filter selects, as the own writes left them.
+func (r *Reconciler) readPods(ctx context.Context, s *snapshot) error {
+	target, is := spreads.TargetOf(s.spread)
+	if !is || s.target.Gone {
+		r.pods.Forget(s.key())
+		return nil
+	}
+	owners := []types.UID{s.target.UID}
+	of := replicas.Workload{Namespace: s.spread.Namespace, Target: target}
+	if of.GroupKind() == replicas.Deployments() {
+		sets, err := r.targets.Finder.ReplicaSetsOf(ctx, s.spread.Namespace, s.target.UID)
+		if err != nil {
+			return err
+		}
+		owners = sets
+	}
+	var found []*corev1.Pod
+	for _, uid := range owners {
+		var list corev1.PodList
+		if err := r.api.Client.List(ctx, &list, append(owned.In(s.spread.Namespace, uid), client.UnsafeDisableDeepCopy)...); err != nil {
+			return fmt.Errorf("list pods: %w", err)
+		}
+		for i := range list.Items {
+			if ref := metav1.GetControllerOfNoCopy(&list.Items[i]); ref != nil && ref.UID == uid {
+				found = append(found, &list.Items[i])
+			}
+		}
+	}
+	written, _, err := r.pods.Overlay(ctx, s.key(), found)
+	if err != nil {
+		return err
+	}
+	for _, pod := range written {
+		if subset.Selects(s.spread, pod.Labels) {
+			s.pods = append(s.pods, pod)
+		}
+	}
+	return nil
+}
+
+// readNodes reads the nodes of the pods that the annotation gives no subset of this WorkloadSpread.
+func (r *Reconciler) readNodes(ctx context.Context, s *snapshot) error {
+	s.nodes = map[string]*corev1.Node{}
+	for _, pod := range s.pods {
+		name := pod.Spec.NodeName
+		if m, is := subset.MatchOf(pod); name == "" || is && m.Name == s.spread.Name || s.nodes[name] != nil {
+			continue
+		}
+		node := &corev1.Node{}
+		if err := r.api.Client.Get(ctx, types.NamespacedName{Name: name}, node, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("read node %s: %w", name, err)
+		} else if err == nil {
+			s.nodes[name] = node
+		}
+	}
+	return nil
+}
+
+// readNewest finds the newest version. It reads ReplicaSets live, whose annotations no cache has, while there are several versions.
+func (r *Reconciler) readNewest(ctx context.Context, s *snapshot) error {
+	sets := map[string]string{}
+	for _, pod := range s.pods {
+		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && subset.Active(pod) {
+			sets[s.version(pod)] = owner.Name
+			s.newest = s.version(pod)
+		}
+	}
+	if len(sets) < 2 {
+		if s.newest == "" {
+			s.newest = appsv1beta1.WorkloadSpreadVersionIgnored
+		}
+		return nil
+	}
+	most, s2 := int64(-1), ""
+	for version, name := range sets {
+		set, err := stored.Metadata(ctx, r.api.Live, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), types.NamespacedName{Namespace: s.spread.Namespace, Name: name})
+		if err != nil {
+			return fmt.Errorf("read replicaset %s: %w", name, err)
+		}
+		if set == nil {
+			continue
+		}
+		revision, err := strconv.ParseInt(set.Annotations["deployment.kubernetes.io/revision"], 10, 64)
+		if err != nil {
+			revision = 0
+		}
+		if revision > most || revision == most && version > s2 {
+			most, s2 = revision, version
+		}
+	}
+	s.newest = s2
+	return nil
+}

@@ -1,0 +1,26 @@
+package workloadspread
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/note"
+)
+
+// Options of a Reconciler. The zero value behaves as the reference does by default.
+type Options struct {
+	// Live reads past the cache. Nil is the manager's API reader.
+	Live client.Reader
+	// Recorder emits events. SetupWithManager takes the manager's where it is nil.
+	Recorder binding.Recorder
+	// Now is the clock; nil for time.Now.
+	Now func() time.Time
+	// Versioned are the kinds, in lower case, whose pods are counted by version; nil for deployment and replicaset. Admission needs the same.
+	Versioned []string
+	// Explain takes the notes of each pass, after its writes. The pass waits for it. Nil takes none.
+	Explain func(ctx context.Context, spread types.NamespacedName, notes []note.Note)
+}

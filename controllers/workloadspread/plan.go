@@ -1,0 +1,154 @@
+package workloadspread
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/spreads"
+	"github.com/kruisekit/kruisekit/note"
+	"github.com/kruisekit/kruisekit/spread/subset"
+	"github.com/kruisekit/kruisekit/validation"
+	"github.com/kruisekit/kruisekit/write"
+)
+
+// pass is what one reconcile does.
+type pass struct {
+	// status to write. It is not written where it is the stored one.
+	status appsv1beta1.WorkloadSpreadStatus
+	// patches of pods.
+	patches []*write.Write
+	// stuck are the pods to delete after the status was written.
+	stuck []*corev1.Pod
+	notes []note.Note
+	// after is when to reconcile again; zero for never.
+	after time.Duration
+}
+
+const (
+	// maxPatches is how many pods one pass patches.
+	maxPatches = 500
+	// recheck is when to look again at a target of which no event reports a change.
+	recheck = 15 * time.Second
+
+	// noteInvalid is a spec that does not spread pods.
+	noteInvalid = "InvalidSpec"
+	// noteBadPatch is a patch of a subset that cannot be applied to a pod.
+	noteBadPatch = "PatchExistingPodFailed"
+	// noteBadPath is a targetFilter.replicasPathList that cannot be read.
+	noteBadPath = "ReadReplicasFailed"
+)
+
+// plan decides about a WorkloadSpread by the pods of its target.
+func plan(s *snapshot, now time.Time) *pass {
+	p := &pass{status: s.spread.Status}
+	if s.malformed != nil {
+		p.note(noteInvalid, s.spread.Name, s.malformed.Error())
+		return p
+	}
+	if faults := validation.WorkloadSpread(s.spread); len(faults) > 0 { // what can be done is done all the same
+		p.note(noteInvalid, s.spread.Name, faults.ToAggregate().Error())
+	}
+	if len(s.spread.Spec.Subsets) == 0 {
+		return p
+	}
+	if s.target.Fault != nil {
+		p.note(noteBadPath, s.spread.Name, s.target.Fault.Error())
+	}
+	limits, faults := subset.Limits(s.spread.Spec.Subsets, s.target.Base)
+	members := subset.Assign(subset.Assignment{
+		Spread: s.spread, Limits: limits, Pods: s.pods, Version: s.version, Node: func(name string) *corev1.Node { return s.nodes[name] },
+	})
+	report := subset.Status(subset.Observation{Spread: s.spread, Limits: limits, Faults: faults, Members: members, Now: now})
+	p.status, p.stuck, p.after = report.Status, report.Stuck, report.RequeueAfter
+	p.notes = append(p.notes, report.Notes...)
+	if s.target.Unwatched && !s.target.Gone {
+		p.after = requeue.Sooner(p.after, recheck)
+	}
+	p.mark(s, limits, members)
+	return p
+}
+
+func (p *pass) note(code, object, text string) {
+	p.notes = append(p.notes, note.Note{Level: note.Blocked, Code: code, Object: object, Text: text})
+}
+
+// mark plans the patches of pods: annotations of those that are older than the WorkloadSpread, and deletion costs.
+func (p *pass) mark(s *snapshot, limits []int32, members []subset.Member) {
+	costs := map[string]int{}
+	if spreads.HasCosts(s.spread) {
+		for _, c := range subset.Costs(subset.Ranking{Spread: s.spread, Limits: limits, Members: members, Newest: s.newest}) {
+			costs[c.Pod.Name] = c.Value
+		}
+	}
+	for _, m := range members {
+		labels, annotations, err := subset.Marks(s.spread, m)
+		if err != nil {
+			p.note(noteBadPatch, m.Pod.Name, fmt.Sprintf("Failed to apply the patch of subset %s to the metadata of pod %s: %v", m.Subset, m.Pod.Name, err))
+			m.Adopted = false
+			labels, annotations = m.Pod.Labels, m.Pod.Annotations
+		}
+		if cost, is := costs[m.Pod.Name]; is && annotations[corev1.PodDeletionCost] != strconv.Itoa(cost) {
+			annotations = maps.Clone(annotations)
+			if annotations == nil {
+				annotations = map[string]string{}
+			}
+			annotations[corev1.PodDeletionCost] = strconv.Itoa(cost)
+		}
+		w := patchOf(m.Pod, labels, annotations)
+		if w == nil {
+			continue
+		}
+		if len(p.patches) == maxPatches {
+			p.after = requeue.Sooner(p.after, time.Second)
+			return
+		}
+		p.patches = append(p.patches, w)
+	}
+}
+
+// patchOf returns the patch that gives a pod labels and annotations; nil where the pod has them.
+func patchOf(pod *corev1.Pod, labels, annotations map[string]string) *write.Write {
+	moreLabels, moreAnnotations := changed(pod.Labels, labels), changed(pod.Annotations, annotations)
+	if len(moreLabels)+len(moreAnnotations) == 0 {
+		return nil
+	}
+	ops := write.TestUID(pod)
+	if _, is := moreAnnotations[kruise.MatchedWorkloadSpreadKey]; is {
+		ops = append(ops, write.TestAnnotation(pod, kruise.MatchedWorkloadSpreadKey))
+	}
+	ops = append(ops, write.SetLabels(pod, moreLabels)...)
+	return write.JSON(pod, "", append(ops, write.SetAnnotations(pod, moreAnnotations)...)...)
+}
+
+// changed returns the values that differ; nil for a key that is to be removed.
+func changed(was, is map[string]string) map[string]*string {
+	all := map[string]*string{}
+	for key, value := range is {
+		if old, had := was[key]; !had || old != value {
+			all[key] = &value
+		}
+	}
+	for key := range was {
+		if _, has := is[key]; !has {
+			all[key] = nil
+		}
+	}
+	return all
+}
+
+// unmark returns the patch that removes from a pod what this controller has written. A cost that a user has set stays.
+func unmark(pod *corev1.Pod) *write.Write {
+	annotations := maps.Clone(pod.Annotations)
+	delete(annotations, kruise.MatchedWorkloadSpreadKey)
+	if subset.OwnCost(pod.Annotations[corev1.PodDeletionCost], validation.MaxSpreadSubsets) {
+		delete(annotations, corev1.PodDeletionCost)
+	}
+	return patchOf(pod, pod.Labels, annotations)
+}

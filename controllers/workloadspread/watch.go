@@ -1,0 +1,162 @@
+package workloadspread
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/internal/replicas"
+	"github.com/kruisekit/kruisekit/spread/subset"
+	"github.com/kruisekit/kruisekit/validation"
+)
+
+type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
+
+// together is how long events of pods are gathered, so that a thousand pods that are created at once cost few writes.
+const together = time.Second
+
+// spreadEvents requeues a WorkloadSpread whose spec has changed at once, and one whose books have changed when their records end.
+func (r *Reconciler) spreadEvents() handler.EventHandler {
+	put := func(o client.Object) {
+		if raw, is := o.(*unstructured.Unstructured); is {
+			if r.index.Put(raw) != nil {
+				r.index.Delete(client.ObjectKeyFromObject(raw))
+			}
+		}
+	}
+	request := func(o client.Object) ctrl.Request { return ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)} }
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { put(e.Object); q.Add(request(e.Object)) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			put(e.ObjectNew)
+			if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
+				!equality.Semantic.DeepEqual(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) {
+				q.Add(request(e.ObjectNew))
+				return
+			}
+			q.AddAfter(request(e.ObjectNew), subset.CreatingTimeout+together)
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
+			r.index.Delete(client.ObjectKeyFromObject(e.Object))
+			q.Add(request(e.Object))
+		},
+	}
+}
+
+// podEvents requeues the WorkloadSpread of a pod when the pod counts differently.
+func (r *Reconciler) podEvents() handler.EventHandler {
+	requeue := func(ctx context.Context, o client.Object, q queue) {
+		for _, name := range r.spreadsOf(ctx, o) {
+			q.AddAfter(ctrl.Request{NamespacedName: name}, together)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { requeue(ctx, e.Object, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			if before, is := e.ObjectOld.(*corev1.Pod); is {
+				if after, is := e.ObjectNew.(*corev1.Pod); is && countsOtherwise(before, after) {
+					requeue(ctx, after, q)
+				}
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { requeue(ctx, e.Object, q) },
+	}
+}
+
+// countsOtherwise reports whether a pod counts differently after a change.
+func countsOtherwise(before, after *corev1.Pod) bool {
+	return subset.Active(before) != subset.Active(after) || before.Spec.NodeName != after.Spec.NodeName ||
+		before.Annotations[kruise.MatchedWorkloadSpreadKey] != after.Annotations[kruise.MatchedWorkloadSpreadKey] ||
+		before.Annotations[corev1.PodDeletionCost] != after.Annotations[corev1.PodDeletionCost] ||
+		!equality.Semantic.DeepEqual(before.Labels, after.Labels) || unschedulable(before) != unschedulable(after)
+}
+
+func unschedulable(pod *corev1.Pod) bool {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled {
+			return c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+		}
+	}
+	return false
+}
+
+// spreadsOf returns the WorkloadSpreads of the controller of a pod, and of what controls that.
+func (r *Reconciler) spreadsOf(ctx context.Context, o client.Object) []client.ObjectKey {
+	owner := metav1.GetControllerOfNoCopy(o)
+	if owner == nil || !r.index.Any(o.GetNamespace()) {
+		return nil
+	}
+	of := replicas.Of(o.GetNamespace(), owner)
+	all := r.index.Of(o.GetNamespace(), of.Target)
+	if top, err := r.targets.Finder.Top(ctx, of); err == nil && top.Target != of.Target {
+		all = append(all[:len(all):len(all)], r.index.Of(o.GetNamespace(), top.Target)...)
+	}
+	keys := make([]client.ObjectKey, 0, len(all))
+	for _, ws := range all {
+		keys = append(keys, client.ObjectKeyFromObject(ws))
+	}
+	return keys
+}
+
+// watchWorkloads watches the metadata of workloads from the first WorkloadSpread on, so that a cluster without any pays nothing.
+func (r *Reconciler) watchWorkloads() error {
+	r.watching.Lock()
+	defer r.watching.Unlock()
+	if r.started || r.controller == nil {
+		return nil
+	}
+	for _, kind := range validation.SpreadTargets() {
+		mapping, err := r.targets.Finder.Mapper.RESTMapping(kind)
+		if meta.IsNoMatchError(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("look up %s: %w", kind, err)
+		}
+		object := &metav1.PartialObjectMetadata{}
+		object.SetGroupVersionKind(mapping.GroupVersionKind)
+		if err := r.controller.Watch(source.Kind[client.Object](r.cache, object, r.workloadEvents(kind), changes())); err != nil {
+			return fmt.Errorf("watch %s: %w", kind, err)
+		}
+	}
+	r.started = true
+	return nil
+}
+
+// changes are the events after which a target may want other pods.
+func changes() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
+			(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
+	}}
+}
+
+// workloadEvents requeues the WorkloadSpreads of a workload, and of the one that controls it.
+func (r *Reconciler) workloadEvents(kind schema.GroupKind) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []ctrl.Request {
+		var all []ctrl.Request
+		for _, name := range r.spreadsOf(ctx, o) {
+			all = append(all, ctrl.Request{NamespacedName: name})
+		}
+		target := replicas.Of(o.GetNamespace(), &metav1.OwnerReference{APIVersion: kind.WithVersion("v1").GroupVersion().String(), Kind: kind.Kind, Name: o.GetName()}).Target
+		for _, ws := range r.index.Of(o.GetNamespace(), target) {
+			all = append(all, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(ws)})
+		}
+		return all
+	})
+}
