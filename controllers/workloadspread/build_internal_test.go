@@ -69,7 +69,7 @@ func snapshotOf(ws *subset.Spread, pods ...*corev1.Pod) *snapshot {
 
 // recorded reads objects of a cluster that runs the reference.
 func recorded[T any](stage, file string) ([]*T, error) {
-	text, err := os.ReadFile("../../test/compat/testdata/recorded/" + stage + "/" + file) //nolint:gosec // a path of the test
+	text, err := os.ReadFile("../../test/compat/testdata/recorded/" + stage + "/" + file)
 	if err != nil {
 		return nil, err
 	}

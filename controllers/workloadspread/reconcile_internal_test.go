@@ -40,7 +40,7 @@ type cluster struct {
 
 func (c *cluster) Context() context.Context { return c.T.Context() }
 
-func (c *cluster) RESTMapper() meta.RESTMapper { //nolint:ireturn // as the client
+func (*cluster) RESTMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{appsv1.SchemeGroupVersion, batchv1.SchemeGroupVersion, appsv1beta1.GroupVersion})
 	for _, gvk := range []schema.GroupVersionKind{
 		appsv1.SchemeGroupVersion.WithKind("Deployment"), appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
@@ -52,7 +52,7 @@ func (c *cluster) RESTMapper() meta.RESTMapper { //nolint:ireturn // as the clie
 }
 
 // Status writes, after what happens meanwhile.
-func (c *cluster) Status() client.SubResourceWriter { return status{c.Server.Status(), c} } //nolint:ireturn // as the client
+func (c *cluster) Status() client.SubResourceWriter { return status{c.Server.Status(), c} }
 
 type status struct {
 	client.SubResourceWriter
@@ -71,7 +71,7 @@ func (s status) Patch(ctx context.Context, o client.Object, p client.Patch, opti
 }
 
 // SubResource has scales.
-func (c *cluster) SubResource(name string) client.SubResourceClient { //nolint:ireturn // as the client
+func (c *cluster) SubResource(name string) client.SubResourceClient {
 	return scales{c.Server.SubResource(name)}
 }
 

@@ -20,7 +20,7 @@ import (
 	"github.com/kruisekit/kruisekit/spread/subset"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files") //nolint:gochecknoglobals // a flag of tests
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // world has a CloneSet, nodes in zones, admission, and the production pass.
 type world struct {
@@ -256,7 +256,7 @@ func TestStories(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			want, err := os.ReadFile(file) //nolint:gosec // a path of the test
+			want, err := os.ReadFile(file)
 			if err != nil || string(want) != w.story.String() {
 				t.Errorf("%v; the story is now:\n%s", err, w.story.String())
 			}

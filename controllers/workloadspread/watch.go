@@ -3,6 +3,7 @@ package workloadspread
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -104,7 +105,7 @@ func (r *Reconciler) spreadsOf(ctx context.Context, o client.Object) []client.Ob
 	of := replicas.Of(o.GetNamespace(), owner)
 	all := r.index.Of(o.GetNamespace(), of.Target)
 	if top, err := r.targets.Finder.Top(ctx, of); err == nil && top.Target != of.Target {
-		all = append(all[:len(all):len(all)], r.index.Of(o.GetNamespace(), top.Target)...)
+		all = append(slices.Clip(all), r.index.Of(o.GetNamespace(), top.Target)...)
 	}
 	keys := make([]client.ObjectKey, 0, len(all))
 	for _, ws := range all {

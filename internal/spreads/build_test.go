@@ -49,7 +49,7 @@ func newCluster(t testing.TB) *cluster {
 			t.Fatal(err)
 		}
 	}
-	return &cluster{TB: t, Server: objects.New(scheme, time.Now)} //nolint:forbidigo // records have the real time
+	return &cluster{TB: t, Server: objects.New(scheme, time.Now)}
 }
 
 // Get reads, with a latency.
@@ -80,7 +80,7 @@ func (w writer) Patch(ctx context.Context, o client.Object, p client.Patch, opti
 
 func wait(d time.Duration) {
 	if d > 0 {
-		<-time.After(d)
+		time.Sleep(d) //nolint:forbidigo // the latency of an API server
 	}
 }
 
@@ -99,7 +99,7 @@ func mapper() meta.RESTMapper {
 func (c *cluster) replica(o spreads.Options) (*spreads.Desk, *spreads.Index) {
 	c.Helper()
 	x := spreads.NewIndex()
-	finder := &replicas.Finder{Cached: c.Server, Live: c, Scales: c, Mapper: mapper(), Now: time.Now} //nolint:forbidigo // as above
+	finder := &replicas.Finder{Cached: c.Server, Live: c, Scales: c, Mapper: mapper(), Now: time.Now}
 	d, err := spreads.New(spreads.Lookups{Spreads: x, Client: c, Live: c, Targets: &spreads.Targets{Finder: finder, Live: c}}, o)
 	if err != nil {
 		c.Fatal(err)

@@ -164,7 +164,7 @@ func (d *Desk) Admit(ctx context.Context, r Request) (*corev1.Pod, error) {
 func (d *Desk) place(ctx context.Context, ws *subset.Spread, a *subset.Arrival) (*subset.Spread, *subset.Subset, string) {
 	wait, id := longest, cmp.Or(a.Earlier, a.ID)
 	if until, is := ctx.Deadline(); is {
-		wait = min(wait, time.Until(until)/2)
+		wait = min(wait, until.Sub(d.options.Now())/2)
 	}
 	asking, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()

@@ -113,7 +113,7 @@ func (t *Targets) read(ctx context.Context, ws *subset.Spread, of replicas.Workl
 	if !is {
 		n = 1
 	}
-	target.Base = subset.Base{Replicas: int32(min(n, 1<<30)), Unknown: err != nil} //nolint:gosec // bounded here
+	target.Base = subset.Base{Replicas: int32(min(n, 1<<30)), Unknown: err != nil}
 	return target, nil
 }
 
