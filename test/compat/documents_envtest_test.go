@@ -68,6 +68,9 @@ func TestDocumentedCommands(t *testing.T) {
 			}
 			for _, args := range commands {
 				run(t, args...)
+				if strings.Contains(path, "kinds") && slices.Contains(args, "delete") {
+					run(t, "apply", "-f", "../../config/samples", "-f", file) // the page goes on about them
+				}
 			}
 		})
 	}
