@@ -70,6 +70,8 @@
 //   - [github.com/kruisekit/kruisekit/controllers/podunavailablebudget]: how many pods of each budget may become unavailable.
 //   - [github.com/kruisekit/kruisekit/controllers/resourcedistribution]: copies of a Secret or a ConfigMap in many namespaces.
 //   - [github.com/kruisekit/kruisekit/controllers/sidecarset]: new images for the sidecars of running pods, and their history.
+//   - [github.com/kruisekit/kruisekit/controllers/nodepodprobe]: what each node probes, and pods marked with the results; not in the manager yet.
+//   - [github.com/kruisekit/kruisekit/controllers/podprobemarker]: status and deletion of PodProbeMarkers; not in the manager yet.
 //   - [github.com/kruisekit/kruisekit/controllers/statefulset]: StatefulSets with in-place updates, and claims that grow.
 //
 // # Admission

@@ -65,6 +65,15 @@ func (s *Server) Version() int64 {
 	return s.version
 }
 
+// Snapshot returns a server with the same objects, at the same versions, as a cache that lags behind from now on.
+func (s *Server) Snapshot() *Server {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	held := New(s.scheme, s.now)
+	held.version, held.stored, held.indexes = s.version, maps.Clone(s.stored), s.indexes
+	return held
+}
+
 // Requests are the writes and reads of single objects since it was last called: verb, resource and name, and code of the answer.
 func (s *Server) Requests() []string {
 	s.mu.Lock()
@@ -293,11 +302,15 @@ func (s *Server) delete(o client.Object, options *client.DeleteOptions) error {
 
 // each returns the stored objects of a kind in the order of their names.
 func (s *Server) each(kind string) []client.Object {
-	var all []client.Object
-	for _, k := range slices.SortedFunc(maps.Keys(s.stored), func(a, b key) int { return strings.Compare(a.name.String(), b.name.String()) }) {
+	found := map[string]client.Object{}
+	for k, object := range s.stored {
 		if k.kind == kind {
-			all = append(all, s.stored[k])
+			found[k.name.String()] = object
 		}
+	}
+	all := make([]client.Object, 0, len(found))
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		all = append(all, found[name])
 	}
 	return all
 }

@@ -56,7 +56,9 @@ func CheckPod(subresource string, before, after *corev1.Pod) error {
 	same := apiequality.Semantic.DeepEqual
 	switch subresource {
 	case "status":
-		if !same(before.ObjectMeta, after.ObjectMeta) || !same(before.Spec, after.Spec) {
+		metadata := after.ObjectMeta // API servers take labels and annotations with a status
+		metadata.Labels, metadata.Annotations = before.Labels, before.Annotations
+		if !same(before.ObjectMeta, metadata) || !same(before.Spec, after.Spec) {
 			return &DroppedError{subresource, "more than the status"}
 		}
 	case "resize":

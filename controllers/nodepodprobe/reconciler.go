@@ -1,0 +1,76 @@
+package nodepodprobe
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/markers"
+	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/ledger"
+)
+
+// Reconciler keeps the NodePodProbes of nodes.
+type Reconciler struct {
+	api     *binding.Binding
+	options Options
+	// probes is their kind, as untyped objects, and the own writes of them. pods are the own writes of pods, by their node.
+	probes  stored.Kind
+	pods    *ledger.Ledger[*corev1.Pod]
+	markers *markers.Markers
+}
+
+// New returns a Reconciler. The client may read from a cache.
+func New(c client.Client, o Options) (*Reconciler, error) {
+	api, err := binding.New("nodepodprobe", c, binding.Options{Live: o.Live, Recorder: o.Recorder, Now: o.Now})
+	if err != nil {
+		return nil, err
+	}
+	return &Reconciler{
+		api: api, options: o, markers: &markers.Markers{Cached: c},
+		probes: stored.Kind{GVK: markers.NodeGVK(), Writes: ledger.New[*unstructured.Unstructured](api.Live, api.Now)},
+		pods:   ledger.New[*corev1.Pod](api.Live, api.Now),
+	}, nil
+}
+
+// SetupWithManager registers the reconciler. It must come before the manager starts.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
+	r.markers.Cached = mgr.GetCache()
+	indexer := mgr.GetFieldIndexer()
+	if err := binding.SharedIndex(indexer.IndexField(ctx, &corev1.Pod{}, markers.NodeField, markers.NodeOf)); err != nil {
+		return fmt.Errorf("index pods by node: %w", err)
+	}
+	if err := binding.SharedIndex(indexer.IndexField(ctx, stored.Untyped(markers.NodeGVK()), markers.ProbedField, markers.ProbedOf)); err != nil {
+		return fmt.Errorf("index NodePodProbes by marker: %w", err)
+	}
+	return r.api.Bind(mgr, controllerName, o).
+		For(stored.Untyped(markers.NodeGVK())).
+		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(nodeEvents())).
+		Watches(&corev1.Pod{}, r.podEvents()).
+		Watches(stored.Untyped(markers.GVK()), r.markerEvents()).
+		Complete(r)
+}
+
+const controllerName = "nodepodprobe-controller"
+
+// Reconcile brings one NodePodProbe in line with its node, and marks the pods of the node.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	s, err := r.observe(ctx, request.Name)
+	if err != nil || s == nil {
+		return ctrl.Result{}, err
+	}
+	p := plan(s)
+	after, err := r.execute(ctx, s, p)
+	if r.options.Explain != nil {
+		r.options.Explain(ctx, s.name, p.notes)
+	}
+	return r.api.Result(request, after, err)
+}

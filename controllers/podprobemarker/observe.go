@@ -1,0 +1,92 @@
+package podprobemarker
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
+	"github.com/kruisekit/kruisekit/internal/markers"
+	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/podprobe"
+)
+
+// snapshot is the input of one pass. Its objects may belong to the cache and are only read.
+type snapshot struct {
+	// marker as the own writes left it. One that cannot be decoded has no spec.
+	marker    *v1alpha1.PodProbeMarker
+	malformed error
+	// running reports whether a NodePodProbe has probes of the marker. It is looked up for a marker that is being deleted.
+	running bool
+	// normal counts the probed pods on nodes with a daemon. virtual are those on virtual nodes.
+	normal  int
+	virtual []*corev1.Pod
+}
+
+// observe returns the snapshot; nil for a marker that is gone.
+func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*snapshot, error) {
+	latest, err := r.kind.Latest(ctx, r.api.Cached, name)
+	if err != nil {
+		return nil, err
+	}
+	if latest.Object == nil {
+		if !latest.Cached {
+			r.kind.Writes.Forget(name)
+			r.pods.Forget(name)
+		}
+		return nil, nil
+	}
+	s := &snapshot{}
+	if s.marker, s.malformed, err = stored.Decode[v1alpha1.PodProbeMarker](latest.Object); err != nil {
+		return nil, err
+	}
+	switch {
+	case s.marker.DeletionTimestamp != nil:
+		nodes, err := stored.List(ctx, r.api.Cached, markers.NodeGVK(), client.MatchingFields{markers.ProbedField: markers.Key(name.Namespace, name.Name)})
+		s.running = len(nodes) > 0
+		return s, err
+	case s.malformed != nil:
+		return s, nil //nolint:nilerr // the pass reports it
+	}
+	return s, r.observePods(ctx, s)
+}
+
+func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
+	var list corev1.PodList
+	selector := client.MatchingLabelsSelector{Selector: podprobe.Selector(s.marker)}
+	if err := r.api.Client.List(ctx, &list, client.InNamespace(s.marker.Namespace), selector, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list pods: %w", err)
+	}
+	virtual := map[string]*bool{}
+	for i := range list.Items {
+		pod := &list.Items[i]
+		if !podprobe.IsProbed(pod) {
+			continue
+		}
+		is, known := virtual[pod.Spec.NodeName]
+		if !known {
+			node, err := stored.Find[corev1.Node](ctx, r.api.Client, types.NamespacedName{Name: pod.Spec.NodeName})
+			if err != nil {
+				return err
+			}
+			if node != nil {
+				found := podprobe.IsVirtual(node)
+				is = &found
+			}
+			virtual[pod.Spec.NodeName] = is
+		}
+		switch {
+		case is == nil: // the node is gone, and so will be the pod
+		case *is:
+			s.virtual = append(s.virtual, pod)
+		default:
+			s.normal++
+		}
+	}
+	var err error
+	s.virtual, _, err = r.pods.Overlay(ctx, client.ObjectKeyFromObject(s.marker), s.virtual)
+	return err
+}

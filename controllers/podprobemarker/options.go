@@ -1,0 +1,20 @@
+package podprobemarker
+
+import (
+	"time"
+
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Options of a Reconciler. The zero value behaves as the reference does by default.
+type Options struct {
+	// Live reads past the cache. SetupWithManager takes the manager's API reader where it is nil.
+	Live client.Reader
+	// Recorder takes events. SetupWithManager takes the manager's where it is nil.
+	Recorder record.EventRecorder
+	// Now is the clock; nil for time.Now.
+	Now func() time.Time
+	// Serverless marks the pods of virtual nodes by their conditions. It is the feature gate EnablePodProbeMarkerOnServerless.
+	Serverless bool
+}

@@ -1,0 +1,62 @@
+package markers
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/internal/batches"
+	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/ledger"
+	"github.com/kruisekit/kruisekit/write"
+)
+
+const (
+	// CatchUp is how long a reconciler waits for the cache to have the write of another client.
+	CatchUp = time.Second
+	// ReasonFailedMark is the reason of the event of a pod that the API server does not let be marked.
+	ReasonFailedMark = "FailedMark"
+)
+
+// Sender marks pods.
+type Sender struct {
+	API *binding.Binding
+	// Pods are the own writes of pods.
+	Pods *ledger.Ledger[*corev1.Pod]
+}
+
+// Send sends patches of pods, records the answers for an owner, and returns when to look again; zero for when something happens. A pod
+// that cannot be marked holds up no other one: the API server would refuse the same marks again, so that there is an event and no error.
+func (s Sender) Send(ctx context.Context, owner types.NamespacedName, marks []*write.Write) (time.Duration, error) {
+	var outdated atomic.Bool
+	_, err := batches.Each(marks, func(w *write.Write) error {
+		data, err := w.Data()
+		if err != nil {
+			return fmt.Errorf("encode marks of pod: %w", err)
+		}
+		answer := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Object.GetNamespace(), Name: w.Object.GetName()}}
+		err = s.API.Client.Status().Patch(ctx, answer, client.RawPatch(w.Type, data))
+		switch {
+		case write.IsOutdated(err):
+			outdated.Store(true)
+			return nil
+		case write.IsFinal(err):
+			s.API.Warningf(w.Object, ReasonFailedMark, "Failed to mark the pod with results of probes: %v", err)
+			return nil
+		case err != nil:
+			return fmt.Errorf("mark pod %s/%s: %w", w.Object.GetNamespace(), w.Object.GetName(), err)
+		}
+		s.Pods.Patched(owner, answer)
+		return nil
+	})
+	if outdated.Load() {
+		return CatchUp, err
+	}
+	return 0, err
+}
