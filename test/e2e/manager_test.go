@@ -35,6 +35,7 @@ func (m *deployed) testManager(t *testing.T, left map[string]*remains) {
 			"in place": m.testInPlace, "resize": m.testResize, "claims": m.testClaims,
 			"partition and pause": m.testPartitionAndPause, "surge": m.testSurge, "hooks": m.testHooks, "stalled": stalled.testStalls, "pods to delete": m.testPodsToDelete, "sample": m.testSample,
 			"readiness gate": m.testReadinessGate(false),
+			"daemonset":      m.testPage("daemonset", "ads"), "statefulset": m.testPage("statefulset", "asts"),
 		} {
 			t.Run(name, func(t *testing.T) { t.Parallel(); test(t) })
 		}

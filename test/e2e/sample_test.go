@@ -17,11 +17,17 @@ import (
 	"github.com/kruisekit/kruisekit/test/cluster/image"
 )
 
-// What docs/cloneset.md tells to type does what it says there.
-func (m *deployed) testSample(t *testing.T) {
+// pushNginx pushes the images of the samples.
+func (m *deployed) pushNginx(t *testing.T) {
+	t.Helper()
 	for _, tag := range []string{"1.27", "1.28"} {
 		m.Push(t, image.Spec{Name: "nginx:" + tag, Files: map[string][]byte{"/usr/share/nginx/html/index.html": []byte(tag)}})
 	}
+}
+
+// What docs/cloneset.md tells to type does what it says there.
+func (m *deployed) testSample(t *testing.T) {
+	m.pushNginx(t)
 	s := sample{m, m.Namespace(t)}
 	// What comes of each change. A partition of 3 changes nothing by itself.
 	outcomes := []struct {
