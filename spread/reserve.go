@@ -30,7 +30,7 @@ type Reserved struct {
 	Labels []PodLabel
 	// Pods counts the reserved pods.
 	Pods int32
-	// Overdue counts those of them that are reserved because they were not updated in time.
+	// Overdue counts those of them that were not updated in time. It leaves out those that are reserved already and are not ready.
 	Overdue int32
 }
 
@@ -155,7 +155,7 @@ func (v *Reserved) judge(r *Reservation, c candidate, w Windows, now time.Time) 
 func (v *Reserved) stays(c candidate, w Windows, now time.Time) bool {
 	since, ready := readySince(c.pod)
 	if c.outdated || !ready {
-		if c.outdated {
+		if c.outdated && ready {
 			v.Overdue++
 		}
 		v.recheck(w.Unschedulable)
