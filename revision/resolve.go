@@ -32,6 +32,8 @@ type Input struct {
 	Current string
 	// Collisions is the collision count of the status.
 	Collisions *int32
+	// Same reports whether two stored templates mean the same; nil for SameData. Data that are no pod templates need one.
+	Same func(a, b []byte) bool
 }
 
 // Resolution is what Resolve found.
@@ -59,7 +61,7 @@ func Resolve(in Input) Resolution {
 	have := slices.Clone(in.Have)
 	Sort(have)
 	r := Resolution{Collisions: in.Collisions, data: in.Data}
-	r.Update = find(have, in.Data)
+	r.Update = find(have, in)
 	if r.Update == nil {
 		r.create(in, have)
 	} else {
@@ -75,13 +77,21 @@ func Resolve(in Input) Resolution {
 }
 
 // find gives the newest revision that holds data; one with the very bytes comes before one that means the same.
-func find(sorted []*appsv1.ControllerRevision, data []byte) *appsv1.ControllerRevision {
+func find(sorted []*appsv1.ControllerRevision, in Input) *appsv1.ControllerRevision {
 	for _, h := range slices.Backward(sorted) {
-		if bytes.Equal(h.Data.Raw, data) {
+		if bytes.Equal(h.Data.Raw, in.Data) {
 			return h
 		}
 	}
-	want, err := decode(data)
+	if in.Same != nil {
+		for _, h := range slices.Backward(sorted) {
+			if in.Same(h.Data.Raw, in.Data) {
+				return h
+			}
+		}
+		return nil
+	}
+	want, err := decode(in.Data)
 	if err != nil {
 		return nil
 	}

@@ -278,3 +278,17 @@ func TestLongName(t *testing.T) {
 		t.Errorf("%d letters: %s", len(name), name)
 	}
 }
+
+// Data that are no pod templates are compared by the caller.
+func TestResolveOtherData(t *testing.T) {
+	have := []*appsv1.ControllerRevision{{ObjectMeta: metav1.ObjectMeta{Name: "web-a"}, Revision: 3}}
+	have[0].Data.Raw = []byte(`{"spec": {"template": {"other": 1}}}`)
+	for data, want := range map[string]revision.Verdict{`{"spec":{"template":{"other":1}}}`: revision.Use, `{"spec":{"template":{"other":2}}}`: revision.Create} {
+		got := revision.Resolve(revision.Input{Owner: "web", Data: []byte(data), Have: have, Same: func(a, b []byte) bool {
+			return strings.ReplaceAll(string(a), " ", "") == strings.ReplaceAll(string(b), " ", "")
+		}})
+		if got.Verdict != want {
+			t.Errorf("%s: %s, want %s", data, got.Verdict, want)
+		}
+	}
+}
