@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -134,7 +135,10 @@ func (s *Server) Delete(_ context.Context, o client.Object, options ...client.De
 }
 
 // Patch implements client.Writer.
-func (s *Server) Patch(_ context.Context, o client.Object, patch client.Patch, _ ...client.PatchOption) error {
+func (s *Server) Patch(_ context.Context, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+	if patch.Type() == types.ApplyPatchType {
+		return s.applyInto(o, patch, (&client.PatchOptions{}).ApplyOptions(options))
+	}
 	return s.patchInto(o, "", patch)
 }
 

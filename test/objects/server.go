@@ -32,15 +32,17 @@ type Server struct {
 	scheme *runtime.Scheme
 	now    func() time.Time
 
-	mu       sync.Mutex
-	version  int64
-	stored   map[key]client.Object
+	mu      sync.Mutex
+	version int64
+	stored  map[key]client.Object
+	// applied are the fields that managers have applied.
+	applied  map[applier]map[string]any
 	indexes  map[string]client.IndexerFunc
 	requests []string
 	events   []Event
 }
 
-// key of an object: the name of its kind, and its own.
+// key of an object: its kind with the group, and its own name.
 type key struct {
 	kind string
 	name types.NamespacedName
@@ -55,7 +57,7 @@ type Event struct {
 
 // New returns a server without objects. The scheme has their kinds.
 func New(scheme *runtime.Scheme, now func() time.Time) *Server {
-	return &Server{scheme: scheme, now: now, stored: map[key]client.Object{}, indexes: map[string]client.IndexerFunc{}}
+	return &Server{scheme: scheme, now: now, stored: map[key]client.Object{}, applied: map[applier]map[string]any{}, indexes: map[string]client.IndexerFunc{}}
 }
 
 // Version changes with each change of an object.
@@ -114,7 +116,7 @@ func (s *Server) keyOf(o runtime.Object, name types.NamespacedName) (key, schema
 		return key{}, schema.GroupResource{}, err
 	}
 	kind.Kind = strings.TrimSuffix(kind.Kind, "List")
-	return key{kind.Kind, name}, schema.GroupResource{Group: kind.Group, Resource: strings.ToLower(kind.Kind) + "s"}, nil
+	return key{kind.GroupKind().String(), name}, schema.GroupResource{Group: kind.Group, Resource: strings.ToLower(kind.Kind) + "s"}, nil
 }
 
 // Put stores an object as it is. An object without a UID or a version gets one.
