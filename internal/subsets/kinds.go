@@ -1,0 +1,170 @@
+package subsets
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/kruise"
+)
+
+// Kinds are the kinds of workloads that subsets may have.
+func Kinds() []schema.GroupVersionKind {
+	return []schema.GroupVersionKind{cloneSet(), advancedStatefulSet(), statefulSet(), deployment()}
+}
+
+func cloneSet() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("CloneSet") }
+func advancedStatefulSet() schema.GroupVersionKind {
+	return v1beta1.GroupVersion.WithKind("StatefulSet")
+}
+func statefulSet() schema.GroupVersionKind { return appsv1.SchemeGroupVersion.WithKind("StatefulSet") }
+func deployment() schema.GroupVersionKind  { return appsv1.SchemeGroupVersion.WithKind("Deployment") }
+
+// Template is the one template of a UnitedDeployment.
+type Template struct {
+	Kind schema.GroupVersionKind
+
+	metadata *metav1.ObjectMeta
+	// spec as it is encoded.
+	spec []byte
+	pod  *corev1.PodTemplateSpec
+}
+
+// ErrTemplates is the error of a UnitedDeployment without a template, or with several.
+var ErrTemplates = errors.New("spec.template must have exactly one template")
+
+// Parse returns the template of a UnitedDeployment.
+func Parse(t *v1beta1.SubsetTemplate) (*Template, error) {
+	var found []*Template
+	add := func(kind schema.GroupVersionKind, metadata *metav1.ObjectMeta, spec any, pod *corev1.PodTemplateSpec) error {
+		data, err := json.Marshal(spec)
+		if err != nil {
+			return fmt.Errorf("encode template: %w", err)
+		}
+		found = append(found, &Template{kind, metadata, data, pod})
+		return nil
+	}
+	var err error
+	if x := t.CloneSetTemplate; x != nil {
+		err = errors.Join(err, add(cloneSet(), &x.ObjectMeta, &x.Spec, &x.Spec.Template))
+	}
+	if x := t.AdvancedStatefulSetTemplate; x != nil {
+		err = errors.Join(err, add(advancedStatefulSet(), &x.ObjectMeta, &x.Spec, &x.Spec.Template))
+	}
+	if x := t.StatefulSetTemplate; x != nil {
+		err = errors.Join(err, add(statefulSet(), &x.ObjectMeta, &x.Spec, &x.Spec.Template))
+	}
+	if x := t.DeploymentTemplate; x != nil {
+		err = errors.Join(err, add(deployment(), &x.ObjectMeta, &x.Spec, &x.Spec.Template))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(found) != 1 {
+		return nil, ErrTemplates
+	}
+	return found[0], nil
+}
+
+// Labels of the template, for its revisions.
+func (t *Template) Labels() map[string]string { return t.metadata.Labels }
+
+// Reserves reports whether pods of the kind can be reserved: a StatefulSet cannot have a substitute for a pod.
+func (t *Template) Reserves() bool { return t.Kind == cloneSet() || t.Kind == deployment() }
+
+// content returns the spec of the template, as a new value.
+func (t *Template) content() (map[string]any, error) {
+	content := map[string]any{}
+	if err := utiljson.Unmarshal(t.spec, &content); err != nil {
+		return nil, fmt.Errorf("decode template: %w", err)
+	}
+	return content, nil
+}
+
+// Child is the workload of a subset.
+type Child struct {
+	Kind schema.GroupVersionKind
+	// Object may be that of the cache, and is only read.
+	Object *unstructured.Unstructured
+	// Subset and Revision as its labels have them.
+	Subset, Revision string
+	// Replicas and Partition that it is to have.
+	Replicas, Partition int32
+	// Terminating reports that it is being deleted.
+	Terminating bool
+	// Observed reports that its status is about its spec.
+	Observed bool
+	// Pods that it has, and those of its newest template.
+	Pods, Ready, Updated, UpdatedReady int32
+}
+
+// Observe reads a workload.
+func Observe(kind schema.GroupVersionKind, o *unstructured.Unstructured) *Child {
+	labels := o.GetLabels()
+	c := &Child{
+		Kind: kind, Object: o, Subset: labels[kruise.SubSetNameLabelKey], Revision: labels[kruise.ControllerRevisionHashLabelKey],
+		Terminating: o.GetDeletionTimestamp() != nil, Replicas: 1,
+		Pods: number(o, "status", "replicas"), Ready: number(o, "status", "readyReplicas"), Updated: number(o, "status", "updatedReplicas"),
+	}
+	if _, found, err := unstructured.NestedFieldNoCopy(o.Object, "spec", "replicas"); found && err == nil {
+		c.Replicas = number(o, "spec", "replicas")
+	}
+	if kind != deployment() {
+		c.Partition = number(o, "spec", "updateStrategy", "rollingUpdate", "partition")
+	}
+	observed, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
+	c.Observed = observed >= o.GetGeneration()
+	// The built-in kinds do not count updated pods that are ready. The ready ones are all updated, but for as many as there are older pods.
+	c.UpdatedReady = max(0, c.Ready-max(0, c.Pods-c.Updated))
+	if kind.Group == v1beta1.GroupVersion.Group {
+		c.UpdatedReady = number(o, "status", "updatedReadyReplicas")
+	}
+	return c
+}
+
+// number reads a count; 0 where there is none.
+func number(o *unstructured.Unstructured, path ...string) int32 {
+	n, _, _ := unstructured.NestedInt64(o.Object, path...)
+	return int32(max(0, min(n, math.MaxInt32)))
+}
+
+// MaxUnavailable is how many pods may be unavailable during an update; 0 where that is a percentage or not said.
+func (c *Child) MaxUnavailable() int32 {
+	strategy := "updateStrategy"
+	if c.Kind == deployment() {
+		strategy = "strategy"
+	}
+	return number(c.Object, "spec", strategy, "rollingUpdate", "maxUnavailable")
+}
+
+// Owns reports whether a pod belongs to the child. ReplicaSets of a Deployment are recognised by their names.
+func (c *Child) Owns(pod *corev1.Pod) bool {
+	ref := metav1.GetControllerOfNoCopy(pod)
+	switch {
+	case ref == nil:
+		return false
+	case c.Kind == deployment():
+		return ref.Kind == "ReplicaSet" && ref.Name == c.Object.GetName()+"-"+pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
+	}
+	return ref.UID == c.Object.GetUID()
+}
+
+// Stuck reports whether the pods of the child must be looked at for one that keeps a rollout from going on: a StatefulSet waits for each pod,
+// also for one of a revision that never becomes ready.
+func (c *Child) Stuck() bool {
+	return c.Kind == statefulSet() && c.Observed && c.Updated < c.Pods-c.Partition && c.Ready < c.Pods && !onDelete(c.Object.Object)
+}
+
+func onDelete(object map[string]any) bool {
+	t, _, _ := unstructured.NestedString(object, "spec", "updateStrategy", "type")
+	return t == string(appsv1.OnDeleteStatefulSetStrategyType)
+}
