@@ -73,6 +73,7 @@
 //   - [github.com/kruisekit/kruisekit/controllers/nodepodprobe]: what each node probes, and pods marked with the results; not in the manager yet.
 //   - [github.com/kruisekit/kruisekit/controllers/podprobemarker]: status and deletion of PodProbeMarkers; not in the manager yet.
 //   - [github.com/kruisekit/kruisekit/controllers/statefulset]: StatefulSets with in-place updates, and claims that grow.
+//   - [github.com/kruisekit/kruisekit/controllers/uniteddeployment]: one workload in each zone, with the replicas divided; not in the manager yet.
 //
 // # Admission
 //

@@ -97,15 +97,17 @@ func checkAmounts(s *appsv1beta1.Subset, spec *appsv1beta1.UnitedDeploymentSpec,
 			faults = append(faults, field.Invalid(at.Child("replicas"), brief(v.String()), err.Error()))
 		}
 	}
-	least, most := int32(0), int32(0)
-	var err error
+	least := int32(0)
 	if v := s.MinReplicas; v != nil {
-		if least, err = spread.Amount(v, total); err != nil {
+		n, err := spread.Amount(v, total)
+		if err != nil {
 			return append(faults, field.Invalid(at.Child("minReplicas"), brief(v.String()), err.Error()))
 		}
+		least = n
 	}
 	if v := s.MaxReplicas; v != nil {
-		if most, err = spread.Amount(v, total); err != nil {
+		most, err := spread.Amount(v, total)
+		if err != nil {
 			return append(faults, field.Invalid(at.Child("maxReplicas"), brief(v.String()), err.Error()))
 		}
 		if least > most {

@@ -23,9 +23,11 @@ func Kinds() []schema.GroupVersionKind {
 }
 
 func cloneSet() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("CloneSet") }
+
 func advancedStatefulSet() schema.GroupVersionKind {
 	return v1beta1.GroupVersion.WithKind("StatefulSet")
 }
+
 func statefulSet() schema.GroupVersionKind { return appsv1.SchemeGroupVersion.WithKind("StatefulSet") }
 func deployment() schema.GroupVersionKind  { return appsv1.SchemeGroupVersion.WithKind("Deployment") }
 

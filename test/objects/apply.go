@@ -31,16 +31,9 @@ func (s *Server) applyInto(o client.Object, patch client.Patch, options *client.
 }
 
 func (s *Server) apply(o client.Object, patch client.Patch, options *client.PatchOptions) (client.Object, error) {
-	if options.FieldManager == "" || options.Force == nil || !*options.Force {
-		return nil, apierrors.NewBadRequest("an apply needs a manager, and is forced")
-	}
-	data, err := patch.Data(o)
+	fields, data, err := fieldsOf(o, patch, options)
 	if err != nil {
-		return nil, fmt.Errorf("encode patch: %w", err)
-	}
-	var fields map[string]any
-	if err := json.Unmarshal(data, &fields); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+		return nil, err
 	}
 	k, resource, err := s.keyOf(o, client.ObjectKeyFromObject(o))
 	if err != nil {
@@ -63,21 +56,15 @@ func (s *Server) apply(o client.Object, patch client.Patch, options *client.Patc
 	if !is {
 		return nil, fmt.Errorf("apply %T: not an object", made)
 	}
+	by := applier{of: k, manager: options.FieldManager}
 	if have == nil {
-		if err := json.Unmarshal(data, object); err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
-		}
-		if object, err = s.create(object); err != nil {
-			return nil, err
-		}
-		s.applied[applier{k, object.GetUID(), options.FieldManager}] = fields
-		return object, nil
+		return s.created(object, data, by, fields)
 	}
+	by.uid = have.GetUID()
 	current, err := runtime.DefaultUnstructuredConverter.ToUnstructured(have)
 	if err != nil {
 		return nil, fmt.Errorf("convert %s: %w", k.kind, err)
 	}
-	by := applier{k, have.GetUID(), options.FieldManager}
 	removed(current, s.applied[by], fields)
 	merged(current, fields)
 	raw, err := json.Marshal(current)
@@ -89,6 +76,34 @@ func (s *Server) apply(o client.Object, patch client.Patch, options *client.Patc
 	}
 	s.applied[by] = fields
 	return s.replace(k, have, object), nil
+}
+
+// fieldsOf decodes what is applied.
+func fieldsOf(o client.Object, patch client.Patch, options *client.PatchOptions) (fields map[string]any, data []byte, err error) {
+	if options.FieldManager == "" || options.Force == nil || !*options.Force {
+		return nil, nil, apierrors.NewBadRequest("an apply needs a manager, and is forced")
+	}
+	if data, err = patch.Data(o); err != nil {
+		return nil, nil, fmt.Errorf("encode patch: %w", err)
+	}
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return nil, nil, apierrors.NewBadRequest(err.Error())
+	}
+	return fields, data, nil
+}
+
+// created stores a new object that was applied.
+func (s *Server) created(object client.Object, data []byte, by applier, fields map[string]any) (client.Object, error) {
+	if err := json.Unmarshal(data, object); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	object, err := s.create(object)
+	if err != nil {
+		return nil, err
+	}
+	by.uid = object.GetUID()
+	s.applied[by] = fields
+	return object, nil
 }
 
 // removed drops the fields that were applied before and are not any more.
