@@ -43,10 +43,12 @@ func TestDesired(t *testing.T) {
 		notes   int
 	}{
 		"old first": {
-			"a second marker appends its probe, acceptance 1", []*corev1.Pod{pod},
+			"a second marker appends its probe, acceptance 1",
+			[]*corev1.Pod{pod},
 			[]*v1alpha1.PodProbeMarker{markerOf("shop", "ppm-1", "web", healthy), markerOf("shop", "ppm-2", "web", idle)},
 			[]v1alpha1.PodProbe{asked(pod, execOf("ppm-2#idle", "idle"))},
-			[]string{"shop/web-0 10.0.0.1: ppm-2#idle=main/[idle] ppm-1#healthy=main/[true]"}, 0,
+			[]string{"shop/web-0 10.0.0.1: ppm-2#idle=main/[idle] ppm-1#healthy=main/[true]"},
+			0,
 		},
 		"not scheduled":   {"a pod without a node has no probes", []*corev1.Pod{change(func(p *corev1.Pod) { p.Spec.NodeName = "" })}, []*v1alpha1.PodProbeMarker{markerOf("shop", "ppm-1", "web", healthy)}, nil, nil, 0},
 		"not initialized": {"a pod that runs init containers has none", []*corev1.Pod{change(func(p *corev1.Pod) { p.Status.Conditions[0].Status = "False" })}, []*v1alpha1.PodProbeMarker{markerOf("shop", "ppm-1", "web", healthy)}, nil, nil, 0},
@@ -56,9 +58,12 @@ func TestDesired(t *testing.T) {
 		"changed":         {"a changed probe is replaced in its place, acceptance 4", []*corev1.Pod{pod}, []*v1alpha1.PodProbeMarker{markerOf("shop", "ppm-1", "web", execOf("a", "new"), execOf("b", "b"))}, []v1alpha1.PodProbe{asked(pod, execOf("ppm-1#a", "old"), execOf("ppm-1#b", "b"))}, []string{"shop/web-0 10.0.0.1: ppm-1#a=main/[new] ppm-1#b=main/[b]"}, 0},
 		"removed":         {"a probe that its marker has lost leaves", []*corev1.Pod{pod}, []*v1alpha1.PodProbeMarker{markerOf("shop", "ppm-1", "web", healthy)}, []v1alpha1.PodProbe{asked(pod, execOf("ppm-1#idle", "idle"), execOf("ppm-1#healthy", "true"))}, []string{"shop/web-0 10.0.0.1: ppm-1#healthy=main/[true]"}, 0},
 		"ports": {
-			"names become numbers, and what cannot be resolved is left out, acceptance 5", []*corev1.Pod{pod},
+			"names become numbers, and what cannot be resolved is left out, acceptance 5",
+			[]*corev1.Pod{pod},
 			[]*v1alpha1.PodProbeMarker{markerOf("shop", "p", "web", tcpOf("named", "main", intstr.FromString("main-port")), tcpOf("text", "main", intstr.FromString("8080")), tcpOf("sidecar", "init-2", intstr.FromString("mesh")), tcpOf("none", "main", intstr.FromString("x")), tcpOf("lost", "nowhere", intstr.FromString("main-port")), tcpOf("large", "main", intstr.FromString("65536")), tcpOf("number", "main", intstr.FromInt32(9)))},
-			nil, []string{"shop/web-0 10.0.0.1: p#named=main/80 p#text=main/8080 p#sidecar=init-2/15000 p#number=main/9"}, 3,
+			nil,
+			[]string{"shop/web-0 10.0.0.1: p#named=main/80 p#text=main/8080 p#sidecar=init-2/15000 p#number=main/9"},
+			3,
 		},
 		"port lost":          {"a probe whose port is lost stays as it is", []*corev1.Pod{pod}, []*v1alpha1.PodProbeMarker{markerOf("shop", "p", "web", tcpOf("a", "main", intstr.FromString("x")))}, []v1alpha1.PodProbe{asked(pod, tcpOf("p#a", "main", intstr.FromInt32(80)))}, []string{"shop/web-0 10.0.0.1: p#a=main/80"}, 1},
 		"other pod":          {"a pod of the same name and another UID is another one, acceptance 15", []*corev1.Pod{change(func(p *corev1.Pod) { p.UID = "new" })}, nil, []v1alpha1.PodProbe{asked(pod, execOf("ppm-1#healthy", "true"))}, nil, 0},

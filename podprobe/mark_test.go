@@ -61,9 +61,9 @@ func shown(pod *corev1.Pod) string {
 		}
 	}
 	slices.Sort(parts)
-	for _, kind := range []map[string]string{pod.Labels, pod.Annotations} {
+	for i, kind := range []map[string]string{pod.Labels, pod.Annotations} {
 		for _, key := range slices.Sorted(maps.Keys(kind)) {
-			parts = append(parts, key+":"+kind[key])
+			parts = append(parts, []string{"", "@"}[i]+key+":"+kind[key])
 		}
 	}
 	return strings.Join(parts, " ")
@@ -84,36 +84,44 @@ func TestMark(t *testing.T) {
 		want   []string
 	}{
 		"a lone policy": {
-			"its keys come and go with the state, acceptance 7", []v1alpha1.PodContainerProbe{lone},
+			"its keys come and go with the state, acceptance 7",
+			[]v1alpha1.PodContainerProbe{lone},
 			[][]v1alpha1.ContainerProbeState{{stateOf("m#a", "Succeeded", "ok")}, {stateOf("m#a", "Failed", "no")}},
-			[]string{"example.com/a=True(ok) cost:10 cost:10", "example.com/a=False(no)"},
+			[]string{"example.com/a=True(ok) cost:10 @cost:10", "example.com/a=False(no)"},
 		},
 		"two policies": {
-			"the value follows the state, acceptance 7", []v1alpha1.PodContainerProbe{both},
+			"the value follows the state, acceptance 7",
+			[]v1alpha1.PodContainerProbe{both},
 			[][]v1alpha1.ContainerProbeState{{stateOf("m#a", "Succeeded", "")}, {stateOf("m#a", "Failed", "")}},
-			[]string{"example.com/a=True() cost:10 cost:10", "example.com/a=False() cost:-10 cost:-10"},
+			[]string{"example.com/a=True() cost:10 @cost:10", "example.com/a=False() cost:-10 @cost:-10"},
 		},
 		"message": {
-			"the message of the condition follows, acceptance 8", []v1alpha1.PodContainerProbe{lone},
+			"the message of the condition follows, acceptance 8",
+			[]v1alpha1.PodContainerProbe{lone},
 			[][]v1alpha1.ContainerProbeState{{stateOf("m#a", "Succeeded", "1")}, {stateOf("m#a", "Succeeded", "2")}},
-			[]string{"example.com/a=True(1) cost:10 cost:10", "example.com/a=True(2) cost:10 cost:10"},
+			[]string{"example.com/a=True(1) cost:10 @cost:10", "example.com/a=True(2) cost:10 @cost:10"},
 		},
 		"unknown": {
-			"what is not known yet writes nothing new, revokes True, and leaves labels", []v1alpha1.PodContainerProbe{both},
+			"what is not known yet writes nothing new, revokes True, and leaves labels",
+			[]v1alpha1.PodContainerProbe{both},
 			[][]v1alpha1.ContainerProbeState{{stateOf("m#a", "Unknown", "")}, {stateOf("m#a", "Succeeded", "")}, {stateOf("m#a", "Unknown", "")}, {stateOf("m#a", "Failed", "")}, {stateOf("m#a", "Unknown", "")}},
-			[]string{"", "example.com/a=True() cost:10 cost:10", "example.com/a=Unknown() cost:10 cost:10", "example.com/a=False() cost:-10 cost:-10", "example.com/a=False() cost:-10 cost:-10"},
+			[]string{"", "example.com/a=True() cost:10 @cost:10", "example.com/a=Unknown() cost:10 @cost:10", "example.com/a=False() cost:-10 @cost:-10", "example.com/a=False() cost:-10 @cost:-10"},
 		},
 		"several probes": {
-			"the first claims the condition, the last sets the labels", []v1alpha1.PodContainerProbe{lone, second},
+			"the first claims the condition, the last sets the labels",
+			[]v1alpha1.PodContainerProbe{lone, second},
 			[][]v1alpha1.ContainerProbeState{{stateOf("m#a", "Succeeded", "a"), stateOf("m#b", "Succeeded", "b")}},
-			[]string{"example.com/a=True(a) cost:20 cost:20"},
+			[]string{"example.com/a=True(a) cost:20 @cost:20"},
 		},
 		"a reserved condition": {
-			"the kubelet owns it", []v1alpha1.PodContainerProbe{reserved},
-			[][]v1alpha1.ContainerProbeState{{stateOf("m#c", "Succeeded", "")}}, []string{""},
+			"the kubelet owns it",
+			[]v1alpha1.PodContainerProbe{reserved},
+			[][]v1alpha1.ContainerProbeState{{stateOf("m#c", "Succeeded", "")}},
+			[]string{""},
 		},
 		"malformed reports": {
-			"names without a marker, unknown markers, probes and states are left out", []v1alpha1.PodContainerProbe{lone},
+			"names without a marker, unknown markers, probes and states are left out",
+			[]v1alpha1.PodContainerProbe{lone},
 			[][]v1alpha1.ContainerProbeState{{stateOf("", "Succeeded", ""), stateOf("a", "Failed", ""), stateOf("x#a", "Failed", ""), stateOf("m#x", "Failed", ""), stateOf("m#a", "", ""), stateOf("m#a", "Odd", "")}},
 			[]string{""},
 		},
@@ -160,7 +168,7 @@ func TestFromConditions(t *testing.T) {
 	plain := execOf("b", "true")
 	markers := []*v1alpha1.PodProbeMarker{markerOf("shop", "m", "web", p, plain)}
 	for status, want := range map[corev1.ConditionStatus]string{
-		"True": "example.com/a=True() app:web cost:10 cost:10", "False": "example.com/a=False() app:web cost:-10 cost:-10",
+		"True": "example.com/a=True() app:web cost:10 @cost:10", "False": "example.com/a=False() app:web cost:-10 @cost:-10",
 		"Unknown": "example.com/a=Unknown() app:web", "": "app:web",
 	} {
 		pod := podOf("shop", "web-0", web())

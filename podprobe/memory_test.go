@@ -15,7 +15,6 @@ import (
 type step struct {
 	container string // an ID; none, or the container has ended for -
 	good      bool
-	wait      time.Duration
 	// want is the state and the message afterwards, and whether the probe ran.
 	want string
 	ran  bool
@@ -35,20 +34,30 @@ func TestMemory(t *testing.T) {
 	}{
 		"no container": {"nothing is known, acceptance 5 of the daemon", 0, 0, 0, []step{{container: "", want: ""}}},
 		"thresholds": {"the third failure counts, acceptance 23 of the daemon", 3, 2, 0, []step{
-			{container: "c1", good: true, want: "Unknown ", ran: true}, {container: "c1", good: true, want: "Succeeded ok", ran: true},
-			{container: "c1", want: "Succeeded ok", ran: true}, {container: "c1", want: "Succeeded ok", ran: true}, {container: "c1", good: true, want: "Succeeded ok", ran: true},
-			{container: "c1", want: "Succeeded ok", ran: true}, {container: "c1", want: "Succeeded ok", ran: true}, {container: "c1", want: "Failed no", ran: true},
+			{container: "c1", good: true, want: "Unknown ", ran: true},
+			{container: "c1", good: true, want: "Succeeded ok", ran: true},
+			{container: "c1", want: "Succeeded ok", ran: true},
+			{container: "c1", want: "Succeeded ok", ran: true},
+			{container: "c1", good: true, want: "Succeeded ok", ran: true},
+			{container: "c1", want: "Succeeded ok", ran: true},
+			{container: "c1", want: "Succeeded ok", ran: true},
+			{container: "c1", want: "Failed no", ran: true},
 		}},
 		"restart": {"a new container starts without a state and without a count, acceptance 25 of the daemon", 2, 1, 0, []step{
-			{container: "c1", good: true, want: "Succeeded ok", ran: true}, {container: "c1", want: "Succeeded ok", ran: true},
-			{container: "c2", want: "Unknown ", ran: true}, {container: "c2", want: "Failed no", ran: true},
+			{container: "c1", good: true, want: "Succeeded ok", ran: true},
+			{container: "c1", want: "Succeeded ok", ran: true},
+			{container: "c2", want: "Unknown ", ran: true},
+			{container: "c2", want: "Failed no", ran: true},
 		}},
 		"ended": {"a container that has ended fails without a run", 3, 0, 0, []step{
-			{container: "c1", good: true, want: "Succeeded ok", ran: true}, {container: "-", want: "Failed Container(main) is Non-running"},
+			{container: "c1", good: true, want: "Succeeded ok", ran: true},
+			{container: "-", want: "Failed Container(main) is Non-running"},
 			{container: "", want: "Failed Container(main) is Non-running"},
 		}},
 		"initial delay": {"a probe waits for its delay after the start of the container", 1, 1, 3, []step{
-			{container: "c1", want: "Unknown "}, {container: "c1", want: "Unknown "}, {container: "c1", good: true, want: "Succeeded ok", ran: true},
+			{container: "c1", want: "Unknown "},
+			{container: "c1", want: "Unknown "},
+			{container: "c1", good: true, want: "Succeeded ok", ran: true},
 			{container: "c2", want: "Unknown "},
 		}},
 	}

@@ -42,7 +42,7 @@ func numberOf(pod *corev1.Pod, container, port string) (int32, error) {
 	if !ok {
 		return 0, fmt.Errorf("container %q does not exist", container)
 	}
-	number := int32(0)
+	var number int32
 	if i := slices.IndexFunc(ports, func(p corev1.ContainerPort) bool { return p.Name == port }); i >= 0 && port != "" {
 		number = ports[i].ContainerPort
 	} else if parsed, err := strconv.ParseInt(port, 10, 32); err == nil {

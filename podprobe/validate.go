@@ -122,8 +122,11 @@ func checkHandler(p *corev1.Probe, at *field.Path) field.ErrorList {
 		name  string
 		value int32
 	}{
-		{"initialDelaySeconds", p.InitialDelaySeconds}, {"timeoutSeconds", p.TimeoutSeconds}, {"periodSeconds", p.PeriodSeconds},
-		{"successThreshold", p.SuccessThreshold}, {"failureThreshold", p.FailureThreshold},
+		{"initialDelaySeconds", p.InitialDelaySeconds},
+		{"timeoutSeconds", p.TimeoutSeconds},
+		{"periodSeconds", p.PeriodSeconds},
+		{"successThreshold", p.SuccessThreshold},
+		{"failureThreshold", p.FailureThreshold},
 	} {
 		faults = append(faults, apivalidation.ValidateNonnegativeField(int64(n.value), at.Child(n.name))...)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -30,8 +31,12 @@ const (
 // SpreadTargets are the kinds that every WorkloadSpread may have as its target.
 func SpreadTargets() []schema.GroupKind {
 	return []schema.GroupKind{
-		{Group: "apps.kruise.io", Kind: "CloneSet"}, {Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "ReplicaSet"},
-		{Group: "batch", Kind: "Job"}, {Group: "apps", Kind: "StatefulSet"}, {Group: "apps.kruise.io", Kind: "StatefulSet"},
+		{Group: "apps.kruise.io", Kind: "CloneSet"},
+		{Group: "apps", Kind: "Deployment"},
+		{Group: "apps", Kind: "ReplicaSet"},
+		{Group: "batch", Kind: "Job"},
+		{Group: "apps", Kind: "StatefulSet"},
+		{Group: "apps.kruise.io", Kind: "StatefulSet"},
 	}
 }
 
@@ -96,10 +101,8 @@ func checkSpreadTarget(ref *appsv1beta1.TargetReference, targets []schema.GroupK
 	if err != nil {
 		return append(faults, field.Invalid(at.Child("apiVersion"), ref.APIVersion, "must be a group and a version"))
 	}
-	for _, allowed := range append(SpreadTargets(), targets...) {
-		if allowed == (schema.GroupKind{Group: version.Group, Kind: ref.Kind}) {
-			return nil
-		}
+	if slices.Contains(append(SpreadTargets(), targets...), (schema.GroupKind{Group: version.Group, Kind: ref.Kind})) {
+		return nil
 	}
 	return append(faults, field.Invalid(at, ref, "must be a CloneSet, Deployment, ReplicaSet, Job or StatefulSet with its API group, or a kind that the installation allows"))
 }

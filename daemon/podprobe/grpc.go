@@ -49,14 +49,14 @@ func (h handlers) check(ctx context.Context, g *corev1.GRPCAction, ip string, ti
 	for name, value := range map[string]string{"Content-Type": "application/grpc", "Te": "trailers", "User-Agent": "kube-probe"} {
 		request.Header.Set(name, value)
 	}
-	response, err := h.grpc.Do(request) //nolint:gosec // kubelets send the same request for the users who create pods
+	response, err := h.grpc.Do(request)
 	if err != nil {
-		return podprobe.Result{Output: err.Error()}, nil //nolint:nilerr // the failure is the result
+		return podprobe.Result{Output: err.Error()}, nil
 	}
 	defer response.Body.Close() //nolint:errcheck // nothing follows from it
 	body, err := io.ReadAll(io.LimitReader(response.Body, mostOutput))
 	if err != nil {
-		return podprobe.Result{Output: err.Error()}, nil //nolint:nilerr // the failure is the result
+		return podprobe.Result{Output: err.Error()}, nil
 	}
 	return healthResult(response, body), nil
 }
@@ -67,7 +67,7 @@ func healthRequest(service string) []byte {
 	if service != "" {
 		field = append(binary.AppendUvarint([]byte{requestField}, uint64(len(service))), service...)
 	}
-	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(field))), field...) //nolint:gosec // no stored object is as long
+	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(field))), field...)
 }
 
 func healthResult(response *http.Response, body []byte) podprobe.Result {

@@ -63,17 +63,23 @@ func follow(next *http.Request, before []*http.Request) error {
 	return nil
 }
 
-// run runs a probe in a container of a pod. An error says that it is not known what the probe found.
-func (h handlers) run(ctx context.Context, p *v1alpha1.ContainerProbeSpec, container, ip string, timeout time.Duration) (podprobe.Result, error) {
+// target is what a probe asks: a container by its ID, or the address of its pod.
+type target struct {
+	container, ip string
+	timeout       time.Duration
+}
+
+// run runs a probe. An error says that it is not known what the probe found.
+func (h handlers) run(ctx context.Context, p *v1alpha1.ContainerProbeSpec, at target) (podprobe.Result, error) {
 	switch {
 	case p.Exec != nil:
-		return h.exec(ctx, p.Exec, container, timeout)
+		return h.exec(ctx, p.Exec, at.container, at.timeout)
 	case p.TCPSocket != nil:
-		return dial(ctx, p.TCPSocket, ip, timeout)
+		return dial(ctx, p.TCPSocket, at.ip, at.timeout)
 	case p.HTTPGet != nil:
-		return h.get(ctx, p.HTTPGet, ip, timeout)
+		return h.get(ctx, p.HTTPGet, at.ip, at.timeout)
 	case p.GRPC != nil:
-		return h.check(ctx, p.GRPC, ip, timeout)
+		return h.check(ctx, p.GRPC, at.ip, at.timeout)
 	}
 	return podprobe.Result{}, errors.New("the probe has no handler")
 }
@@ -114,7 +120,7 @@ func dial(ctx context.Context, t *corev1.TCPSocketAction, ip string, timeout tim
 	defer cancel()
 	connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
-		return podprobe.Result{Output: err.Error()}, nil //nolint:nilerr // the failure is the result
+		return podprobe.Result{Output: err.Error()}, nil
 	}
 	_ = connection.Close()
 	return podprobe.Result{Succeeded: true}, nil
@@ -127,14 +133,14 @@ func (h handlers) get(ctx context.Context, g *corev1.HTTPGetAction, ip string, t
 	if err != nil {
 		return podprobe.Result{}, err
 	}
-	response, err := h.http.Do(request) //nolint:gosec // kubelets send the same request for the users who create pods
+	response, err := h.http.Do(request)
 	if err != nil {
-		return podprobe.Result{Output: err.Error()}, nil //nolint:nilerr // the failure is the result
+		return podprobe.Result{Output: err.Error()}, nil
 	}
 	defer response.Body.Close() //nolint:errcheck // nothing follows from it
 	body, err := io.ReadAll(io.LimitReader(response.Body, mostOutput))
 	if err != nil {
-		return podprobe.Result{Output: err.Error()}, nil //nolint:nilerr // the failure is the result
+		return podprobe.Result{Output: err.Error()}, nil
 	}
 	switch code := response.StatusCode; {
 	case code >= http.StatusMultipleChoices && code < http.StatusBadRequest:

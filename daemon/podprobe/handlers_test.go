@@ -48,14 +48,14 @@ func closedPort(t *testing.T) intstr.IntOrString {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() //nolint:errcheck // a test
+	defer l.Close()
 	return portOf(t, l.Addr().String())
 }
 
 // outcome is told as "good|bad output" or "error text".
 func outcome(h handlers, p corev1.ProbeHandler, ip string, timeout time.Duration) string {
 	spec := v1alpha1.ContainerProbeSpec{Probe: corev1.Probe{ProbeHandler: p}}
-	result, err := h.run(context.Background(), &spec, "c1", ip, timeout)
+	result, err := h.run(context.Background(), &spec, target{container: "c1", ip: ip, timeout: timeout})
 	switch {
 	case err != nil:
 		return "error " + err.Error()
@@ -99,7 +99,7 @@ func TestTCP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() //nolint:errcheck // a test
+	defer l.Close()
 	for why, c := range map[string]struct {
 		socket corev1.TCPSocketAction
 		ip     string
@@ -173,7 +173,7 @@ func TestHTTP(t *testing.T) {
 
 // The server is that of gRPC itself.
 func TestGRPC(t *testing.T) {
-	port := int32(critest.ServeHealth(t, map[string]bool{"good": true, "bad": false})) //nolint:gosec // a port
+	port := int32(critest.ServeHealth(t, map[string]bool{"good": true, "bad": false}))
 	plain := httptest.NewServer(pages())
 	defer plain.Close()
 	for why, c := range map[string]struct {

@@ -127,7 +127,7 @@ func (p *prober) probe(ctx context.Context, r *run) (err error) {
 		return nil
 	}
 	timeout := min(podprobe.Timeout(&r.asked), p.options.MaxTimeout)
-	result, err := p.handlers.run(ctx, &r.asked.Probe, c.ID, r.ip, timeout)
+	result, err := p.handlers.run(ctx, &r.asked.Probe, target{container: c.ID, ip: r.ip, timeout: timeout})
 	if err != nil {
 		return err
 	}

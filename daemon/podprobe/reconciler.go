@@ -198,11 +198,11 @@ func (r *Reconciler) latest(ctx context.Context) (*v1alpha1.NodePodProbe, error)
 	if r.written == nil || r.written.UID != n.UID {
 		return n, nil
 	}
-	if order, err := resourceversion.CompareResourceVersion(n.ResourceVersion, r.written.ResourceVersion); err != nil || order >= 0 {
-		r.written = nil
-		return n, nil
+	if order, err := resourceversion.CompareResourceVersion(n.ResourceVersion, r.written.ResourceVersion); err == nil && order < 0 {
+		return r.written, nil
 	}
-	return r.written, nil
+	r.written = nil
+	return n, nil
 }
 
 // write sends the patch, and emits the events of the states that it changed.

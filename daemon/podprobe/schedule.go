@@ -161,7 +161,7 @@ func (s *schedule) end(r *run, now time.Time) bool {
 	}
 	period := podprobe.Period(&p.asked)
 	if p.due = p.due.Add(period); !p.due.After(now) {
-		p.due = p.due.Add((now.Sub(p.due)/period + 1) * period)
+		p.due = now.Add(period - now.Sub(p.due)%period)
 	}
 	if s.probes[p.identity] != p || !apiequality.Semantic.DeepEqual(p.asked.Probe.ProbeHandler, r.asked.Probe.ProbeHandler) || p.ip != r.ip {
 		return false

@@ -410,9 +410,11 @@ func TestWork(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { p.work(ctx); close(ended) }()
+	late, forget := context.WithTimeout(ctx, time.Minute)
+	defer forget()
 	select {
 	case <-results:
-	case <-time.After(time.Minute):
+	case <-late.Done():
 		t.Error("no result in a minute")
 	}
 	cancel()

@@ -157,16 +157,11 @@ func (s session) run(ctx context.Context, level string) (*report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if level == envtest {
-		release, err := cluster.Hold(ctx)
-		switch {
-		case errors.Is(err, binaries.ErrMissing): // each test skips or fails, and says why
-		case err != nil:
-			return nil, err
-		default:
-			defer release()
-		}
+	release, err := hold(ctx, level)
+	if err != nil {
+		return nil, err
 	}
+	defer release()
 	path, err := durationsFile(level)
 	if err != nil {
 		return nil, err
@@ -174,22 +169,12 @@ func (s session) run(ctx context.Context, level string) (*report, error) {
 	known, flags := readDurations(path), slices.Concat(usualFlags(level), s.flags)
 	r := newReport(s.out, verbose(flags))
 	r.raceless = s.raceless(runs)
-	passed := true
 	for _, i := range runs {
 		known.order(i.dirs)
-		if r.raceless {
-			i.flags = slices.DeleteFunc(slices.Clone(i.flags), func(f string) bool { return f == "-race" })
-		}
-		ok, err := s.goTest(ctx, r, i.arguments(flags))
-		if err != nil {
-			return nil, err
-		}
-		passed = passed && ok
 	}
-	if !passed && retries() {
-		if passed, err = s.retry(ctx, r, runs, flags); err != nil {
-			return nil, err
-		}
+	passed, err := s.runAll(ctx, r, runs, flags)
+	if err != nil {
+		return nil, err
 	}
 	if !slices.ContainsFunc(s.flags, selects) {
 		known.add(r)
@@ -202,6 +187,37 @@ func (s session) run(ctx context.Context, level string) (*report, error) {
 		return r, errors.New("go test failed outside of the tests: see above")
 	}
 	return r, nil
+}
+
+// hold starts the control plane that the tests of a level share, until it is released.
+func hold(ctx context.Context, level string) (release func(), err error) {
+	if level != envtest {
+		return func() {}, nil
+	}
+	release, err = cluster.Hold(ctx)
+	if errors.Is(err, binaries.ErrMissing) {
+		return func() {}, nil // each test skips or fails, and says why
+	}
+	return release, err
+}
+
+// runAll runs go test for each invocation, and reports whether the tests pass.
+func (s session) runAll(ctx context.Context, r *report, runs []invocation, flags []string) (bool, error) {
+	passed := true
+	for _, i := range runs {
+		if r.raceless {
+			i.flags = slices.DeleteFunc(slices.Clone(i.flags), func(f string) bool { return f == "-race" })
+		}
+		ok, err := s.goTest(ctx, r, i.arguments(flags))
+		if err != nil {
+			return false, err
+		}
+		passed = passed && ok
+	}
+	if passed || !retries() {
+		return passed, nil
+	}
+	return s.retry(ctx, r, runs, flags)
 }
 
 // selects reports whether a flag of go test selects tests, whose durations are not those of their packages.

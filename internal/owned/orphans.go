@@ -13,11 +13,17 @@ import (
 // orphanField is the name of the index of orphans that the workloads of a kind can adopt. Kinds have different names for their pods.
 func orphanField(kind string) string { return "kruisekit.dev/orphan-of-" + strings.ToLower(kind) }
 
-// IndexOrphans lets Orphans select objects that no owner controls. workload returns the name of the workload of a kind that an object
-// with a name can belong to.
-func IndexOrphans(ctx context.Context, indexer client.FieldIndexer, object client.Object, kind string, workload func(name string) (string, bool)) error {
-	return binding.SharedIndex(indexer.IndexField(ctx, object, orphanField(kind), func(o client.Object) []string {
-		return OrphanKeys(o, workload)
+// Adopter is a kind of workloads that adopts orphans.
+type Adopter struct {
+	Kind string
+	// Workload returns the name of the workload that an object with a name can belong to.
+	Workload func(name string) (string, bool)
+}
+
+// IndexOrphans lets Orphans select objects that no owner controls.
+func IndexOrphans(ctx context.Context, indexer client.FieldIndexer, object client.Object, a Adopter) error {
+	return binding.SharedIndex(indexer.IndexField(ctx, object, orphanField(a.Kind), func(o client.Object) []string {
+		return OrphanKeys(o, a.Workload)
 	}))
 }
 

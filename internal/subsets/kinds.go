@@ -29,7 +29,8 @@ func advancedStatefulSet() schema.GroupVersionKind {
 }
 
 func statefulSet() schema.GroupVersionKind { return appsv1.SchemeGroupVersion.WithKind("StatefulSet") }
-func deployment() schema.GroupVersionKind  { return appsv1.SchemeGroupVersion.WithKind("Deployment") }
+
+func deployment() schema.GroupVersionKind { return appsv1.SchemeGroupVersion.WithKind("Deployment") }
 
 // Template is the one template of a UnitedDeployment.
 type Template struct {

@@ -84,10 +84,10 @@ func (k *Kit) Setup(ctx context.Context, mgr ctrl.Manager, controllerName string
 
 // IndexOrphans lets the kit of a kind find orphans, see Options.Stem.
 func IndexOrphans(ctx context.Context, indexer client.FieldIndexer, kind string, stem func(pod string) (string, bool)) error {
-	if err := owned.IndexOrphans(ctx, indexer, &corev1.Pod{}, kind, stem); err != nil {
+	if err := owned.IndexOrphans(ctx, indexer, &corev1.Pod{}, owned.Adopter{Kind: kind, Workload: stem}); err != nil {
 		return fmt.Errorf("index orphaned pods: %w", err)
 	}
-	if err := owned.IndexOrphans(ctx, indexer, &appsv1.ControllerRevision{}, kind, OwnerOfRevision); err != nil {
+	if err := owned.IndexOrphans(ctx, indexer, &appsv1.ControllerRevision{}, owned.Adopter{Kind: kind, Workload: OwnerOfRevision}); err != nil {
 		return fmt.Errorf("index orphaned revisions: %w", err)
 	}
 	return nil

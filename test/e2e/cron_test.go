@@ -80,7 +80,7 @@ func (m *deployed) testCron(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("kubectl get advancedcronjobs:\n%s", printed)
-	for _, line := range strings.Split(strings.TrimSpace(printed), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSpace(printed), "\n") {
 		fields := strings.Fields(line)
 		if last := fields[len(fields)-1]; fields[0] == "NAME" && last != "AGE" || fields[0] != "NAME" && (len(fields) != 6 || !strings.EqualFold(fields[0], fields[3])) {
 			t.Errorf("kubectl prints %q", line)

@@ -323,8 +323,8 @@ func (w *world) settled(seed int64) {
 		nodes[n.Name] = n.Name != "node-v"
 	}
 	want := map[string]map[string]bool{}
-	for node, real := range nodes {
-		if real {
+	for node, daemon := range nodes {
+		if daemon {
 			want[node] = map[string]bool{}
 		}
 	}
@@ -362,7 +362,7 @@ func (w *world) settled(seed int64) {
 	got := map[string]map[string]bool{}
 	for node, text := range w.asked() {
 		got[node] = map[string]bool{}
-		for _, name := range strings.Fields(text) {
+		for name := range strings.FieldsSeq(text) {
 			got[node][name] = true
 		}
 	}

@@ -307,8 +307,8 @@ func (w *world) daemons() {
 func shown(pod *corev1.Pod) string {
 	var parts []string
 	for _, c := range pod.Status.Conditions {
-		if strings.HasPrefix(string(c.Type), "example.com/") {
-			parts = append(parts, fmt.Sprintf("%s=%s", strings.TrimPrefix(string(c.Type), "example.com/"), c.Status))
+		if after, ok := strings.CutPrefix(string(c.Type), "example.com/"); ok {
+			parts = append(parts, fmt.Sprintf("%s=%s", after, c.Status))
 		}
 	}
 	slices.Sort(parts)

@@ -123,7 +123,6 @@ func (p *parser) pullTTL(v string) error {
 
 // withoutEffect accepts what unchanged manifests may pass.
 func (p *parser) withoutEffect() {
-	const yet = "there is no such controller yet"
 	boolean := map[string]string{
 		"allow-privileged":    "pod templates are checked by the API server, with its own rules",
 		"disable-no-deepcopy": "lists that no reconciler changes are never copied",
