@@ -11,7 +11,11 @@
 // an update is not rejected for a fault that the stored set has already. The template is stored as the user wrote it, as in the reference. In
 // v1alpha1 the type Surging gets a surge of one node, and is stored as Standard.
 //
-// The rules that need no API server are in the package validation.
+// The rules that need no API server are in the package validation. Those that CEL can express are also in
+// config/webhook/daemonset-policy.yaml, which API servers enforce without a webhook. It is for clusters that set these webhooks to Ignore or
+// leave them out, and is applied by hand:
+//
+//	kubectl apply -f config/webhook/daemonset-policy.yaml
 //
 // The client should read without a cache, as one of client.New does.
 //
