@@ -8,6 +8,11 @@
 //	pool := claims.Pool{Workload: set, Label: key, Claims: observed.Claims}   // pods with ids, not ordinals
 //	taken, err := pool.Taken(ctx, cache, ids)                                 // claim names that pods must wait for
 //	ids, blocked := pool.Choose(claims.Demand{...})                           // ids of claims without a pod come first
+//	...
+//	named := claims.Named{Workload: set.Name, Templates: templates, ...}      // pods with ordinals
+//	claims := named.Missing(ordinal)                                          // what a new pod needs beside the claims that exist
+//	writes := named.Refer(pod, ordinal, unwanted)                             // before a pod is deleted: the retention policy
+//	ahead := named.Ahead(ordinal)                                             // before a pod is updated: its claims grow
 //
 // A claim name is <template>-<workload>-<pod>, where pod is an instance id of a CloneSet or an ordinal of a StatefulSet.
 package claims

@@ -11,6 +11,14 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
+// Retention is what the claims of a workload are deleted with.
+type Retention struct {
+	// Workload is the reference of claims that are deleted with the workload.
+	Workload metav1.OwnerReference
+	// WithWorkload deletes claims with the workload, and WithPod with a pod whose ordinal is not wanted any more.
+	WithWorkload, WithPod bool
+}
+
 // Owner is an object that a claim is, or is not, to be deleted with.
 type Owner struct {
 	Ref metav1.OwnerReference
