@@ -31,12 +31,8 @@ type identity struct {
 // retryTaken is when to look again at a name that is taken.
 const retryTaken = 30 * time.Second
 
-// Codes of notes about slots whose pods wait.
-const (
-	noteClaimTerminates = "ClaimTerminates"
-	noteClaimStale      = "ClaimStale"
-	noteNameTaken       = "PodNameTaken"
-)
+// noteNameTaken is the code of a note about a slot whose pod waits for its name.
+const noteNameTaken = "PodNameTaken"
 
 // build returns, for each creation, the missing claims and the pod.
 func (b *identity) build(creations []workload.Creation) ([][]write.Object, error) {
@@ -54,52 +50,24 @@ func (b *identity) build(creations []workload.Creation) ([][]write.Object, error
 			}
 		}
 		ordinal, _ := s.ordinal(c.Slot)
-		if wait := b.wait(ordinal); wait != nil {
+		if wait := s.wait(ordinal); wait != nil {
 			b.plan.Waits = append(b.plan.Waits, *wait)
 			b.plan.After.In(retryTaken)
 			continue
 		}
-		all[i] = append(b.options.missingClaims(s, ordinal), b.newPod(ordinal, c.Revision, template))
+		all[i] = append(s.claims.Missing(ordinal), b.newPod(ordinal, c.Revision, template))
 	}
 	return all, nil
 }
 
 // wait is why a pod cannot be created now; nil where it can be.
-func (b *identity) wait(ordinal int32) *note.Note {
-	s, name := b.snapshot, ordinals.Name(b.snapshot.set.Name, ordinal)
-	wait := note.Note{Level: note.Waiting, Object: name}
+func (s *snapshot) wait(ordinal int32) *note.Note {
+	name := ordinals.Name(s.set.Name, ordinal)
 	if s.Taken[name] {
-		wait.Code, wait.Text = noteNameTaken, fmt.Sprintf("pod %s exists, and the set does not control it", name)
-		return &wait
+		text := fmt.Sprintf("pod %s exists, and the set does not control it", name)
+		return &note.Note{Level: note.Waiting, Object: name, Code: noteNameTaken, Text: text}
 	}
-	for claim := range s.claimsOf(ordinal) {
-		switch {
-		case claim.DeletionTimestamp != nil:
-			wait.Code, wait.Text = noteClaimTerminates, fmt.Sprintf("claim %s is to be deleted", claim.Name)
-			return &wait
-		case b.options.deletesScaled(s.set) && claims.IsLeftOver(claim, name):
-			wait.Code, wait.Text = noteClaimStale, fmt.Sprintf("claim %s belongs to an earlier pod %s, and is deleted with it", claim.Name, name)
-			return &wait
-		}
-	}
-	return nil
-}
-
-// missingClaims returns the claims of an ordinal that do not exist.
-func (o Options) missingClaims(s *snapshot, ordinal int32) []write.Object {
-	var missing []write.Object
-	templates, id := s.set.Spec.VolumeClaimTemplates, strconv.Itoa(int(ordinal))
-	for i := range templates {
-		if s.claims[claims.Name(templates[i].Name, s.set.Name, id)] != nil {
-			continue
-		}
-		identity := claims.Identity{Namespace: s.set.Namespace, Workload: s.set.Name, Pod: id, Labels: s.set.Spec.Selector.MatchLabels}
-		if set, _ := o.owners(s.set, false); set {
-			identity.Owners = []metav1.OwnerReference{s.setRef()}
-		}
-		missing = append(missing, claims.New(&templates[i], identity))
-	}
-	return missing
+	return s.claims.Wait(name, ordinal)
 }
 
 func (b *identity) newPod(ordinal int32, revision string, template *corev1.PodTemplateSpec) *corev1.Pod {

@@ -2,13 +2,11 @@ package statefulset
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/failure"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/validation"
 )
 
@@ -22,24 +20,9 @@ func invalid(set *v1beta1.StatefulSet) (unusable, reported error) {
 	if limit := maxReplicas / each; int64(replicas) > limit {
 		return fmt.Errorf("spec.replicas: Invalid value: %d: must be at most %d", replicas, limit), nil
 	}
-	for _, fault := range validation.StatefulSet(set) {
-		at := func(path string) bool { return strings.HasPrefix(fault.Field, path) }
-		switch {
-		case at("spec.template.metadata"): // the plan compares the selector with the labels of the pods, which have more
-		case at("spec.template.spec.readinessGates"):
-			reported = firstError(reported, failure.Brief(fault))
-		case slices.ContainsFunc([]string{"spec.replicas", "spec.selector", "spec.template", "spec.ordinals", "spec.reserveOrdinals"}, at):
-			return failure.Brief(fault), nil
-		default:
-			reported = firstError(reported, failure.Brief(fault))
-		}
-	}
-	return nil, reported
-}
-
-func firstError(first, next error) error {
-	if first != nil {
-		return first
-	}
-	return next
+	return workloads.Judge(
+		validation.StatefulSet(set),
+		[]string{"spec.replicas", "spec.selector", "spec.template", "spec.ordinals", "spec.reserveOrdinals"},
+		[]string{"spec.template.spec.readinessGates"},
+	)
 }

@@ -2,8 +2,8 @@ package statefulset
 
 import (
 	"context"
+	"iter"
 	"slices"
-	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,10 +23,8 @@ type snapshot struct {
 	// set with its defaults.
 	set    *v1beta1.StatefulSet
 	window ordinals.Window
-	// claims of slots and of pods, by name, those that terminate included.
-	claims map[string]*corev1.PersistentVolumeClaim
-	// classes are the storage classes of claims that are to grow.
-	classes claims.Classes
+	// claims of slots and of pods.
+	claims claims.Named
 }
 
 // observe makes the snapshot; nil when there is nothing to do.
@@ -46,18 +44,23 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	if err := r.kit.Observe(ctx, o, set.Spec.Selector); err != nil {
 		return nil, err
 	}
-	s := &snapshot{Observation: *o, set: set, window: window}
+	s := &snapshot{Observation: *o, set: set, window: window, claims: r.options.claimsOf(set)}
 	if s.IsDeleted() {
 		return s, nil
 	}
 	s.releaseMisnamed()
+	misplaced := s.ordinals(slices.Concat(s.Active, s.Inactive), func(ordinal int32) bool { return !window.Contains(ordinal) })
+	names := slices.Concat(s.claims.Names(window.All()), s.claims.Names(misplaced))
 	var recheckAfter time.Duration
-	s.claims, recheckAfter, err = r.kit.NamedClaims(ctx, name, s.claimNames())
+	s.claims.Have, recheckAfter, err = r.kit.NamedClaims(ctx, name, names)
 	if err != nil {
 		return nil, err
 	}
 	s.RecheckAfter = requeue.Sooner(s.RecheckAfter, recheckAfter)
-	return s, r.observeClasses(ctx, s)
+	if !r.options.expands(set) {
+		return s, nil
+	}
+	return s, s.claims.ReadClasses(ctx, r.kit.Client, s.ordinals(s.Active, nil))
 }
 
 // window is the ordinals that a set wants.
@@ -90,31 +93,13 @@ func (s *snapshot) ordinal(pod string) (int32, bool) {
 	return ordinal, ok && set == s.set.Name
 }
 
-// wanted reports whether the set wants the ordinal of a pod.
-func (s *snapshot) wanted(pod string) bool {
-	ordinal, ok := s.ordinal(pod)
-	return ok && s.window.Contains(ordinal)
-}
-
-// claimNames are the names of the claims of all slots and of all pods.
-func (s *snapshot) claimNames() []string {
-	templates := s.set.Spec.VolumeClaimTemplates
-	if len(templates) == 0 {
-		return nil
-	}
-	var names []string
-	add := func(ordinal int32) {
-		for i := range templates {
-			names = append(names, claims.Name(templates[i].Name, s.set.Name, strconv.Itoa(int(ordinal))))
+// ordinals are those of pods, as far as they are kept; nil keeps all.
+func (s *snapshot) ordinals(pods []*corev1.Pod, keep func(ordinal int32) bool) iter.Seq[int32] {
+	return func(yield func(int32) bool) {
+		for _, pod := range pods {
+			if ordinal, _ := s.ordinal(pod.Name); (keep == nil || keep(ordinal)) && !yield(ordinal) {
+				return
+			}
 		}
 	}
-	for ordinal := range s.window.All() {
-		add(ordinal)
-	}
-	for _, pod := range slices.Concat(s.Active, s.Inactive) {
-		if ordinal, _ := s.ordinal(pod.Name); !s.window.Contains(ordinal) {
-			add(ordinal)
-		}
-	}
-	return names
 }

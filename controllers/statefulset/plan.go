@@ -15,7 +15,6 @@ import (
 	"github.com/kruisekit/kruisekit/ordinals"
 	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/workload"
-	"github.com/kruisekit/kruisekit/write"
 )
 
 // plan is what one pass of a set is to do. All of it follows from the snapshot.
@@ -58,9 +57,8 @@ func (o Options) input(s *snapshot, p *plan) workload.Input {
 			Slots: s.slots(), InOrder: !isParallel(s.set),
 		},
 		Instances: workload.Pods(slices.Concat(s.Active, s.Inactive)),
-		Strategy:  workload.Strategy(p.rolling.PodUpdatePolicy), Policy: o.policy(), MayUpdate: o.MayUpdate, Ask: o.Ask != nil,
-		Repeats: s.Known.Repeats, First: o.firstWrites(s),
-		Before: func(pod *corev1.Pod) []write.Write { return o.handOver(s, pod) },
+		Strategy:  workload.Strategy(p.rolling.PodUpdatePolicy), Policy: workloads.Policy(o.Installed), MayUpdate: o.MayUpdate, Ask: o.Ask != nil,
+		Repeats: s.Known.Repeats, First: s.firstWrites(), Before: s.handOver,
 	}
 	if in.Strategy != workload.InPlaceIfPossible && in.Strategy != workload.InPlaceOnly {
 		in.Strategy = workload.Recreate
@@ -77,12 +75,14 @@ func (o Options) input(s *snapshot, p *plan) workload.Input {
 	case p.rolling.Paused:
 		in.Scale.Updates = scale.UpdatesPaused
 	}
-	for i := range in.Instances {
-		in.Instances[i].MarkedForDeletion = s.lacksClaims(p, in.Instances[i].Pods[0].Pod)
+	expand := o.expands(s.set)
+	if expand {
+		in.Ahead = func(pod *corev1.Pod) workload.Ahead {
+			ordinal, _ := s.ordinal(pod.Name)
+			return s.claims.Ahead(ordinal)
+		}
 	}
-	if o.expands(s.set) {
-		s.compareClaims(p, &in)
-	}
+	s.compareClaims(p, &in, expand)
 	return in
 }
 
@@ -116,16 +116,4 @@ func limits(set *v1beta1.StatefulSet, rolling *v1beta1.RollingUpdateStatefulSetS
 		l.MaxUnavailableScaling = ptr.To(amount(strategy.MaxUnavailable, math.MaxInt32))
 	}
 	return l
-}
-
-// lacksClaims reports whether a pod that updates reach has no volume of a claim template, which no running pod can get.
-func (s *snapshot) lacksClaims(p *plan, pod *corev1.Pod) bool {
-	ordinal, _ := s.ordinal(pod.Name)
-	rank, wanted := s.window.Rank(ordinal)
-	if !wanted || rank < p.limits.Partition {
-		return false
-	}
-	return slices.ContainsFunc(s.set.Spec.VolumeClaimTemplates, func(t corev1.PersistentVolumeClaim) bool {
-		return !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == t.Name && v.PersistentVolumeClaim != nil })
-	})
 }

@@ -2,14 +2,10 @@ package statefulset
 
 import (
 	"math"
-	"strconv"
-
-	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/predownload"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/scale"
 )
 
@@ -20,7 +16,8 @@ func (p *plan) preDownload(s *snapshot, o Options) predownload.Rollout {
 	policy := p.rolling.PodUpdatePolicy
 	inPlace := policy == v1beta1.InPlaceIfPossiblePodUpdateStrategyType || policy == v1beta1.InPlaceOnlyPodUpdateStrategyType
 	r.Recreates = !inPlace || s.set.Spec.UpdateStrategy.RollingUpdate == nil
-	r.Strategy, r.Policy = annotated(s.set), o.policy()
+	r.Strategy = predownload.Annotated(p.rolling.InPlaceUpdateStrategy, s.set.Annotations, r.Replicas) // the reference reads nothing but annotations
+	r.Policy = workloads.Policy(o.Installed)
 	if s.set.Status.UpdateRevision == p.Update {
 		r.UpdatedReady = s.set.Status.UpdatedReadyReplicas
 	}
@@ -29,26 +26,4 @@ func (p *plan) preDownload(s *snapshot, o Options) predownload.Rollout {
 		r.AtOnce = err == nil && n >= r.Replicas
 	}
 	return r
-}
-
-// annotated is the tuning of the pre-download in the annotations of a set, which the reference reads instead of the fields. The fields are
-// read where an annotation is missing. What cannot be parsed is as if it were not set.
-func annotated(set *v1beta1.StatefulSet) kruise.InPlaceUpdateStrategy {
-	var tuning kruise.InPlaceUpdateStrategy
-	if u := set.Spec.UpdateStrategy.RollingUpdate; u != nil && u.InPlaceUpdateStrategy != nil {
-		tuning = *u.InPlaceUpdateStrategy
-	}
-	if n, err := strconv.ParseInt(set.Annotations[kruise.ImagePreDownloadParallelismKey], 10, 32); err == nil && n > 0 {
-		tuning.ImagePreDownloadParallelism = ptr.To(intstr.FromInt32(int32(n)))
-	}
-	if n, err := strconv.ParseInt(set.Annotations[kruise.ImagePreDownloadTimeoutSecondsKey], 10, 32); err == nil && n > 0 {
-		tuning.ImagePreDownloadTimeoutSeconds = ptr.To(int32(n))
-	}
-	if text := set.Annotations[kruise.ImagePreDownloadMinUpdatedReadyPodsKey]; text != "" {
-		amount := intstr.Parse(text)
-		if n, err := scale.AmountOr(&amount, 0, *set.Spec.Replicas, scale.RoundUp); err == nil {
-			tuning.ImagePreDownloadMinUpdatedReadyPods = ptr.To(n)
-		}
-	}
-	return tuning
 }

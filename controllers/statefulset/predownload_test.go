@@ -3,8 +3,6 @@ package statefulset
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -51,33 +49,6 @@ func TestPreDownload(t *testing.T) {
 			}
 			if result.Label != c.label || len(result.Create) != c.jobs {
 				t.Errorf("%s: label %q and %d jobs, want %q and %d", c.why, result.Label, len(result.Create), c.label, c.jobs)
-			}
-		})
-	}
-}
-
-func TestTuning(t *testing.T) {
-	fields := &kruise.InPlaceUpdateStrategy{ImagePreDownloadTimeoutSeconds: ptr.To(int32(20))}
-	cases := map[string]struct {
-		why         string
-		fields      *kruise.InPlaceUpdateStrategy
-		annotations map[string]string
-		want        kruise.InPlaceUpdateStrategy
-	}{
-		"none":        {"nothing is tuned", nil, nil, kruise.InPlaceUpdateStrategy{}},
-		"fields":      {"they are read where no annotation is", fields, nil, *fields},
-		"annotations": {"they come first", fields, map[string]string{kruise.ImagePreDownloadTimeoutSecondsKey: "30", kruise.ImagePreDownloadParallelismKey: "4"}, kruise.InPlaceUpdateStrategy{ImagePreDownloadTimeoutSeconds: ptr.To(int32(30)), ImagePreDownloadParallelism: ptr.To(intstr.FromInt32(4))}},
-		"nonsense":    {"it is as if it were not set", nil, map[string]string{kruise.ImagePreDownloadTimeoutSecondsKey: "-1", kruise.ImagePreDownloadParallelismKey: "all", kruise.ImagePreDownloadMinUpdatedReadyPodsKey: "some"}, kruise.InPlaceUpdateStrategy{}},
-		"number":      {"it is a number of pods", nil, map[string]string{kruise.ImagePreDownloadMinUpdatedReadyPodsKey: "3"}, kruise.InPlaceUpdateStrategy{ImagePreDownloadMinUpdatedReadyPods: ptr.To(int32(3))}},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			set := &v1beta1.StatefulSet{}
-			set.Annotations = c.annotations
-			set.Default()
-			set.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = c.fields
-			if diff := cmp.Diff(c.want, annotated(set)); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", c.why, diff)
 			}
 		})
 	}

@@ -44,7 +44,7 @@ func TestWatches(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var requests []reconcile.Request
 			if _, is := c.object.(*corev1.Pod); is {
-				requests = r.setsOfOrphan(t.Context(), c.object)
+				requests = r.kit.OfOrphan(t.Context(), c.object)
 			} else {
 				requests = r.setsOfClaim(t.Context(), c.object)
 			}
