@@ -1,11 +1,8 @@
 package cloneset
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/failure"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/validation"
 )
 
@@ -13,15 +10,5 @@ import (
 // changes. A fault that is only reported has a safe reading, which limits and input give it: takeovers find stored values that
 // the reference accepts.
 func invalid(set *v1beta1.CloneSet) (unusable, reported error) {
-	for _, fault := range validation.CloneSet(set) {
-		at := func(path string) bool { return strings.HasPrefix(fault.Field, path) }
-		switch {
-		case at("spec.template.metadata"): // the plan compares the selector with the labels of the pods, which have more
-		case slices.ContainsFunc([]string{"spec.replicas", "spec.selector", "spec.template"}, at):
-			return failure.Brief(fault), nil
-		case reported == nil:
-			reported = failure.Brief(fault)
-		}
-	}
-	return nil, reported
+	return workloads.Judge(validation.CloneSet(set), []string{"spec.replicas", "spec.selector", "spec.template"}, nil)
 }

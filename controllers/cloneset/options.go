@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/inplace"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/note"
 )
 
@@ -73,11 +73,7 @@ const idLength = 5
 
 // policy is what CloneSets change in place and how. That any change takes a pod out of traffic is what CloneSet promises.
 func (o Options) policy() inplace.Policy {
-	installed := ptr.Deref(o.Installed, inplace.Installation{EnvDaemon: true})
-	p := installed.Policy()
+	p := workloads.Policy(o.Installed)
 	p.Unready = inplace.UnreadyAlways
-	if !installed.EnvDaemon {
-		p.Env = inplace.EnvIgnore
-	}
 	return p
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/kruisekit/kruisekit/eligible"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/internal/history"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/placement"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/workload"
@@ -107,6 +108,6 @@ func (p *plan) diff(s *snapshot, o Options, hash string) bool {
 	if err != nil {
 		return false
 	}
-	_, blocked := inplace.Diff(from, to, o.policy())
+	_, blocked := inplace.Diff(from, to, workloads.Policy(o.Installed))
 	return blocked == nil
 }

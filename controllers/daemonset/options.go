@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/inplace"
@@ -51,14 +50,4 @@ type Options struct {
 // Recorder emits events. A record.EventRecorder is one.
 type Recorder interface {
 	Event(object runtime.Object, eventType, reason, message string)
-}
-
-// policy is what DaemonSets change in place and how.
-func (o Options) policy() inplace.Policy {
-	installed := ptr.Deref(o.Installed, inplace.Installation{EnvDaemon: true})
-	p := installed.Policy()
-	if !installed.EnvDaemon {
-		p.Env = inplace.EnvIgnore
-	}
-	return p
 }

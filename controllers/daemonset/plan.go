@@ -118,7 +118,7 @@ func (o Options) input(s *snapshot, p *plan) workload.Input {
 			Limits:   scale.Limits{Partition: p.placed.Partition, MaxUnavailable: p.placed.MaxUnavailable},
 			Priority: &kruise.UpdatePriorityStrategy{}, UnavailableFirst: true, Slots: p.placed.Slots,
 		},
-		Policy: o.policy(), MayUpdate: o.mayUpdate(int(p.placed.Burst)), Ask: o.Ask != nil, Repeats: s.Known.Repeats, KeepState: true,
+		Policy: workloads.Policy(o.Installed), MayUpdate: o.mayUpdate(int(p.placed.Burst)), Ask: o.Ask != nil, Repeats: s.Known.Repeats, KeepState: true,
 	}
 	if p.isInPlace() {
 		in.Strategy = workload.InPlaceIfPossible
@@ -200,7 +200,7 @@ func updatesOf(set *v1beta1.DaemonSet) labels.Selector {
 // preDownload is the rollout of the set, for which nodes pull images ahead: from the newest revision that pods have beside the update one.
 func (p *plan) preDownload(s *snapshot, o Options) predownload.Rollout {
 	r := s.Rollout(p.Plan)
-	r.Selector, r.Replicas, r.To, r.Policy = s.set.Spec.Selector, p.placed.Desired, &s.set.Spec.Template, o.policy()
+	r.Selector, r.Replicas, r.To, r.Policy = s.set.Spec.Selector, p.placed.Desired, &s.set.Spec.Template, workloads.Policy(o.Installed)
 	r.Recreates = !p.isInPlace() || p.placed.Surge > 0
 	r.AtOnce = p.placed.Partition == 0 && p.placed.MaxUnavailable >= p.placed.Desired
 	r.Over = true

@@ -64,11 +64,11 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	if err := r.kit.Setup(ctx, mgr, controllerName); err != nil {
 		return err
 	}
-	changes := podwatch.Changes(podwatch.Options{SkipQuiet: r.options.SkipQuiet, Policy: r.options.policy(), Now: r.kit.Now})
+	changes := podwatch.Changes(podwatch.Options{SkipQuiet: r.options.SkipQuiet, Policy: workloads.Policy(r.options.Installed), Now: r.kit.Now})
 	return bound.
 		For(stored.Untyped(gvk()), builder.WithPredicates(conditions.IgnoreRewording(failedScale, failedUpdate))).
 		Watches(&corev1.Pod{}, owned.By(v1beta1.GroupVersion.Group, kind), builder.WithPredicates(changes)).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.setsOfOrphan), builder.WithPredicates(changes)).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.kit.OfOrphan), builder.WithPredicates(changes)).
 		Watches(&corev1.Node{}, r.interests.handler()).
 		Complete(r)
 }

@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -15,8 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/eligible"
-	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/internal/workloads"
 )
 
 // interests are what the sets that were observed look at of nodes, so that an event of a node reads no set.
@@ -85,17 +82,4 @@ func (in interest) changed(before, after *corev1.Node) bool {
 		return true
 	}
 	return in.updates != nil && y.Stay && in.updates.Matches(labels.Set(before.Labels)) != in.updates.Matches(labels.Set(after.Labels))
-}
-
-// setsOfOrphan is the set that a pod without a controller can belong to, if there is one.
-func (r *Reconciler) setsOfOrphan(ctx context.Context, pod client.Object) []reconcile.Request {
-	set, ok := workloads.OwnerOfRevision(pod.GetName())
-	if !ok || metav1.GetControllerOfNoCopy(pod) != nil {
-		return nil
-	}
-	key := types.NamespacedName{Namespace: pod.GetNamespace(), Name: set}
-	if err := r.kit.Cached.Get(ctx, key, stored.Untyped(gvk())); err != nil {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: key}}
 }
