@@ -63,15 +63,3 @@ func ExamplePartition() {
 	fmt.Println(spread.Partition(map[string]int32{"zone-a": 2}, "zone-a", 1))
 	// Output: 1
 }
-
-func ExamplePlace() {
-	template := &corev1.PodTemplateSpec{}
-	template.Spec.Containers = []corev1.Container{{Name: "web", Image: "web:1"}}
-	placed, err := spread.Place(template, spread.Placement{
-		Term:  corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}}},
-		Patch: []byte(`{"spec":{"containers":[{"name":"web","env":[{"name":"ZONE","value":"a"}]}]}}`),
-	})
-	terms := placed.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
-	fmt.Println(terms[0].MatchExpressions[0].Values, placed.Spec.Containers[0].Env[0].Value, err)
-	// Output: [a] a <nil>
-}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/spread"
+	"github.com/kruisekit/kruisekit/spread/subset"
 )
 
 // Wanted is what the workload of a subset is to be.
@@ -67,7 +67,7 @@ func merged(all ...map[string]string) map[string]string {
 
 // podTemplate returns the template of the pods of a subset.
 func (t *Template) podTemplate(w *Wanted, identity map[string]string) (map[string]any, error) {
-	pod, err := spread.Place(t.pod, spread.Placement{Term: w.Subset.NodeSelectorTerm, Tolerations: w.Subset.Tolerations, Patch: w.Subset.Patch.Raw})
+	pod, err := subset.PlaceTemplate(t.pod, subset.Placement{Term: w.Subset.NodeSelectorTerm, Tolerations: w.Subset.Tolerations, Patch: w.Subset.Patch.Raw})
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
@@ -26,4 +27,16 @@ func ExampleBooks_Admit() {
 	// web-1 own
 	// web-2 rented
 	// missing 0
+}
+
+func ExamplePlaceTemplate() {
+	template := &corev1.PodTemplateSpec{}
+	template.Spec.Containers = []corev1.Container{{Name: "web", Image: "web:1"}}
+	placed, err := subset.PlaceTemplate(template, subset.Placement{
+		Term:  corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}}},
+		Patch: []byte(`{"spec":{"containers":[{"name":"web","env":[{"name":"ZONE","value":"a"}]}]}}`),
+	})
+	terms := placed.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	fmt.Println(terms[0].MatchExpressions[0].Values, placed.Spec.Containers[0].Env[0].Value, err)
+	// Output: [a] a <nil>
 }

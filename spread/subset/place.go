@@ -1,4 +1,4 @@
-package spread
+package subset
 
 import (
 	"encoding/json"
@@ -18,8 +18,8 @@ type Placement struct {
 	Patch []byte
 }
 
-// Place returns the pod template of a subset. The given one stays as it is.
-func Place(template *corev1.PodTemplateSpec, p Placement) (*corev1.PodTemplateSpec, error) {
+// PlaceTemplate returns the pod template of a subset of a UnitedDeployment. The given one stays as it is.
+func PlaceTemplate(template *corev1.PodTemplateSpec, p Placement) (*corev1.PodTemplateSpec, error) {
 	placed := template.DeepCopy()
 	require(&placed.Spec, &p.Term)
 	placed.Spec.Tolerations = append(placed.Spec.Tolerations, p.Tolerations...)
