@@ -141,7 +141,7 @@ func TestParserAgrees(t *testing.T) {
 	}
 }
 
-// life is a schedule, and a caller that looks when it is asked to, records what it is told, and fails at times.
+// life is a schedule, and a caller that looks when it is asked to, records the answer, and fails at times.
 type life struct {
 	*testing.T
 

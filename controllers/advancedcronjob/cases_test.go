@@ -151,7 +151,7 @@ func TestHistory(t *testing.T) {
 	m.has("the next one runs", "00:55")
 }
 
-// Ticks that nobody was there for: the latest runs, however many there are, unless it is too late.
+// Ticks that were missed: the latest runs, however many there are, unless it is too late.
 func TestMissedTicks(t *testing.T) {
 	for name, c := range map[string]struct {
 		why, now, want string

@@ -22,7 +22,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the stories")
 
-// story is a job from its creation to rest. What happens meanwhile is told by the turn.
+// story is a job from its creation to rest. The turn decides what happens meanwhile.
 type story struct {
 	why     string
 	nodes   string

@@ -303,7 +303,7 @@ func testPolicies(t *testing.T, b *bench) {
 	}
 }
 
-// A process that starts anew reads each copy once, and writes nothing.
+// A process that starts again reads each copy once, and writes nothing.
 func testRestart(t *testing.T, b *bench) {
 	b.Still()
 	before := &corev1.SecretList{}

@@ -157,7 +157,7 @@ func (r *Reconciler) create(ctx context.Context, s *snapshot, t *target) error {
 // FieldManager is the name under which the reconciler applies workloads.
 const FieldManager = "kruisekit-uniteddeployment"
 
-// apply writes the fields of a rendered object, and takes them over from whoever has them.
+// apply writes the fields of a rendered object, and takes them over from other managers.
 func (r *Reconciler) apply(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	data, err := o.MarshalJSON()
 	if err != nil {

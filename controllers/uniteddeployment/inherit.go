@@ -27,7 +27,7 @@ func (r *Reconciler) inherit(ctx context.Context, o *unstructured.Unstructured) 
 		if entry.Manager == FieldManager && entry.Operation == metav1.ManagedFieldsOperationApply {
 			return nil
 		}
-		// Whoever wrote the owner reference was the reconciler of UnitedDeployments.
+		// The writer of the owner reference was the reconciler of UnitedDeployments.
 		if entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Subresource == "" && entry.FieldsV1 != nil &&
 			strings.Contains(string(entry.FieldsV1.Raw), `"f:ownerReferences"`) {
 			managers.Insert(entry.Manager)

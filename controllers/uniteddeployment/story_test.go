@@ -26,7 +26,7 @@ type scene struct {
 	last time.Duration
 }
 
-// A story is told turn by turn: the workloads, and the requests of the reconciler. A workload is a subset, the replicas that it is to have, its
+// A story goes turn by turn: the workloads, and the requests of the reconciler. A workload is a subset, the replicas that it is to have, its
 // partition, and its pods. A pod is the release of its image; a question mark is not ready, and an R reserved.
 func TestStories(t *testing.T) {
 	const minute = time.Minute

@@ -52,7 +52,7 @@ func closedPort(t *testing.T) intstr.IntOrString {
 	return portOf(t, l.Addr().String())
 }
 
-// outcome is told as "good|bad output" or "error text".
+// outcome is written as "good|bad output" or "error text".
 func outcome(h handlers, p corev1.ProbeHandler, ip string, timeout time.Duration) string {
 	spec := v1alpha1.ContainerProbeSpec{Probe: corev1.Probe{ProbeHandler: p}}
 	result, err := h.run(context.Background(), &spec, target{container: "c1", ip: ip, timeout: timeout})

@@ -132,7 +132,7 @@ func (p *prober) probe(ctx context.Context, r *run) (err error) {
 		return err
 	}
 	if ctx.Err() != nil {
-		return ctx.Err() // what was found is that nobody waits for it
+		return ctx.Err() // the caller no longer waits for the result
 	}
 	r.memory = r.memory.Judge(&r.asked, result, p.options.Now())
 	return nil

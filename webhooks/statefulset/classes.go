@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/templated"
@@ -25,12 +24,17 @@ func (l lookup) faults(ctx context.Context, c templated.Change[*appsv1beta1.Stat
 		return nil, nil
 	}
 	resized, faults := validation.StatefulSetExpansion(c.Now, c.Before)
+	if len(resized) == 0 {
+		return faults, nil
+	}
+	// One read, however many templates a user changes.
+	var all storagev1.StorageClassList
+	if err := l.api.List(ctx, &all); err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("list storage classes: %w", err)
+	}
 	for i := range resized {
 		claim := &resized[i]
-		class, err := l.class(ctx, claim)
-		if err != nil {
-			return nil, fmt.Errorf("read the storage class of claim template %s: %w", claim.Name, err)
-		}
+		class := classOf(claim, all.Items)
 		at := validation.ClaimTemplates().Key(claim.Name).Child("spec", "resources")
 		switch {
 		case class == nil && ptr.Deref(claim.Spec.StorageClassName, "") == "":
@@ -43,29 +47,20 @@ func (l lookup) faults(ctx context.Context, c templated.Change[*appsv1beta1.Stat
 	return faults, nil
 }
 
-// class is the storage class of a claim; nil where none exists. A claim without one has the newest of those that are the default.
-func (l lookup) class(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*storagev1.StorageClass, error) {
-	if name := ptr.Deref(claim.Spec.StorageClassName, ""); name != "" {
-		class := &storagev1.StorageClass{}
-		if err := l.api.Get(ctx, client.ObjectKey{Name: name}, class); err != nil {
-			return nil, client.IgnoreNotFound(err) //nolint:wrapcheck // the caller names the claim
-		}
-		return class, nil
-	}
-	if claim.Spec.StorageClassName != nil {
-		return nil, nil // the empty name is no class
-	}
-	var list storagev1.StorageClassList
-	if err := l.api.List(ctx, &list); err != nil && !apierrors.IsNotFound(err) {
-		return nil, err //nolint:wrapcheck // the caller names the claim
-	}
+// classOf is the storage class of a claim; nil where none exists. A claim without one has the newest of those that are the default.
+func classOf(claim *corev1.PersistentVolumeClaim, all []storagev1.StorageClass) *storagev1.StorageClass {
 	var newest *storagev1.StorageClass
-	for i := range list.Items {
-		class := &list.Items[i]
-		if class.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" &&
-			(newest == nil || newest.CreationTimestamp.Before(&class.CreationTimestamp)) {
+	for i := range all {
+		class := &all[i]
+		switch {
+		case claim.Spec.StorageClassName != nil: // the empty name is no class
+			if class.Name == *claim.Spec.StorageClassName {
+				return class
+			}
+		case class.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" &&
+			(newest == nil || newest.CreationTimestamp.Before(&class.CreationTimestamp)):
 			newest = class
 		}
 	}
-	return newest, nil
+	return newest
 }

@@ -5,16 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -52,23 +51,12 @@ func plainServer(fail error) client.WithWatch {
 			pod["dnsPolicy"] = "ClusterFirst"
 			return nil
 		},
-		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
-			allows, exists := classes[key.Name]
-			switch {
-			case fail != nil:
-				return fail
-			case !exists:
-				return apierrors.NewNotFound(schema.GroupResource{Resource: "storageclasses"}, key.Name)
-			}
-			obj.SetName(key.Name)
-			obj.(*storagev1.StorageClass).AllowVolumeExpansion = allows
-			return nil
-		},
 		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
 			all := list.(*storagev1.StorageClassList)
-			for i, name := range []string{"slow", "fast"} { // the second is newer
+			for i, name := range []string{"slow", "fast", "silent"} { // the later the newer
+				isDefault := map[string]string{"storageclass.kubernetes.io/is-default-class": strconv.FormatBool(name != "silent")}
 				all.Items = append(all.Items, storagev1.StorageClass{AllowVolumeExpansion: classes[name], ObjectMeta: metav1.ObjectMeta{
-					Name: name, CreationTimestamp: metav1.Unix(int64(i), 0), Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"},
+					Name: name, CreationTimestamp: metav1.Unix(int64(i), 0), Annotations: isDefault,
 				}})
 			}
 			return fail
@@ -159,12 +147,39 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// An update of many claim templates costs one read of storage classes, and one of none costs none.
+func TestClassesReadOnce(t *testing.T) {
+	many := func(size string) string {
+		var templates []string
+		for i := range 50 {
+			templates = append(templates, fmt.Sprintf(`{"metadata":{"name":"data-%d"},"spec":{"accessModes":["ReadWriteOnce"],"storageClassName":"fast","resources":{"requests":{"storage":"%s"}}}}`, i, size))
+		}
+		return `{"volumeClaimUpdateStrategy":{"type":"OnPodRollingUpdate"},"volumeClaimTemplates":[` + strings.Join(templates, ",") + `]}`
+	}
+	for size, want := range map[string]int{"1Gi": 0, "2Gi": 1} {
+		reads := 0
+		server := interceptor.NewClient(plainServer(nil), interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, o ...client.ListOption) error {
+				reads++
+				return c.List(ctx, list, o...)
+			},
+		})
+		w, err := statefulset.New(server, statefulset.Options{ExpandClaims: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer := w.Validate(t.Context(), newRequest(t, "v1beta1", many("1Gi"), many(size))); !answer.Allowed || reads != want {
+			t.Errorf("to %s: allowed %t, %d reads, want %d: %+v", size, answer.Allowed, reads, want, answer.Result)
+		}
+	}
+}
+
 // An API server that fails leaves an update undecided.
 func TestClassUnread(t *testing.T) {
 	w := newWebhooks(t, statefulset.Options{ExpandClaims: true}, errors.New("no connection"))
 	for _, class := range []string{"fast", ""} {
 		answer := w.Validate(t.Context(), newRequest(t, "v1beta1", sized("1Gi", class, ""), sized("2Gi", class, "")))
-		if answer.Allowed || answer.Result.Code != 500 || !strings.Contains(answer.Result.Message, "claim template data: no connection") {
+		if answer.Allowed || answer.Result.Code != 500 || !strings.Contains(answer.Result.Message, "list storage classes: no connection") {
 			t.Errorf("%+v", answer.Result)
 		}
 	}
