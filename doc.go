@@ -60,7 +60,7 @@
 //   - [github.com/kruisekit/kruisekit/controllers/containerrecreaterequest]: requests to restart containers of a pod.
 //   - [github.com/kruisekit/kruisekit/controllers/advancedcronjob]: Jobs, BroadcastJobs and ImageListPullJobs on a schedule.
 //   - [github.com/kruisekit/kruisekit/controllers/imagepulljob]: images pulled ahead of need, node by node.
-//   - [github.com/kruisekit/kruisekit/controllers/workloadspread]: subsets of the pods of a workload; not in the manager yet.
+//   - [github.com/kruisekit/kruisekit/controllers/workloadspread]: subsets of the pods of a workload.
 //   - [github.com/kruisekit/kruisekit/controllers/imagelistpulljob]: a pull job for each image of a list.
 //   - [github.com/kruisekit/kruisekit/controllers/nodeimage]: what each node pulls ahead, kept in line with nodes and jobs.
 //   - [github.com/kruisekit/kruisekit/controllers/launchpriority]: containers of pods started in their order.
@@ -92,6 +92,7 @@
 //   - [github.com/kruisekit/kruisekit/webhooks/resourcedistribution]: the rules of ResourceDistributions.
 //   - [github.com/kruisekit/kruisekit/webhooks/sidecarset]: defaults, hashes and rules of SidecarSets.
 //   - [github.com/kruisekit/kruisekit/webhooks/statefulset]: defaults and rules of StatefulSets.
+//   - [github.com/kruisekit/kruisekit/webhooks/workloadspread]: what gives new pods the subsets of WorkloadSpreads.
 //   - [github.com/kruisekit/kruisekit/webhooks/conversion]: the webhook between the two versions of each kind.
 //   - [github.com/kruisekit/kruisekit/webhooks/certificates]: serving certificates that several replicas create and renew.
 //   - [github.com/kruisekit/kruisekit/webhooks/serving]: a webhook server with limits for its clients.

@@ -31,6 +31,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/sidecarset"
 	"github.com/kruisekit/kruisekit/controllers/sidecarterminator"
 	"github.com/kruisekit/kruisekit/controllers/statefulset"
+	"github.com/kruisekit/kruisekit/controllers/workloadspread"
 )
 
 // Options of AddToManager. The zero value adds all reconcilers as the reference has them.
@@ -72,6 +73,8 @@ type Options struct {
 	SidecarSet sidecarset.Options
 	// StatefulSet is for the reconciler of StatefulSets.
 	StatefulSet statefulset.Options
+	// WorkloadSpread is for the reconciler of WorkloadSpreads.
+	WorkloadSpread workloadspread.Options
 }
 
 // list has all reconcilers. To add one, add its options to Options and a line here.
@@ -127,6 +130,9 @@ func list() []entry {
 		}},
 		{"statefulset", v1beta1.GroupVersion.WithKind("StatefulSet"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return statefulset.New(mgr.GetClient(), o.StatefulSet)
+		}},
+		{"workloadspread", v1beta1.GroupVersion.WithKind("WorkloadSpread"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
+			return workloadspread.New(mgr.GetClient(), o.WorkloadSpread)
 		}},
 	}
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/resourcedistribution"
 	"github.com/kruisekit/kruisekit/webhooks/sidecarset"
 	"github.com/kruisekit/kruisekit/webhooks/statefulset"
+	"github.com/kruisekit/kruisekit/webhooks/workloadspread"
 )
 
 // Options of AddToManager. The zero value adds all webhooks as the reference has them.
@@ -55,6 +56,10 @@ type Options struct {
 	Disruption disruption.Options
 	// Budgets decides about disruptions. Nil makes one, which the reconcilers of workloads then do not share.
 	Budgets *disruption.Guard
+	// NoSpreads leaves pods without the subsets of WorkloadSpreads.
+	NoSpreads bool
+	// Desk is for what gives pods their subsets.
+	Desk workloadspread.DeskOptions
 	// ResourceDistribution is for that of ResourceDistributions.
 	ResourceDistribution resourcedistribution.Options
 	// SidecarSet is for those of SidecarSets. Where it does not say how sets are covered, they are in the configuration that
@@ -142,6 +147,11 @@ func (o *Options) complete(mgr ctrl.Manager) error {
 	}
 	if o.StatefulSet.Delete == nil {
 		o.StatefulSet.Delete = o.guard.Handle
+	}
+	if !o.NoPods && !o.NoSpreads && o.Pod.Spreads == nil {
+		if o.Pod.Spreads, err = workloadspread.NewDesk(mgr, o.Desk); err != nil {
+			return err
+		}
 	}
 	if o.unguarded() {
 		return nil

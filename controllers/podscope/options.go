@@ -48,6 +48,8 @@ type Options struct {
 	// NoDeletes sends no deletion and no eviction for a PodUnavailableBudget, and Updates sends updates in place and resizes. With neither
 	// deletions nor updates, budgets have no entries.
 	NoDeletes, Updates bool
+	// NoSpreads sends no pod for a WorkloadSpread.
+	NoSpreads bool
 	// Off removes all entries.
 	Off bool
 

@@ -104,10 +104,10 @@ func evictionEntries(in Input, namespaces []string, b size) []admissionregistrat
 	return entries
 }
 
-// disruptionFrame is an entry without rules and conditions. Reviews record what they admit, unless the request is a dry run.
+// disruptionFrame is an entry without rules and conditions.
 func disruptionFrame(in Input, name string) *admissionregistrationv1.MutatingWebhook {
 	e := frame(in, false)
-	e.Name, e.ReinvocationPolicy, e.SideEffects = name, nil, ptr.To(admissionregistrationv1.SideEffectClassNoneOnDryRun)
+	e.Name, e.ReinvocationPolicy = name, nil
 	return e
 }
 

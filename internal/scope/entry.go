@@ -139,8 +139,9 @@ func frame(in Input, ignore bool) *admissionregistrationv1.MutatingWebhook {
 		FailurePolicy: &policy,
 		MatchPolicy:   ptr.To(admissionregistrationv1.Equivalent),
 		// What later webhooks add does not concern the steps; the reference is not called again either.
-		ReinvocationPolicy:      ptr.To(admissionregistrationv1.NeverReinvocationPolicy),
-		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+		ReinvocationPolicy: ptr.To(admissionregistrationv1.NeverReinvocationPolicy),
+		// The places that subsets give to pods are recorded, unless the request is a dry run.
+		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNoneOnDryRun),
 		TimeoutSeconds:          &seconds,
 		AdmissionReviewVersions: []string{"v1", "v1beta1"},
 		NamespaceSelector:       &metav1.LabelSelector{MatchExpressions: spared(in.Namespace)},

@@ -64,6 +64,8 @@ type SourceOptions struct {
 	ReadinessGateForAll bool
 	// NoBudgets leaves pods without the stamp of their budget.
 	NoBudgets bool
+	// NoSpreads leaves pods without the subset of their WorkloadSpread.
+	NoSpreads bool
 }
 
 // Sources returns the source of every step. A new step adds a line; the order is that of the alternatives in an expression, so that
@@ -76,6 +78,9 @@ func Sources(o SourceOptions) []Source {
 	}
 	if !o.NoBudgets {
 		all = append(all, Budgets())
+	}
+	if !o.NoSpreads {
+		all = append(all, Spreads())
 	}
 	return all
 }

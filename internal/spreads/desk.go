@@ -117,8 +117,20 @@ type Request struct {
 	UID types.UID
 }
 
-// Admit returns the pod with what its subset adds; nil where the pod stays as it is. An error is about a lookup, or a patch that cannot be
-// applied.
+// PatchError is a patch of a subset that cannot be applied to a pod.
+type PatchError struct {
+	// Spread is the name of the WorkloadSpread.
+	Spread string
+	Err    error
+}
+
+// Error names the WorkloadSpread.
+func (e *PatchError) Error() string { return fmt.Sprintf("WorkloadSpread %s: %v", e.Spread, e.Err) }
+
+// Unwrap returns the reason.
+func (e *PatchError) Unwrap() error { return e.Err }
+
+// Admit returns the pod with what its subset adds; nil where the pod stays as it is. An error is about a lookup, or a *PatchError.
 func (d *Desk) Admit(ctx context.Context, r Request) (*corev1.Pod, error) {
 	if !d.lookups.Spreads.Any(r.Namespace) || !subset.Active(r.Pod) {
 		return nil, nil
@@ -153,7 +165,7 @@ func (d *Desk) Admit(ctx context.Context, r Request) (*corev1.Pod, error) {
 	}
 	next, err := subset.Inject(r.Pod, s, m)
 	if err != nil {
-		return nil, fmt.Errorf("WorkloadSpread %s: %w", ws.Name, err)
+		return nil, &PatchError{Spread: ws.Name, Err: err}
 	}
 	price(next, ws, s)
 	return next, nil

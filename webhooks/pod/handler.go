@@ -45,6 +45,7 @@ type question struct {
 	SubResource string                      `json:"subResource"`
 	Namespace   string                      `json:"namespace"`
 	Operation   admissionv1.Operation       `json:"operation"`
+	DryRun      *bool                       `json:"dryRun"`
 	Pod         *corev1.Pod                 `json:"object"`
 }
 
@@ -135,7 +136,7 @@ func (w *Webhook) answer(ctx context.Context, q *question, c caller) (answer adm
 
 // Review answers a request as at Path.
 func (w *Webhook) Review(ctx context.Context, req admission.Request) admission.Response {
-	q := &question{UID: req.UID, Resource: req.Resource, SubResource: req.SubResource, Namespace: req.Namespace, Operation: req.Operation}
+	q := &question{UID: req.UID, Resource: req.Resource, SubResource: req.SubResource, Namespace: req.Namespace, Operation: req.Operation, DryRun: req.DryRun}
 	if !q.concerns() {
 		return admission.Allowed("")
 	}

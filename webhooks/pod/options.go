@@ -40,6 +40,8 @@ type Options struct {
 	Sidecars SidecarOptions
 	// Budgets finds the PodUnavailableBudget of a new pod; nil leaves pods without the stamp of theirs.
 	Budgets Budgets
+	// Spreads gives pods the subsets of their WorkloadSpreads; nil leaves pods without. A Desk of webhooks/workloadspread does.
+	Spreads Spreads
 	// Timeout bounds an admission where the request does not carry the timeout of the API server. Default 8 seconds.
 	Timeout time.Duration
 	// Registerer registers the metrics; nil keeps none.

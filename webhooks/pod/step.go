@@ -18,6 +18,7 @@ import (
 func steps() []func(ctrl.Manager, Options) (Step, error) {
 	return []func(ctrl.Manager, Options) (Step, error){
 		readinessFromManager,
+		spreadFromManager,
 		sidecarsFromManager,
 		launchFromManager,
 		budgetFromManager,
@@ -63,6 +64,8 @@ type Request struct {
 	Pod       *corev1.Pod
 	// Now is the time of the request.
 	Now time.Time
+	// DryRun forbids to record anything.
+	DryRun bool
 }
 
 // Result is what a step makes of a pod.

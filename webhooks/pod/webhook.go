@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -105,7 +106,7 @@ func (w *Webhook) review(ctx context.Context, q *question, c caller) admission.R
 	}
 	ctx, cancel := context.WithTimeout(ctx, w.budget(c))
 	defer cancel()
-	r := Request{UID: q.UID, Path: c.path, Namespace: cmp.Or(q.Pod.Namespace, q.Namespace), Pod: q.Pod, Now: w.options.Now()}
+	r := Request{UID: q.UID, Path: c.path, Namespace: cmp.Or(q.Pod.Namespace, q.Namespace), Pod: q.Pod, Now: w.options.Now(), DryRun: ptr.Deref(q.DryRun, false)}
 	after, warnings, fault := w.run(ctx, r)
 	if fault != nil {
 		if !c.open || !fault.retriable() {

@@ -44,6 +44,10 @@ func newParser() *parser {
 	p.inert = o.Logs.Flags(p.flags)
 	p.flags.DurationVar(&o.NodeImageCreationDelay, "nodeimage-creation-delay", 30*time.Second, "how long a node has been ready before it gets its NodeImage")
 	p.flags.Func("default-ttlseconds-for-always-nodeimage", "how long tags of pull jobs with an end stay on nodes, beyond what the job says: 0 to 2678400 seconds (default 300)", p.pullTTL)
+	p.flags.Func("ws-enabled-versioned-status", "list of kinds, in lower case, of which WorkloadSpreads fill their subsets once for each version of the pods (default deployment,replicaset)", func(v string) error {
+		o.VersionedSpreads = append([]string{}, split(v)...)
+		return nil
+	})
 	p.protection()
 	p.clients()
 	p.election()
@@ -132,8 +136,7 @@ func (p *parser) withoutEffect() {
 		p.flags.BoolFunc(name, "no effect: "+why, func(string) error { return nil })
 	}
 	text := map[string]string{
-		"expectation-timeout":         "a lost expectation heals by a read within minutes",
-		"ws-enabled-versioned-status": "neither has it in the reference",
+		"expectation-timeout": "a lost expectation heals by a read within minutes",
 	}
 	for name, why := range text {
 		p.inert[name] = why

@@ -46,6 +46,8 @@ type Options struct {
 	ExcludePreparingDelete bool
 	// RefreshNotUpdate is about SidecarSets.
 	RefreshNotUpdate bool
+	// VersionedSpreads are the kinds whose pods WorkloadSpreads count by version; nil for the default.
+	VersionedSpreads []string
 	// NodeImageCreationDelay is how long a node has been ready before it gets its NodeImage.
 	NodeImageCreationDelay time.Duration
 	// PullSecretNamespace and PullKeepSeconds are about pull jobs; empty and nil for the defaults.

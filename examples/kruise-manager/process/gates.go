@@ -65,6 +65,7 @@ func read() []gates.Gate {
 		gates.StatefulSetAutoResizePVCGate,
 		gates.StatefulSetStartOrdinal,
 		gates.TemplateNoDefaults,
+		gates.WorkloadSpread,
 	}
 }
 
@@ -77,6 +78,7 @@ func needs() map[string][]gates.Gate {
 		"nodeimage":                {gates.KruiseDaemon},
 		"resourcedistribution":     {gates.ResourceDistributionGate},
 		"sidecarterminator":        {gates.KruiseDaemon, gates.SidecarTerminator},
+		"workloadspread":           {gates.WorkloadSpread},
 	}
 }
 
@@ -168,6 +170,7 @@ func podScope(o options.Options) podscope.Options {
 		Namespace: o.Webhook.Namespace, Service: o.Webhook.Service,
 		ReadinessGateForAll: o.Gates.On(gates.KruisePodReadinessGate), Off: !o.Gates.On(gates.PodWebhook),
 		NoDeletes: !o.Gates.On(gates.PodUnavailableBudgetDeleteGate), Updates: o.Gates.On(gates.PodUnavailableBudgetUpdateGate),
+		NoSpreads:  !o.Gates.On(gates.WorkloadSpread),
 		Registerer: metrics.Registry,
 	}
 }
@@ -180,7 +183,8 @@ func admission(g gates.Gates) webhooks.Options {
 			Sidecars:   pod.SidecarOptions{SortContainers: g.On(gates.EnableSortSidecarContainerByName)},
 			Registerer: metrics.Registry,
 		},
-		NoPods: !g.On(gates.PodWebhook),
+		NoPods:    !g.On(gates.PodWebhook),
+		NoSpreads: !g.On(gates.WorkloadSpread),
 		Disruption: disruption.Options{
 			NoDeletes: !g.On(gates.PodUnavailableBudgetDeleteGate), Updates: g.On(gates.PodUnavailableBudgetUpdateGate),
 		},

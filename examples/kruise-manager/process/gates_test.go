@@ -1,6 +1,7 @@
 package process
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -120,6 +121,31 @@ func TestPodGates(t *testing.T) {
 		}
 		if idle := withoutEffect(g); len(idle) > 0 && !want.off {
 			t.Errorf("%v have no effect", idle)
+		}
+	}
+}
+
+// TestSpreadGates: the gate reaches the webhook of pods, the entries and the reconciler, and the flag both that count pods.
+func TestSpreadGates(t *testing.T) {
+	for args, want := range map[string]struct {
+		off       bool
+		versioned []string
+	}{
+		"":                                     {},
+		"--feature-gates=WorkloadSpread=false": {off: true},
+		"--feature-gates=PodWebhook=false":     {off: true},
+		"--ws-enabled-versioned-status=deployment,cloneset": {versioned: []string{"deployment", "cloneset"}},
+		"--ws-enabled-versioned-status=":                    {versioned: []string{}},
+	} {
+		o, err := options.Parse(strings.Fields(args), func(string) string { return "" })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w, s := admission(o.Gates), podScope(o); w.NoSpreads != want.off || s.NoSpreads != want.off || slices.Contains(chosen(o), "-workloadspread") != want.off {
+			t.Errorf("%q: webhook %t, scope %t, controllers %q", args, w.NoSpreads, s.NoSpreads, chosen(o))
+		}
+		if diff := cmp.Diff(want.versioned, o.VersionedSpreads); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", args, diff)
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/kruisekit/kruisekit/controllers"
+	"github.com/kruisekit/kruisekit/controllers/workloadspread"
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
 	"github.com/kruisekit/kruisekit/examples/reference/gates"
 	"github.com/kruisekit/kruisekit/examples/reference/patience"
@@ -94,6 +95,7 @@ func addAll(ctx context.Context, mgr ctrl.Manager, o options.Options) error {
 	admitted.SidecarSet.Namespace, admitted.Pod.Sidecars.Namespace = o.Webhook.Namespace, o.Webhook.Namespace
 	admitted.Reach.Service = o.Webhook.Service
 	admitted.Deletion = guarded(admitted.Deletion, o.Protection, refusals)
+	admitted.Desk.Versioned = o.VersionedSpreads
 	if admitted.Budgets, err = guard(mgr, o, inSpec, refusals); err != nil {
 		return err
 	}
@@ -122,6 +124,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o options.Options, f 
 		BroadcastJob: broadcastJobs(o), ImagePullJob: pullJobs(o), NodeImage: nodeImages(o), PodScope: podScope(o), SidecarSet: sidecarSets(o),
 		DaemonSet:            daemonSets(o, installed(o.Gates, inSpec)),
 		PodUnavailableBudget: podUnavailableBudgets(o.Gates, inSpec), StatefulSet: statefulSets(o.Gates, installed(o.Gates, inSpec)),
+		WorkloadSpread: workloadspread.Options{Versioned: o.VersionedSpreads},
 	}
 	co.CloneSet.ExcludePreparingDelete = o.ExcludePreparingDelete
 	if o.Gates.On(gates.PodUnavailableBudgetUpdateGate) {

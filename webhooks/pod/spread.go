@@ -1,0 +1,52 @@
+package pod
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/kruisekit/kruisekit/internal/scope"
+	"github.com/kruisekit/kruisekit/internal/spreads"
+)
+
+// Spreads gives new pods the subsets of their WorkloadSpreads. A Desk of webhooks/workloadspread does.
+type Spreads interface {
+	// Ready waits until all WorkloadSpreads can be read. It returns at once if they can, also with a context that has ended.
+	Ready(ctx context.Context) error
+	// Admit returns the pod with what its subset adds; nil where the pod stays as it is.
+	Admit(ctx context.Context, r SpreadRequest) (*corev1.Pod, error)
+}
+
+// SpreadRequest is a new pod, as Spreads sees it.
+type SpreadRequest = spreads.Request
+
+// Spread returns the step that gives a pod its subset. A lookup that fails leaves the pod without one, with a warning: the controller counts the
+// pod where it runs. A patch of a subset that cannot be applied rejects the pod, which would run without what the patch changes.
+func Spread(s Spreads) Step {
+	source := scope.Spreads()
+	step := Step{Name: source.Step, Scope: source, Apply: func(ctx context.Context, r Request) (Result, error) {
+		if s == nil || r.DryRun {
+			return Result{}, nil
+		}
+		next, err := s.Admit(ctx, SpreadRequest{Namespace: r.Namespace, Pod: r.Pod, UID: r.UID})
+		var patch *spreads.PatchError
+		switch {
+		case errors.As(err, &patch):
+			return Result{}, &InvalidError{Err: err}
+		case err != nil:
+			log.FromContext(ctx).Error(err, "Failed to find the subset of a new pod, which gets none", "namespace", r.Namespace)
+			return Result{Lacking: 1, Warnings: []string{fmt.Sprintf("created without the subset of its WorkloadSpread: %v", err)}}, nil
+		}
+		return Result{Pod: next}, nil
+	}}
+	if s != nil {
+		step.Ready = s.Ready
+	}
+	return step
+}
+
+func spreadFromManager(_ ctrl.Manager, o Options) (Step, error) { return Spread(o.Spreads), nil }
