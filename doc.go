@@ -33,6 +33,7 @@
 //   - [github.com/kruisekit/kruisekit/podprobe]: what a node probes in its pods, and what the results mark the pods with.
 //   - [github.com/kruisekit/kruisekit/pub]: whether one more pod may become unavailable, by deletion, eviction, update or resize.
 //   - [github.com/kruisekit/kruisekit/spread]: how many replicas each zone or node pool gets, and which of them are unschedulable.
+//   - [github.com/kruisekit/kruisekit/ephemeral]: which running pods get ephemeral containers, and how a job of them ends.
 //   - [github.com/kruisekit/kruisekit/distribution]: which namespaces get a copy of a Secret or a ConfigMap, and what is to write there.
 //   - [github.com/kruisekit/kruisekit/spread/subset]: which subset of a WorkloadSpread each pod gets, and which pods go first.
 //   - [github.com/kruisekit/kruisekit/sidecar/rollout]: which running pods get a sidecar's new image, and when.

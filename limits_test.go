@@ -5,9 +5,11 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kruisekit/kruisekit/containerrestart"
 	"github.com/kruisekit/kruisekit/distribution"
+	"github.com/kruisekit/kruisekit/ephemeral"
 	"github.com/kruisekit/kruisekit/imagepull"
 )
 
@@ -20,6 +22,8 @@ func TestDocumentedLimits(t *testing.T) {
 	for _, row := range []string{
 		fmt.Sprintf("| restart requests of a pod that wait | %d |", containerrestart.MaxQueued+1),
 		fmt.Sprintf("| restores of a copy of a ResourceDistribution that a tenant changes or deletes | %d in a minute, %d reads |", distribution.MaxRepairs, distribution.MaxReads),
+		fmt.Sprintf("| pods that refuse the containers of an EphemeralJob | %d in a pass, each again after %d seconds, later after %d |",
+			ephemeral.MaxRefusals, ephemeral.FirstRetry/time.Second, ephemeral.LastRetry/time.Second),
 		fmt.Sprintf("| pull secrets of a job | %d, each of at most %d KiB |", imagepull.MaxPullSecrets, imagepull.MaxPullSecretBytes>>10),
 		fmt.Sprintf("| images of a node, tags of an image, jobs of a tag | %d, %d, %d;", imagepull.MaxImages, imagepull.MaxTags, imagepull.MaxOwners),
 	} {

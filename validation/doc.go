@@ -14,7 +14,7 @@
 //
 // Laws:
 //   - The functions are deterministic, change nothing, and accept every object that can be decoded.
-//   - A fault names its field by the path in v1beta1. Its text is for users, its field and type are stable.
+//   - A fault names its field by the path in v1beta1, or in the only version of the kind. Its text is for users, its field and type are stable.
 //   - Defaults do not change the faults of AdvancedCronJob, CloneSet, StatefulSet, SidecarSet, BroadcastJob and ContainerRecreateRequest. The other kinds must have their defaults.
 //
 // When not to use it: as a replacement for the API server, which validates metadata, schemas and pods.

@@ -32,6 +32,8 @@ const (
 	Status = "status"
 	// Resize takes cpu and memory.
 	Resize = "resize"
+	// EphemeralContainers takes containers for debugging.
+	EphemeralContainers = "ephemeralcontainers"
 )
 
 // Write is one write of one object.

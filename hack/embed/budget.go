@@ -40,6 +40,7 @@ func budgets() []budget {
 		{path: "write", allowed: kube(), most: 70},
 		{path: "protection", allowed: kube(), most: 70},
 		{path: "broadcast", allowed: append(kube(), "k8s.io/component-helpers"), most: 84},
+		{path: "ephemeral", allowed: kube(), most: 74},
 		{path: "imagepull", allowed: append(kube(), images()...), most: 75},
 		{path: "imagepull/order", allowed: kube(), most: 74},
 		{path: "containerrestart", allowed: kube(), most: 78},

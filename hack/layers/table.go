@@ -43,6 +43,7 @@ func below() map[string][]string {
 		"launch":           base,
 		"ordinals":         nil,
 		"eligible":         {"note"},
+		"ephemeral":        {"note", "write"},
 		"placement":        {"note", "write", "revision", "lifecycle", "eligible", "scale"},
 		"scale":            base,
 		"schedule":         {"note"},

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // DroppedError is a fault of a writer: the API server drops or rejects a part of the patch.
@@ -66,6 +67,8 @@ func CheckPod(subresource string, before, after *corev1.Pod) error {
 		if !same(before.ObjectMeta, after.ObjectMeta) || !same(before.Status, after.Status) || !same(before.Spec, evened(after, before, resources)) {
 			return &DroppedError{subresource, "more than resources"}
 		}
+	case "ephemeralcontainers":
+		return checkEphemeral(before, after)
 	default:
 		if !same(before.Status, after.Status) {
 			return &DroppedError{subresource, "the status"}
@@ -78,6 +81,34 @@ func CheckPod(subresource string, before, after *corev1.Pod) error {
 		}
 	}
 	return checkConditions(after)
+}
+
+// checkEphemeral returns an error where more than ephemeral containers is added: one that exists is neither changed nor removed, and has the name alone.
+func checkEphemeral(before, after *corev1.Pod) error {
+	same := apiequality.Semantic.DeepEqual
+	spec := *after.Spec.DeepCopy()
+	spec.EphemeralContainers = before.Spec.EphemeralContainers
+	if !same(before.ObjectMeta, after.ObjectMeta) || !same(before.Status, after.Status) || !same(before.Spec, spec) {
+		return &DroppedError{"ephemeralcontainers", "more than ephemeral containers"}
+	}
+	have := map[string]*corev1.EphemeralContainer{}
+	for i := range after.Spec.EphemeralContainers {
+		c := &after.Spec.EphemeralContainers[i]
+		if have[c.Name] != nil {
+			return invalid(after, field.Duplicate(field.NewPath("spec", "ephemeralContainers").Index(i).Child("name"), c.Name))
+		}
+		have[c.Name] = c
+	}
+	for i := range before.Spec.EphemeralContainers {
+		if c := &before.Spec.EphemeralContainers[i]; have[c.Name] == nil || !same(*c, *have[c.Name]) {
+			return invalid(after, field.Forbidden(field.NewPath("spec", "ephemeralContainers"), "existing ephemeral containers must not be changed or removed"))
+		}
+	}
+	return nil
+}
+
+func invalid(pod *corev1.Pod, fault *field.Error) error {
+	return apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, pod.Name, field.ErrorList{fault})
 }
 
 // evened is the spec of a pod, with a part of its containers as in another pod.
