@@ -69,6 +69,7 @@
 //   - [github.com/kruisekit/kruisekit/controllers/sidecarterminator]: stops the sidecars of finished pods.
 //   - [github.com/kruisekit/kruisekit/controllers/podscope]: which pods API servers send to the webhook of pods.
 //   - [github.com/kruisekit/kruisekit/controllers/podunavailablebudget]: how many pods of each budget may become unavailable.
+//   - [github.com/kruisekit/kruisekit/controllers/ephemeraljob]: ephemeral containers that run to their end in many pods.
 //   - [github.com/kruisekit/kruisekit/controllers/resourcedistribution]: copies of a Secret or a ConfigMap in many namespaces.
 //   - [github.com/kruisekit/kruisekit/controllers/sidecarset]: new images for the sidecars of running pods, and their history.
 //   - [github.com/kruisekit/kruisekit/controllers/nodepodprobe]: what each node probes, and pods marked with the results; not in the manager yet.
@@ -90,6 +91,7 @@
 //   - [github.com/kruisekit/kruisekit/webhooks/pod]: what new pods get: sidecars, readiness gates, an order of their containers.
 //   - [github.com/kruisekit/kruisekit/webhooks/podunavailablebudget]: the rules of PodUnavailableBudgets.
 //   - [github.com/kruisekit/kruisekit/webhooks/podprobemarker]: the rules of PodProbeMarkers; not in the manager yet.
+//   - [github.com/kruisekit/kruisekit/webhooks/ephemeraljob]: the rules of EphemeralJobs.
 //   - [github.com/kruisekit/kruisekit/webhooks/resourcedistribution]: the rules of ResourceDistributions.
 //   - [github.com/kruisekit/kruisekit/webhooks/sidecarset]: defaults, hashes and rules of SidecarSets.
 //   - [github.com/kruisekit/kruisekit/webhooks/statefulset]: defaults and rules of StatefulSets.

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/advancedcronjob"
@@ -20,6 +21,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 	"github.com/kruisekit/kruisekit/controllers/containerrecreaterequest"
 	"github.com/kruisekit/kruisekit/controllers/daemonset"
+	"github.com/kruisekit/kruisekit/controllers/ephemeraljob"
 	"github.com/kruisekit/kruisekit/controllers/imagelistpulljob"
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob"
 	"github.com/kruisekit/kruisekit/controllers/launchpriority"
@@ -49,6 +51,8 @@ type Options struct {
 	CloneSet cloneset.Options
 	// DaemonSet is for the reconciler of DaemonSets.
 	DaemonSet daemonset.Options
+	// EphemeralJob is for the reconciler of EphemeralJobs.
+	EphemeralJob ephemeraljob.Options
 	// LaunchPriority is for the reconciler that starts containers of pods in their order.
 	LaunchPriority launchpriority.Options
 	// ContainerRecreateRequest is for the reconciler of ContainerRecreateRequests.
@@ -100,6 +104,9 @@ func list() []entry {
 		}},
 		{"disruptionscope", admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return podscope.NewDisruptions(mgr.GetClient(), o.PodScope)
+		}},
+		{"ephemeraljob", v1alpha1.GroupVersion.WithKind("EphemeralJob"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
+			return ephemeraljob.New(mgr.GetClient(), o.EphemeralJob)
 		}},
 		{"imagelistpulljob", v1beta1.GroupVersion.WithKind("ImageListPullJob"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return imagelistpulljob.New(mgr.GetClient(), o.ImageListPullJob)

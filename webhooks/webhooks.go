@@ -21,6 +21,7 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/daemonset"
 	"github.com/kruisekit/kruisekit/webhooks/deletion"
 	"github.com/kruisekit/kruisekit/webhooks/disruption"
+	"github.com/kruisekit/kruisekit/webhooks/ephemeraljob"
 	"github.com/kruisekit/kruisekit/webhooks/imagepull"
 	"github.com/kruisekit/kruisekit/webhooks/pod"
 	"github.com/kruisekit/kruisekit/webhooks/podunavailablebudget"
@@ -40,6 +41,8 @@ type Options struct {
 	CloneSet cloneset.Options
 	// DaemonSet is for the webhooks of DaemonSets.
 	DaemonSet daemonset.Options
+	// EphemeralJob is for the webhook of EphemeralJobs.
+	EphemeralJob ephemeraljob.Options
 	// StatefulSet is for the webhooks of StatefulSets.
 	StatefulSet statefulset.Options
 	// Deletion is for those that refuse deletions of protected objects. They also judge deletions of CloneSets and StatefulSets.
@@ -101,6 +104,7 @@ func list() []entry {
 		{"advancedcronjob", addAdvancedCronJob},
 		{"cloneset", addCloneSet},
 		{"daemonset", addDaemonSet},
+		{"ephemeraljob", addEphemeralJob},
 		{"statefulset", addStatefulSet},
 		{"deletion", addDeletion},
 		{"imagepull", addImagePull},
@@ -230,6 +234,18 @@ func addDaemonSet(mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	w, err := daemonset.New(c, o.DaemonSet)
+	if err != nil {
+		return err
+	}
+	return w.SetupWithManager(mgr)
+}
+
+func addEphemeralJob(mgr ctrl.Manager, o Options) error {
+	c, err := live(mgr)
+	if err != nil {
+		return err
+	}
+	w, err := ephemeraljob.New(c, o.EphemeralJob)
 	if err != nil {
 		return err
 	}

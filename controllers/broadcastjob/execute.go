@@ -49,7 +49,7 @@ func (p *pass) execute(ctx context.Context) error {
 		failed = errors.Join(failed, p.report(ctx, p.plan.Conclude(p.created, len(p.deleted))))
 	}
 	if p.plan.DeleteJob {
-		failed = errors.Join(failed, p.deleteJob(ctx))
+		failed = errors.Join(failed, p.jobs.Delete(ctx, p.api.Client, p.job))
 	}
 	p.emitNotes(ctx)
 	return failed
@@ -133,16 +133,3 @@ func (p *pass) find(ctx context.Context, pod *corev1.Pod) error {
 
 // soon is when to look again at pods that the cache does not show as they are.
 const soon = time.Second
-
-// deleteJob deletes a job whose time to live has passed, unless the job has changed.
-func (p *pass) deleteJob(ctx context.Context) error {
-	gone := p.jobs.Named(p.key())
-	uid, version := p.job.UID, p.job.ResourceVersion
-	err := p.api.Client.Delete(ctx, gone, client.Preconditions{UID: &uid, ResourceVersion: &version})
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete finished job: %w", err)
-	}
-	gone.SetUID(uid)
-	p.jobs.Writes.Deleted(p.key(), gone)
-	return nil
-}

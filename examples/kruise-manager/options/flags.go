@@ -99,7 +99,7 @@ func (p *parser) queues() {
 	p.flags.DurationVar(&o.RateLimiter.MaxDelay, "rate-limiter-max-delay", time.Minute, "longest pause of a controller after failures")
 	p.flags.Float64Var(&o.RateLimiter.QPS, "rate-limiter-qps", 10, "retries per second of a controller")
 	p.flags.IntVar(&o.RateLimiter.BucketSize, "rate-limiter-bucket-size", 100, "retries at once")
-	o.Workers = map[string]int{"imagelistpulljob": 3, "containerlaunchpriority": 4, "podreadiness": 3} // without a flag
+	o.Workers = map[string]int{"imagelistpulljob": 3, "containerlaunchpriority": 4, "ephemeraljob": 10, "podreadiness": 3} // without a flag
 	for name, controller := range workers() {
 		o.Workers[controller] = 3
 		p.flags.Func(name+"-workers", "objects of the controller at a time (default 3)", func(v string) error {

@@ -53,12 +53,19 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("defaults (-want +got):\n%s", diff)
 	}
 	for name, n := range got.Workers {
-		if want := map[bool]int{false: 3, true: 4}[name == "containerlaunchpriority"]; n != want {
+		want := 3
+		switch name {
+		case "containerlaunchpriority":
+			want = 4
+		case "ephemeraljob":
+			want = 10
+		}
+		if n != want {
 			t.Errorf("%d workers of %s, want %d", n, name, want)
 		}
 	}
-	if len(got.Workers) != 20 || got.Workers["cloneset"] == 0 || got.Workers["containerrecreaterequest"] == 0 {
-		t.Errorf("workers %v, want 20", got.Workers)
+	if len(got.Workers) != 21 || got.Workers["cloneset"] == 0 || got.Workers["containerrecreaterequest"] == 0 {
+		t.Errorf("workers %v, want 21", got.Workers)
 	}
 	if got.Gates.String() != "" {
 		t.Errorf("gates %s are not as by default", got.Gates)

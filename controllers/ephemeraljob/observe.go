@@ -1,0 +1,77 @@
+package ephemeraljob
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/ephemeral"
+	"github.com/kruisekit/kruisekit/internal/failure"
+	"github.com/kruisekit/kruisekit/internal/stored"
+)
+
+// snapshot is what one pass looks at. Objects in it may be the cache's and are only read.
+type snapshot struct {
+	job   *ephemeralJob
+	input ephemeral.Input
+	// recheckAfter is when to look again where the cache lacks what was written.
+	recheckAfter time.Duration
+}
+
+func (s *snapshot) key() types.NamespacedName { return client.ObjectKeyFromObject(s.job) }
+
+// observe makes the snapshot; nil when there is nothing to do.
+func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*snapshot, error) {
+	latest, err := r.jobs.Latest(ctx, r.api.Cached, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case !latest.Cached:
+		r.forget(name)
+		return nil, nil
+	case latest.Object == nil:
+		return nil, nil
+	}
+	job, malformed, err := stored.Decode[ephemeralJob](latest.Object)
+	if err != nil {
+		return nil, err
+	}
+	s := &snapshot{job: job, recheckAfter: latest.RecheckAfter}
+	s.input = ephemeral.Input{Job: job, Fault: failure.Brief(malformed), Refused: r.refused.Recall(name), Now: r.api.Now()}
+	return s, r.observePods(ctx, s)
+}
+
+// observePods reads the pods that the selector selects, as the own writes left them. A job that has ended looks at none.
+func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
+	selector, err := ephemeral.Selector(s.job.Spec.Selector)
+	if err != nil || s.job.DeletionTimestamp != nil || ephemeral.Over(s.job) {
+		return nil //nolint:nilerr // the pass reports what is wrong with the selector
+	}
+	var list corev1.PodList
+	if err := r.api.Client.List(ctx, &list, client.InNamespace(s.job.Namespace), client.MatchingLabelsSelector{Selector: selector},
+		client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list pods: %w", err)
+	}
+	pods, recheckAfter, err := r.pods.Overlay(ctx, s.key(), stored.Pointers(list.Items))
+	if err != nil {
+		return fmt.Errorf("read pods: %w", err)
+	}
+	if recheckAfter > 0 {
+		s.recheckAfter = recheckAfter
+	}
+	s.input.Pods = pods
+	return nil
+}
+
+// forget drops what is known of a job that is gone.
+func (r *Reconciler) forget(name types.NamespacedName) {
+	r.jobs.Writes.Forget(name)
+	r.pods.Forget(name)
+	r.refused.Forget(name)
+	r.emitted.Forget(name)
+	r.decoded.Forget(name)
+}
