@@ -45,6 +45,8 @@ type Options struct {
 	CABundle []byte
 	// ReadinessGateForAll sends all pods that lack the gate KruisePodReady. None is created while no replica answers.
 	ReadinessGateForAll bool
+	// EnhancedLiveness sends the pods that ask for their liveness probes to be moved.
+	EnhancedLiveness bool
 	// NoDeletes sends no deletion and no eviction for a PodUnavailableBudget, and Updates sends updates in place and resizes. With neither
 	// deletions nor updates, budgets have no entries.
 	NoDeletes, Updates bool

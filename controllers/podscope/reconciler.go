@@ -58,7 +58,9 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("podscope: %w", err)
 	}
-	sources := scope.Sources(scope.SourceOptions{ReadinessGateForAll: o.ReadinessGateForAll, NoBudgets: !o.budgets(), NoSpreads: o.NoSpreads})
+	sources := scope.Sources(scope.SourceOptions{
+		ReadinessGateForAll: o.ReadinessGateForAll, NoBudgets: !o.budgets(), NoSpreads: o.NoSpreads, EnhancedLiveness: o.EnhancedLiveness,
+	})
 	return newReconciler(&Reconciler{client: c, options: o, form: mutating(), sources: sources, metrics: m}), nil
 }
 

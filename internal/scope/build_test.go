@@ -33,8 +33,8 @@ func open(set *appsv1beta1.SidecarSet) *appsv1beta1.SidecarSet {
 type world struct {
 	scope.Input
 	Sets []*appsv1beta1.SidecarSet
-	// Owned, All and Launch add the conditions of the steps.
-	Owned, All, Launch bool
+	// Owned, All, Launch and Liveness add the conditions of the steps.
+	Owned, All, Launch, Liveness bool
 }
 
 // input returns a world of sets alone, without the other steps.
@@ -48,7 +48,7 @@ func input(sets ...*appsv1beta1.SidecarSet) world {
 func (w world) contributions(t testing.TB) []scope.Contribution {
 	t.Helper()
 	var all []scope.Contribution
-	for _, s := range scope.Sources(scope.SourceOptions{ReadinessGateForAll: w.All}) {
+	for _, s := range scope.Sources(scope.SourceOptions{ReadinessGateForAll: w.All, EnhancedLiveness: w.Liveness}) {
 		var objects []*unstructured.Unstructured
 		if s.Kind == scope.Kind() {
 			for _, set := range w.Sets {

@@ -2,6 +2,7 @@ package scope_test
 
 import (
 	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,7 +42,10 @@ func concerns(in world, pod *corev1.Pod) (closed, open bool) {
 		gated = gated || g.ConditionType == kruise.KruisePodReadyConditionType
 	}
 	owner := metav1.GetControllerOf(pod)
-	closed = picks(must) || in.Owned && !gated && owner != nil && strings.HasPrefix(owner.APIVersion, "apps.kruise.io/")
+	owned := owner != nil && strings.HasPrefix(owner.APIVersion, "apps.kruise.io/")
+	closed = picks(must) || in.Owned && !gated && owned
+	probed := slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.LivenessProbe != nil })
+	detached := in.Liveness && owned && probed && pod.Annotations[kruise.UsingEnhancedLivenessKey] == "true"
 	if in.Launch && len(pod.Spec.Containers) > 1 {
 		closed = closed || pod.Annotations[kruise.ContainerLaunchPriorityKey] == "Ordered"
 		for _, c := range pod.Spec.Containers {
@@ -50,5 +54,5 @@ func concerns(in world, pod *corev1.Pod) (closed, open bool) {
 			}
 		}
 	}
-	return closed || in.All && !gated, picks(may)
+	return closed || in.All && !gated, picks(may) || detached
 }

@@ -101,6 +101,14 @@ func (d draw) pod(n int) *corev1.Pod {
 			Controller: one(d, ptr.To(true), ptr.To(true), ptr.To(false), nil),
 		}}
 	}
+	if len(pod.OwnerReferences) > 0 && d.IntN(2) == 0 {
+		pod.Annotations = map[string]string{kruise.UsingEnhancedLivenessKey: one(d, "true", "true", "false")}
+		if d.IntN(3) > 0 {
+			pod.Spec.Containers[d.IntN(len(pod.Spec.Containers))].LivenessProbe = &corev1.Probe{
+				ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}},
+			}
+		}
+	}
 	if d.IntN(3) == 0 {
 		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: one(d, kruise.KruisePodReadyConditionType, "other")}}
 	}

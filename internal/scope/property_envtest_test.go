@@ -63,7 +63,7 @@ func TestSent(t *testing.T) {
 		canary := newSet(t, "canary", fmt.Sprintf(`selector: {matchLabels: {round: "%d"}}`, round))
 		in := world{
 			Input: scope.Input{Client: clientOf(hook), Namespace: "kruise-system"}, Sets: append(sets, canary),
-			Owned: d.IntN(2) == 0, All: d.IntN(3) == 0, Launch: d.IntN(2) == 0,
+			Owned: d.IntN(2) == 0, All: d.IntN(3) == 0, Launch: d.IntN(2) == 0, Liveness: d.IntN(2) == 0,
 		}
 		configuration.Webhooks = compute(t, in).Entries
 		if err := c.Client.Update(t.Context(), configuration); err != nil {

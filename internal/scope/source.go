@@ -66,6 +66,8 @@ type SourceOptions struct {
 	NoBudgets bool
 	// NoSpreads leaves pods without the subset of their WorkloadSpread.
 	NoSpreads bool
+	// EnhancedLiveness moves the liveness probes of pods that ask for it.
+	EnhancedLiveness bool
 }
 
 // Sources returns the source of every step. A new step adds a line; the order is that of the alternatives in an expression, so that
@@ -81,6 +83,9 @@ func Sources(o SourceOptions) []Source {
 	}
 	if !o.NoSpreads {
 		all = append(all, Spreads())
+	}
+	if o.EnhancedLiveness {
+		all = append(all, Liveness())
 	}
 	return all
 }

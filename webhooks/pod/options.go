@@ -42,6 +42,8 @@ type Options struct {
 	Budgets Budgets
 	// Spreads gives pods the subsets of their WorkloadSpreads; nil leaves pods without. A Desk of webhooks/workloadspread does.
 	Spreads Spreads
+	// EnhancedLiveness moves the liveness probes of pods that ask for it into an annotation, and nothing runs them.
+	EnhancedLiveness bool
 	// Timeout bounds an admission where the request does not carry the timeout of the API server. Default 8 seconds.
 	Timeout time.Duration
 	// Registerer registers the metrics; nil keeps none.

@@ -29,7 +29,7 @@ func wantSteps(t *testing.T, steps []pod.Step, want ...string) {
 			t.Errorf("step %s has the source of %q", s.Name, s.Scope.Step)
 		}
 	}
-	for _, s := range scope.Sources(scope.SourceOptions{}) {
+	for _, s := range scope.Sources(scope.SourceOptions{EnhancedLiveness: true}) {
 		sources = append(sources, s.Step)
 	}
 	same(t, "the order of the steps", want, names)
@@ -54,7 +54,7 @@ func TestFollowerIsReady(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantSteps(t, steps, "readiness", "spread", "sidecars", "launch", "budget")
+	wantSteps(t, steps, "readiness", "spread", "sidecars", "launch", "budget", "liveness")
 	w, err := pod.New(steps, pod.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package process
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -34,38 +35,15 @@ import (
 	statefulsets "github.com/kruisekit/kruisekit/webhooks/statefulset"
 )
 
-// read are the gates that something reads, or from which others follow.
-func read() []gates.Gate {
-	return []gates.Gate{
-		gates.CloneSetEventHandlerOptimization,
-		gates.CloneSetPartitionRollback,
-		gates.CloneSetShortHash,
-		gates.DefaultHostNetworkHostPortsInPodTemplates,
-		gates.DeletionProtectionForCRDCascadingGate,
-		gates.EnableExternalCerts,
-		gates.EnableSortSidecarContainerByName,
-		gates.ImagePullJobGate,
-		gates.InPlacePodVerticalScaling,
-		gates.InPlaceUpdateEnvFromMetadata,
-		gates.InPlaceWorkloadVerticalScaling,
-		gates.KruiseDaemon,
-		gates.KruisePodReadinessGate,
-		gates.PodUnavailableBudgetDeleteGate,
-		gates.PodUnavailableBudgetUpdateGate,
-		gates.PodWebhook,
-		gates.PreDownloadImageForDaemonSetUpdate,
-		gates.PreDownloadImageForInPlaceUpdate,
-		gates.PreparingUpdateAsUpdate,
-		gates.RecreatePodWhenChangeVCTInCloneSetGate,
-		gates.ResourceDistributionGate,
-		gates.ResourcesDeletionProtection,
-		gates.SidecarSetPatchPodMetadataDefaultsAllowed,
-		gates.SidecarTerminator,
-		gates.StatefulSetAutoDeletePVC,
-		gates.StatefulSetAutoResizePVCGate,
-		gates.StatefulSetStartOrdinal,
-		gates.TemplateNoDefaults,
-		gates.WorkloadSpread,
+// inert has the gates that change nothing in the manager, and why.
+func inert() map[gates.Gate]string {
+	const planned = "what it is for is not here yet"
+	return map[gates.Gate]string{
+		gates.DaemonSetPruneIneligibleNodes:     "pods on nodes that are not eligible never count",
+		gates.DaemonWatchingPod:                 "the daemon reads it",
+		gates.EnablePodProbeMarkerOnServerless:  planned,
+		gates.ForceDeleteTimeoutExpectationGate: "a lost expectation heals by a read within minutes",
+		gates.PodProbeMarkerGate:                planned,
 	}
 }
 
@@ -128,6 +106,7 @@ func cloneSets(g gates.Gates, in *inplace.Installation) cloneset.Options {
 func statefulSets(g gates.Gates, in *inplace.Installation) statefulset.Options {
 	return statefulset.Options{
 		StartOrdinal:             g.On(gates.StatefulSetStartOrdinal),
+		NoPodIndex:               !g.On(gates.PodIndexLabel),
 		IgnoreRetention:          !g.On(gates.StatefulSetAutoDeletePVC),
 		ExpandClaims:             g.On(gates.StatefulSetAutoResizePVCGate),
 		PreparingUpdateIsUpdated: g.On(gates.PreparingUpdateAsUpdate),
@@ -168,7 +147,7 @@ func podUnavailableBudgets(g gates.Gates, resizeInSpec bool) podunavailablebudge
 func podScope(o options.Options) podscope.Options {
 	return podscope.Options{
 		Namespace: o.Webhook.Namespace, Service: o.Webhook.Service,
-		ReadinessGateForAll: o.Gates.On(gates.KruisePodReadinessGate), Off: !o.Gates.On(gates.PodWebhook),
+		ReadinessGateForAll: o.Gates.On(gates.KruisePodReadinessGate), EnhancedLiveness: o.Gates.On(gates.EnhancedLivenessProbe), Off: !o.Gates.On(gates.PodWebhook),
 		NoDeletes: !o.Gates.On(gates.PodUnavailableBudgetDeleteGate), Updates: o.Gates.On(gates.PodUnavailableBudgetUpdateGate),
 		NoSpreads:  !o.Gates.On(gates.WorkloadSpread),
 		Registerer: metrics.Registry,
@@ -179,9 +158,10 @@ func podScope(o options.Options) podscope.Options {
 func admission(g gates.Gates) webhooks.Options {
 	return webhooks.Options{
 		Pod: pod.Options{
-			Readiness:  pod.ReadinessOptions{ForAll: g.On(gates.KruisePodReadinessGate)},
-			Sidecars:   pod.SidecarOptions{SortContainers: g.On(gates.EnableSortSidecarContainerByName)},
-			Registerer: metrics.Registry,
+			Readiness:        pod.ReadinessOptions{ForAll: g.On(gates.KruisePodReadinessGate)},
+			Sidecars:         pod.SidecarOptions{SortContainers: g.On(gates.EnableSortSidecarContainerByName)},
+			EnhancedLiveness: g.On(gates.EnhancedLivenessProbe),
+			Registerer:       metrics.Registry,
 		},
 		NoPods:    !g.On(gates.PodWebhook),
 		NoSpreads: !g.On(gates.WorkloadSpread),
@@ -219,7 +199,13 @@ func admission(g gates.Gates) webhooks.Options {
 	}
 }
 
-// withoutEffect are the changed gates that nothing reads.
-func withoutEffect(g gates.Gates) []gates.Gate {
-	return slices.DeleteFunc(g.Changed(), func(name gates.Gate) bool { return slices.Contains(read(), name) })
+// withoutEffect has a line for each changed gate that changes nothing, with the reason.
+func withoutEffect(g gates.Gates) []string {
+	var all []string
+	for _, name := range g.Changed() {
+		if why, is := inert()[name]; is {
+			all = append(all, fmt.Sprintf("%s: %s", name, why))
+		}
+	}
+	return all
 }

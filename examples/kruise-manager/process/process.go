@@ -44,14 +44,7 @@ const (
 // New makes a manager that is ready to start, with the same context.
 func New(ctx context.Context, rc *rest.Config, o options.Options) (ctrl.Manager, error) {
 	rc = client(rc, o)
-	keeper, err := certificates.New(rc, types.NamespacedName{Namespace: o.Webhook.Namespace, Name: o.Webhook.Service}, certificates.Options{
-		Port:         o.Webhook.Port,
-		Secret:       o.Webhook.Secret,
-		Targets:      targets(),
-		External:     o.Gates.On(gates.EnableExternalCerts),
-		RenewBefore:  o.Webhook.RenewBefore,
-		StartTimeout: o.Webhook.StartTimeout,
-	})
+	keeper, err := certificates.New(rc, types.NamespacedName{Namespace: o.Webhook.Namespace, Name: o.Webhook.Service}, certificateOptions(o))
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +72,14 @@ func New(ctx context.Context, rc *rest.Config, o options.Options) (ctrl.Manager,
 		return nil, fmt.Errorf("add metrics: %w", err)
 	}
 	return mgr, addAll(ctx, mgr, o)
+}
+
+// certificateOptions are the options for the keeper of the certificate.
+func certificateOptions(o options.Options) certificates.Options {
+	return certificates.Options{
+		Port: o.Webhook.Port, Secret: o.Webhook.Secret, Targets: targets(), External: o.Gates.On(gates.EnableExternalCerts),
+		RenewBefore: o.Webhook.RenewBefore, StartTimeout: o.Webhook.StartTimeout,
+	}
 }
 
 // addAll adds webhooks and controllers.
@@ -117,20 +118,26 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o options.Options, f 
 	logger := log.FromContext(ctx)
 	logger.Info("Options", "featureGates", o.Gates.String(), "controllers", o.Controllers, "resizeInSpec", inSpec)
 	if idle := withoutEffect(o.Gates); len(idle) > 0 {
-		logger.Info("Feature gates have no effect: what they are for is not here yet", "featureGates", idle)
+		logger.Info("Feature gates have no effect", "featureGates", idle)
 	}
-	co := controllers.Options{
-		Names: chosen(o), Controller: controllerOptions(o), CloneSet: cloneSets(o.Gates, installed(o.Gates, inSpec)),
-		BroadcastJob: broadcastJobs(o), ImagePullJob: pullJobs(o), NodeImage: nodeImages(o), PodScope: podScope(o), SidecarSet: sidecarSets(o),
-		DaemonSet:            daemonSets(o, installed(o.Gates, inSpec)),
-		PodUnavailableBudget: podUnavailableBudgets(o.Gates, inSpec), StatefulSet: statefulSets(o.Gates, installed(o.Gates, inSpec)),
-		WorkloadSpread: workloadspread.Options{Versioned: o.VersionedSpreads},
-	}
-	co.CloneSet.ExcludePreparingDelete = o.ExcludePreparingDelete
+	co := reconcilers(o, inSpec)
 	if o.Gates.On(gates.PodUnavailableBudgetUpdateGate) {
 		co.CloneSet.Ask, co.DaemonSet.Ask, co.StatefulSet.Ask = f.guard.Ask, f.guard.Ask, f.guard.Ask
 	}
 	return controllers.AddToManager(ctx, mgr, co)
+}
+
+// reconcilers are the options for all reconcilers, as far as flags and gates decide about them.
+func reconcilers(o options.Options, resizeInSpec bool) controllers.Options {
+	in := installed(o.Gates, resizeInSpec)
+	co := controllers.Options{
+		Names: chosen(o), Controller: controllerOptions(o), CloneSet: cloneSets(o.Gates, in), BroadcastJob: broadcastJobs(o),
+		ImagePullJob: pullJobs(o), NodeImage: nodeImages(o), PodScope: podScope(o), SidecarSet: sidecarSets(o), DaemonSet: daemonSets(o, in),
+		PodUnavailableBudget: podUnavailableBudgets(o.Gates, resizeInSpec), StatefulSet: statefulSets(o.Gates, in),
+		WorkloadSpread: workloadspread.Options{Versioned: o.VersionedSpreads},
+	}
+	co.CloneSet.ExcludePreparingDelete = o.ExcludePreparingDelete
+	return co
 }
 
 // client is how the process appears to the API server.

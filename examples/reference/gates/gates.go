@@ -32,6 +32,9 @@ func Default() Gates {
 	return g
 }
 
+// All returns the names of all gates, sorted.
+func All() []Gate { return slices.Sorted(maps.Keys(table())) }
+
 // Parse reads a list such as "A=true,AllBeta=false". An empty one is the default.
 func Parse(list string) (Gates, error) {
 	named := map[Gate]bool{}

@@ -1,0 +1,35 @@
+package pod
+
+import (
+	"context"
+	"fmt"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/kruisekit/kruisekit/internal/scope"
+	"github.com/kruisekit/kruisekit/podprobe"
+)
+
+// Liveness returns the step that moves the liveness probes of pods that ask for it into an annotation. The kubelet then restarts no
+// container because of them. The step leaves all pods as they are if it is off.
+func Liveness(on bool) Step {
+	source := scope.Liveness()
+	return Step{Name: source.Step, Scope: source, Apply: func(_ context.Context, r Request) (Result, error) {
+		if !on || !ownedByKruise(r.Pod) {
+			return Result{}, nil
+		}
+		next, names, err := podprobe.DetachLiveness(r.Pod)
+		if err != nil || next == nil {
+			return Result{}, err
+		}
+		result := Result{Pod: next}
+		for _, name := range names {
+			result.Warnings = append(result.Warnings, fmt.Sprintf("liveness: the kubelet does not run the livenessProbe of container %s", name))
+		}
+		return result, nil
+	}}
+}
+
+func livenessFromManager(_ ctrl.Manager, o Options) (Step, error) {
+	return Liveness(o.EnhancedLiveness), nil
+}
