@@ -8,14 +8,16 @@
 // It needs no webhook: an object without defaults behaves as a defaulted one. The workloads need their own reconcilers: controllers/cloneset
 // and controllers/statefulset, or those of Kubernetes.
 //
-// One pass observes everything into a snapshot (observe.go). Package spread divides the replicas, and package internal/subsets renders the
-// workloads (plan.go). The pass sends what differs (execute.go), and reports (status.go, events.go). The plan reads nothing but the snapshot.
+// One pass observes everything into a snapshot (observe.go). Package internal/subsets decides, without any I/O: package spread divides the
+// replicas, and the workloads are rendered and compared. The pass sends what differs (execute.go, with package internal/applied), and reports
+// (events.go).
 //
 // A workload is written by server-side apply, so that fields of other writers stay. A workload that has what the subset asks for costs no
 // write and no copy. A pass reads no pod, except in a subset with schedule type Adaptive some of whose pods are not ready, or with
 // reservation, and in a StatefulSet whose update may be stuck.
 //
-// The reconciler takes up only workloads and revisions that the UnitedDeployment controls, by their owner references, and adopts none.
+// The reconciler takes up only workloads and revisions that the UnitedDeployment controls, by their owner references, and adopts none. A
+// workload belongs to the subset in its selector, whatever its labels have become.
 //
 // A workload that another writer changes back again and again is written after growing pauses of up to five minutes.
 //

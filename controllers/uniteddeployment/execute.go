@@ -16,78 +16,50 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/internal/applied"
 	"github.com/kruisekit/kruisekit/internal/batches"
 	"github.com/kruisekit/kruisekit/internal/history"
 	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/subsets"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/spread"
 )
 
 // execute sends the writes of a pass: labels of pods, on which the allocation was decided, then workloads.
-func (r *Reconciler) execute(ctx context.Context, s *snapshot, p *plan) {
-	if s.invalid != nil {
-		return
+func (r *Reconciler) execute(ctx context.Context, s *snapshot, p *subsets.Pass) (o subsets.Outcome) {
+	newest, err := r.history.Ensure(ctx, s.key(), p.Newest)
+	if err != nil {
+		return subsets.Outcome{Revise: err}
 	}
-	r.revise(ctx, s, p)
-	if p.reviseErr != nil {
-		p.provisionErr = p.reviseErr
-		return
+	s.Revisions = history.Replace(s.Revisions, newest)
+	if _, err := batches.Each(p.Labels, func(l spread.PodLabel) error { return r.label(ctx, l) }); err != nil {
+		return subsets.Outcome{Provision: err}
 	}
-	if _, p.provisionErr = batches.Each(p.labels, func(l spread.PodLabel) error { return r.label(ctx, l) }); p.provisionErr != nil {
-		return
-	}
-	r.provision(ctx, s, p)
-	_, p.updateErr = batches.Each(p.updates, func(t *target) error {
+	o.Provision = r.provision(ctx, s, p)
+	_, updateErr := batches.Each(p.Updates, func(t *subsets.Target) error {
 		if err := r.update(ctx, s, t); err != nil {
-			return fmt.Errorf("update subset %s: %w", t.subset.Name, err)
+			return fmt.Errorf("update subset %s: %w", t.Subset.Name, err)
 		}
 		return nil
 	})
-	_, err := batches.Each(p.evictions, func(pod *corev1.Pod) error {
+	_, evictErr := batches.Each(p.Evictions, func(pod *corev1.Pod) error {
 		return client.IgnoreNotFound(r.api.Client.Delete(ctx, pod.DeepCopy(), client.Preconditions{UID: &pod.UID}))
 	})
-	p.updateErr = errors.Join(p.updateErr, err, r.trim(ctx, s, p))
-	r.memory.Note(s.key(), func(k *knowledge) { k.labelled = p.labelled() })
+	o.Update = errors.Join(updateErr, evictErr, r.trim(ctx, s, p))
+	r.memory.Note(s.key(), func(k *subsets.Knowledge) { k.Labelled = p.Labelled() })
 	if r.options.Explain != nil {
-		r.options.Explain(ctx, s.key(), p.notes)
+		r.options.Explain(ctx, s.key(), p.Notes)
 	}
+	return o
 }
 
-// labelled are the workloads of whose pods all have their label of reservation, and none is reserved.
-func (p *plan) labelled() map[string]string {
-	all := map[string]string{}
-	for _, t := range p.targets {
-		if t.child != nil && !t.condition.Unschedulable() && len(t.reserved.Labels) == 0 && counts(t.child) != "" {
-			all[t.child.Object.GetName()] = counts(t.child)
-		}
-	}
-	return all
-}
-
-func (r *Reconciler) revise(ctx context.Context, s *snapshot, p *plan) {
-	if p.reviseErr != nil {
-		return
-	}
-	newest, err := r.history.Ensure(ctx, s.key(), p.newest)
-	s.revisions = history.Replace(s.revisions, newest)
-	var taken *history.TakenError
-	if errors.As(err, &taken) { // the next pass resolves another name
-		n := int32(1)
-		if c := p.resolution.Collisions; c != nil {
-			n += *c
-		}
-		p.resolution.Collisions = &n
-	}
-	p.reviseErr = err
-}
-
-func (r *Reconciler) trim(ctx context.Context, s *snapshot, p *plan) error {
-	live := []string{p.current, p.update}
-	for _, child := range s.children {
+func (r *Reconciler) trim(ctx context.Context, s *snapshot, p *subsets.Pass) error {
+	live := []string{p.Current, p.Update}
+	for _, child := range s.Children {
 		live = append(live, child.Revision)
 	}
-	return r.history.Delete(ctx, s.key(), revision.Trim(s.revisions, live, *s.object.Spec.RevisionHistoryLimit))
+	return r.history.Delete(ctx, s.key(), revision.Trim(s.Revisions, live, *s.object.Spec.RevisionHistoryLimit))
 }
 
 // label writes whether a pod is reserved.
@@ -98,8 +70,7 @@ func (r *Reconciler) label(ctx context.Context, l spread.PodLabel) error {
 	if err != nil {
 		return fmt.Errorf("encode label: %w", err)
 	}
-	target := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: l.Pod.Namespace, Name: l.Pod.Name}}
-	target.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+	target := stored.MetadataOf(corev1.SchemeGroupVersion.WithKind("Pod"), client.ObjectKeyFromObject(l.Pod))
 	err = r.api.Client.Patch(ctx, target, client.RawPatch(types.StrategicMergePatchType, data))
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // the pod is gone
@@ -111,106 +82,81 @@ func (r *Reconciler) label(ctx context.Context, l spread.PodLabel) error {
 }
 
 // provision creates the workloads that are missing, and deletes those that no subset has.
-func (r *Reconciler) provision(ctx context.Context, s *snapshot, p *plan) {
-	slices.SortFunc(p.creates, func(a, b *target) int { return cmp.Compare(a.subset.Name, b.subset.Name) })
-	created, createErr := batches.Each(p.creates, func(t *target) error {
+func (r *Reconciler) provision(ctx context.Context, s *snapshot, p *subsets.Pass) error {
+	slices.SortFunc(p.Creates, func(a, b *subsets.Target) int { return cmp.Compare(a.Subset.Name, b.Subset.Name) })
+	created, createErr := batches.Each(p.Creates, func(t *subsets.Target) error {
 		if err := r.create(ctx, s, t); err != nil {
-			return fmt.Errorf("create subset %s: %w", t.subset.Name, err)
+			return fmt.Errorf("create subset %s: %w", t.Subset.Name, err)
 		}
 		return nil
 	})
-	deleted, deleteErr := batches.Each(p.deletes, func(c *subsets.Child) error { return r.delete(ctx, s, c) })
-	p.provisionErr = errors.Join(createErr, deleteErr)
+	deleted, deleteErr := batches.Each(p.Deletes, func(c *subsets.Child) error { return r.delete(ctx, s, c) })
 	r.emitProvisioned(s, created, deleted)
+	return errors.Join(createErr, deleteErr)
 }
 
 // attempts are the names that a workload may have: another owner may have taken the first ones.
 const attempts = 3
 
 // create creates the workload of a subset, if no other one has the name. A server-side apply would write to that.
-func (r *Reconciler) create(ctx context.Context, s *snapshot, t *target) error {
+func (r *Reconciler) create(ctx context.Context, s *snapshot, t *subsets.Target) error {
+	writes := r.children[t.Rendered.GroupVersionKind()]
 	for attempt := range attempts {
-		o := t.rendered.DeepCopy()
-		o.SetName(subsets.Name(s.object, t.subset.Name, attempt))
-		there := &unstructured.Unstructured{}
-		there.SetGroupVersionKind(o.GroupVersionKind())
+		o := t.Rendered.DeepCopy()
+		o.SetName(subsets.Name(s.object, t.Subset.Name, attempt))
+		there := stored.Untyped(o.GroupVersionKind())
 		switch err := r.api.Live.Get(ctx, client.ObjectKeyFromObject(o), there); {
 		case apierrors.IsNotFound(err):
-			answer, err := r.apply(ctx, o)
+			answer, err := r.applies.Apply(ctx, o)
 			if err != nil {
-				r.children[o.GroupVersionKind()].Doubt(s.key(), o, err)
+				writes.Doubt(s.key(), o, err)
 				return err
 			}
-			r.children[o.GroupVersionKind()].Created(s.key(), answer)
+			writes.Created(s.key(), answer)
 			r.remember(s, t, answer)
 			return nil
 		case err != nil:
 			return err
 		case owned.Controls(s.object, there):
-			r.children[o.GroupVersionKind()].Created(s.key(), there) // the answer to an earlier write was lost
+			writes.Created(s.key(), there) // the answer to an earlier write was lost
 			return nil
 		}
 	}
-	return fmt.Errorf("the name %s and its alternatives belong to other objects", t.rendered.GetName())
-}
-
-// FieldManager is the name under which the reconciler applies workloads.
-const FieldManager = "kruisekit-uniteddeployment"
-
-// apply writes the fields of a rendered object, and takes them over from other managers.
-func (r *Reconciler) apply(ctx context.Context, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	data, err := o.MarshalJSON()
-	if err != nil {
-		return nil, fmt.Errorf("encode workload: %w", err)
-	}
-	answer := &unstructured.Unstructured{}
-	answer.SetGroupVersionKind(o.GroupVersionKind())
-	answer.SetNamespace(o.GetNamespace())
-	answer.SetName(o.GetName())
-	patch := client.RawPatch(types.ApplyPatchType, data)
-	return answer, r.api.Client.Patch(ctx, answer, patch, client.FieldOwner(FieldManager), client.ForceOwnership)
+	return fmt.Errorf("the name %s and its alternatives belong to other objects", t.Rendered.GetName())
 }
 
 // update writes the workload of a subset.
-func (r *Reconciler) update(ctx context.Context, s *snapshot, t *target) error {
-	o := t.rendered.DeepCopy()
-	o.SetUID(t.child.Object.GetUID())
-	if _, own := s.known.writes[o.GetName()]; !own {
-		if err := r.inherit(ctx, o); err != nil {
+func (r *Reconciler) update(ctx context.Context, s *snapshot, t *subsets.Target) error {
+	o, uid := t.Rendered.DeepCopy(), t.Child.Object.GetUID()
+	o.SetUID(uid)
+	if s.Known.Writes[t.Subset.Name].UID != uid {
+		if err := r.applies.Inherit(ctx, o, uid); err != nil {
 			return err
 		}
 	}
-	answer, err := r.apply(ctx, o)
+	answer, err := r.applies.Apply(ctx, o)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil // the workload is gone, and an event announces that
 	}
 	if err != nil {
 		return err
 	}
-	r.children[t.child.Kind].Patched(s.key(), answer)
+	r.children[t.Child.Kind].Patched(s.key(), answer)
 	r.remember(s, t, answer)
 	return nil
 }
 
-// remember keeps what was written.
-func (r *Reconciler) remember(s *snapshot, t *target, answer *unstructured.Unstructured) {
-	w := lastWrite{content: t.content, generation: answer.GetGeneration(), at: s.now, repeats: t.repeats}
-	r.memory.Note(s.key(), func(k *knowledge) {
-		writes := map[string]lastWrite{answer.GetName(): w}
-		for _, child := range s.children {
-			if known, is := k.writes[child.Object.GetName()]; is && child.Object.GetName() != answer.GetName() {
-				writes[child.Object.GetName()] = known
-			}
-		}
+// remember keeps what was written, for the subsets that there are.
+func (r *Reconciler) remember(s *snapshot, t *subsets.Target, answer *unstructured.Unstructured) {
+	last := t.Write.Answered(answer.GetUID(), subsets.Lacking(answer, t.Rendered))
+	r.memory.Note(s.key(), func(k *subsets.Knowledge) {
+		writes := map[string]applied.Write{t.Subset.Name: last}
 		for _, other := range s.object.Spec.Topology.Subsets {
-			for attempt := range attempts {
-				name := subsets.Name(s.object, other.Name, attempt)
-				if known, is := k.writes[name]; is && name != answer.GetName() {
-					writes[name] = known
-				}
+			if known, is := k.Writes[other.Name]; is && other.Name != t.Subset.Name {
+				writes[other.Name] = known
 			}
 		}
-		k.writes = writes
+		k.Writes = writes
 	})
 }
 

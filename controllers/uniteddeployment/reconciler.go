@@ -18,12 +18,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/applied"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/history"
 	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/once"
 	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/subsets"
@@ -39,8 +41,9 @@ type Reconciler struct {
 	status  statuspatch.Writer
 	// children are the writes of workloads, by kind. It has the kinds that are installed.
 	children map[schema.GroupVersionKind]*ledger.Ledger[*unstructured.Unstructured]
+	applies  applied.Writer
 	history  history.Writer
-	memory   memory.Of[types.NamespacedName, knowledge]
+	memory   memory.Of[types.NamespacedName, subsets.Knowledge]
 	emitted  once.Texts[emission]
 }
 
@@ -51,8 +54,9 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 		return nil, err
 	}
 	r := &Reconciler{api: api, options: o, children: map[schema.GroupVersionKind]*ledger.Ledger[*unstructured.Unstructured]{}}
-	r.objects = stored.Kind{GVK: gvk(), Writes: ledger.New[*unstructured.Unstructured](api.Live, api.Now)}
+	r.objects = stored.Kind{GVK: subsets.OwnerKind(), Writes: ledger.New[*unstructured.Unstructured](api.Live, api.Now)}
 	r.status = statuspatch.Writer{Client: c, Kind: r.objects}
+	r.applies = applied.Writer{Client: c, Live: api.Live, Manager: FieldManager}
 	r.history = history.Writer{Client: c, Live: api.Live, Writes: ledger.New[*appsv1.ControllerRevision](api.Live, api.Now)}
 	for _, kind := range subsets.Kinds() {
 		r.children[kind] = ledger.New[*unstructured.Unstructured](api.Live, api.Now)
@@ -60,21 +64,24 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	return r, nil
 }
 
-// The rights that the reconciler needs are not generated, because the manager does not run it yet:
-//
-//	apps.kruise.io uniteddeployments: get, list, watch; uniteddeployments/status: patch; uniteddeployments/finalizers: update
-//	apps.kruise.io clonesets, statefulsets and apps deployments, statefulsets: get, list, watch, create, patch, delete
-//	apps controllerrevisions: get, list, watch, create, patch, delete
-//	pods: get, list, watch, patch, delete; events: create, patch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=uniteddeployments,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=uniteddeployments/status,verbs=patch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=uniteddeployments/finalizers,verbs=update
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=clonesets;statefulsets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;patch;delete
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
-// SetupWithManager registers the reconciler. It must come before the manager starts. Kinds of workloads that are not installed are left out.
+// SetupWithManager registers the reconciler, which watches workloads whole: the cache options of controllers.ManagerOptions keep little of those
+// that no UnitedDeployment controls. It must come before the manager starts. Kinds of workloads that are not installed are left out.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
 	indexer := mgr.GetFieldIndexer()
 	if err := errors.Join(owned.Index(ctx, indexer, &appsv1.ControllerRevision{}), IndexPods(ctx, indexer)); err != nil {
 		return fmt.Errorf("index: %w", err)
 	}
 	b := r.api.Bind(mgr, controllerName, o).
-		For(stored.Untyped(gvk()), builder.WithPredicates(conditions.IgnoreRewording(
+		For(stored.Untyped(subsets.OwnerKind()), builder.WithPredicates(conditions.IgnoreRewording(
 			string(v1beta1.SubsetProvisioned), string(v1beta1.SubsetUpdated), string(v1beta1.SubsetFailure)))).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ownerOfPod), builder.WithPredicates(podChanges()))
 	for _, kind := range subsets.Kinds() {
@@ -89,14 +96,15 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 		if err := owned.Index(ctx, indexer, stored.Untyped(kind)); err != nil {
 			return fmt.Errorf("index %s: %w", kind, err)
 		}
-		b = b.Watches(stored.Untyped(kind), owned.By(v1beta1.GroupVersion.Group, gvk().Kind))
+		b = b.Watches(stored.Untyped(kind), owned.By(v1beta1.GroupVersion.Group, subsets.OwnerKind().Kind))
 	}
 	return b.Complete(r)
 }
 
 const controllerName = "uniteddeployment-controller"
 
-func gvk() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("UnitedDeployment") }
+// FieldManager is the name under which the reconciler applies workloads.
+const FieldManager = "kruisekit-uniteddeployment"
 
 // Reconcile brings one UnitedDeployment a step closer to what it asks for.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -104,11 +112,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
-	p := s.plan()
-	r.execute(ctx, s, p)
-	err = errors.Join(r.report(ctx, s, p), p.provisionErr, p.updateErr)
-	if err == nil && s.invalid != nil {
-		err = reconcile.TerminalError(s.invalid)
+	if s.invalid != nil {
+		if err = r.report(ctx, s, subsets.Unusable(s.object, s.invalid, s.now), subsets.Outcome{}, s.invalid); err == nil {
+			err = reconcile.TerminalError(s.invalid)
+		}
+		return r.api.Result(request, s.recheckAfter, err)
 	}
-	return r.api.Result(request, p.after.After(), err)
+	var o subsets.Outcome
+	var fault error
+	p, err := subsets.Plan(s.Snapshot)
+	if err != nil {
+		o.Revise = err
+	} else {
+		s.recheckAfter = requeue.Sooner(s.recheckAfter, p.RecheckAfter)
+		o, fault = r.execute(ctx, s, p), p.Fault()
+	}
+	err = r.report(ctx, s, s.Status(p, o, fault), o, fault)
+	return r.api.Result(request, s.recheckAfter, errors.Join(err, o.Err()))
 }

@@ -450,6 +450,28 @@ func TestOtherWriters(t *testing.T) {
 	}
 }
 
+// A workload that loses its labels keeps its subset and its pods, and gets the labels back.
+func TestLostLabels(t *testing.T) {
+	for _, kind := range []string{"CloneSet", "Deployment"} {
+		m := newModel(t)
+		u := m.create("web", 4, "a,b", of(kind))
+		m.rest()
+		before := m.child(u, "a").Object.DeepCopy()
+		after := before.DeepCopy()
+		after.SetLabels(map[string]string{"app": "web"})
+		if err := m.Server.Patch(t.Context(), after, client.MergeFrom(before)); err != nil {
+			t.Fatal(err)
+		}
+		m.Server.Requests()
+		m.pass(time.Minute)
+		c := m.child(u, "a")
+		if diff := cmp.Diff(before.GetLabels(), c.Object.GetLabels()); diff != "" || c.Object.GetUID() != before.GetUID() {
+			t.Errorf("%s: uid %s, labels (-want +got):\n%s", kind, c.Object.GetUID(), diff)
+		}
+		m.expect(u, "a 2 [1 1], b 2 [1 1]")
+	}
+}
+
 // An object of the wanted name that belongs to another owner is left alone.
 func TestTakenName(t *testing.T) {
 	m := newModel(t)

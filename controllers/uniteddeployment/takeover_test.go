@@ -26,9 +26,9 @@ func recorded(t *testing.T, file string, into any) {
 	}
 }
 
-// An object that OpenKruise has created or updated is continued without a write.
+// An object that OpenKruise has created, is updating or has updated is continued without a write, also of a pod.
 func TestTakeover(t *testing.T) {
-	for _, state := range []string{"1-created", "3-updated"} {
+	for _, state := range []string{"1-created", "2-updating", "3-updated"} {
 		for _, version := range []string{"v1beta1", "v1alpha1"} {
 			t.Run(state+" "+version, func(t *testing.T) {
 				m := newModel(t)

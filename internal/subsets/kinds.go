@@ -1,6 +1,7 @@
 package subsets
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +22,9 @@ import (
 func Kinds() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{cloneSet(), advancedStatefulSet(), statefulSet(), deployment()}
 }
+
+// OwnerKind is UnitedDeployment.
+func OwnerKind() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("UnitedDeployment") }
 
 func cloneSet() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("CloneSet") }
 
@@ -98,8 +102,10 @@ type Child struct {
 	Kind schema.GroupVersionKind
 	// Object may be that of the cache, and is only read.
 	Object *unstructured.Unstructured
-	// Subset and Revision as its labels have them.
-	Subset, Revision string
+	// Subset as its selector has it, which cannot change; as its label has it where the selector has none.
+	Subset string
+	// Revision as its label has it.
+	Revision string
 	// Replicas and Partition that it is to have.
 	Replicas, Partition int32
 	// Terminating reports that it is being deleted.
@@ -114,7 +120,7 @@ type Child struct {
 func Observe(kind schema.GroupVersionKind, o *unstructured.Unstructured) *Child {
 	labels := o.GetLabels()
 	c := &Child{
-		Kind: kind, Object: o, Subset: labels[kruise.SubSetNameLabelKey], Revision: labels[kruise.ControllerRevisionHashLabelKey],
+		Kind: kind, Object: o, Subset: cmp.Or(selected(o), labels[kruise.SubSetNameLabelKey]), Revision: labels[kruise.ControllerRevisionHashLabelKey],
 		Terminating: o.GetDeletionTimestamp() != nil, Replicas: 1,
 		Pods: number(o, "status", "replicas"), Ready: number(o, "status", "readyReplicas"), Updated: number(o, "status", "updatedReplicas"),
 	}
@@ -132,6 +138,12 @@ func Observe(kind schema.GroupVersionKind, o *unstructured.Unstructured) *Child 
 		c.UpdatedReady = number(o, "status", "updatedReadyReplicas")
 	}
 	return c
+}
+
+// selected returns the subset in the selector of a workload.
+func selected(o *unstructured.Unstructured) string {
+	subset, _, _ := unstructured.NestedString(o.Object, "spec", "selector", "matchLabels", kruise.SubSetNameLabelKey)
+	return subset
 }
 
 // number reads a count; 0 where there is none.

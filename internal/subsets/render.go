@@ -53,7 +53,7 @@ func (t *Template) Render(w Wanted) (*unstructured.Unstructured, error) {
 	o.SetName(w.Name)
 	o.SetLabels(labels)
 	o.SetAnnotations(merged(t.metadata.Annotations, map[string]string{v1beta1.AnnotationSubsetPatchKey: string(w.Subset.Patch.Raw)}))
-	o.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(w.Owner, v1beta1.GroupVersion.WithKind("UnitedDeployment"))})
+	o.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(w.Owner, OwnerKind())})
 	return o, nil
 }
 
