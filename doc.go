@@ -75,7 +75,7 @@
 //   - [github.com/kruisekit/kruisekit/controllers/nodepodprobe]: what each node probes, and pods marked with the results; not in the manager yet.
 //   - [github.com/kruisekit/kruisekit/controllers/podprobemarker]: status and deletion of PodProbeMarkers; not in the manager yet.
 //   - [github.com/kruisekit/kruisekit/controllers/statefulset]: StatefulSets with in-place updates, and claims that grow.
-//   - [github.com/kruisekit/kruisekit/controllers/uniteddeployment]: one workload in each zone, with the replicas divided; not in the manager yet.
+//   - [github.com/kruisekit/kruisekit/controllers/uniteddeployment]: one workload in each zone, with the replicas divided.
 //
 // # Admission
 //
@@ -95,6 +95,7 @@
 //   - [github.com/kruisekit/kruisekit/webhooks/resourcedistribution]: the rules of ResourceDistributions.
 //   - [github.com/kruisekit/kruisekit/webhooks/sidecarset]: defaults, hashes and rules of SidecarSets.
 //   - [github.com/kruisekit/kruisekit/webhooks/statefulset]: defaults and rules of StatefulSets.
+//   - [github.com/kruisekit/kruisekit/webhooks/uniteddeployment]: defaults and rules of UnitedDeployments.
 //   - [github.com/kruisekit/kruisekit/webhooks/workloadspread]: what gives new pods the subsets of WorkloadSpreads.
 //   - [github.com/kruisekit/kruisekit/webhooks/conversion]: the webhook between the two versions of each kind.
 //   - [github.com/kruisekit/kruisekit/webhooks/certificates]: serving certificates that several replicas create and renew.

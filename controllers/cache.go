@@ -18,10 +18,13 @@ import (
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	policyv1alpha1 "github.com/kruisekit/kruisekit/api/policy/v1alpha1"
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/subsets"
 )
 
 // ManagerOptions are a start for those of a manager with these reconcilers: they set the scheme, and what keeps memory small.
-// The cache drops managedFields, a third of a pod, which no reconciler reads, the lists of images of nodes, the specs of untyped Jobs, and annotations where only metadata of Deployments, ReplicaSets and StatefulSets is read. Secrets and ConfigMaps are read live: one read in
+// The cache drops managedFields, a third of a pod, which no reconciler reads, the lists of images of nodes, the specs of untyped Jobs, all but the
+// identity of untyped Deployments and StatefulSets that no UnitedDeployment controls, and annotations where only metadata of Deployments,
+// ReplicaSets and StatefulSets is read. Secrets and ConfigMaps are read live: one read in
 // passing would otherwise bring all of the cluster's into memory, and ask for the right to see them.
 func ManagerOptions() (ctrl.Options, error) {
 	scheme := runtime.NewScheme()
@@ -40,7 +43,7 @@ func ManagerOptions() (ctrl.Options, error) {
 			ByObject: map[client.Object]cache.ByObject{
 				&corev1.Node{}:       {Transform: lean},
 				&batchv1.Job{}:       {Transform: leanJob},
-				&appsv1.Deployment{}: {Transform: leanMetadata}, &appsv1.ReplicaSet{}: {Transform: leanMetadata}, &appsv1.StatefulSet{}: {Transform: leanMetadata},
+				&appsv1.Deployment{}: {Transform: leanWorkload}, &appsv1.ReplicaSet{}: {Transform: leanWorkload}, &appsv1.StatefulSet{}: {Transform: leanWorkload},
 			},
 		},
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},
@@ -64,12 +67,16 @@ func leanJob(object any) (any, error) {
 	return cache.TransformStripManagedFields()(object)
 }
 
-// leanMetadata is the metadata of a workload without annotations, which repeat most of it. Whole workloads stay as they are, but for
-// managedFields.
-func leanMetadata(object any) (any, error) {
-	if workload, ok := object.(*metav1.PartialObjectMetadata); ok {
+// leanWorkload is the metadata of a workload without annotations, which repeat most of it. An untyped workload that no UnitedDeployment
+// controls keeps what identifies it and its owners: the reconciler of UnitedDeployments reads the others alone. Typed workloads stay as
+// they are, but for managedFields.
+func leanWorkload(object any) (any, error) {
+	switch workload := object.(type) {
+	case *metav1.PartialObjectMetadata:
 		workload.ManagedFields, workload.Annotations = nil, nil
 		return workload, nil
+	case *unstructured.Unstructured:
+		subsets.Lean(workload)
 	}
 	return cache.TransformStripManagedFields()(object)
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 )
 
 // What the cache drops of a node is what nobody reads, and no more.
@@ -54,24 +55,42 @@ func TestLeanJobs(t *testing.T) {
 	}
 }
 
-// The metadata of a workload stays without annotations, and a whole workload without managedFields alone.
+// The metadata of a workload stays without annotations, and an untyped workload of no UnitedDeployment without all but its identity. Others
+// stay without managedFields alone.
 func TestLeanWorkloads(t *testing.T) {
 	full := metav1.ObjectMeta{
 		Name: "web", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"}, ManagedFields: []metav1.ManagedFieldsEntry{{}},
+	}
+	untyped := func(owner string) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{"replicas": int64(1)}, "status": map[string]any{"replicas": int64(1)},
+		}}
+		o.SetName("web")
+		o.SetUID("1")
+		o.SetAnnotations(full.Annotations)
+		o.SetManagedFields(full.ManagedFields)
+		o.SetOwnerReferences([]metav1.OwnerReference{{Kind: owner, Controller: ptr.To(true)}})
+		return o
 	}
 	cases := map[string]struct {
 		why    string
 		object metav1.Object
 		want   map[string]string
+		spec   bool
 	}{
-		"metadata": {"no reconciler reads its annotations", &metav1.PartialObjectMetadata{ObjectMeta: *full.DeepCopy()}, nil},
-		"whole":    {"a reconciler of an embedder may read them", &appsv1.Deployment{ObjectMeta: *full.DeepCopy()}, full.Annotations},
+		"metadata":                {"no reconciler reads its annotations", &metav1.PartialObjectMetadata{ObjectMeta: *full.DeepCopy()}, nil, false},
+		"whole":                   {"a reconciler of an embedder may read them", &appsv1.Deployment{ObjectMeta: *full.DeepCopy()}, full.Annotations, false},
+		"of a UnitedDeployment":   {"its reconciler compares all fields", untyped("UnitedDeployment"), full.Annotations, true},
+		"untyped of another kind": {"no reconciler reads it", untyped("Rollout"), nil, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := leanMetadata(c.object)
-			if diff := cmp.Diff(c.want, c.object.GetAnnotations()); diff != "" || err != nil || c.object.GetManagedFields() != nil {
+			_, err := leanWorkload(c.object)
+			if diff := cmp.Diff(c.want, c.object.GetAnnotations()); diff != "" || err != nil || c.object.GetManagedFields() != nil || c.object.GetName() != "web" {
 				t.Errorf("%s: %v (-want +got):\n%s", c.why, err, diff)
+			}
+			if o, is := c.object.(*unstructured.Unstructured); is && (o.Object["spec"] != nil != c.spec || len(o.GetOwnerReferences()) != 1 || o.GetUID() != "1") {
+				t.Errorf("%s: %v", c.why, o.Object)
 			}
 		})
 	}

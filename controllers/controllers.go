@@ -33,6 +33,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/sidecarset"
 	"github.com/kruisekit/kruisekit/controllers/sidecarterminator"
 	"github.com/kruisekit/kruisekit/controllers/statefulset"
+	"github.com/kruisekit/kruisekit/controllers/uniteddeployment"
 	"github.com/kruisekit/kruisekit/controllers/workloadspread"
 )
 
@@ -77,6 +78,8 @@ type Options struct {
 	SidecarSet sidecarset.Options
 	// StatefulSet is for the reconciler of StatefulSets.
 	StatefulSet statefulset.Options
+	// UnitedDeployment is for the reconciler of UnitedDeployments.
+	UnitedDeployment uniteddeployment.Options
 	// WorkloadSpread is for the reconciler of WorkloadSpreads.
 	WorkloadSpread workloadspread.Options
 }
@@ -137,6 +140,9 @@ func list() []entry {
 		}},
 		{"statefulset", v1beta1.GroupVersion.WithKind("StatefulSet"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return statefulset.New(mgr.GetClient(), o.StatefulSet)
+		}},
+		{"uniteddeployment", v1beta1.GroupVersion.WithKind("UnitedDeployment"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
+			return uniteddeployment.New(mgr.GetClient(), o.UnitedDeployment)
 		}},
 		{"workloadspread", v1beta1.GroupVersion.WithKind("WorkloadSpread"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return workloadspread.New(mgr.GetClient(), o.WorkloadSpread)

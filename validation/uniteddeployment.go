@@ -17,12 +17,11 @@ import (
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
-const (
-	// maxSubsets bounds the workloads of one UnitedDeployment.
-	maxSubsets = 512
-	// maxUnitedName leaves room for a dash and a hash in the name of a revision, which is the value of a label.
-	maxUnitedName = utilvalidation.LabelValueMaxLength - 11
-)
+// MaxSubsets is the greatest number of subsets of a UnitedDeployment.
+const MaxSubsets = 512
+
+// maxUnitedName leaves room for a dash and a hash in the name of a revision, which is the value of a label.
+const maxUnitedName = utilvalidation.LabelValueMaxLength - 11
 
 // UnitedDeployment returns what is invalid in a UnitedDeployment with its defaults. What the API server checks in a pod template is left to
 // the API server.
@@ -218,8 +217,8 @@ func checkWorkload(u *appsv1beta1.UnitedDeployment, at *field.Path) field.ErrorL
 
 func checkSubsetNames(t *appsv1beta1.Topology, at *field.Path) field.ErrorList {
 	var faults field.ErrorList
-	if n := len(t.Subsets); n > maxSubsets {
-		return field.ErrorList{field.TooMany(at, n, maxSubsets)}
+	if n := len(t.Subsets); n > MaxSubsets {
+		return field.ErrorList{field.TooMany(at, n, MaxSubsets)}
 	}
 	seen := map[string]bool{}
 	for i := range t.Subsets {

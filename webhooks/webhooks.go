@@ -28,6 +28,7 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/resourcedistribution"
 	"github.com/kruisekit/kruisekit/webhooks/sidecarset"
 	"github.com/kruisekit/kruisekit/webhooks/statefulset"
+	"github.com/kruisekit/kruisekit/webhooks/uniteddeployment"
 	"github.com/kruisekit/kruisekit/webhooks/workloadspread"
 )
 
@@ -45,7 +46,10 @@ type Options struct {
 	EphemeralJob ephemeraljob.Options
 	// StatefulSet is for the webhooks of StatefulSets.
 	StatefulSet statefulset.Options
-	// Deletion is for those that refuse deletions of protected objects. They also judge deletions of CloneSets and StatefulSets.
+	// UnitedDeployment is for the webhooks of UnitedDeployments.
+	UnitedDeployment uniteddeployment.Options
+	// Deletion is for those that refuse deletions of protected objects. They also judge deletions of CloneSets, StatefulSets and
+	// UnitedDeployments.
 	Deletion deletion.Options
 	// ImagePull is for those of ImagePullJobs, ImageListPullJobs and NodeImages.
 	ImagePull imagepull.Options
@@ -114,6 +118,7 @@ func list() []entry {
 		{"podunavailablebudget", addBudget},
 		{"resourcedistribution", addResourceDistribution},
 		{"sidecarset", addSidecarSet},
+		{"uniteddeployment", addUnitedDeployment},
 	}
 }
 
@@ -142,7 +147,7 @@ func (o *Options) complete(mgr ctrl.Manager) error {
 	if err != nil {
 		return err
 	}
-	o.Deletion.ServedElsewhere = append(slices.Clone(o.Deletion.ServedElsewhere), cloneset.ValidatePath, statefulset.ValidatePath)
+	o.Deletion.ServedElsewhere = append(slices.Clone(o.Deletion.ServedElsewhere), cloneset.ValidatePath, statefulset.ValidatePath, uniteddeployment.ValidatePath)
 	if o.guard, err = deletion.New(c, o.Deletion); err != nil {
 		return err
 	}
@@ -151,6 +156,9 @@ func (o *Options) complete(mgr ctrl.Manager) error {
 	}
 	if o.StatefulSet.Delete == nil {
 		o.StatefulSet.Delete = o.guard.Handle
+	}
+	if o.UnitedDeployment.Delete == nil {
+		o.UnitedDeployment.Delete = o.guard.Handle
 	}
 	if !o.NoPods && !o.NoSpreads && o.Pod.Spreads == nil {
 		if o.Pod.Spreads, err = workloadspread.NewDesk(mgr, o.Desk); err != nil {
@@ -222,6 +230,18 @@ func addStatefulSet(mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	w, err := statefulset.New(c, o.StatefulSet)
+	if err != nil {
+		return err
+	}
+	return w.SetupWithManager(mgr)
+}
+
+func addUnitedDeployment(mgr ctrl.Manager, o Options) error {
+	c, err := live(mgr)
+	if err != nil {
+		return err
+	}
+	w, err := uniteddeployment.New(c, o.UnitedDeployment)
 	if err != nil {
 		return err
 	}

@@ -27,19 +27,30 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(cluster.MainAtOnce(m, 8)) }
 
+// onServer are the definitions of the kind and its workloads.
+func onServer() cluster.Options {
+	const bases = "../../config/crd/bases/apps.kruise.io_"
+	return cluster.Options{CRDDirs: []string{bases + "uniteddeployments.yaml", bases + "clonesets.yaml", bases + "statefulsets.yaml"}}
+}
+
 // bench runs the reconciler on an API server.
 func bench(t *testing.T) *podbench.Bench {
 	t.Helper()
-	const bases = "../../config/crd/bases/apps.kruise.io_"
-	kit := podbench.New(t, cluster.Options{CRDDirs: []string{bases + "uniteddeployments.yaml", bases + "clonesets.yaml", bases + "statefulsets.yaml"}})
-	kit.Run(func(mgr ctrl.Manager, c client.WithWatch) error {
+	kit := podbench.New(t, onServer())
+	run(kit)
+	return kit
+}
+
+// run runs the reconciler.
+func run(kit *podbench.Bench) (stop func()) {
+	kit.Helper()
+	return kit.Run(func(mgr ctrl.Manager, c client.WithWatch) error {
 		r, err := uniteddeployment.New(c, uniteddeployment.Options{})
 		if err != nil {
 			return err
 		}
-		return r.SetupWithManager(t.Context(), mgr, controller.Options{MaxConcurrentReconciles: 2})
+		return r.SetupWithManager(kit.Context(), mgr, controller.Options{MaxConcurrentReconciles: 2})
 	})
-	return kit
 }
 
 // on is an object of two zones for a namespace of an API server.

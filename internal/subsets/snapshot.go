@@ -104,6 +104,22 @@ func (s *Snapshot) Add(kind schema.GroupVersionKind, workloads []*unstructured.U
 	}
 }
 
+// Lean removes, from a workload that no UnitedDeployment controls, what does not identify the workload and its owners: Add does not look at
+// more. It is for caches.
+func Lean(workload *unstructured.Unstructured) {
+	if ref := metav1.GetControllerOfNoCopy(workload); ref != nil && ref.Kind == OwnerKind().Kind {
+		return
+	}
+	metadata, _ := workload.Object["metadata"].(map[string]any)
+	kept := map[string]any{}
+	for _, key := range []string{"name", "namespace", "uid", "resourceVersion", "ownerReferences"} {
+		if value, has := metadata[key]; has {
+			kept[key] = value
+		}
+	}
+	workload.Object = map[string]any{"apiVersion": workload.Object["apiVersion"], "kind": workload.Object["kind"], "metadata": kept}
+}
+
 func (s *Snapshot) wants(subset string) bool {
 	return slices.ContainsFunc(s.Object.Spec.Topology.Subsets, func(t v1beta1.Subset) bool { return t.Name == subset })
 }

@@ -52,6 +52,8 @@ type Kind[T Object] struct {
 	// At is the path of the pod template in an object, and of the list of claim templates; nil for spec.template and
 	// spec.volumeClaimTemplates. Without claims its path is nil.
 	At func(object map[string]any) (template, claims []string)
+	// AsWritten reports whether the templates of an object get no defaults. Nil for none of the objects.
+	AsWritten func(object map[string]any) bool
 	// PullPolicy leaves imagePullPolicy to the API server, where the reference does not default it to Always.
 	PullPolicy bool
 }

@@ -96,7 +96,7 @@ func difference(before, after map[string]any) map[string]any {
 // unknown are reported here.
 func (w *Webhooks[T]) templateDefaults(ctx context.Context, req admission.Request, sent content) (patch []write.Op, unknown []string, err error) {
 	template, stored := sent.podTemplate(), w.kind.stored(req)
-	if w.options.TemplateNoDefaults || template == nil || reflect.DeepEqual(stored, template) {
+	if w.options.TemplateNoDefaults || w.kind.AsWritten != nil && w.kind.AsWritten(sent.object) || template == nil || reflect.DeepEqual(stored, template) {
 		return nil, nil, nil
 	}
 	prepared := podtemplate.Prepare(template, podtemplate.Defaults{PullAlways: !w.kind.PullPolicy, HostPorts: w.options.HostNetworkHostPorts})

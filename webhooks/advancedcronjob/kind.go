@@ -2,16 +2,11 @@ package advancedcronjob
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1alpha1 "github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -57,24 +52,5 @@ func jobFaults(ctx context.Context, api API, r change) (field.ErrorList, error) 
 		ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, GenerateName: "dry-run-", Labels: template.Labels, Annotations: template.Annotations},
 		Spec:       *template.Spec.DeepCopy(),
 	}
-	err := api.Create(ctx, job, client.DryRunAll, client.FieldValidation(metav1.FieldValidationIgnore))
-	var status apierrors.APIStatus
-	if !apierrors.IsInvalid(err) || podtemplate.IsDenial(err) || !errors.As(err, &status) || status.Status().Details == nil {
-		return nil, nil // whether a cluster takes the Job now is for when it is created
-	}
-	at := field.NewPath("spec", "template", "jobTemplate").String()
-	var faults field.ErrorList
-	for _, cause := range status.Status().Details.Causes {
-		faults = append(faults, &field.Error{Type: field.ErrorType(cause.Type), Field: at + "." + cause.Field, BadValue: field.OmitValueType{}, Detail: detailOf(cause)})
-	}
-	if len(faults) == 0 {
-		return nil, fmt.Errorf("check the template by a dry run of a Job: %w", err)
-	}
-	return faults, nil
-}
-
-// detailOf is the message of a cause without what the type of the fault already says.
-func detailOf(cause metav1.StatusCause) string {
-	detail, _ := strings.CutPrefix(cause.Message, field.ErrorType(cause.Type).String())
-	return strings.TrimPrefix(detail, ": ")
+	return podtemplate.CheckWorkload(ctx, api, job, field.NewPath("spec", "template", "jobTemplate"))
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/resourcedistribution"
 	sets "github.com/kruisekit/kruisekit/webhooks/sidecarset"
 	statefulsets "github.com/kruisekit/kruisekit/webhooks/statefulset"
+	united "github.com/kruisekit/kruisekit/webhooks/uniteddeployment"
 )
 
 // inert has the gates that change nothing in the manager, and why.
@@ -182,6 +183,10 @@ func admission(g gates.Gates) webhooks.Options {
 		},
 		StatefulSet: statefulsets.Options{
 			ExpandClaims:         g.On(gates.StatefulSetAutoResizePVCGate),
+			TemplateNoDefaults:   g.On(gates.TemplateNoDefaults),
+			HostNetworkHostPorts: g.On(gates.DefaultHostNetworkHostPortsInPodTemplates),
+		},
+		UnitedDeployment: united.Options{
 			TemplateNoDefaults:   g.On(gates.TemplateNoDefaults),
 			HostNetworkHostPorts: g.On(gates.DefaultHostNetworkHostPortsInPodTemplates),
 		},

@@ -1,0 +1,216 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/kruise"
+)
+
+const unitedDocument = "../../docs/kinds/uniteddeployment.md"
+
+// testUnitedDeployment runs in three zones of one node each: first the sample of the document, then objects for which the middle zone is cordoned,
+// and comes back.
+func (m *deployed) testUnitedDeployment(t *testing.T) {
+	m.pushNginx(t)
+	var nodes corev1.NodeList
+	if err := m.Client.List(t.Context(), &nodes); err != nil || len(nodes.Items) != 3 {
+		t.Fatalf("%d nodes, %v", len(nodes.Items), err)
+	}
+	zones := map[string]string{} // by node
+	middle := ""
+	for _, node := range nodes.Items {
+		zone := node.Labels[corev1.LabelTopologyZone]
+		if zones[node.Name] = zone; zone == "zone-2" {
+			middle = node.Name
+		}
+	}
+	t.Run("sample", m.testUnitedSample)
+	m.types(t.Context(), t, "cordon", middle)
+	defer m.types(context.WithoutCancel(t.Context()), t, "uncordon", middle)
+	var all []*zoned
+	t.Run("cordoned", func(t *testing.T) {
+		for _, template := range []v1beta1.SubsetTemplate{ofCloneSets(), ofDeployments()} {
+			z := m.newZoned(t, template, zones)
+			all = append(all, z)
+			t.Run(z.kind, func(t *testing.T) { t.Parallel(); z.testCordoned(t) })
+		}
+	})
+	m.types(t.Context(), t, "uncordon", middle)
+	t.Run("back", func(t *testing.T) {
+		for _, z := range all {
+			t.Run(z.kind, func(t *testing.T) { t.Parallel(); z.testBack(t) })
+		}
+	})
+}
+
+// types runs kubectl.
+func (m *deployed) types(ctx context.Context, t *testing.T, arguments ...string) {
+	t.Helper()
+	if said, err := m.Kubectl(ctx, arguments...); err != nil {
+		t.Errorf("kubectl %s: %v\n%s", strings.Join(arguments, " "), err, said)
+	}
+}
+
+// testUnitedSample types what the document says.
+func (m *deployed) testUnitedSample(t *testing.T) {
+	namespace := m.Namespace(t)
+	for _, words := range typed(t, unitedDocument) {
+		line := strings.Join(words, " ")
+		said, err := m.Kubectl(t.Context(), append(words, "-n", namespace)...)
+		if err != nil {
+			t.Fatalf("kubectl %s: %v\n%s", line, err, said)
+		}
+		switch {
+		case line == "get ud zoned":
+			eventually(t, func(ctx context.Context) error {
+				said, err := m.Kubectl(ctx, append(words, "-n", namespace)...)
+				if err != nil {
+					return err
+				}
+				return isShown(unitedDocument, said)
+			})
+		case words[0] == "get" && words[1] == "pods":
+			if strings.Count(said, "zone-1") != 2 || strings.Count(said, "zone-2") != 3 || strings.Count(said, "zone-3") != 1 {
+				t.Errorf("pods:\n%s", said)
+			}
+		case words[0] == "describe" && !strings.Contains(said, "Create 3 Subset (CloneSet)"):
+			t.Errorf("no events:\n%s", said)
+		case words[0] == "delete":
+			return // what follows is about trouble
+		}
+	}
+}
+
+// zoned is a UnitedDeployment of three zones, of which the first two run at most two pods each.
+type zoned struct {
+	*deployed
+	kind  string
+	zones map[string]string
+	u     *v1beta1.UnitedDeployment
+}
+
+func podsOfWeb() (metav1.ObjectMeta, *metav1.LabelSelector, corev1.PodTemplateSpec) {
+	labels := map[string]string{"app": "web"}
+	pod := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}}
+	pod.Spec = corev1.PodSpec{TerminationGracePeriodSeconds: ptr.To[int64](1), Containers: []corev1.Container{{Name: "nginx", Image: "nginx:1.27"}}}
+	return metav1.ObjectMeta{Labels: labels}, &metav1.LabelSelector{MatchLabels: labels}, pod
+}
+
+func ofCloneSets() v1beta1.SubsetTemplate {
+	metadata, selector, pod := podsOfWeb()
+	return v1beta1.SubsetTemplate{CloneSetTemplate: &v1beta1.CloneSetTemplateSpec{ObjectMeta: metadata, Spec: v1beta1.CloneSetSpec{Selector: selector, Template: pod}}}
+}
+
+func ofDeployments() v1beta1.SubsetTemplate {
+	metadata, _, pod := podsOfWeb()
+	return v1beta1.SubsetTemplate{DeploymentTemplate: &v1beta1.DeploymentTemplateSpec{ObjectMeta: metadata, Spec: appsv1.DeploymentSpec{Template: pod}}}
+}
+
+func (m *deployed) newZoned(t *testing.T, template v1beta1.SubsetTemplate, zones map[string]string) *zoned {
+	t.Helper()
+	_, selector, _ := podsOfWeb()
+	u := &v1beta1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace(t), Name: "web"}}
+	u.Spec.Replicas, u.Spec.Selector, u.Spec.Template = ptr.To[int32](3), selector, template
+	u.Spec.Topology.ScheduleStrategy = v1beta1.UnitedDeploymentScheduleStrategy{
+		Type:     v1beta1.AdaptiveUnitedDeploymentScheduleStrategyType,
+		Adaptive: &v1beta1.AdaptiveUnitedDeploymentStrategy{RescheduleCriticalSeconds: ptr.To[int32](3), UnschedulableDuration: ptr.To[int32](20)},
+	}
+	for _, zone := range []string{"zone-1", "zone-2", "zone-3"} {
+		s := v1beta1.Subset{Name: zone}
+		s.NodeSelectorTerm.MatchExpressions = []corev1.NodeSelectorRequirement{{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone}}}
+		if zone != "zone-3" {
+			s.MaxReplicas = ptr.To(intstr.FromInt32(2))
+		}
+		u.Spec.Topology.Subsets = append(u.Spec.Topology.Subsets, s)
+	}
+	if err := m.Client.Create(t.Context(), u); err != nil {
+		t.Fatal(err)
+	}
+	kind := "CloneSets"
+	if template.DeploymentTemplate != nil {
+		kind = "Deployments"
+	}
+	return &zoned{m, kind, zones, u}
+}
+
+// testCordoned: pods for the cordoned zone run in the next one.
+func (z *zoned) testCordoned(t *testing.T) {
+	begin := time.Now()
+	z.runs(t, 2, 0, 1)
+	t.Logf("the pod of the cordoned zone runs elsewhere %s after the creation", time.Since(begin).Round(time.Second/10))
+	z.scales(t, 5)
+	z.runs(t, 2, 0, 3)
+	z.scales(t, 4)
+	z.runs(t, 2, 0, 2)
+}
+
+// testBack: no ready pod moves back, and the next new pod runs in the zone that is back.
+func (z *zoned) testBack(t *testing.T) {
+	eventually(t, func(ctx context.Context) error {
+		if err := z.Client.Get(ctx, client.ObjectKeyFromObject(z.u), z.u); err != nil {
+			return err
+		}
+		for _, s := range z.u.Status.SubsetStatuses {
+			if s.Name == "zone-2" && len(s.Conditions) == 1 && s.Conditions[0].Status == corev1.ConditionTrue {
+				return nil
+			}
+		}
+		return fmt.Errorf("status %+v", z.u.Status.SubsetStatuses)
+	})
+	z.runs(t, 2, 0, 2)
+	z.scales(t, 5)
+	z.runs(t, 2, 1, 2)
+}
+
+func (z *zoned) scales(t *testing.T, replicas int) {
+	t.Helper()
+	z.types(t.Context(), t, "scale", "ud", z.u.Name, "-n", z.u.Namespace, fmt.Sprintf("--replicas=%d", replicas))
+}
+
+// runs waits until the zones run as many pods, all of them ready and in the zone of their subset, and the status counts them.
+func (z *zoned) runs(t *testing.T, want ...int) {
+	t.Helper()
+	eventually(t, func(ctx context.Context) error {
+		var pods corev1.PodList
+		if err := z.Client.List(ctx, &pods, client.InNamespace(z.u.Namespace)); err != nil {
+			return err
+		}
+		count, sum := map[string]int{}, 0
+		for i := range pods.Items {
+			pod := &pods.Items[i]
+			zone := pod.Labels[kruise.SubSetNameLabelKey]
+			if !ready(pod) || pod.DeletionTimestamp != nil || z.zones[pod.Spec.NodeName] != zone {
+				return fmt.Errorf("pod %s of %s on node %q is %s", pod.Name, zone, pod.Spec.NodeName, pod.Status.Phase)
+			}
+			count[zone]++
+		}
+		for i, zone := range []string{"zone-1", "zone-2", "zone-3"} {
+			sum += want[i]
+			if count[zone] != want[i] {
+				return fmt.Errorf("pods %v, want %v", count, want)
+			}
+		}
+		u := &v1beta1.UnitedDeployment{}
+		if err := z.Client.Get(ctx, client.ObjectKeyFromObject(z.u), u); err != nil {
+			return err
+		}
+		if s := u.Status; int(s.ReadyReplicas) != sum || int(s.Replicas) != sum || int(s.UpdatedReadyReplicas) != sum {
+			return fmt.Errorf("status %+v", s)
+		}
+		return nil
+	})
+}
