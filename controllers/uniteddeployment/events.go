@@ -27,7 +27,7 @@ type emission struct {
 func emissions() []string { return []string{"provision", "update", "revision", "spec"} }
 
 // report writes the status, if it changed, and emits what failed.
-func (r *Reconciler) report(ctx context.Context, s *snapshot, status v1beta1.UnitedDeploymentStatus, o subsets.Outcome, fault error) error {
+func (r *Reconciler) report(ctx context.Context, s *snapshot, status v1beta1.UnitedDeploymentStatus, o subsets.Outcome) error {
 	fresh := s.object.DeepCopy()
 	fresh.Status = status
 	_, err := r.status.Write(ctx, s.object, fresh, map[string]any{
@@ -36,7 +36,7 @@ func (r *Reconciler) report(ctx context.Context, s *snapshot, status v1beta1.Uni
 	r.emit(s, "provision", reasonFailedUpdate, o.Provision)
 	r.emit(s, "update", reasonFailedUpdate, o.Update)
 	r.emit(s, "revision", reasonFailedRevision, o.Revise)
-	r.emit(s, "spec", reasonFailedReplicas, fault)
+	r.emit(s, "spec", reasonFailedReplicas, o.Fault)
 	return err
 }
 

@@ -113,20 +113,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	if s.invalid != nil {
-		if err = r.report(ctx, s, subsets.Unusable(s.object, s.invalid, s.now), subsets.Outcome{}, s.invalid); err == nil {
+		if err = r.report(ctx, s, subsets.Unusable(s.object, s.invalid, s.now), subsets.Outcome{Fault: s.invalid}); err == nil {
 			err = reconcile.TerminalError(s.invalid)
 		}
 		return r.api.Result(request, s.recheckAfter, err)
 	}
 	var o subsets.Outcome
-	var fault error
 	p, err := subsets.Plan(s.Snapshot)
 	if err != nil {
 		o.Revise = err
 	} else {
 		s.recheckAfter = requeue.Sooner(s.recheckAfter, p.RecheckAfter)
-		o, fault = r.execute(ctx, s, p), p.Fault()
+		o = r.execute(ctx, s, p)
+		o.Fault = p.Fault()
 	}
-	err = r.report(ctx, s, s.Status(p, o, fault), o, fault)
+	err = r.report(ctx, s, s.Status(p, o), o)
 	return r.api.Result(request, s.recheckAfter, errors.Join(err, o.Err()))
 }

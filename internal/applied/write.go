@@ -50,7 +50,7 @@ func (last Write) Next(a Attempt) (*Write, time.Duration) {
 }
 
 // Answered returns the write with what the answer of the API server lacks of the content.
-func (w Write) Answered(uid types.UID, lacks []string) Write {
-	w.UID, w.Lacks = uid, lacks
-	return w
+func (last Write) Answered(uid types.UID, lacks []string) Write {
+	last.UID, last.Lacks = uid, lacks
+	return last
 }

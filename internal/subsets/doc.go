@@ -6,7 +6,7 @@
 //	s.Revisions, s.Pods[subset] = ...                      // pods where s.NeedsPods(child)
 //	p, err := subsets.Plan(s)                              // the writes, in their order
 //	...
-//	status := s.Status(p, subsets.Outcome{Update: err}, p.Fault())
+//	status := s.Status(p, subsets.Outcome{Update: err, Fault: p.Fault()})
 //
 // Parse, Render and Covers are the parts of it that concern one workload: the template of the UnitedDeployment, the workload of a subset, and
 // whether a stored workload has all fields of it.

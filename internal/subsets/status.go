@@ -21,13 +21,15 @@ type Outcome struct {
 	// Revise is the error of the revision, without which nothing else is written. Provision is that of creations, deletions and labels of
 	// pods, and Update that of updates.
 	Revise, Provision, Update error
+	// Fault is what of the spec cannot be met.
+	Fault error
 }
 
-// Err returns all errors.
+// Err returns all errors of writes.
 func (o Outcome) Err() error { return errors.Join(o.Revise, o.Provision, o.Update) }
 
-// Status returns the status of the object after a pass, which is nil where it could not be planned. fault is what of the spec cannot be met.
-func (s *Snapshot) Status(p *Pass, o Outcome, fault error) v1beta1.UnitedDeploymentStatus {
+// Status returns the status of the object after a pass, which is nil where it could not be planned.
+func (s *Snapshot) Status(p *Pass, o Outcome) v1beta1.UnitedDeploymentStatus {
 	status := s.Object.Status.DeepCopy()
 	list := conditionsOf(status)
 	if p != nil && o.Revise == nil {
@@ -43,7 +45,8 @@ func (s *Snapshot) Status(p *Pass, o Outcome, fault error) v1beta1.UnitedDeploym
 	}
 	judge(&list, string(v1beta1.SubsetProvisioned), provision, s.Now)
 	judge(&list, string(v1beta1.SubsetUpdated), o.Update, s.Now)
-	return reported(status, s.Object.Generation, list, fault, s.Now)
+	status.ObservedGeneration = s.Object.Generation
+	return reported(status, list, o.Fault, s.Now)
 }
 
 // collisions counts one more where another object has the name of the revision, so that the next pass resolves another name.
@@ -59,12 +62,12 @@ func collisions(p *Pass, err error) *int32 {
 // Unusable returns the status of an object with whose spec nothing can be done.
 func Unusable(object *v1beta1.UnitedDeployment, fault error, now time.Time) v1beta1.UnitedDeploymentStatus {
 	status := object.Status.DeepCopy()
-	return reported(status, object.Generation, conditionsOf(status), fault, now)
+	status.ObservedGeneration = object.Generation
+	return reported(status, conditionsOf(status), fault, now)
 }
 
 // reported completes a status with its conditions.
-func reported(status *v1beta1.UnitedDeploymentStatus, generation int64, list conditions.List, fault error, now time.Time) v1beta1.UnitedDeploymentStatus {
-	status.ObservedGeneration = generation
+func reported(status *v1beta1.UnitedDeploymentStatus, list conditions.List, fault error, now time.Time) v1beta1.UnitedDeploymentStatus {
 	list.SetError(string(v1beta1.SubsetFailure), failure.Brief(fault), now)
 	if c := list.Find(string(v1beta1.SubsetFailure)); c != nil {
 		c.Reason = v1beta1.UnitedDeploymentSubsetError
