@@ -7,10 +7,17 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 )
+
+// Stamps reports whether a marker may have probes for Stamp: it selects pods, is not being deleted, and has a probe with a condition.
+func Stamps(m *v1alpha1.PodProbeMarker) bool {
+	return m.DeletionTimestamp == nil && Selector(m).String() != labels.Nothing().String() &&
+		slices.ContainsFunc(m.Spec.Probes, func(p v1alpha1.PodContainerProbe) bool { return p.PodConditionType != "" })
+}
 
 // Stamp returns the annotations of a new pod by which the provider of a virtual node runs the probes of markers; nil where there are none.
 // Only probes with a condition count. Of several for one condition, or for one container and name, the first by the name of its marker does.

@@ -52,6 +52,8 @@ type Options struct {
 	NoDeletes, Updates bool
 	// NoSpreads sends no pod for a WorkloadSpread.
 	NoSpreads bool
+	// Serverless sends the pods that PodProbeMarkers select, whose probes the providers of virtual nodes run.
+	Serverless bool
 	// Off removes all entries.
 	Off bool
 

@@ -68,6 +68,8 @@ type SourceOptions struct {
 	NoSpreads bool
 	// EnhancedLiveness moves the liveness probes of pods that ask for it.
 	EnhancedLiveness bool
+	// Serverless writes the probes of PodProbeMarkers into new pods.
+	Serverless bool
 }
 
 // Sources returns the source of every step. A new step adds a line; the order is that of the alternatives in an expression, so that
@@ -86,6 +88,9 @@ func Sources(o SourceOptions) []Source {
 	}
 	if o.EnhancedLiveness {
 		all = append(all, Liveness())
+	}
+	if o.Serverless {
+		all = append(all, Probes())
 	}
 	return all
 }

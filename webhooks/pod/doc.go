@@ -19,7 +19,7 @@
 //  5. budget: stamps the pod with its PodUnavailableBudget. A failure leaves the stamp out.
 //  6. place: the node topology that a PersistentPodState has recorded. Planned.
 //  7. liveness: liveness probes that are not run by the kubelet; after the sets, because it covers their containers too. Planned.
-//  8. probes: PodProbeMarkers of pods on virtual nodes. Planned.
+//  8. probes: with a gate, the probes of PodProbeMarkers, for the providers of virtual nodes. A failure leaves the probes out.
 //
 // Laws:
 //   - A pod that no step concerns is admitted without a patch. A patch has only what changed, so that unknown fields stay as they were
@@ -38,7 +38,7 @@
 //
 // internal/scope computes which pods API servers send here, and controllers/podscope writes that into the configuration.
 //
-// +kubebuilder:rbac:groups=apps.kruise.io,resources=sidecarsets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=sidecarsets;podprobemarkers,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps,namespace=kruise-system,resources=controllerrevisions,verbs=get;list;watch
 package pod

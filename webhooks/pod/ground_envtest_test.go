@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/yaml"
 
+	appsv1alpha1 "github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/scope"
 	"github.com/kruisekit/kruisekit/test/cluster"
@@ -78,12 +79,14 @@ func (g *ground) took() (int, []string) {
 func newGround(t *testing.T) *ground {
 	t.Helper()
 	g := &ground{scheme: runtime.NewScheme(), install: &envtest.WebhookInstallOptions{}}
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, appsv1beta1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, appsv1alpha1.AddToScheme, appsv1beta1.AddToScheme} {
 		if err := add(g.scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
-	g.Cluster = cluster.Start(t, cluster.Options{Private: true, Scheme: g.scheme, CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_sidecarsets.yaml"}})
+	g.Cluster = cluster.Start(t, cluster.Options{Private: true, Scheme: g.scheme, CRDDirs: []string{
+		"../../config/crd/bases/apps.kruise.io_sidecarsets.yaml", "../../config/crd/bases/apps.kruise.io_podprobemarkers.yaml",
+	}})
 	if err := g.install.PrepWithoutInstalling(); err != nil {
 		t.Fatal(err)
 	}

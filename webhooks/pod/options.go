@@ -44,6 +44,8 @@ type Options struct {
 	Spreads Spreads
 	// EnhancedLiveness moves the liveness probes of pods that ask for it into an annotation, and nothing runs them.
 	EnhancedLiveness bool
+	// Probes are the options of the step that writes the probes of PodProbeMarkers into new pods.
+	Probes ProbeOptions
 	// Timeout bounds an admission where the request does not carry the timeout of the API server. Default 8 seconds.
 	Timeout time.Duration
 	// Registerer registers the metrics; nil keeps none.

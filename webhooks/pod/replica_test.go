@@ -29,7 +29,7 @@ func wantSteps(t *testing.T, steps []pod.Step, want ...string) {
 			t.Errorf("step %s has the source of %q", s.Name, s.Scope.Step)
 		}
 	}
-	for _, s := range scope.Sources(scope.SourceOptions{EnhancedLiveness: true}) {
+	for _, s := range scope.Sources(scope.SourceOptions{EnhancedLiveness: true, Serverless: true}) {
 		sources = append(sources, s.Step)
 	}
 	same(t, "the order of the steps", want, names)
@@ -50,11 +50,11 @@ func TestFollowerIsReady(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	steps, err := pod.FromManager(mgr, pod.Options{})
+	steps, err := pod.FromManager(mgr, pod.Options{Probes: pod.ProbeOptions{Serverless: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantSteps(t, steps, "readiness", "spread", "sidecars", "launch", "budget", "liveness")
+	wantSteps(t, steps, "readiness", "spread", "sidecars", "launch", "budget", "liveness", "probes")
 	w, err := pod.New(steps, pod.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -44,6 +44,7 @@ func TestServer(t *testing.T) {
 		{"Revisions", testRevisions},
 		{"Gates", testGates},
 		{"Follower", testFollower},
+		{"FollowerProbes", testFollowerProbes},
 		{"Latency", testLatency},
 		{"Down", testDown},
 		{"Policy", testPolicy},

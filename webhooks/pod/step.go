@@ -23,6 +23,7 @@ func steps() []func(ctrl.Manager, Options) (Step, error) {
 		launchFromManager,
 		budgetFromManager,
 		livenessFromManager,
+		probesFromManager,
 	}
 }
 
