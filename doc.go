@@ -72,8 +72,8 @@
 //   - [github.com/kruisekit/kruisekit/controllers/ephemeraljob]: ephemeral containers that run to their end in many pods.
 //   - [github.com/kruisekit/kruisekit/controllers/resourcedistribution]: copies of a Secret or a ConfigMap in many namespaces.
 //   - [github.com/kruisekit/kruisekit/controllers/sidecarset]: new images for the sidecars of running pods, and their history.
-//   - [github.com/kruisekit/kruisekit/controllers/nodepodprobe]: what each node probes, and pods marked with the results; not in the manager yet.
-//   - [github.com/kruisekit/kruisekit/controllers/podprobemarker]: status and deletion of PodProbeMarkers; not in the manager yet.
+//   - [github.com/kruisekit/kruisekit/controllers/nodepodprobe]: what each node probes, and pods marked with the results.
+//   - [github.com/kruisekit/kruisekit/controllers/podprobemarker]: status and deletion of PodProbeMarkers, and pods of virtual nodes.
 //   - [github.com/kruisekit/kruisekit/controllers/statefulset]: StatefulSets with in-place updates, and claims that grow.
 //   - [github.com/kruisekit/kruisekit/controllers/uniteddeployment]: one workload in each zone, with the replicas divided.
 //
@@ -90,7 +90,7 @@
 //   - [github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest]: what a request to restart containers takes from its pod.
 //   - [github.com/kruisekit/kruisekit/webhooks/pod]: what new pods get: sidecars, readiness gates, an order of their containers.
 //   - [github.com/kruisekit/kruisekit/webhooks/podunavailablebudget]: the rules of PodUnavailableBudgets.
-//   - [github.com/kruisekit/kruisekit/webhooks/podprobemarker]: the rules of PodProbeMarkers; not in the manager yet.
+//   - [github.com/kruisekit/kruisekit/webhooks/podprobemarker]: the rules of PodProbeMarkers.
 //   - [github.com/kruisekit/kruisekit/webhooks/ephemeraljob]: the rules of EphemeralJobs.
 //   - [github.com/kruisekit/kruisekit/webhooks/resourcedistribution]: the rules of ResourceDistributions.
 //   - [github.com/kruisekit/kruisekit/webhooks/sidecarset]: defaults, hashes and rules of SidecarSets.

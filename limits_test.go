@@ -11,6 +11,7 @@ import (
 	"github.com/kruisekit/kruisekit/distribution"
 	"github.com/kruisekit/kruisekit/ephemeral"
 	"github.com/kruisekit/kruisekit/imagepull"
+	"github.com/kruisekit/kruisekit/podprobe"
 	"github.com/kruisekit/kruisekit/validation"
 )
 
@@ -28,6 +29,7 @@ func TestDocumentedLimits(t *testing.T) {
 		fmt.Sprintf("| pull secrets of a job | %d, each of at most %d KiB |", imagepull.MaxPullSecrets, imagepull.MaxPullSecretBytes>>10),
 		fmt.Sprintf("| images of a node, tags of an image, jobs of a tag | %d, %d, %d;", imagepull.MaxImages, imagepull.MaxTags, imagepull.MaxOwners),
 		fmt.Sprintf("| subsets of a UnitedDeployment | %d;", validation.MaxSubsets),
+		fmt.Sprintf("| probes of all pods of a node | %d KiB of their NodePodProbe", podprobe.MaxContent>>10),
 	} {
 		if !strings.Contains(string(page), row) {
 			t.Errorf("docs/security.md lacks %q", row)

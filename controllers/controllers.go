@@ -26,6 +26,8 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob"
 	"github.com/kruisekit/kruisekit/controllers/launchpriority"
 	"github.com/kruisekit/kruisekit/controllers/nodeimage"
+	"github.com/kruisekit/kruisekit/controllers/nodepodprobe"
+	"github.com/kruisekit/kruisekit/controllers/podprobemarker"
 	"github.com/kruisekit/kruisekit/controllers/podreadiness"
 	"github.com/kruisekit/kruisekit/controllers/podscope"
 	"github.com/kruisekit/kruisekit/controllers/podunavailablebudget"
@@ -64,6 +66,10 @@ type Options struct {
 	ImagePullJob imagepulljob.Options
 	// NodeImage is for the reconciler of NodeImages.
 	NodeImage nodeimage.Options
+	// NodePodProbe is for the reconciler of NodePodProbes, which also marks the pods of nodes with a daemon.
+	NodePodProbe nodepodprobe.Options
+	// PodProbeMarker is for the reconciler of PodProbeMarkers.
+	PodProbeMarker podprobemarker.Options
 	// PodReadiness is for the reconciler that sets KruisePodReady of new pods.
 	PodReadiness podreadiness.Options
 	// SidecarTerminator is for the reconciler that stops sidecars of finished pods.
@@ -119,6 +125,12 @@ func list() []entry {
 		}},
 		{"nodeimage", v1beta1.GroupVersion.WithKind("NodeImage"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return nodeimage.New(mgr.GetClient(), o.NodeImage)
+		}},
+		{"nodepodprobe", v1alpha1.GroupVersion.WithKind("NodePodProbe"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
+			return nodepodprobe.New(mgr.GetClient(), o.NodePodProbe)
+		}},
+		{"podprobemarker", v1alpha1.GroupVersion.WithKind("PodProbeMarker"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
+			return podprobemarker.New(mgr.GetClient(), o.PodProbeMarker)
 		}},
 		{"podreadiness", pods(), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return podreadiness.New(mgr.GetClient(), o.PodReadiness)

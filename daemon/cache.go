@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	appsv1alpha1 "github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
@@ -26,7 +27,7 @@ func ManagerOptions(node string, o Options) (ctrl.Options, error) {
 		return ctrl.Options{}, errors.New("daemon: the name of the node is needed")
 	}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1beta1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1alpha1.AddToScheme, appsv1beta1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return ctrl.Options{}, fmt.Errorf("make scheme: %w", err)
 		}
@@ -51,6 +52,9 @@ func ManagerOptions(node string, o Options) (ctrl.Options, error) {
 func ofNode(node string, o Options) map[client.Object]cache.ByObject {
 	selected := map[client.Object]cache.ByObject{
 		&appsv1beta1.NodeImage{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, node)},
+	}
+	if !o.WithoutProbes {
+		selected[&appsv1alpha1.NodePodProbe{}] = cache.ByObject{Field: fields.OneTermEqualSelector(metav1.ObjectNameField, node)}
 	}
 	if isLabel(node) {
 		selected[&appsv1beta1.ContainerRecreateRequest{}] = cache.ByObject{Label: labels.SelectorFromSet(labels.Set{

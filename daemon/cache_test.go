@@ -19,15 +19,16 @@ func TestManagerOptions(t *testing.T) {
 	}{
 		"all": {"each kind by what API servers can select by", "node-a", Options{}, map[string]string{
 			"NodeImage":                "metadata.name=node-a",
+			"NodePodProbe":             "metadata.name=node-a",
 			"ContainerRecreateRequest": "crr.apps.kruise.io/active=true,crr.apps.kruise.io/node-name=node-a",
 			"Pod":                      "spec.nodeName=node-a",
 		}},
-		"without pods": {"the gate is off", "node-a", Options{WithoutPods: true}, map[string]string{
+		"without pods and probes": {"the gates are off", "node-a", Options{WithoutPods: true, WithoutProbes: true}, map[string]string{
 			"NodeImage":                "metadata.name=node-a",
 			"ContainerRecreateRequest": "crr.apps.kruise.io/active=true,crr.apps.kruise.io/node-name=node-a",
 		}},
 		"a long name": {"which fits in no label: an API server would refuse to select by it", long, Options{}, map[string]string{
-			"NodeImage": "metadata.name=" + long, "Pod": "spec.nodeName=" + long,
+			"NodeImage": "metadata.name=" + long, "NodePodProbe": "metadata.name=" + long, "Pod": "spec.nodeName=" + long,
 		}},
 	}
 	for name, c := range cases {

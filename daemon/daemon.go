@@ -13,12 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	appsv1alpha1 "github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/daemon/containermeta"
 	"github.com/kruisekit/kruisekit/daemon/containerrestart"
 	"github.com/kruisekit/kruisekit/daemon/cri"
 	"github.com/kruisekit/kruisekit/daemon/imagepull"
 	"github.com/kruisekit/kruisekit/daemon/internal/recording"
+	"github.com/kruisekit/kruisekit/daemon/podprobe"
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
@@ -43,6 +45,9 @@ type Options struct {
 	ContainerRestart containerrestart.Options
 	// ContainerMeta is for the part that reports containers, and restarts those whose environment has changed.
 	ContainerMeta containermeta.Options
+	// PodProbe is for the part that runs the probes of PodProbeMarkers, and WithoutProbes leaves it out.
+	PodProbe      podprobe.Options
+	WithoutProbes bool
 }
 
 // list has all parts. To add one, add its options to Options and an entry here.
@@ -57,6 +62,9 @@ func list() []part {
 		}},
 		{"containermeta", &corev1.Pod{}, "podInformerSynced", withoutPods, func(mgr ctrl.Manager, n Node, o Options) (reconciler, error) {
 			return newContainerMeta(mgr, n, o)
+		}},
+		{"podprobe", &appsv1alpha1.NodePodProbe{}, "nodePodProbeInformerSynced", withoutProbes, func(mgr ctrl.Manager, n Node, o Options) (reconciler, error) {
+			return podprobe.New(mgr.GetClient(), n.Name, n.Runtimes.Default(), o.PodProbe)
 		}},
 	}
 }
@@ -173,6 +181,14 @@ func (t target) each(mgr ctrl.Manager, visit func(p part, missing string) error)
 func withoutPods(_ Node, o Options) string {
 	if o.WithoutPods {
 		return "pods are not watched"
+	}
+	return ""
+}
+
+// withoutProbes is for the part that runs probes.
+func withoutProbes(_ Node, o Options) string {
+	if o.WithoutProbes {
+		return "probes are off"
 	}
 	return ""
 }

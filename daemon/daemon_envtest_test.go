@@ -50,6 +50,7 @@ func start(t *testing.T) *cluster.Cluster {
 	}
 	return cluster.Start(t, cluster.Options{Scheme: scheme, CRDDirs: []string{
 		"../config/crd/bases/apps.kruise.io_nodeimages.yaml", "../config/crd/bases/apps.kruise.io_containerrecreaterequests.yaml",
+		"../config/crd/bases/apps.kruise.io_nodepodprobes.yaml",
 	}})
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/ephemeraljob"
 	"github.com/kruisekit/kruisekit/webhooks/imagepull"
 	"github.com/kruisekit/kruisekit/webhooks/pod"
+	"github.com/kruisekit/kruisekit/webhooks/podprobemarker"
 	"github.com/kruisekit/kruisekit/webhooks/podunavailablebudget"
 	"github.com/kruisekit/kruisekit/webhooks/resourcedistribution"
 	"github.com/kruisekit/kruisekit/webhooks/sidecarset"
@@ -67,6 +68,8 @@ type Options struct {
 	NoSpreads bool
 	// Desk is for what gives pods their subsets.
 	Desk workloadspread.DeskOptions
+	// PodProbeMarker is for that of PodProbeMarkers.
+	PodProbeMarker podprobemarker.Options
 	// ResourceDistribution is for that of ResourceDistributions.
 	ResourceDistribution resourcedistribution.Options
 	// SidecarSet is for those of SidecarSets. Where it does not say how sets are covered, they are in the configuration that
@@ -115,6 +118,7 @@ func list() []entry {
 		{"containerrecreaterequest", addContainerRecreateRequest},
 		{"pod", addPod},
 		{"disruption", addDisruption},
+		{"podprobemarker", addPodProbeMarker},
 		{"podunavailablebudget", addBudget},
 		{"resourcedistribution", addResourceDistribution},
 		{"sidecarset", addSidecarSet},
@@ -290,6 +294,10 @@ func addContainerRecreateRequest(mgr ctrl.Manager, o Options) error {
 
 func addResourceDistribution(mgr ctrl.Manager, o Options) error {
 	return resourcedistribution.New(o.ResourceDistribution).SetupWithManager(mgr)
+}
+
+func addPodProbeMarker(mgr ctrl.Manager, o Options) error {
+	return podprobemarker.New(o.PodProbeMarker).SetupWithManager(mgr)
 }
 
 func addPod(mgr ctrl.Manager, o Options) error {

@@ -20,8 +20,7 @@
 // A daemon is trusted with the pods of its own node alone: results for other pods are ignored.
 //
 // Rights: get, list, watch, create, patch and delete nodepodprobes; get, list and watch podprobemarkers, nodes and pods; patch pods/status;
-// create and patch events. The manifests in config do not grant them yet, because the list of the package controllers does not have this
-// reconciler.
+// create and patch events.
 //
 // When not to use it: without a daemon on the nodes NodePodProbes do nothing.
 package nodepodprobe

@@ -15,8 +15,7 @@
 // in an index by their markers.
 //
 // Rights: get, list, watch and patch podprobemarkers; patch podprobemarkers/status; update podprobemarkers/finalizers; get, list and watch
-// nodepodprobes, nodes and pods; patch pods/status; create and patch events. The manifests in config do not grant them yet, because the list
-// of the package controllers does not have this reconciler.
+// nodepodprobes, nodes and pods; patch pods/status; create and patch events.
 //
 // When not to use it: for probes of the kubelet.
 package podprobemarker

@@ -36,6 +36,7 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 		if !latest.Cached {
 			r.kind.Writes.Forget(name)
 			r.pods.Forget(name)
+			r.markers.Forget(name)
 		}
 		return nil, nil
 	}

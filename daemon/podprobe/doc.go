@@ -18,8 +18,7 @@
 //   - A result is dropped if its probe or container changed while it was found.
 //   - A probe that cannot be run, for example because the runtime is away, keeps its state.
 //
-// Rights: get, list and watch nodepodprobes, patch nodepodprobes/status, create and patch events. The manifests in config do not grant them
-// yet, because the list of the package daemon does not have this part.
+// Rights: get, list and watch nodepodprobes, patch nodepodprobes/status, create and patch events.
 //
 // When not to use it: for probes of the kubelet.
 package podprobe

@@ -86,6 +86,10 @@ func New(c client.Client, node string, runtime Runtime, o Options) (*Reconciler,
 	return r, nil
 }
 
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=nodepodprobes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=nodepodprobes/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+
 // SetupWithManager registers the reconciler. It must come before the manager starts. Passes come one at a time, whatever the options say,
 // and no leader is waited for: each node has its own.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o controller.Options) error {

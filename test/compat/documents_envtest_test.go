@@ -24,6 +24,10 @@ apiVersion: apps.kruise.io/v1beta1
 kind: NodeImage
 metadata: {name: node-1}
 ---
+apiVersion: apps.kruise.io/v1alpha1
+kind: NodePodProbe
+metadata: {name: node-1}
+---
 apiVersion: v1
 kind: Namespace
 metadata: {name: kruise-system}

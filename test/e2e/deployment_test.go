@@ -87,7 +87,8 @@ func (m *deployed) testAll(t *testing.T) {
 		for name, test := range map[string]func(*testing.T){
 			"sidecar/in place": m.testSidecarInPlace, "sidecar/hot": m.testSidecarHot, "sidecar/canary": m.testSidecarCanary,
 			"launch/in order": m.testLaunchInOrder, "launch/by priority": m.testLaunchByPriority,
-			"job": m.testJobSidecar, "job/native": m.testJobNativeSidecar, "readiness gate": m.testReadinessGate(true),
+			"probes": m.testProbes,
+			"job":    m.testJobSidecar, "job/native": m.testJobNativeSidecar, "readiness gate": m.testReadinessGate(true),
 		} {
 			t.Run(name, func(t *testing.T) { t.Parallel(); test(t) })
 		}

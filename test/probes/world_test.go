@@ -41,6 +41,7 @@ type world struct {
 	api          *faulty
 	good         map[string]bool   // by pod UID and probe
 	messages     map[string]string // by the same
+	fresh        map[string]bool   // the UIDs of pods whose container has just started
 	daemonWrites int
 }
 
@@ -283,6 +284,9 @@ func (w *world) daemons() {
 				f := podprobe.Finding{State: v1alpha1.ProbeFailed, At: w.now, Message: w.messages[p.UID+" "+c.Name]}
 				if w.good[p.UID+" "+c.Name] {
 					f.State = v1alpha1.ProbeSucceeded
+				}
+				if w.fresh[p.UID] {
+					f.State, f.Message = v1alpha1.ProbeUnknown, ""
 				}
 				findings[podprobe.Key{UID: p.UID, Name: c.Name}] = f
 			}

@@ -8,5 +8,7 @@
 //   - An update of a marker that is being deleted is admitted, so that controllers can remove finalizers.
 //   - Nothing is read and nothing is written.
 //
-// The configuration in config does not have the webhook yet, because the list of the package webhooks does not.
+// Without the webhook, config/webhook/podprobemarker-policy.yaml has rules as a ValidatingAdmissionPolicy.
+//
+// +kubebuilder:webhook:path=/validate-apps-kruise-io-podprobemarker,mutating=false,failurePolicy=fail,sideEffects=None,admissionReviewVersions=v1;v1beta1,groups=apps.kruise.io,resources=podprobemarkers,verbs=create;update,versions=v1alpha1,name=vpodprobemarker.kb.io
 package podprobemarker

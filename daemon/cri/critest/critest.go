@@ -51,6 +51,7 @@ type Runtime struct {
 	containers map[string]*criv1.ContainerStatus
 	calls      map[string]int
 	broken     map[string]bool
+	answer     func(id string, command []string) (code int32, output string)
 }
 
 // Serve starts a runtime at a socket, until the end of the test.
@@ -221,4 +222,23 @@ func (r *Runtime) StopContainer(_ context.Context, q *criv1.StopContainerRequest
 func (*Runtime) GetContainerEvents(_ *criv1.GetEventsRequest, stream grpc.ServerStreamingServer[criv1.ContainerEventResponse]) error {
 	<-stream.Context().Done()
 	return errors.New("the listener has gone")
+}
+
+// Answer has commands in containers answered: the answer has the ID of the container, and returns the exit code and the output.
+func (r *Runtime) Answer(answer func(id string, command []string) (code int32, output string)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answer = answer
+}
+
+// ExecSync answers as Answer says.
+func (r *Runtime) ExecSync(_ context.Context, q *criv1.ExecSyncRequest) (*criv1.ExecSyncResponse, error) {
+	r.mu.Lock()
+	answer := r.answer
+	r.mu.Unlock()
+	if answer == nil {
+		return nil, status.Error(codes.Unimplemented, "no answers to commands")
+	}
+	code, output := answer(q.GetContainerId(), q.GetCmd())
+	return &criv1.ExecSyncResponse{ExitCode: code, Stdout: []byte(output), Stderr: []byte(output)}, nil
 }

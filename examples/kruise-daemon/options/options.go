@@ -89,7 +89,7 @@ func Parse(args []string, getenv func(string) string) (Options, error) {
 func Usage() string {
 	p := newParser()
 	var text strings.Builder
-	text.WriteString("kruise-daemon pulls images and restarts containers on the node that it runs on.\n\nFlags:\n")
+	text.WriteString("kruise-daemon pulls images, restarts containers and probes pods on the node that it runs on.\n\nFlags:\n")
 	p.flags.SetOutput(&text)
 	p.flags.PrintDefaults()
 	fmt.Fprintf(&text, "\nEnvironment:\n  %s\n    \tname of the node; required\n", nodeName)

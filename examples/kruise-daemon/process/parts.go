@@ -27,6 +27,7 @@ func (p process) parts(ctx context.Context) (daemon.Options, error) {
 		WithoutPods:      !p.Gates.On(gates.DaemonWatchingPod),
 		ImagePull:        imagepull.Options{Keyring: keyring, MaxPulls: p.Pull.Workers, Registerer: p.metrics},
 		ContainerRestart: containerrestart.Options{Registerer: p.metrics},
+		WithoutProbes:    !p.Gates.On(gates.PodProbeMarkerGate),
 		ContainerMeta:    containermeta.Options{NoEnv: !p.Gates.On(gates.InPlaceUpdateEnvFromMetadata), Registerer: p.metrics},
 	}, nil
 }

@@ -61,9 +61,13 @@ func testPolicy(t *testing.T, c *cluster.Cluster) {
 		"status of another's NodeImage": {"pulls there would seem to have ended", onA, patchStatus("NodeImage", "", "node-b", `{"status":{"desired":1}}`), "of this node"},
 		"status of its request":         {"it reports restarts", onA, patchStatus("ContainerRecreateRequest", "shop", "again-a", `{"status":{"phase":"Recreating"}}`), ""},
 		"status of another's request":   {"a restart there would seem to be over", onA, patchStatus("ContainerRecreateRequest", "shop", "again-b", `{"status":{"phase":"Completed"}}`), "of this node"},
-		"its event":                     {"events name their node", onA, event("node-a"), ""},
-		"an event of another":           {"users would look at the wrong node", onA, event("node-b"), "of this node"},
-		"a token of no node":            {"one that was made by hand is bound to no pod", unbound, annotate("pod-a", "{}"), "bound to a pod"},
+		"status of its NodePodProbe":    {"it reports results of probes", onA, patchStatus("NodePodProbe", "", "node-a", `{"status":{"podProbeStatuses":[]}}`), ""},
+		"status of another's NodePodProbe": {
+			"results there would mark pods", onA, patchStatus("NodePodProbe", "", "node-b", `{"status":{"podProbeStatuses":[]}}`), "of this node",
+		},
+		"its event":           {"events name their node", onA, event("node-a"), ""},
+		"an event of another": {"users would look at the wrong node", onA, event("node-b"), "of this node"},
+		"a token of no node":  {"one that was made by hand is bound to no pod", unbound, annotate("pod-a", "{}"), "bound to a pod"},
 	}
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -93,6 +97,7 @@ func newPolicyGround(t *testing.T, c *cluster.Cluster) policyGround {
 			`{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"shop","name":"pod-%[1]s","annotations":{"kept":"x"}},
 				"spec":{"serviceAccountName":"sa-%[1]s","nodeName":"node-%[1]s","containers":[{"name":"a","image":"a"}]}}`,
 			`{"apiVersion":"apps.kruise.io/v1beta1","kind":"NodeImage","metadata":{"name":"node-%[1]s"},"spec":{}}`,
+			`{"apiVersion":"apps.kruise.io/v1alpha1","kind":"NodePodProbe","metadata":{"name":"node-%[1]s"},"spec":{}}`,
 			`{"apiVersion":"apps.kruise.io/v1beta1","kind":"ContainerRecreateRequest","metadata":{"namespace":"shop","name":"again-%[1]s",
 				"labels":{"crr.apps.kruise.io/node-name":"node-%[1]s"}},"spec":{"podName":"pod-%[1]s","containers":[{"name":"a"}]}}`,
 		} {
@@ -168,6 +173,9 @@ func patchStatus(kind, namespace, name, body string) func(context.Context, runti
 	return func(ctx context.Context, c runtimeclient.Client) error {
 		o := &unstructured.Unstructured{}
 		o.SetAPIVersion("apps.kruise.io/v1beta1")
+		if kind == "NodePodProbe" {
+			o.SetAPIVersion("apps.kruise.io/v1alpha1")
+		}
 		o.SetKind(kind)
 		o.SetNamespace(namespace)
 		o.SetName(name)

@@ -89,10 +89,13 @@ func TestManifestsOfTheReference(t *testing.T) {
 	if o.Webhook.Namespace != "elsewhere" || o.Election.Namespace != "kruise-system" || o.Webhook.Port != 1234 || o.Webhook.RenewBefore != 365*24*time.Hour {
 		t.Errorf("%+v %+v", o.Webhook, o.Election)
 	}
+	if o.Workers["podprobemarker"] != 5 {
+		t.Errorf("workers %v", o.Workers)
+	}
 	if o.PullKeepSeconds == nil || *o.PullKeepSeconds != 300 || o.PullSecretNamespace != "pulls" {
 		t.Errorf("pull jobs: %v, %q", o.PullKeepSeconds, o.PullSecretNamespace)
 	}
-	for _, want := range []string{"--logtostderr", "--allow-privileged", "--expectation-timeout", "--podprobemarker-workers", "WEBHOOK_CERT_DIR"} {
+	for _, want := range []string{"--logtostderr", "--allow-privileged", "--expectation-timeout", "WEBHOOK_CERT_DIR"} {
 		if n := strings.Count(strings.Join(o.Notes, "\n"), want); n != 1 {
 			t.Errorf("%s is noted %d times, want once: %q", want, n, o.Notes)
 		}

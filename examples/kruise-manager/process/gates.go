@@ -13,6 +13,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/daemonset"
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob"
 	"github.com/kruisekit/kruisekit/controllers/nodeimage"
+	"github.com/kruisekit/kruisekit/controllers/podprobemarker"
 	"github.com/kruisekit/kruisekit/controllers/podscope"
 	"github.com/kruisekit/kruisekit/controllers/podunavailablebudget"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset"
@@ -30,6 +31,7 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/disruption"
 	"github.com/kruisekit/kruisekit/webhooks/imagepull"
 	"github.com/kruisekit/kruisekit/webhooks/pod"
+	probes "github.com/kruisekit/kruisekit/webhooks/podprobemarker"
 	"github.com/kruisekit/kruisekit/webhooks/resourcedistribution"
 	sets "github.com/kruisekit/kruisekit/webhooks/sidecarset"
 	statefulsets "github.com/kruisekit/kruisekit/webhooks/statefulset"
@@ -38,13 +40,10 @@ import (
 
 // inert has the gates that change nothing in the manager, and why.
 func inert() map[gates.Gate]string {
-	const planned = "what it is for is not here yet"
 	return map[gates.Gate]string{
 		gates.DaemonSetPruneIneligibleNodes:     "pods on nodes that are not eligible never count",
 		gates.DaemonWatchingPod:                 "the daemon reads it",
-		gates.EnablePodProbeMarkerOnServerless:  planned,
 		gates.ForceDeleteTimeoutExpectationGate: "a lost expectation heals by a read within minutes",
-		gates.PodProbeMarkerGate:                planned,
 	}
 }
 
@@ -55,6 +54,8 @@ func needs() map[string][]gates.Gate {
 		"imagelistpulljob":         {gates.KruiseDaemon, gates.ImagePullJobGate},
 		"imagepulljob":             {gates.KruiseDaemon, gates.ImagePullJobGate},
 		"nodeimage":                {gates.KruiseDaemon},
+		"nodepodprobe":             {gates.KruiseDaemon, gates.PodProbeMarkerGate},
+		"podprobemarker":           {gates.PodProbeMarkerGate},
 		"resourcedistribution":     {gates.ResourceDistributionGate},
 		"sidecarterminator":        {gates.KruiseDaemon, gates.SidecarTerminator},
 		"workloadspread":           {gates.WorkloadSpread},
@@ -144,6 +145,11 @@ func podUnavailableBudgets(g gates.Gates, resizeInSpec bool) podunavailablebudge
 	return podunavailablebudget.Options{Policy: budgetPolicy(g, resizeInSpec)}
 }
 
+// podProbeMarkers are the options for the reconciler of PodProbeMarkers.
+func podProbeMarkers(g gates.Gates) podprobemarker.Options {
+	return podprobemarker.Options{Serverless: serverless(g)}
+}
+
 // podScope are the options for what says which pods are sent to their webhook. Without the webhook it takes the entries away.
 func podScope(o options.Options) podscope.Options {
 	return podscope.Options{
@@ -151,8 +157,13 @@ func podScope(o options.Options) podscope.Options {
 		ReadinessGateForAll: o.Gates.On(gates.KruisePodReadinessGate), EnhancedLiveness: o.Gates.On(gates.EnhancedLivenessProbe), Off: !o.Gates.On(gates.PodWebhook),
 		NoDeletes: !o.Gates.On(gates.PodUnavailableBudgetDeleteGate), Updates: o.Gates.On(gates.PodUnavailableBudgetUpdateGate),
 		NoSpreads:  !o.Gates.On(gates.WorkloadSpread),
-		Registerer: metrics.Registry,
+		Registerer: metrics.Registry, Serverless: serverless(o.Gates),
 	}
+}
+
+// serverless reports whether the providers of virtual nodes get probes.
+func serverless(g gates.Gates) bool {
+	return g.On(gates.PodProbeMarkerGate) && g.On(gates.EnablePodProbeMarkerOnServerless)
 }
 
 // admission are the gates that the webhooks mind.
@@ -160,6 +171,7 @@ func admission(g gates.Gates) webhooks.Options {
 	return webhooks.Options{
 		Pod: pod.Options{
 			Readiness:        pod.ReadinessOptions{ForAll: g.On(gates.KruisePodReadinessGate)},
+			Probes:           pod.ProbeOptions{Serverless: serverless(g)},
 			Sidecars:         pod.SidecarOptions{SortContainers: g.On(gates.EnableSortSidecarContainerByName)},
 			EnhancedLiveness: g.On(gates.EnhancedLivenessProbe),
 			Registerer:       metrics.Registry,
@@ -199,6 +211,7 @@ func admission(g gates.Gates) webhooks.Options {
 		},
 		ImagePull:                imagepull.Options{Jobs: g.On(gates.ImagePullJobGate), NoDaemon: !g.On(gates.KruiseDaemon)},
 		ContainerRecreateRequest: containerrecreaterequest.Options{NoDaemon: !g.On(gates.KruiseDaemon)},
+		PodProbeMarker:           probes.Options{Off: !g.On(gates.PodProbeMarkerGate)},
 		ResourceDistribution:     resourcedistribution.Options{On: g.On(gates.ResourceDistributionGate)},
 		SidecarSet:               sets.Options{AnyPodMetadata: g.On(gates.SidecarSetPatchPodMetadataDefaultsAllowed)},
 	}

@@ -161,7 +161,8 @@ func TestChosen(t *testing.T) {
 		"some":                {"ImagePullJobGate=true", []string{"cloneset"}, []string{"cloneset", "-resourcedistribution", "-sidecarterminator"}},
 		"pulls in the update": {"PreDownloadImageForInPlaceUpdate=true", []string{"*"}, []string{"*", "-resourcedistribution", "-sidecarterminator"}},
 		"without a daemon": {"KruiseDaemon=false,ImagePullJobGate=true,SidecarTerminator=true", []string{"*", "-cloneset"}, []string{
-			"*", "-cloneset", "-containerrecreaterequest", "-imagelistpulljob", "-imagepulljob", "-nodeimage", "-resourcedistribution", "-sidecarterminator",
+			"*", "-cloneset", "-containerrecreaterequest", "-imagelistpulljob", "-imagepulljob", "-nodeimage", "-nodepodprobe", "-podprobemarker",
+			"-resourcedistribution", "-sidecarterminator",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
