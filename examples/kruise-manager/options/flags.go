@@ -39,6 +39,8 @@ func newParser() *parser {
 	p.flags.StringVar(&p.controllers, "controllers", "*", "controllers to run: * is all, x is one, -x leaves one out; one of "+known())
 	p.flags.BoolVar(&o.ExcludePreparingDelete, "cloneset-scaling-exclude-preparing-delete", false, "do not count pods that a hook holds before their deletion")
 	p.flags.BoolVar(&o.ScheduleDaemonSetPods, "assign-pods-by-scheduler", true, "let the scheduler bind the pods of DaemonSets; false writes the node into the pods")
+	p.flags.BoolVar(&o.LooseDaemonSetBudget, "daemonset-loose-budget", false, "do not count pods of DaemonSets against maxUnavailable that are not available and still to be updated, or kept by the partition")
+	p.flags.BoolVar(&o.UnavailableStatefulSetPodsFirst, "statefulset-unavailable-first", false, "update the pods of StatefulSets that are not available before all others, whatever their ordinal")
 	p.flags.BoolVar(&o.ScheduleBroadcastJobPods, "assign-bcj-pods-by-scheduler", true, "let the scheduler bind the pods of BroadcastJobs; false writes the node into the pods")
 	p.flags.BoolVar(&o.RefreshNotUpdate, "sidecarset-refresh-not-update", false, "count ready pods of SidecarSets of type NotUpdate whenever pods change, not only when pods are created")
 	p.inert = o.Logs.Flags(p.flags)

@@ -40,6 +40,10 @@ type Options struct {
 	Gates gates.Gates
 	// ScheduleDaemonSetPods lets the scheduler bind the pods of DaemonSets.
 	ScheduleDaemonSetPods bool
+	// LooseDaemonSetBudget counts pods of DaemonSets that are not available as OpenKruise does.
+	LooseDaemonSetBudget bool
+	// UnavailableStatefulSetPodsFirst updates the pods of StatefulSets that are not available before all others.
+	UnavailableStatefulSetPodsFirst bool
 	// ScheduleBroadcastJobPods lets the scheduler bind the pods of BroadcastJobs.
 	ScheduleBroadcastJobPods bool
 	// ExcludePreparingDelete is about CloneSets.

@@ -105,8 +105,10 @@ func cloneSets(g gates.Gates, in *inplace.Installation) cloneset.Options {
 }
 
 // statefulSets are the options for the reconciler of StatefulSets.
-func statefulSets(g gates.Gates, in *inplace.Installation) statefulset.Options {
+func statefulSets(o options.Options, in *inplace.Installation) statefulset.Options {
+	g := o.Gates
 	return statefulset.Options{
+		UnavailableFirst:         o.UnavailableStatefulSetPodsFirst,
 		StartOrdinal:             g.On(gates.StatefulSetStartOrdinal),
 		NoPodIndex:               !g.On(gates.PodIndexLabel),
 		IgnoreRetention:          !g.On(gates.StatefulSetAutoDeletePVC),
@@ -120,7 +122,7 @@ func statefulSets(g gates.Gates, in *inplace.Installation) statefulset.Options {
 // daemonSets are the options for the reconciler of DaemonSets.
 func daemonSets(o options.Options, in *inplace.Installation) daemonset.Options {
 	return daemonset.Options{
-		BindDirectly: !o.ScheduleDaemonSetPods, Installed: in,
+		BindDirectly: !o.ScheduleDaemonSetPods, LooseBudget: o.LooseDaemonSetBudget, Installed: in,
 		PreDownload: o.Gates.On(gates.PreDownloadImageForDaemonSetUpdate), SkipQuiet: true,
 	}
 }

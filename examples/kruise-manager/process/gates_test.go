@@ -69,6 +69,8 @@ func TestDaemonSets(t *testing.T) {
 	for args, want := range map[string]daemonset.Options{
 		"":                                 {SkipQuiet: true},
 		"--assign-pods-by-scheduler=false": {SkipQuiet: true, BindDirectly: true},
+		"--daemonset-loose-budget":         {SkipQuiet: true, LooseBudget: true},
+		"--feature-gates=DaemonSetPruneIneligibleNodes=true":      {SkipQuiet: true},
 		"--feature-gates=PreDownloadImageForDaemonSetUpdate=true": {SkipQuiet: true, PreDownload: true},
 	} {
 		o, err := options.Parse(strings.Fields(args), func(string) string { return "" })
@@ -76,7 +78,7 @@ func TestDaemonSets(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := daemonSets(o, nil)
-		if got.BindDirectly != want.BindDirectly || got.PreDownload != want.PreDownload || got.SkipQuiet != want.SkipQuiet {
+		if got.BindDirectly != want.BindDirectly || got.PreDownload != want.PreDownload || got.SkipQuiet != want.SkipQuiet || got.LooseBudget != want.LooseBudget {
 			t.Errorf("%q: %+v", args, got)
 		}
 	}
@@ -205,7 +207,7 @@ func TestInstalled(t *testing.T) {
 		if got := cloneSets(g, installed(g, true)).Installed; *got != want {
 			t.Errorf("%s: got %+v, want %+v", list, *got, want)
 		}
-		if got := statefulSets(g, installed(g, true)).Installed; *got != want {
+		if got := statefulSets(options.Options{Gates: g}, installed(g, true)).Installed; *got != want {
 			t.Errorf("%s: StatefulSets: got %+v, want %+v", list, *got, want)
 		}
 	}
@@ -222,11 +224,20 @@ func TestStatefulSetGates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := statefulSets(g, nil)
+		got := statefulSets(options.Options{Gates: g}, nil)
 		same := got.StartOrdinal == want.StartOrdinal && got.ExpandClaims == want.ExpandClaims && got.IgnoreRetention == want.IgnoreRetention &&
 			got.PreparingUpdateIsUpdated == want.PreparingUpdateIsUpdated && got.PreDownload == want.PreDownload
 		if !same || admission(g).StatefulSet.ExpandClaims != want.ExpandClaims {
 			t.Errorf("%s: got %+v, want %+v", list, got, want)
+		}
+	}
+	for args, want := range map[string]bool{"": false, "--statefulset-unavailable-first": true} {
+		o, err := options.Parse(strings.Fields(args), func(string) string { return "" })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := statefulSets(o, nil).UnavailableFirst; got != want {
+			t.Errorf("%q: unavailable first %t", args, got)
 		}
 	}
 }

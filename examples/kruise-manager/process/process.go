@@ -133,7 +133,7 @@ func reconcilers(o options.Options, resizeInSpec bool) controllers.Options {
 	co := controllers.Options{
 		Names: chosen(o), Controller: controllerOptions(o), CloneSet: cloneSets(o.Gates, in), BroadcastJob: broadcastJobs(o),
 		ImagePullJob: pullJobs(o), NodeImage: nodeImages(o), PodScope: podScope(o), SidecarSet: sidecarSets(o), DaemonSet: daemonSets(o, in),
-		PodUnavailableBudget: podUnavailableBudgets(o.Gates, resizeInSpec), StatefulSet: statefulSets(o.Gates, in),
+		PodUnavailableBudget: podUnavailableBudgets(o.Gates, resizeInSpec), StatefulSet: statefulSets(o, in),
 		NodePodProbe: nodePodProbes(), PodProbeMarker: podProbeMarkers(o.Gates),
 		WorkloadSpread: workloadspread.Options{Versioned: o.VersionedSpreads},
 	}
