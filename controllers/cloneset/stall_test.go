@@ -46,7 +46,7 @@ func (c *clock) stalled() (condition *conditions.Condition, wait time.Duration) 
 	}
 	c.set.Status = *p.status(s)
 	c.r.memory.Note(s.Key(), func(k *knowledge) { k.wait = p.wait })
-	return conditionsOf(&c.set.Status).Find(conditions.Stalled), p.After.After()
+	return reporter().Conditions(&c.set.Status).Find(conditions.Stalled), p.After.After()
 }
 
 func (c *clock) container(change func(*corev1.ContainerStatus)) {

@@ -8,12 +8,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/conditions"
-	"github.com/kruisekit/kruisekit/internal/history"
 	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
@@ -24,36 +21,7 @@ import (
 func (r *Reconciler) report(ctx context.Context, s *snapshot, p *plan) error {
 	status := p.status(s)
 	r.memory.Note(s.Key(), func(k *knowledge) { k.wait = p.wait })
-	return r.writeStatus(ctx, s, workloads.Status{Scaling: p.Invalid, Updating: s.Reported}, status)
-}
-
-func (r *Reconciler) writeStatus(ctx context.Context, s *snapshot, w workloads.Status, status *v1beta1.CloneSetStatus) error {
-	fresh := s.set.DeepCopy()
-	fresh.Status = *status
-	w.Object, w.Conditions = fresh, conditionsOf(status)
-	w.Required = map[string]any{
-		"replicas": status.Replicas, "readyReplicas": status.ReadyReplicas, "availableReplicas": status.AvailableReplicas,
-		"updatedReplicas": status.UpdatedReplicas, "updatedReadyReplicas": status.UpdatedReadyReplicas,
-	}
-	return r.kit.WriteStatus(ctx, &s.Observation, w)
-}
-
-// giveUp reports why a pass ends before anything is known of the pods.
-func (r *Reconciler) giveUp(ctx context.Context, s *snapshot, why error) error {
-	status := s.set.Status.DeepCopy()
-	status.ObservedGeneration = s.set.Generation
-	var taken *history.TakenError
-	if errors.As(why, &taken) { // the next pass resolves another name
-		status.CollisionCount = ptr.To(ptr.Deref(status.CollisionCount, 0) + 1)
-	}
-	list := conditionsOf(status)
-	list.SetError(failedScale, why, s.Now)
-	storeConditions(status, list)
-	err := r.writeStatus(ctx, s, workloads.Status{Scaling: s.Invalid}, status)
-	if err == nil && s.Invalid != nil {
-		return reconcile.TerminalError(why) // only another spec can mend it
-	}
-	return errors.Join(why, err)
+	return reporter().Report(ctx, r.kit, &s.Observation, status, p.Invalid)
 }
 
 // status is the status of the pods as the last answers left them.
@@ -74,12 +42,12 @@ func (p *plan) status(s *snapshot) *v1beta1.CloneSetStatus {
 	status.CurrentRevision, _ = revision.Promote(revision.Progress{
 		Current: p.Current, Update: p.Update, Replicas: replicas, Existing: counts.Pods, Updated: counts.UpdatedPods,
 	})
-	list := conditionsOf(&s.set.Status)
+	list := reporter().Conditions(&s.set.Status)
 	list.SetError(failedScale, p.ScaleErr, s.Now)
 	list.SetError(failedUpdate, errors.Join(p.UpdateErr, s.Reported), s.Now)
 	p.progress(s, status, &list)
 	p.stall(s, status, &list)
-	storeConditions(status, list)
+	reporter().SetConditions(status, list)
 	return status
 }
 
@@ -151,24 +119,30 @@ const (
 	progressing  = string(v1beta1.CloneSetConditionTypeProgressing)
 )
 
-// conditionsOf returns a copy of the conditions of a status.
-func conditionsOf(status *v1beta1.CloneSetStatus) conditions.List {
-	list := make(conditions.List, len(status.Conditions), len(status.Conditions)+1)
-	for i, c := range status.Conditions {
-		list[i] = conditions.Condition{
-			Type: string(c.Type), Status: c.Status, LastUpdateTime: c.LastUpdateTime, LastTransitionTime: c.LastTransitionTime,
-			Reason: c.Reason, Message: c.Message,
-		}
-	}
-	return list
-}
-
-func storeConditions(status *v1beta1.CloneSetStatus, list conditions.List) {
-	status.Conditions = nil
-	for _, c := range list {
-		status.Conditions = append(status.Conditions, v1beta1.CloneSetCondition{
-			Type: v1beta1.CloneSetConditionType(c.Type), Status: c.Status, LastUpdateTime: c.LastUpdateTime,
-			LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
-		})
+// reporter reports the status.
+func reporter() workloads.Reporter[*v1beta1.CloneSet, v1beta1.CloneSetStatus, v1beta1.CloneSetCondition] {
+	type status = v1beta1.CloneSetStatus
+	return workloads.Reporter[*v1beta1.CloneSet, status, v1beta1.CloneSetCondition]{
+		Status: func(set *v1beta1.CloneSet) *status { return &set.Status },
+		Fields: func(s *status) workloads.Fields[v1beta1.CloneSetCondition] {
+			return workloads.Fields[v1beta1.CloneSetCondition]{ObservedGeneration: &s.ObservedGeneration, CollisionCount: &s.CollisionCount, Conditions: &s.Conditions}
+		},
+		Required: func(status *status) map[string]any {
+			return map[string]any{
+				"replicas": status.Replicas, "readyReplicas": status.ReadyReplicas, "availableReplicas": status.AvailableReplicas,
+				"updatedReplicas": status.UpdatedReplicas, "updatedReadyReplicas": status.UpdatedReadyReplicas,
+			}
+		},
+		Load: func(c v1beta1.CloneSetCondition) conditions.Condition {
+			return conditions.Condition{
+				Type: string(c.Type), Status: c.Status, LastUpdateTime: c.LastUpdateTime, LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
+			}
+		},
+		Store: func(c conditions.Condition) v1beta1.CloneSetCondition {
+			return v1beta1.CloneSetCondition{
+				Type: v1beta1.CloneSetConditionType(c.Type), Status: c.Status, LastUpdateTime: c.LastUpdateTime, LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
+			}
+		},
+		Fail: func(list *conditions.List, why error, now time.Time) { list.SetError(failedScale, why, now) },
 	}
 }

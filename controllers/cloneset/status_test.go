@@ -179,7 +179,7 @@ func TestProgress(t *testing.T) {
 				o.set.Status.Conditions = append(o.set.Status.Conditions, *c.old)
 			}
 			seen, p := o.plan()
-			status, list := p.status(seen), conditionsOf(&o.set.Status)
+			status, list := p.status(seen), reporter().Conditions(&o.set.Status)
 			p.After = requeue.Earliest{} // what else the status waits for
 			p.progress(seen, status, &list)
 			got, wait := condition{}, p.After.After()

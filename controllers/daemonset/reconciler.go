@@ -2,26 +2,19 @@ package daemonset
 
 import (
 	"context"
-	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/dependents"
 	"github.com/kruisekit/kruisekit/internal/memory"
-	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/podwatch"
-	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/workloads"
 )
 
@@ -60,17 +53,11 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
-	bound := r.kit.Bind(mgr, controllerName, o)
-	if err := r.kit.Setup(ctx, mgr, controllerName); err != nil {
+	bound, err := r.kit.Controller(ctx, mgr, controllerName, o, podwatch.Options{SkipQuiet: r.options.SkipQuiet, Policy: workloads.Policy(r.options.Installed)})
+	if err != nil {
 		return err
 	}
-	changes := podwatch.Changes(podwatch.Options{SkipQuiet: r.options.SkipQuiet, Policy: workloads.Policy(r.options.Installed), Now: r.kit.Now})
-	return bound.
-		For(stored.Untyped(gvk()), builder.WithPredicates(conditions.IgnoreRewording(failedScale, failedUpdate))).
-		Watches(&corev1.Pod{}, owned.By(v1beta1.GroupVersion.Group, kind), builder.WithPredicates(changes)).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.kit.OfOrphan), builder.WithPredicates(changes)).
-		Watches(&corev1.Node{}, r.interests.handler()).
-		Complete(r)
+	return bound.Watches(&corev1.Node{}, r.interests.handler()).Complete(r)
 }
 
 func gvk() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind(kind) }
@@ -87,25 +74,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	if s.Invalid != nil { // the set is left as it is until it changes
-		return ctrl.Result{}, r.giveUp(ctx, s, s.Invalid)
+		return ctrl.Result{}, reporter().GiveUp(ctx, r.kit, &s.Observation, s.Invalid)
 	}
 	p, err := r.options.plan(s)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if err := r.kit.Revise(ctx, &s.Observation, p.Plan); err != nil {
-		return ctrl.Result{}, r.giveUp(ctx, s, err)
+		return ctrl.Result{}, reporter().GiveUp(ctx, r.kit, &s.Observation, err)
 	}
 	preDownload := r.kit.PreDownload(ctx, &s.Observation, p.preDownload(s, r.options))
 	r.execute(ctx, s, p)
-	if err := r.writeStatus(ctx, s, workloads.Status{Scaling: p.Invalid, Updating: s.Reported}, p.status(s)); err != nil {
+	if err := reporter().Report(ctx, r.kit, &s.Observation, p.status(s), p.Invalid); err != nil {
 		return r.kit.Result(request, p.After.After(), err)
 	}
-	err = errors.Join(p.ScaleErr, p.UpdateErr, preDownload, r.trim(ctx, s, p))
-	if err != nil && p.Invalid != nil {
-		err = reconcile.TerminalError(err) // only another spec can mend it
-	}
-	return r.kit.Result(request, p.After.After(), err)
+	return r.kit.Finish(request, p.Plan, preDownload, r.trim(ctx, s, p))
 }
 
 // execute sends the writes of the pass.

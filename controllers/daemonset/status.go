@@ -1,18 +1,15 @@
 package daemonset
 
 import (
-	"context"
 	"errors"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/conditions"
-	"github.com/kruisekit/kruisekit/internal/history"
 	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/placement"
 )
@@ -23,36 +20,6 @@ const (
 	failedUpdate = "FailedUpdate"
 )
 
-// writeStatus writes a status, if it changed.
-func (r *Reconciler) writeStatus(ctx context.Context, s *snapshot, w workloads.Status, status *v1beta1.DaemonSetStatus) error {
-	fresh := s.set.DeepCopy()
-	fresh.Status = *status
-	w.Object, w.Conditions = fresh, conditionsOf(status)
-	w.Required = map[string]any{
-		"currentNumberScheduled": status.CurrentNumberScheduled, "desiredNumberScheduled": status.DesiredNumberScheduled,
-		"numberMisscheduled": status.NumberMisscheduled, "numberReady": status.NumberReady, "updatedNumberScheduled": status.UpdatedNumberScheduled,
-	}
-	return r.kit.WriteStatus(ctx, &s.Observation, w)
-}
-
-// giveUp reports why a pass ends before anything is known of the pods.
-func (r *Reconciler) giveUp(ctx context.Context, s *snapshot, why error) error {
-	status := s.set.Status.DeepCopy()
-	status.ObservedGeneration = s.set.Generation
-	var taken *history.TakenError
-	if errors.As(why, &taken) { // the next pass resolves another name, also beside the history of a built-in DaemonSet of this name
-		status.CollisionCount = ptr.To(ptr.Deref(status.CollisionCount, 0) + 1)
-	}
-	list := conditionsOf(status)
-	list.SetError(failedScale, why, s.Now)
-	storeConditions(status, list)
-	err := r.writeStatus(ctx, s, workloads.Status{Scaling: s.Invalid}, status)
-	if err == nil && s.Invalid != nil {
-		return reconcile.TerminalError(why) // only another spec can mend it
-	}
-	return errors.Join(why, err)
-}
-
 // status is the status of the nodes as the last answers left their pods.
 func (p *plan) status(s *snapshot) *v1beta1.DaemonSetStatus {
 	counts := placement.Count(p.place, p.after())
@@ -62,10 +29,10 @@ func (p *plan) status(s *snapshot) *v1beta1.DaemonSetStatus {
 		UpdatedNumberScheduled: counts.Updated, ObservedGeneration: s.set.Generation,
 		UpdateRevision: hashOf(p.Revision()), CollisionCount: p.Resolution.Collisions,
 	}
-	list := conditionsOf(&s.set.Status)
+	list := reporter().Conditions(&s.set.Status)
 	list.SetError(failedScale, p.ScaleErr, s.Now)
 	list.SetError(failedUpdate, errors.Join(p.UpdateErr, s.Reported), s.Now)
-	storeConditions(status, list)
+	reporter().SetConditions(status, list)
 	return status
 }
 
@@ -81,22 +48,30 @@ func (p *plan) after() map[types.UID]*corev1.Pod {
 	return after
 }
 
-// conditionsOf returns a copy of the conditions of a status.
-func conditionsOf(status *v1beta1.DaemonSetStatus) conditions.List {
-	list := make(conditions.List, len(status.Conditions), len(status.Conditions)+1)
-	for i, c := range status.Conditions {
-		list[i] = conditions.Condition{
-			Type: string(c.Type), Status: c.Status, LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
-		}
-	}
-	return list
-}
-
-func storeConditions(status *v1beta1.DaemonSetStatus, list conditions.List) {
-	status.Conditions = nil
-	for _, c := range list {
-		status.Conditions = append(status.Conditions, appsv1.DaemonSetCondition{
-			Type: appsv1.DaemonSetConditionType(c.Type), Status: c.Status, LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
-		})
+// reporter reports the status.
+func reporter() workloads.Reporter[*v1beta1.DaemonSet, v1beta1.DaemonSetStatus, appsv1.DaemonSetCondition] {
+	type status = v1beta1.DaemonSetStatus
+	return workloads.Reporter[*v1beta1.DaemonSet, status, appsv1.DaemonSetCondition]{
+		Status: func(set *v1beta1.DaemonSet) *status { return &set.Status },
+		Fields: func(s *status) workloads.Fields[appsv1.DaemonSetCondition] {
+			return workloads.Fields[appsv1.DaemonSetCondition]{ObservedGeneration: &s.ObservedGeneration, CollisionCount: &s.CollisionCount, Conditions: &s.Conditions}
+		},
+		Required: func(status *status) map[string]any {
+			return map[string]any{
+				"currentNumberScheduled": status.CurrentNumberScheduled, "desiredNumberScheduled": status.DesiredNumberScheduled,
+				"numberMisscheduled": status.NumberMisscheduled, "numberReady": status.NumberReady, "updatedNumberScheduled": status.UpdatedNumberScheduled,
+			}
+		},
+		Load: func(c appsv1.DaemonSetCondition) conditions.Condition {
+			return conditions.Condition{
+				Type: string(c.Type), Status: c.Status, LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
+			}
+		},
+		Store: func(c conditions.Condition) appsv1.DaemonSetCondition {
+			return appsv1.DaemonSetCondition{
+				Type: appsv1.DaemonSetConditionType(c.Type), Status: c.Status, LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
+			}
+		},
+		Fail: func(list *conditions.List, why error, now time.Time) { list.SetError(failedScale, why, now) },
 	}
 }

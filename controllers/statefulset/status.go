@@ -1,50 +1,17 @@
 package statefulset
 
 import (
-	"context"
 	"errors"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/conditions"
-	"github.com/kruisekit/kruisekit/internal/history"
 	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/revision"
 )
-
-// writeStatus writes a status, if it changed.
-func (r *Reconciler) writeStatus(ctx context.Context, s *snapshot, w workloads.Status, status *v1beta1.StatefulSetStatus) error {
-	fresh := s.set.DeepCopy()
-	fresh.Status = *status
-	w.Object, w.Conditions = fresh, conditionsOf(status)
-	w.Required = map[string]any{
-		"replicas": status.Replicas, "readyReplicas": status.ReadyReplicas, "availableReplicas": status.AvailableReplicas,
-		"currentReplicas": status.CurrentReplicas, "updatedReplicas": status.UpdatedReplicas,
-	}
-	return r.kit.WriteStatus(ctx, &s.Observation, w)
-}
-
-// giveUp reports why a pass ends before anything is known of the pods.
-func (r *Reconciler) giveUp(ctx context.Context, s *snapshot, why error) error {
-	status := s.set.Status.DeepCopy()
-	status.ObservedGeneration = s.set.Generation
-	var taken *history.TakenError
-	if errors.As(why, &taken) { // the next pass resolves another name
-		status.CollisionCount = ptr.To(ptr.Deref(status.CollisionCount, 0) + 1)
-	}
-	list := conditionsOf(status)
-	list.Judge(creation(), why, s.Now)
-	storeConditions(status, list)
-	err := r.writeStatus(ctx, s, workloads.Status{Scaling: s.Invalid}, status)
-	if err == nil && s.Invalid != nil {
-		return reconcile.TerminalError(why) // only another spec can mend it
-	}
-	return errors.Join(why, err)
-}
 
 // status is the status of the pods as the last answers left them.
 func (p *plan) status(s *snapshot) *v1beta1.StatefulSetStatus {
@@ -66,14 +33,14 @@ func (p *plan) status(s *snapshot) *v1beta1.StatefulSetStatus {
 			status.CurrentReplicas++
 		}
 	}
-	list := conditionsOf(&s.set.Status)
+	list := reporter().Conditions(&s.set.Status)
 	waits := make([]error, 0, len(p.Waits))
 	for _, wait := range p.Waits {
 		waits = append(waits, errors.New(wait.Text))
 	}
 	list.Judge(creation(), errors.Join(append(waits[:min(len(waits), 1)], p.ScaleErr)...), s.Now)
 	list.Judge(update(), errors.Join(p.UpdateErr, s.Reported), s.Now)
-	storeConditions(status, list)
+	reporter().SetConditions(status, list)
 	return status
 }
 
@@ -98,22 +65,30 @@ func update() conditions.Verdict {
 	}
 }
 
-// conditionsOf returns a copy of the conditions of a status.
-func conditionsOf(status *v1beta1.StatefulSetStatus) conditions.List {
-	list := make(conditions.List, len(status.Conditions), len(status.Conditions)+1)
-	for i, c := range status.Conditions {
-		list[i] = conditions.Condition{
-			Type: string(c.Type), Status: c.Status, LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
-		}
-	}
-	return list
-}
-
-func storeConditions(status *v1beta1.StatefulSetStatus, list conditions.List) {
-	status.Conditions = nil
-	for _, c := range list {
-		status.Conditions = append(status.Conditions, appsv1.StatefulSetCondition{
-			Type: appsv1.StatefulSetConditionType(c.Type), Status: c.Status, LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
-		})
+// reporter reports the status.
+func reporter() workloads.Reporter[*v1beta1.StatefulSet, v1beta1.StatefulSetStatus, appsv1.StatefulSetCondition] {
+	type status = v1beta1.StatefulSetStatus
+	return workloads.Reporter[*v1beta1.StatefulSet, status, appsv1.StatefulSetCondition]{
+		Status: func(set *v1beta1.StatefulSet) *status { return &set.Status },
+		Fields: func(s *status) workloads.Fields[appsv1.StatefulSetCondition] {
+			return workloads.Fields[appsv1.StatefulSetCondition]{ObservedGeneration: &s.ObservedGeneration, CollisionCount: &s.CollisionCount, Conditions: &s.Conditions}
+		},
+		Required: func(status *status) map[string]any {
+			return map[string]any{
+				"replicas": status.Replicas, "readyReplicas": status.ReadyReplicas, "availableReplicas": status.AvailableReplicas,
+				"currentReplicas": status.CurrentReplicas, "updatedReplicas": status.UpdatedReplicas,
+			}
+		},
+		Load: func(c appsv1.StatefulSetCondition) conditions.Condition {
+			return conditions.Condition{
+				Type: string(c.Type), Status: c.Status, LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
+			}
+		},
+		Store: func(c conditions.Condition) appsv1.StatefulSetCondition {
+			return appsv1.StatefulSetCondition{
+				Type: appsv1.StatefulSetConditionType(c.Type), Status: c.Status, LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
+			}
+		},
+		Fail: func(list *conditions.List, why error, now time.Time) { list.Judge(creation(), why, now) },
 	}
 }

@@ -9,6 +9,8 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
@@ -158,6 +160,15 @@ func (k *Kit) Execute(ctx context.Context, o *Observation, p *Plan, sent func(w 
 	if k.options.Explain != nil {
 		k.options.Explain(ctx, o.Key(), p.Notes())
 	}
+}
+
+// Finish is the result of a pass. Errors follow from the writes, and of a template whose pods cannot be managed only another spec mends them.
+func (k *Kit) Finish(request ctrl.Request, p *Plan, others ...error) (ctrl.Result, error) {
+	err := errors.Join(p.ScaleErr, p.UpdateErr, errors.Join(others...))
+	if err != nil && p.Invalid != nil {
+		err = reconcile.TerminalError(err)
+	}
+	return k.Result(request, p.After.After(), err)
 }
 
 // PreDownload has the nodes pull the images of the update revision. Of the rollout, the caller fills in what its spec asks for. A failure

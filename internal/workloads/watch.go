@@ -3,13 +3,38 @@ package workloads
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/kruisekit/kruisekit/internal/conditions"
+	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/podwatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
+
+// Controller begins the controller of a kind, which reconciles a workload on events of the workload and of its pods. It comes before the manager
+// starts. The kind adds its other events.
+func (k *Kit) Controller(ctx context.Context, mgr ctrl.Manager, name string, o controller.Options, w podwatch.Options) (*builder.Builder, error) {
+	bound, of := k.Bind(mgr, name, o), k.options.Kind
+	if err := k.Setup(ctx, mgr, name); err != nil {
+		return nil, err
+	}
+	w.Now = k.Now
+	changes := builder.WithPredicates(podwatch.Changes(w))
+	bound.For(stored.Untyped(of), builder.WithPredicates(conditions.IgnoreRewording(k.options.Scaling, k.options.Updating)))
+	bound.Watches(&corev1.Pod{}, owned.By(of.Group, of.Kind), changes)
+	if k.options.Stem != nil {
+		bound.Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(k.OfOrphan), changes)
+	}
+	return bound, nil
+}
 
 // OfOrphan is the request of the workload that a pod without a controller can belong to by its name, see Options.Stem; none where there is no
 // such workload.

@@ -1,0 +1,103 @@
+package workloads
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/kruisekit/kruisekit/internal/conditions"
+	"github.com/kruisekit/kruisekit/internal/history"
+)
+
+// Reporter reports the status S of workloads T, whose conditions are C.
+type Reporter[T client.Object, S, C any] struct {
+	// Status returns the status of a workload.
+	Status func(T) *S
+	// Fields returns what the statuses of all kinds have.
+	Fields func(*S) Fields[C]
+	// Required returns the counters that the schema requires, by their names.
+	Required func(*S) map[string]any
+	// Load and Store convert a condition.
+	Load  func(C) conditions.Condition
+	Store func(conditions.Condition) C
+	// Fail sets the condition about pods that cannot be created.
+	Fail func(list *conditions.List, why error, now time.Time)
+}
+
+// Fields are those that the statuses of all kinds have.
+type Fields[C any] struct {
+	ObservedGeneration *int64
+	CollisionCount     **int32
+	Conditions         *[]C
+}
+
+// Conditions returns a copy of the conditions of a status.
+func (r Reporter[T, S, C]) Conditions(status *S) conditions.List {
+	stored := *r.Fields(status).Conditions
+	list := make(conditions.List, len(stored), len(stored)+1)
+	for i := range stored {
+		list[i] = r.Load(stored[i])
+	}
+	return list
+}
+
+// SetConditions replaces the conditions of a status.
+func (r Reporter[T, S, C]) SetConditions(status *S, list conditions.List) {
+	var stored []C
+	for _, c := range list {
+		stored = append(stored, r.Store(c))
+	}
+	*r.Fields(status).Conditions = stored
+}
+
+// Report writes a status, if it changed. An event announces each fault of the spec once: what fails the creation of pods, and what has a safe
+// reading.
+func (r Reporter[T, S, C]) Report(ctx context.Context, k *Kit, o *Observation, status *S, invalid error) error {
+	return r.write(ctx, k, o, status, Status{Scaling: invalid, Updating: o.Reported})
+}
+
+// GiveUp reports why a pass ends before anything is known of the pods.
+func (r Reporter[T, S, C]) GiveUp(ctx context.Context, k *Kit, o *Observation, why error) error {
+	fresh, err := r.copyOf(o)
+	if err != nil {
+		return errors.Join(why, err)
+	}
+	status := r.Status(fresh)
+	fields := r.Fields(status)
+	*fields.ObservedGeneration = o.Object.GetGeneration()
+	var taken *history.TakenError
+	if errors.As(why, &taken) { // the next pass resolves another name
+		*fields.CollisionCount = ptr.To(ptr.Deref(*fields.CollisionCount, 0) + 1)
+	}
+	list := r.Conditions(status)
+	r.Fail(&list, why, o.Now)
+	r.SetConditions(status, list)
+	err = r.write(ctx, k, o, status, Status{Scaling: o.Invalid})
+	if err == nil && o.Invalid != nil {
+		return reconcile.TerminalError(why) // only another spec can mend it
+	}
+	return errors.Join(why, err)
+}
+
+func (r Reporter[T, S, C]) write(ctx context.Context, k *Kit, o *Observation, status *S, w Status) error {
+	fresh, err := r.copyOf(o)
+	if err != nil {
+		return err
+	}
+	*r.Status(fresh) = *status
+	w.Object, w.Conditions, w.Required = fresh, r.Conditions(status), r.Required(status)
+	return k.WriteStatus(ctx, o, w)
+}
+
+func (Reporter[T, S, C]) copyOf(o *Observation) (T, error) {
+	fresh, ok := o.Object.DeepCopyObject().(T)
+	if !ok {
+		return fresh, fmt.Errorf("report status: %T is no %T", o.Object, fresh)
+	}
+	return fresh, nil
+}
