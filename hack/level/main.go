@@ -112,7 +112,7 @@ func all(ctx context.Context, flags []string) []outcome {
 // subsetsOf names the programs that a level needs. The demo is tested with simulated nodes.
 func subsetsOf(level string) []binaries.Subset {
 	return map[string][]binaries.Subset{
-		envtest: {binaries.ControlPlane}, simulated: {binaries.Simulated, binaries.Demo}, e2e: {binaries.Nodes}, nightly: {binaries.Nodes},
+		envtest: {binaries.ControlPlane}, simulated: {binaries.Simulated, binaries.Demo}, e2e: {binaries.Nodes, binaries.Storage}, nightly: {binaries.Nodes},
 	}[level]
 }
 
