@@ -41,11 +41,9 @@ func (m *deployed) testUnitedDeployment(t *testing.T) {
 	t.Run("sample", m.testUnitedSample)
 	m.types(t.Context(), t, "cordon", middle)
 	defer m.types(context.WithoutCancel(t.Context()), t, "uncordon", middle)
-	var all []*zoned
+	all := []*zoned{m.newZoned(t, ofCloneSets(), zones), m.newZoned(t, ofDeployments(), zones)}
 	t.Run("cordoned", func(t *testing.T) {
-		for _, template := range []v1beta1.SubsetTemplate{ofCloneSets(), ofDeployments()} {
-			z := m.newZoned(t, template, zones)
-			all = append(all, z)
+		for _, z := range all {
 			t.Run(z.kind, func(t *testing.T) { t.Parallel(); z.testCordoned(t) })
 		}
 	})
@@ -84,8 +82,10 @@ func (m *deployed) testUnitedSample(t *testing.T) {
 				return isShown(unitedDocument, said)
 			})
 		case words[0] == "get" && words[1] == "pods":
-			if strings.Count(said, "zone-1") != 2 || strings.Count(said, "zone-2") != 3 || strings.Count(said, "zone-3") != 1 {
-				t.Errorf("pods:\n%s", said)
+			for zone, want := range map[string]int{"zone-1": 2, "zone-2": 3, "zone-3": 1} {
+				if got := strings.Count(said, " "+zone+"\n"); got != want {
+					t.Errorf("%d pods in %s:\n%s", got, zone, said)
+				}
 			}
 		case words[0] == "describe" && !strings.Contains(said, "Create 3 Subset (CloneSet)"):
 			t.Errorf("no events:\n%s", said)
