@@ -31,6 +31,7 @@
 //   - [github.com/kruisekit/kruisekit/imagepull/order]: pods in the order in which their workload updates them.
 //   - [github.com/kruisekit/kruisekit/containerrestart]: which containers of running pods restart, and how.
 //   - [github.com/kruisekit/kruisekit/podprobe]: what a node probes in its pods, and what the results mark the pods with.
+//   - [github.com/kruisekit/kruisekit/podstate]: where the pods of a StatefulSet were, and how a new pod returns there.
 //   - [github.com/kruisekit/kruisekit/pub]: whether one more pod may become unavailable, by deletion, eviction, update or resize.
 //   - [github.com/kruisekit/kruisekit/spread]: how many replicas each zone or node pool gets, and which of them are unschedulable.
 //   - [github.com/kruisekit/kruisekit/ephemeral]: which running pods get ephemeral containers, and how a job of them ends.
@@ -65,6 +66,7 @@
 //   - [github.com/kruisekit/kruisekit/controllers/imagelistpulljob]: a pull job for each image of a list.
 //   - [github.com/kruisekit/kruisekit/controllers/nodeimage]: what each node pulls ahead, kept in line with nodes and jobs.
 //   - [github.com/kruisekit/kruisekit/controllers/launchpriority]: containers of pods started in their order.
+//   - [github.com/kruisekit/kruisekit/controllers/persistentpodstate]: where pods became ready, recorded for those that follow.
 //   - [github.com/kruisekit/kruisekit/controllers/podreadiness]: the first KruisePodReady condition of new pods.
 //   - [github.com/kruisekit/kruisekit/controllers/sidecarterminator]: stops the sidecars of finished pods.
 //   - [github.com/kruisekit/kruisekit/controllers/podscope]: which pods API servers send to the webhook of pods.
@@ -88,6 +90,7 @@
 //   - [github.com/kruisekit/kruisekit/webhooks/advancedcronjob]: defaults and rules of AdvancedCronJobs.
 //   - [github.com/kruisekit/kruisekit/webhooks/imagepull]: defaults and rules of pull jobs and NodeImages.
 //   - [github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest]: what a request to restart containers takes from its pod.
+//   - [github.com/kruisekit/kruisekit/webhooks/persistentpodstate]: the rules of PersistentPodStates.
 //   - [github.com/kruisekit/kruisekit/webhooks/pod]: what new pods get: sidecars, readiness gates, an order of their containers.
 //   - [github.com/kruisekit/kruisekit/webhooks/podunavailablebudget]: the rules of PodUnavailableBudgets.
 //   - [github.com/kruisekit/kruisekit/webhooks/podprobemarker]: the rules of PodProbeMarkers.

@@ -12,6 +12,7 @@ import (
 	"github.com/kruisekit/kruisekit/ephemeral"
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/podprobe"
+	"github.com/kruisekit/kruisekit/podstate"
 	"github.com/kruisekit/kruisekit/validation"
 )
 
@@ -26,6 +27,7 @@ func TestDocumentedLimits(t *testing.T) {
 		fmt.Sprintf("| restores of a copy of a ResourceDistribution that a tenant changes or deletes | %d in a minute, %d reads |", distribution.MaxRepairs, distribution.MaxReads),
 		fmt.Sprintf("| pods that refuse the containers of an EphemeralJob | %d in a pass, each again after %d seconds, later after %d |",
 			ephemeral.MaxRefusals, ephemeral.FirstRetry/time.Second, ephemeral.LastRetry/time.Second),
+		fmt.Sprintf("| records of a PersistentPodState | %d MiB |", podstate.MostBytes>>20),
 		fmt.Sprintf("| pull secrets of a job | %d, each of at most %d KiB |", imagepull.MaxPullSecrets, imagepull.MaxPullSecretBytes>>10),
 		fmt.Sprintf("| images of a node, tags of an image, jobs of a tag | %d, %d, %d;", imagepull.MaxImages, imagepull.MaxTags, imagepull.MaxOwners),
 		fmt.Sprintf("| subsets of a UnitedDeployment | %d;", validation.MaxSubsets),

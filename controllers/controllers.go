@@ -27,6 +27,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/launchpriority"
 	"github.com/kruisekit/kruisekit/controllers/nodeimage"
 	"github.com/kruisekit/kruisekit/controllers/nodepodprobe"
+	"github.com/kruisekit/kruisekit/controllers/persistentpodstate"
 	"github.com/kruisekit/kruisekit/controllers/podprobemarker"
 	"github.com/kruisekit/kruisekit/controllers/podreadiness"
 	"github.com/kruisekit/kruisekit/controllers/podscope"
@@ -70,6 +71,8 @@ type Options struct {
 	NodePodProbe nodepodprobe.Options
 	// PodProbeMarker is for the reconciler of PodProbeMarkers.
 	PodProbeMarker podprobemarker.Options
+	// PersistentPodState is for the reconciler of PersistentPodStates.
+	PersistentPodState persistentpodstate.Options
 	// PodReadiness is for the reconciler that sets KruisePodReady of new pods.
 	PodReadiness podreadiness.Options
 	// SidecarTerminator is for the reconciler that stops sidecars of finished pods.
@@ -131,6 +134,9 @@ func list() []entry {
 		}},
 		{"podprobemarker", v1alpha1.GroupVersion.WithKind("PodProbeMarker"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return podprobemarker.New(mgr.GetClient(), o.PodProbeMarker)
+		}},
+		{"persistentpodstate", v1beta1.GroupVersion.WithKind("PersistentPodState"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
+			return persistentpodstate.New(mgr.GetClient(), o.PersistentPodState)
 		}},
 		{"podreadiness", pods(), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return podreadiness.New(mgr.GetClient(), o.PodReadiness)

@@ -23,6 +23,7 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/disruption"
 	"github.com/kruisekit/kruisekit/webhooks/ephemeraljob"
 	"github.com/kruisekit/kruisekit/webhooks/imagepull"
+	"github.com/kruisekit/kruisekit/webhooks/persistentpodstate"
 	"github.com/kruisekit/kruisekit/webhooks/pod"
 	"github.com/kruisekit/kruisekit/webhooks/podprobemarker"
 	"github.com/kruisekit/kruisekit/webhooks/podunavailablebudget"
@@ -56,6 +57,8 @@ type Options struct {
 	ImagePull imagepull.Options
 	// ContainerRecreateRequest is for that of ContainerRecreateRequests.
 	ContainerRecreateRequest containerrecreaterequest.Options
+	// PersistentPodState is for that of PersistentPodStates.
+	PersistentPodState persistentpodstate.Options
 	// Pod is for that of new pods.
 	Pod pod.Options
 	// NoPods leaves those of new pods and of disruptions out. Budgets are rejected then.
@@ -116,6 +119,7 @@ func list() []entry {
 		{"deletion", addDeletion},
 		{"imagepull", addImagePull},
 		{"containerrecreaterequest", addContainerRecreateRequest},
+		{"persistentpodstate", addPersistentPodState},
 		{"pod", addPod},
 		{"disruption", addDisruption},
 		{"podprobemarker", addPodProbeMarker},
@@ -294,6 +298,18 @@ func addContainerRecreateRequest(mgr ctrl.Manager, o Options) error {
 
 func addResourceDistribution(mgr ctrl.Manager, o Options) error {
 	return resourcedistribution.New(o.ResourceDistribution).SetupWithManager(mgr)
+}
+
+func addPersistentPodState(mgr ctrl.Manager, o Options) error {
+	c, err := live(mgr)
+	if err != nil {
+		return err
+	}
+	w, err := persistentpodstate.New(c, o.PersistentPodState)
+	if err != nil {
+		return err
+	}
+	return w.SetupWithManager(mgr)
 }
 
 func addPodProbeMarker(mgr ctrl.Manager, o Options) error {

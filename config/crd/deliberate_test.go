@@ -4,6 +4,7 @@ package crd_test
 // "group/version Kind path" (without the brackets of lists), and the reason.
 func deliberate() map[string]string {
 	optionalCounters := "a manifest exported from a built-in StatefulSet carries a status without some counters"
+	missingNodes := "the reference does not report pods that wait for a node which is gone"
 	oldShape := "up to release 1.8 the template of a CloneSet had the shape of v1alpha1; it is accepted and converted"
 	cloneSet := "apps.kruise.io/v1alpha1 UnitedDeployment spec.template.cloneSetTemplate.spec."
 	return map[string]string{
@@ -16,6 +17,10 @@ func deliberate() map[string]string {
 		cloneSet + "updateStrategy.paused":                 oldShape,
 		cloneSet + "updateStrategy.priorityStrategy*":      oldShape,
 		cloneSet + "updateStrategy.scatterStrategy*":       oldShape,
+
+		"apps.kruise.io/* PersistentPodState status.conditions*":             missingNodes,
+		"apps.kruise.io/* PersistentPodState status.podStates*.missingSince": missingNodes,
+		"apps.kruise.io/* PersistentPodState status.podStates*.releasedAt":   missingNodes,
 
 		"apps.kruise.io/* StatefulSet status.availableReplicas": optionalCounters,
 		"apps.kruise.io/* StatefulSet status.currentReplicas":   optionalCounters,

@@ -84,7 +84,7 @@ func newReconciler(r *Reconciler) *Reconciler {
 // The right to create cannot be restricted by name. It adds little to the right to patch the main configuration, whose entries may be about
 // any resource.
 //
-// +kubebuilder:rbac:groups=apps.kruise.io,resources=sidecarsets;workloadspreads;podprobemarkers,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=sidecarsets;workloadspreads;podprobemarkers;persistentpodstates,verbs=get;list;watch
 // +kubebuilder:rbac:groups=policy.kruise.io,resources=podunavailablebudgets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,verbs=create
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,resourceNames=kruise-pods-webhook-configuration;kruise-pods-provisional-webhook-configuration,verbs=get;list;watch;patch

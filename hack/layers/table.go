@@ -56,7 +56,8 @@ func below() map[string][]string {
 		"imagepull":        {"note", "revision", "lifecycle", "scale"},            // imagepull/order asks in which order pods are updated
 		"containerrestart": {"note", "write", "revision", "lifecycle", "inplace"}, // it reports the hashes that inplace waits for
 		"podprobe":         {"note", "write"},
-		"validation":       {"note", "write", "revision", "lifecycle", "inplace", "ordinals", "scale", "schedule", "sidecar", "imagepull", "containerrestart", "podprobe", "spread"},
+		"podstate":         {"note", "ordinals"},
+		"validation":       {"note", "write", "revision", "lifecycle", "inplace", "ordinals", "scale", "schedule", "sidecar", "imagepull", "containerrestart", "podprobe", "podstate", "spread"},
 	}
 }
 

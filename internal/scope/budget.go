@@ -109,11 +109,11 @@ func (g *guarded) add(namespace string, all []*policyv1beta1.PodUnavailableBudge
 // contribution returns the pods by what names them in a request: object, or oldObject.
 func (g *guarded) contribution(pod string) Contribution {
 	c := Contribution{Selections: g.selections}
-	controlled := "(has(" + pod + ".metadata.ownerReferences) && " + pod + ".metadata.ownerReferences.exists(o, has(o.controller) && o.controller && "
+	controlled := controlledIn(pod)
 	hash := "l['" + templateHash + "']"
 	for _, l := range []List{
 		{Value: "request.namespace", Of: g.whole},
-		{Before: controlled, Value: "(request.namespace + '/' + o.kind + '/' + o.name)", After: "))", Of: g.owners, Namespaces: g.targeted},
+		{Before: controlled, Value: byOwner, After: "))", Of: g.owners, Namespaces: g.targeted},
 		{
 			// A Deployment names its ReplicaSets after itself and the hash. The pods of others are found by their stamp.
 			Before: "('" + templateHash + "' in l && " + controlled + "o.kind == 'ReplicaSet' && o.name.endsWith('-' + " + hash + ") && ",
@@ -129,6 +129,13 @@ func (g *guarded) contribution(pod string) Contribution {
 }
 
 const templateHash = "pod-template-hash"
+
+// controlledIn begins an expression about the controller o of a pod, and byOwner identifies the controller.
+func controlledIn(pod string) string {
+	return "(has(" + pod + ".metadata.ownerReferences) && " + pod + ".metadata.ownerReferences.exists(o, has(o.controller) && o.controller && "
+}
+
+const byOwner = "(request.namespace + '/' + o.kind + '/' + o.name)"
 
 // stamped is the pods whose stamps name budgets with targets: a controller may have found them by the selector of the target.
 func (g *guarded) stamped(pod string) []List {

@@ -86,6 +86,7 @@ func Sources(o SourceOptions) []Source {
 	if !o.NoSpreads {
 		all = append(all, Spreads())
 	}
+	all = append(all, States())
 	if o.EnhancedLiveness {
 		all = append(all, Liveness())
 	}

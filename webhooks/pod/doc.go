@@ -17,7 +17,7 @@
 //  3. sidecars: injects SidecarSets.
 //  4. launch: the order in which containers start; after the sets, so that injected containers are ordered as well.
 //  5. budget: stamps the pod with its PodUnavailableBudget. A failure leaves the stamp out.
-//  6. place: the node topology that a PersistentPodState has recorded. Planned.
+//  6. place: the node topology that a PersistentPodState has recorded of the pod of this name.
 //  7. liveness: liveness probes that are not run by the kubelet; after the sets, because it covers their containers too. Planned.
 //  8. probes: with a gate, the probes of PodProbeMarkers, for the providers of virtual nodes. A failure leaves the probes out.
 //
@@ -39,6 +39,7 @@
 // internal/scope computes which pods API servers send here, and controllers/podscope writes that into the configuration.
 //
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=sidecarsets;podprobemarkers,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=sidecarsets;persistentpodstates,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps,namespace=kruise-system,resources=controllerrevisions,verbs=get;list;watch
 package pod

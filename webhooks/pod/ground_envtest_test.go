@@ -86,6 +86,7 @@ func newGround(t *testing.T) *ground {
 	}
 	g.Cluster = cluster.Start(t, cluster.Options{Private: true, Scheme: g.scheme, CRDDirs: []string{
 		"../../config/crd/bases/apps.kruise.io_sidecarsets.yaml", "../../config/crd/bases/apps.kruise.io_podprobemarkers.yaml",
+		"../../config/crd/bases/apps.kruise.io_persistentpodstates.yaml",
 	}})
 	if err := g.install.PrepWithoutInstalling(); err != nil {
 		t.Fatal(err)

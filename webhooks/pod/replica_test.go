@@ -54,7 +54,7 @@ func TestFollowerIsReady(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantSteps(t, steps, "readiness", "spread", "sidecars", "launch", "budget", "liveness", "probes")
+	wantSteps(t, steps, "readiness", "spread", "sidecars", "launch", "budget", "place", "liveness", "probes")
 	w, err := pod.New(steps, pod.Options{})
 	if err != nil {
 		t.Fatal(err)

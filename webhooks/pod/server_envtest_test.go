@@ -45,6 +45,7 @@ func TestServer(t *testing.T) {
 		{"Gates", testGates},
 		{"Follower", testFollower},
 		{"FollowerProbes", testFollowerProbes},
+		{"Place", testPlace},
 		{"Latency", testLatency},
 		{"Down", testDown},
 		{"Policy", testPolicy},

@@ -22,6 +22,7 @@ func steps() []func(ctrl.Manager, Options) (Step, error) {
 		sidecarsFromManager,
 		launchFromManager,
 		budgetFromManager,
+		placeFromManager,
 		livenessFromManager,
 		probesFromManager,
 	}

@@ -16,6 +16,26 @@ const (
 	AnnotationPersistentPodAnnotations = "kruise.io/persistent-pod-annotations"
 )
 
+// Annotations of a PersistentPodState that the reference does not have.
+const (
+	// AnnotationReleaseMissingTopologyAfter is a duration, such as 10m: where no node has had the required labels of a pod for so long, the
+	// pod no longer requires these labels. Without the annotation the pod waits for a node. A generated PersistentPodState gets the
+	// annotation from its workload.
+	AnnotationReleaseMissingTopologyAfter = "kruisekit.dev/release-missing-topology-after"
+	// AnnotationRestorePodAnnotations restores recorded annotations on new pods, with the value "true".
+	AnnotationRestorePodAnnotations = "kruisekit.dev/restore-pod-annotations"
+)
+
+const (
+	// PersistentPodStateTopologyAvailable is the type of the condition that is False while no node has the required labels of a pod. A
+	// PersistentPodState has the condition from the first missing node on.
+	PersistentPodStateTopologyAvailable = "TopologyAvailable"
+	// PersistentPodStateNodesMissing is the reason while the condition is False.
+	PersistentPodStateNodesMissing = "NodesMissing"
+	// PersistentPodStateNodesFound is the reason while the condition is True.
+	PersistentPodStateNodesFound = "NodesFound"
+)
+
 // GeneratedPersistentPodStateWeight is the weight of the preferred term that is made of an annotation.
 const GeneratedPersistentPodStateWeight = 100
 
@@ -76,6 +96,11 @@ type PersistentPodStateStatus struct {
 	// PodStates are the remembered pods by name.
 	// +optional
 	PodStates map[string]PodState `json:"podStates,omitempty"`
+	// Conditions has the condition TopologyAvailable from the first missing node on. The reference has no conditions.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // PodState is where a pod was when it last became ready.
@@ -89,6 +114,12 @@ type PodState struct {
 	// Annotations are those that the pod had, of those that the spec names.
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
+	// MissingSince is since when no node has the required labels of the record. The reference has no such field.
+	// +optional
+	MissingSince *metav1.Time `json:"missingSince,omitempty"`
+	// ReleasedAt is when required labels that no node had were dropped from the record. The reference has no such field.
+	// +optional
+	ReleasedAt *metav1.Time `json:"releasedAt,omitempty"`
 }
 
 // PersistentPodState remembers where the pods of a workload became ready, and steers a pod of the same name back there.

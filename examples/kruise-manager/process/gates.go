@@ -13,6 +13,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/daemonset"
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob"
 	"github.com/kruisekit/kruisekit/controllers/nodeimage"
+	"github.com/kruisekit/kruisekit/controllers/persistentpodstate"
 	"github.com/kruisekit/kruisekit/controllers/podprobemarker"
 	"github.com/kruisekit/kruisekit/controllers/podscope"
 	"github.com/kruisekit/kruisekit/controllers/podunavailablebudget"
@@ -140,6 +141,11 @@ func sidecarSets(o options.Options) sidecarset.Options {
 // pullJobs are the options for the reconciler of ImagePullJobs.
 func pullJobs(o options.Options) imagepulljob.Options {
 	return imagepulljob.Options{SecretNamespace: o.PullSecretNamespace, KeepSeconds: o.PullKeepSeconds}
+}
+
+// podStates are the options for the reconciler of PersistentPodStates, which heeds the start of ordinals as that of StatefulSets does.
+func podStates(o options.Options) persistentpodstate.Options {
+	return persistentpodstate.Options{Namespace: o.Webhook.Namespace, StartOrdinal: o.Gates.On(gates.StatefulSetStartOrdinal)}
 }
 
 // podUnavailableBudgets are the options for the reconciler of PodUnavailableBudgets, whose policy is that of admission.

@@ -94,6 +94,7 @@ func addAll(ctx context.Context, mgr ctrl.Manager, o options.Options) error {
 	}
 	admitted := admission(o.Gates)
 	admitted.SidecarSet.Namespace, admitted.Pod.Sidecars.Namespace = o.Webhook.Namespace, o.Webhook.Namespace
+	admitted.PersistentPodState.Namespace = o.Webhook.Namespace
 	admitted.Reach.Service = o.Webhook.Service
 	admitted.Deletion = guarded(admitted.Deletion, o.Protection, refusals)
 	admitted.Desk.Versioned = o.VersionedSpreads
@@ -135,7 +136,7 @@ func reconcilers(o options.Options, resizeInSpec bool) controllers.Options {
 		ImagePullJob: pullJobs(o), NodeImage: nodeImages(o), PodScope: podScope(o), SidecarSet: sidecarSets(o), DaemonSet: daemonSets(o, in),
 		PodUnavailableBudget: podUnavailableBudgets(o.Gates, resizeInSpec), StatefulSet: statefulSets(o, in),
 		NodePodProbe: nodePodProbes(), PodProbeMarker: podProbeMarkers(o.Gates),
-		WorkloadSpread: workloadspread.Options{Versioned: o.VersionedSpreads},
+		PersistentPodState: podStates(o), WorkloadSpread: workloadspread.Options{Versioned: o.VersionedSpreads},
 	}
 	co.CloneSet.ExcludePreparingDelete = o.ExcludePreparingDelete
 	return co

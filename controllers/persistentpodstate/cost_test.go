@@ -1,0 +1,190 @@
+package persistentpodstate_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/ordinals"
+	"github.com/kruisekit/kruisekit/podstate"
+)
+
+func (*model) workload() *appsv1.StatefulSet {
+	return &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db", UID: types.UID("set")}}
+}
+
+// Five hundred pods that become ready cost one write, a pass without a change none, a restart none, and the end of half of the pods one.
+func TestCost(t *testing.T) {
+	const n = 500
+	m := newModel(t)
+	m.node("n1", "a")
+	m.node("n2", "b")
+	m.set(n, nil)
+	m.state()
+	for i := range int32(n) {
+		m.run(ordinals.Name("db", i), "n1")
+	}
+	turn := func(what string, want int) {
+		t.Helper()
+		m.Server.Requests()
+		begun := time.Now()
+		m.must()
+		if got := m.writes(); len(got) != want {
+			t.Errorf("%s: %d writes, want %d: %v", what, len(got), want, got)
+		}
+		t.Logf("%s: %v", what, time.Since(begun).Round(time.Millisecond))
+	}
+	turn("500 pods", 1)
+	turn("an idle pass", 0)
+	m.restart(func(c client.WithWatch) client.WithWatch { return c })
+	turn("a restart", 0)
+	for i := range int32(n / 2) {
+		m.lose(ordinals.Name("db", n/2+i))
+	}
+	turn("pods are gone that the set wants", 0)
+	m.set(n/2, nil)
+	turn("a smaller set", 1)
+	turn("an idle pass", 0)
+	if got := len(m.stored().Status.PodStates); got != n/2 {
+		t.Errorf("%d records", got)
+	}
+}
+
+// A status as the reference leaves it is not written, with or without annotations, and neither is the object that it has generated.
+func TestTakeover(t *testing.T) {
+	m := newModel(t)
+	m.node("n1", "a")
+	bare := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "bare", Labels: map[string]string{zone: "b"}}}
+	m.put(bare)
+	m.set(3, map[string]string{
+		v1beta1.AnnotationAutoGeneratePersistentPodState: "true", v1beta1.AnnotationRequiredPersistentTopology: zone,
+		v1beta1.AnnotationPreferredPersistentTopology: host, v1beta1.AnnotationPersistentPodAnnotations: "address",
+	})
+	controller := true
+	m.state(func(s *podstate.State) {
+		s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: "set", Controller: &controller}}
+		s.Spec.PreferredPersistentTopology[0].Weight = 100
+		s.Spec.PersistentPodAnnotations = []v1beta1.PersistentPodAnnotation{{Key: "address"}}
+		s.Status = v1beta1.PersistentPodStateStatus{ObservedGeneration: 1, PodStates: map[string]v1beta1.PodState{
+			"db-0": {NodeName: "n1", NodeTopologyLabels: map[string]string{zone: "a", host: "n1"}, Annotations: map[string]string{"address": "10.0.0.1"}},
+			"db-1": {NodeName: "bare", NodeTopologyLabels: map[string]string{zone: "b"}},
+			"db-2": {NodeName: "n1", NodeTopologyLabels: map[string]string{zone: "a", host: "n1"}},
+		}}
+	})
+	p := m.run("db-0", "n1")
+	p.Annotations["address"] = "10.0.0.1"
+	m.put(p)
+	m.run("db-1", "bare")
+	m.run("db-2", "n1")
+	m.Server.Requests()
+	m.must()
+	if got := m.writes(); len(got) > 0 {
+		t.Errorf("writes %v", got)
+	}
+}
+
+// Faults: a failed write is tried again, a rejected creation is an event and no retry, and a replaced object is not written.
+func TestFaults(t *testing.T) {
+	refused := apierrors.NewInvalid(schema.GroupKind{Kind: "PersistentPodState"}, "db", field.ErrorList{field.Invalid(field.NewPath("spec", "targetRef"), "db", "must not be the target of another")})
+	down := errors.New("down")
+	m := newModel(t)
+	m.node("n1", "a")
+	m.restart(func(c client.WithWatch) client.WithWatch {
+		return interceptor.NewClient(c, interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return refused }})
+	})
+	m.set(1, map[string]string{v1beta1.AnnotationAutoGeneratePersistentPodState: "true", v1beta1.AnnotationRequiredPersistentTopology: zone})
+	for range 2 {
+		if _, err := m.turn(); !errors.Is(err, reconcile.TerminalError(nil)) {
+			t.Errorf("a rejected creation is %v", err)
+		}
+	}
+	if events := m.Server.Events(m.workload(), "FailedGenerate"); len(events) != 1 || !strings.Contains(events[0].Message, "spec.targetRef") {
+		t.Errorf("events %v", events)
+	}
+	m.state(func(s *podstate.State) {
+		controls := true
+		s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: "set", Controller: &controls}}
+	})
+	m.restart(func(c client.WithWatch) client.WithWatch {
+		return interceptor.NewClient(c, interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			return refused
+		}})
+	})
+	m.must()
+	m.must()
+	if events := m.Server.Events(m.workload(), "FailedGenerate"); len(events) != 2 || m.stored().Status.ObservedGeneration != 1 {
+		t.Errorf("a rejected update: events %v, %+v", events, m.stored().Status)
+	}
+	m.remove(m.stored())
+	m.restart(func(c client.WithWatch) client.WithWatch {
+		return interceptor.NewClient(c, interceptor.Funcs{SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+			return down
+		}})
+	})
+	m.run("db-0", "n1")
+	if _, err := m.turn(); !errors.Is(err, down) || m.stored() == nil {
+		t.Errorf("a failed status is %v", err)
+	}
+	m.restart(func(c client.WithWatch) client.WithWatch { return c })
+	m.must()
+	if diff := cmp.Diff("pod db-0: n1\nrecord db-0: n1 a", m.picture()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Targets that cannot be read keep the records, with one event.
+func TestUnsupported(t *testing.T) {
+	for name, ref := range map[string]v1beta1.TargetReference{
+		"a Deployment": {APIVersion: "apps/v1", Kind: "Deployment", Name: "db"},
+		"no version":   {APIVersion: "a/b/c", Kind: "StatefulSet", Name: "db"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newModel(t)
+			m.state(func(s *podstate.State) {
+				s.Spec.TargetReference = ref
+				s.Status.PodStates = map[string]v1beta1.PodState{"db-0": {NodeName: "n1"}}
+			})
+			m.must()
+			m.must()
+			if events := m.Server.Events(m.stored(), "UnsupportedTarget"); len(events) != 1 || len(m.stored().Status.PodStates) != 1 {
+				t.Errorf("events %v, state %+v", events, m.stored().Status)
+			}
+		})
+	}
+}
+
+// Replicas and ordinals of an Advanced StatefulSet: reserved ones are around, and what cannot be read keeps the records.
+func TestAdvanced(t *testing.T) {
+	m := newModel(t)
+	m.node("n1", "a")
+	set := &v1beta1.StatefulSet{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "StatefulSet"}}
+	set.Namespace, set.Name, set.UID = "default", "db", "advanced"
+	replicas := int32(3)
+	set.Spec.Replicas = &replicas
+	set.Spec.ReserveOrdinals = append(set.Spec.ReserveOrdinals, intstr.FromInt32(1))
+	m.put(set)
+	m.state(func(s *podstate.State) {
+		s.Spec.TargetReference.APIVersion = v1beta1.GroupVersion.String()
+		s.Status.PodStates = map[string]v1beta1.PodState{"db-0": {NodeName: "n1"}, "db-1": {NodeName: "n1"}, "db-2": {NodeName: "n1"}, "db-3": {NodeName: "n1"}, "db-4": {NodeName: "n1"}}
+	})
+	m.must()
+	if diff := cmp.Diff("record db-0: n1\nrecord db-2: n1\nrecord db-3: n1", m.picture()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,78 @@
+package persistentpodstate
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kruisekit/kruisekit/internal/podstates"
+	"github.com/kruisekit/kruisekit/note"
+	"github.com/kruisekit/kruisekit/podstate"
+)
+
+// The reasons of events, beside the codes of package podstate.
+const (
+	// reasonOccupied is a PersistentPodState in place of the one that a workload asks for.
+	reasonOccupied = "NotGenerated"
+	// reasonRejected is a PersistentPodState that the API server rejects, in an event about the workload.
+	reasonRejected = "FailedGenerate"
+	// reasonRecreates is a pod that waited for labels that no node has.
+	reasonRecreates = "DeletedPod"
+	// reasonUnsupported is a workload that cannot be read.
+	reasonUnsupported = "UnsupportedTarget"
+)
+
+// about is one reason of one PersistentPodState.
+type about struct {
+	state  types.NamespacedName
+	reason string
+}
+
+// lasting are the reasons whose event is emitted once until the reason is gone.
+func lasting() []string {
+	return []string{
+		reasonOccupied, reasonRejected, reasonUnsupported, podstate.NoteMissing, podstate.NoteTooLarge, podstate.NoteUnknownReplicas, podstate.NoteBadRelease,
+	}
+}
+
+// complain emits an event about a workload that cannot be read.
+func (r *Reconciler) complain(s *snapshot) {
+	if r.emitted.Changed(about{s.name, reasonUnsupported}, s.unsupported) {
+		r.api.Warningf(s.state, reasonUnsupported, "Kept all records as they are: %s", s.unsupported)
+	}
+}
+
+// emit emits the events of a pass, after its writes. Of several notes with a code the first is told.
+func (r *Reconciler) emit(s *snapshot, pass *podstate.Pass) {
+	texts := map[string]string{}
+	for _, n := range pass.Notes {
+		text := n.Text
+		if n.Object != "" {
+			text = "Pod " + n.Object + ": " + text
+		}
+		switch {
+		case n.Code == podstate.NoteReleased:
+			r.api.Event(s.state, corev1.EventTypeNormal, n.Code, text)
+		case n.Level == note.Blocked && texts[n.Code] == "":
+			texts[n.Code] = text
+		}
+	}
+	for _, reason := range lasting() {
+		if reason != reasonOccupied && reason != reasonRejected && r.emitted.Changed(about{s.name, reason}, texts[reason]) {
+			r.api.Event(s.state, corev1.EventTypeWarning, reason, texts[reason])
+		}
+	}
+}
+
+// key returns the name of a PersistentPodState of the index.
+func key(s *podstate.State) types.NamespacedName {
+	return types.NamespacedName{Namespace: s.Namespace, Name: s.Name}
+}
+
+// names of PersistentPodStates in the index.
+func names(index *podstates.Index, namespace string, of podstate.Target) []types.NamespacedName {
+	var all []types.NamespacedName
+	for _, s := range index.Of(namespace, of) {
+		all = append(all, key(s))
+	}
+	return all
+}

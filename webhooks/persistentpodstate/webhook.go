@@ -1,0 +1,158 @@
+package persistentpodstate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/internal/podstates"
+	"github.com/kruisekit/kruisekit/internal/review"
+	"github.com/kruisekit/kruisekit/podstate"
+	"github.com/kruisekit/kruisekit/validation"
+)
+
+// Path receives the requests, as in the reference.
+const Path = "/validate-apps-kruise-io-persistentpodstate"
+
+// Options of the webhook. The zero value behaves as the reference does by default.
+type Options struct {
+	// Namespace of the ConfigMap kruise-configuration. Default kruise-system.
+	Namespace string
+}
+
+// Webhook answers admission requests for PersistentPodStates.
+type Webhook struct {
+	api     client.Reader
+	options Options
+}
+
+// New returns a webhook. It reads live through the client.
+func New(api client.Reader, o Options) (*Webhook, error) {
+	if api == nil {
+		return nil, errors.New("persistentpodstate: a client is needed")
+	}
+	o.Namespace = cmp.Or(o.Namespace, kruise.DefaultNamespace)
+	return &Webhook{api: api, options: o}, nil
+}
+
+// SetupWithManager serves the webhook on the manager's webhook server.
+func (w *Webhook) SetupWithManager(mgr ctrl.Manager) error {
+	server := mgr.GetWebhookServer()
+	if server == nil {
+		return errors.New("the manager has no webhook server")
+	}
+	server.Register(Path, &admission.Webhook{Handler: admission.HandlerFunc(w.Validate)})
+	return nil
+}
+
+// Validate rejects an invalid object, with every fault.
+func (w *Webhook) Validate(ctx context.Context, req admission.Request) admission.Response {
+	if !review.Concerns(req) || review.IsDeleting(req) {
+		return admission.Allowed("")
+	}
+	version, err := review.VersionOf(req, "persistentpodstates")
+	if err != nil {
+		return review.BadRequest(err)
+	}
+	now, err := decode(version, req.Object.Raw)
+	if err != nil {
+		return review.BadRequest(err)
+	}
+	kinds, err := w.kinds(ctx, now)
+	if err != nil {
+		return review.Undecided(err)
+	}
+	faults := validation.PersistentPodState(now, kinds...)
+	if req.Operation == admissionv1.Create {
+		conflict, err := w.conflict(ctx, req.Namespace, now)
+		if err != nil {
+			return review.Undecided(err)
+		}
+		if conflict != nil {
+			faults = append(faults, conflict)
+		}
+		return answer(req.Name, faults, nil)
+	}
+	before, err := decode(version, req.OldObject.Raw)
+	if err != nil {
+		return review.BadRequest(err)
+	}
+	added, borne := review.Added(faults, validation.PersistentPodState(before, kinds...))
+	return answer(req.Name, append(added, validation.PersistentPodStateUpdate(now, before)...), borne)
+}
+
+// kinds returns the kinds of the white list, where the target is no StatefulSet.
+func (w *Webhook) kinds(ctx context.Context, s *podstate.State) ([]schema.GroupKind, error) {
+	target, is := podstate.TargetOf(s)
+	if !is || target.Group == "" || target.Kind == "" || slices.Contains(podstate.Targets(), target.GroupKind()) {
+		return nil, nil
+	}
+	config := &corev1.ConfigMap{}
+	err := w.api.Get(ctx, client.ObjectKey{Namespace: w.options.Namespace, Name: kruise.ConfigurationName}, config)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read ConfigMap %s/%s: %w", w.options.Namespace, kruise.ConfigurationName, err)
+	}
+	all, err := podstates.WhiteList(config)
+	if err != nil {
+		return nil, err
+	}
+	kinds := make([]schema.GroupKind, 0, len(all))
+	for _, gvk := range all {
+		kinds = append(kinds, gvk.GroupKind())
+	}
+	return kinds, nil
+}
+
+// conflict returns a fault where another object of the namespace has the same target.
+func (w *Webhook) conflict(ctx context.Context, namespace string, s *podstate.State) (*field.Error, error) {
+	list := &v1beta1.PersistentPodStateList{}
+	if err := w.api.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("list PersistentPodStates: %w", err)
+	}
+	return validation.PersistentPodStateConflict(s, list.Items), nil
+}
+
+// decode reads an object as v1beta1.
+func decode(version review.Version, raw []byte) (*v1beta1.PersistentPodState, error) {
+	hub := &v1beta1.PersistentPodState{}
+	if version == review.Hub {
+		return hub, review.Unmarshal(raw, hub)
+	}
+	old := &v1alpha1.PersistentPodState{}
+	if err := review.Unmarshal(raw, old); err != nil {
+		return nil, err
+	}
+	if err := old.ConvertTo(hub); err != nil {
+		return nil, fmt.Errorf("convert to v1beta1: %w", err)
+	}
+	return hub, nil
+}
+
+// answer rejects an object with new faults, and warns of those that the stored one has.
+func answer(name string, faults, borne field.ErrorList) admission.Response {
+	a := admission.Allowed("")
+	if len(faults) > 0 {
+		a = review.Invalid(podstates.Kind().GroupKind(), name, faults)
+	}
+	for _, fault := range borne {
+		a.Warnings = append(a.Warnings, fault.Error())
+	}
+	return a
+}
