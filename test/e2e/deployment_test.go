@@ -49,7 +49,7 @@ func TestDeployment(t *testing.T) {
 		"--feature-gates=AllAlpha=true,AllBeta=true",
 		"--nodeimage-creation-delay=1s",
 	}
-	m.apply(t, overlay(t, arguments, "", []string{"../../config/pulljobs"}, manager, daemon), theManager, theDaemon)
+	m.apply(t, overlay(t, arguments, "", []string{"../../config/pulljobs", "../../config/resourcedistribution"}, manager, daemon), theManager, theDaemon)
 	t.Run("manager and daemons", m.testAll)
 }
 
@@ -77,7 +77,7 @@ func (m *deployed) testAll(t *testing.T) {
 			"recreate/in order": m.testRecreateInOrder, "recreate/some": m.testRecreateSome, "recreate/twice": m.testRecreateTwice,
 			"recreate/crashing": m.testRecreateCrashing, "recreate/a pod that goes": m.testRecreateGone,
 			"recreate/refused": m.testRecreateRefused,
-			"env of a label":   m.testEnvOfLabel, "cron": m.testCron,
+			"env of a label":   m.testEnvOfLabel, "cron": m.testCron, "distribution": m.testDistribution,
 		} {
 			t.Run(name, func(t *testing.T) { t.Parallel(); test(t) })
 		}

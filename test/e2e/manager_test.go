@@ -34,8 +34,8 @@ func (m *deployed) testManager(t *testing.T, left map[string]*remains) {
 		for name, test := range map[string]func(*testing.T){
 			"in place": m.testInPlace, "resize": m.testResize, "claims": m.testClaims,
 			"partition and pause": m.testPartitionAndPause, "surge": m.testSurge, "hooks": m.testHooks, "stalled": stalled.testStalls, "pods to delete": m.testPodsToDelete, "sample": m.testSample,
-			"readiness gate": m.testReadinessGate(false),
-			"daemonset":      m.testPage("daemonset", "ads"), "statefulset": m.testPage("statefulset", "asts"),
+			"readiness gate": m.testReadinessGate(false), "place": m.testPlace,
+			"daemonset": m.testPage("daemonset", "ads"), "statefulset": m.testPage("statefulset", "asts"),
 		} {
 			t.Run(name, func(t *testing.T) { t.Parallel(); test(t) })
 		}
