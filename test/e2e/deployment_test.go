@@ -97,6 +97,7 @@ func (m *deployed) testAll(t *testing.T) {
 	t.Run("printed at the same time", func(t *testing.T) {
 		for name, test := range map[string]func(*testing.T){
 			"columns": m.testPrinted, "document of nodes": m.testNodeDocument, "document of sidecars": m.testSidecarDocument,
+			"document of probes": m.testProbeDocument,
 		} {
 			t.Run(name, func(t *testing.T) { t.Parallel(); test(t) })
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -91,8 +92,10 @@ func (m *deployed) testProbes(t *testing.T) {
 			t.Errorf("condition %+v", c)
 		}
 	}
+	begin := time.Now()
 	p.shell("rm /idle")
 	p.shows(t, "no", "down", false)
+	t.Logf("a label and the readiness followed a command within %s", time.Since(begin).Round(time.Second/10))
 	p.shell("touch /idle")
 	p.shows(t, "yes", "down", true)
 
@@ -101,6 +104,7 @@ func (m *deployed) testProbes(t *testing.T) {
 	if is.UID != was.UID || is.Status.ContainerStatuses[0].RestartCount != 1 {
 		t.Errorf("pod %s became %s with %+v", was.UID, is.UID, is.Status.ContainerStatuses)
 	}
+	t.Log("another container started without a result")
 
 	if err := m.Client.Delete(t.Context(), p.PodProbeMarker); err != nil {
 		t.Fatal(err)
@@ -120,4 +124,31 @@ func (m *deployed) testProbes(t *testing.T) {
 			t.Errorf("the node still probes %+v", asked)
 		}
 	}
+	t.Log("the marker is gone, and the node does not probe the pod")
+}
+
+// testProbeDocument types what the page of PodProbeMarkers says about its sample. What kubectl prints of the pod is what the page shows.
+func (m *deployed) testProbeDocument(t *testing.T) {
+	const path = "../../docs/kinds/podprobemarker.md"
+	m.pushNginx(t)
+	namespace := m.Namespace(t)
+	for _, words := range typed(t, path) {
+		line := strings.Join(words, " ")
+		if words[0] == "delete" {
+			return // with the namespace; what follows is about trouble
+		}
+		eventually(t, func(ctx context.Context) error {
+			said, err := m.Kubectl(ctx, append(words, "-n", namespace)...)
+			switch {
+			case err != nil:
+				return fmt.Errorf("kubectl %s: %w\n%s", line, err, said)
+			case strings.Contains(line, "custom-columns"):
+				return isShown(path, said)
+			case words[0] == "events" && !strings.Contains(said, "KruiseProbeSucceeded"):
+				return fmt.Errorf("no event of a probe:\n%s", said)
+			}
+			return nil
+		})
+	}
+	t.Errorf("%s does not delete its sample", path)
 }
