@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -188,25 +189,27 @@ func (m *model) pods() []*corev1.Pod {
 func (m *model) run() {
 	m.Helper()
 	for _, pod := range m.pods() {
-		had := pod.DeepCopy()
+		changed := false
 		for i := range pod.Spec.EphemeralContainers {
-			m.step(pod, pod.Spec.EphemeralContainers[i].Name)
+			changed = m.step(pod, pod.Spec.EphemeralContainers[i].Name) || changed
 		}
-		if fmt.Sprint(had.Status) != fmt.Sprint(pod.Status) {
+		if changed {
 			m.put(pod)
 		}
 	}
 }
 
-func (m *model) step(pod *corev1.Pod, name string) {
+// step reports whether a container has changed.
+func (m *model) step(pod *corev1.Pod, name string) bool {
 	list := &pod.Status.EphemeralContainerStatuses
 	i := slices.IndexFunc(*list, func(s corev1.ContainerStatus) bool { return s.Name == name })
 	if i < 0 {
 		*list = append(*list, corev1.ContainerStatus{Name: name, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}})
-		return
+		return true
 	}
 	switch s, end := &(*list)[i].State, m.ends[pod.Name]; {
 	case s.Terminated != nil, s.Waiting != nil && end == "pulls", s.Running != nil && end == "runs":
+		return false
 	case s.Waiting != nil:
 		*s = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(m.Clock)}}
 	case end == "failed":
@@ -214,6 +217,7 @@ func (m *model) step(pod *corev1.Pod, name string) {
 	default:
 		*s = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(m.Clock)}}
 	}
+	return true
 }
 
 // picture is the containers of each pod.
@@ -267,3 +271,6 @@ func (m *model) turn() {
 	m.run()
 	m.Advance(time.Second)
 }
+
+// request is that of a job.
+func request(j *job) ctrl.Request { return ctrl.Request{NamespacedName: client.ObjectKeyFromObject(j)} }
