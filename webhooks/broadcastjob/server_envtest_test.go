@@ -3,21 +3,16 @@
 package broadcastjob_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/internal/review/plaintest"
 	"github.com/kruisekit/kruisekit/internal/review/reviewtest"
 	"github.com/kruisekit/kruisekit/webhooks/broadcastjob"
 	"github.com/kruisekit/kruisekit/webhooks/conversion"
@@ -28,16 +23,14 @@ func TestAdmission(t *testing.T) {
 	g := reviewtest.Start(t, reviewtest.Input{
 		Resources: []string{"broadcastjobs"}, Setup: serve, Bad: newJob(t, "v1beta1", "default", `{"failurePolicy":{"type":"Retry"}}`),
 	})
-	t.Run("Manifests", func(t *testing.T) { testManifests(t, g) })
+	k := kind()
+	t.Run("Manifests", func(t *testing.T) { k.Manifests(t, g) })
 	t.Run("Defaults", func(t *testing.T) { testDefaults(t, g) })
 	t.Run("Template", func(t *testing.T) { testTemplate(t, g) })
-	t.Run("Recorded", func(t *testing.T) { testRecorded(t, g) })
+	t.Run("Recorded", func(t *testing.T) { k.Recorded(t, g) })
 	t.Run("Versions", func(t *testing.T) { testVersions(t, g) })
 	t.Run("Update", func(t *testing.T) { testUpdate(t, g) })
-	var left corev1.PodTemplateList
-	if err := g.Client.List(t.Context(), &left); err != nil || len(left.Items) > 0 {
-		t.Errorf("%d PodTemplates are stored (%v)", len(left.Items), err)
-	}
+	reviewtest.NoTemplates(t, g)
 	t.Run("Rules", func(t *testing.T) { testRules(t, g) })
 }
 
@@ -50,6 +43,8 @@ func serve(mgr ctrl.Manager, api client.Client) error {
 	return w.SetupWithManager(mgr)
 }
 
+func kind() reviewtest.Kind { return reviewtest.Kind{Name: "broadcastjob", New: newJob} }
+
 // newJob is a job of one container whose spec is changed by a merge patch.
 func newJob(t *testing.T, version, namespace, patch string) *unstructured.Unstructured {
 	t.Helper()
@@ -58,23 +53,6 @@ func newJob(t *testing.T, version, namespace, patch string) *unstructured.Unstru
 		t.Fatal(err)
 	}
 	return job
-}
-
-// testManifests applies the manifests of the reference's API unchanged, and updates something else in them.
-func testManifests(t *testing.T, g *reviewtest.Ground) {
-	for _, version := range []string{"v1alpha1", "v1beta1"} {
-		namespace := g.Namespace(t)
-		for _, job := range reviewtest.Manifests(t, version, "broadcastjobs.yaml") {
-			job.SetNamespace(namespace)
-			if err := g.Client.Create(t.Context(), job, client.FieldValidation("Strict")); err != nil {
-				t.Errorf("%s, %s: %v", version, job.GetName(), err)
-			}
-			job.SetLabels(map[string]string{"touched": "true"})
-			if err := g.Client.Update(t.Context(), job); err != nil {
-				t.Errorf("%s, %s: update: %v", version, job.GetName(), err)
-			}
-		}
-	}
 }
 
 // testDefaults: what a job leaves out is filled in, the restart policy too.
@@ -130,23 +108,6 @@ func testTemplate(t *testing.T, g *reviewtest.Ground) {
 	}
 }
 
-// testRecorded creates what the reference has defaulted: nothing is left to add.
-func testRecorded(t *testing.T, g *reviewtest.Ground) {
-	namespace := g.Namespace(t)
-	for _, version := range []string{"v1alpha1", "v1beta1"} {
-		for _, recorded := range reviewtest.Recorded(t, "1-created", "broadcastjobs."+version+".yaml") {
-			job := newJob(t, version, namespace, "")
-			job.Object["spec"] = recorded.DeepCopy().Object["spec"]
-			if err := g.Client.Create(t.Context(), job); err != nil {
-				t.Error(err)
-			}
-			if diff := cmp.Diff(plaintest.Encode(t, recorded.Object["spec"]), plaintest.Encode(t, job.Object["spec"])); diff != "" {
-				t.Errorf("%s, %s (-recorded +now):\n%s", version, recorded.GetName(), diff)
-			}
-		}
-	}
-}
-
 // testVersions writes a job in one version and reads it in the other.
 func testVersions(t *testing.T, g *reviewtest.Ground) {
 	namespace := g.Namespace(t)
@@ -189,29 +150,14 @@ func testUpdate(t *testing.T, g *reviewtest.Ground) {
 	}
 }
 
-// testRules has the webhooks review some jobs, then takes them away and installs the policy, which must review alike.
+// testRules has the webhooks and the policy review the same jobs.
 func testRules(t *testing.T, g *reviewtest.Ground) {
-	namespace := g.Namespace(t)
-	stored := newJob(t, "v1beta1", namespace, "")
+	stored := newJob(t, "v1beta1", g.Namespace(t), "")
 	if err := g.Client.Create(t.Context(), stored); err != nil {
 		t.Fatal(err)
 	}
-	t.Run("Webhook", func(t *testing.T) { reviewAll(t, g, stored, "denied the request") })
-	if out, err := g.Kubectl(t.Context(), "apply", "-f", filepath.Join("..", "..", "config", "webhook", "broadcastjob-policy.yaml")); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	g.Withdraw(t)
-	reviewtest.Until(t, "the API server does not mind the policy alone", func(ctx context.Context) error {
-		plain := newJob(t, "v1beta1", namespace, "")
-		if err := g.Client.Create(ctx, plain, client.DryRunAll); err != nil {
-			return err
-		}
-		if reviewtest.Field(plain, "spec", "parallelism") != nil {
-			return errors.New("there are defaults")
-		}
-		return reviewtest.Says(g.Client.Create(ctx, newJob(t, "v1beta1", namespace, `{"failurePolicy":{"type":"x"}}`), client.DryRunAll), "kruisekit-broadcastjob", "spec.failurePolicy.type")
-	})
-	t.Run("Policy", func(t *testing.T) { reviewAll(t, g, stored, "kruisekit-broadcastjob") })
+	alone := reviewtest.Alone{Defaulted: "parallelism", Bad: `{"failurePolicy":{"type":"x"}}`, At: "spec.failurePolicy.type"}
+	kind().Policy(t, g, alone, func(t *testing.T, reviewer string) { reviewAll(t, g, stored, reviewer) })
 }
 
 // reviewAll expects rejections by a judge, each for its reason, of new jobs and of updates.

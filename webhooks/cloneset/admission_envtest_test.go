@@ -12,54 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/internal/review/plaintest"
 	"github.com/kruisekit/kruisekit/internal/review/reviewtest"
 )
 
-// testManifests applies the manifests of the reference's API unchanged.
-func testManifests(t *testing.T, g *reviewtest.Ground) {
-	for _, version := range []string{"v1alpha1", "v1beta1"} {
-		namespace := g.Namespace(t)
-		for _, set := range reviewtest.Manifests(t, version, "clonesets.yaml") {
-			set.SetNamespace(namespace)
-			if err := g.Client.Create(t.Context(), set, client.FieldValidation("Strict")); err != nil {
-				t.Errorf("%s, %s: %v", version, set.GetName(), err)
-			}
-			// And once more, as an update of something else.
-			set.SetLabels(map[string]string{"touched": "true"})
-			if err := g.Client.Update(t.Context(), set); err != nil {
-				t.Errorf("%s, %s: update: %v", version, set.GetName(), err)
-			}
-		}
-	}
+// testRefusedManifests applies manifests that the reference rejects too.
+func testRefusedManifests(t *testing.T, g *reviewtest.Ground) {
 	for _, set := range reviewtest.Manifests(t, "v1alpha1", "clonesets.refused.yaml") {
 		set.SetNamespace("default")
 		refusedAt(t, g.Client.Create(t.Context(), set), "spec.scaleStrategy.podsToDelete")
-	}
-}
-
-// testMistakes makes mistakes in manifests; with the webhooks in front the schema still says what is wrong.
-func testMistakes(t *testing.T, g *reviewtest.Ground) {
-	namespace := g.Namespace(t)
-	for _, m := range reviewtest.Mistakes(t, "clonesets.yaml") {
-		for _, version := range []string{"v1alpha1", "v1beta1"} {
-			if m.Version != "" && m.Version != version {
-				continue
-			}
-			t.Run(m.Why+"/"+version, func(t *testing.T) {
-				for _, set := range reviewtest.Manifests(t, version, "clonesets.yaml") {
-					if set.GetName() != m.Manifest {
-						continue
-					}
-					plaintest.Merge(set.Object, m.Patch)
-					set.SetNamespace(namespace)
-					err := g.Client.Create(t.Context(), set, client.DryRunAll, client.FieldValidation("Strict"))
-					if err == nil || !strings.Contains(err.Error(), m.Refusal) {
-						t.Errorf("want %q, got %v", m.Refusal, err)
-					}
-				}
-			})
-		}
 	}
 }
 
@@ -163,27 +123,6 @@ func testTemplate(t *testing.T, g *reviewtest.Ground) {
 		}}
 		if diff := cmp.Diff(wantClaims, reviewtest.Field(set, "spec", "volumeClaimTemplates")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", version, diff)
-		}
-	}
-}
-
-// testRecorded creates what the reference has defaulted: there is nothing left to add, so that a set that is taken over
-// and changed differs from its revisions in nothing but the change.
-func testRecorded(t *testing.T, g *reviewtest.Ground) {
-	namespace := g.Namespace(t)
-	for _, version := range []string{"v1alpha1", "v1beta1"} {
-		for _, recorded := range reviewtest.Recorded(t, "1-created", "clonesets."+version+".yaml") {
-			set := newSet(t, version, namespace, "")
-			set.Object["spec"] = recorded.DeepCopy().Object["spec"]
-			if err := g.Client.Create(t.Context(), set); err != nil {
-				t.Error(err)
-			}
-			for _, path := range []string{"template", "volumeClaimTemplates", "updateStrategy"} {
-				was, is := reviewtest.Field(recorded, "spec", path), reviewtest.Field(set, "spec", path)
-				if diff := cmp.Diff(plaintest.Encode(t, was), plaintest.Encode(t, is)); diff != "" {
-					t.Errorf("%s, %s, %s (-recorded +now):\n%s", version, recorded.GetName(), path, diff)
-				}
-			}
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,22 +21,24 @@ func TestAdmission(t *testing.T) {
 		Resources: []string{"clonesets"}, Setup: serve(cloneset.Options{HostNetworkHostPorts: true}),
 		Bad: newSet(t, "v1beta1", "default", `{"selector":{"matchLabels":null}}`),
 	})
-	t.Run("Manifests", func(t *testing.T) { testManifests(t, g) })
-	t.Run("Mistakes", func(t *testing.T) { testMistakes(t, g) })
+	k := kind()
+	t.Run("Manifests", func(t *testing.T) { k.Manifests(t, g); testRefusedManifests(t, g) })
+	t.Run("Mistakes", func(t *testing.T) { k.Mistakes(t, g) })
 	t.Run("Defaults", func(t *testing.T) { testDefaults(t, g) })
 	t.Run("Template", func(t *testing.T) { testTemplate(t, g) })
 	t.Run("Unknown", func(t *testing.T) { testUnknown(t, g) })
-	t.Run("Recorded", func(t *testing.T) { testRecorded(t, g) })
+	t.Run("Recorded", func(t *testing.T) { k.Recorded(t, g, "template", "volumeClaimTemplates", "updateStrategy") })
 	t.Run("Calls", func(t *testing.T) { testCalls(t, g) })
 	t.Run("HostPorts", func(t *testing.T) { testHostPorts(t, g) })
 	t.Run("PodsToDelete", func(t *testing.T) { testPodsToDelete(t, g) })
 	t.Run("OnDelete", func(t *testing.T) { testOnDelete(t, g) })
 	t.Run("Refusals", func(t *testing.T) { testRefusals(t, g) })
-	var left corev1.PodTemplateList
-	if err := g.Client.List(t.Context(), &left); err != nil || len(left.Items) > 0 {
-		t.Errorf("%d PodTemplates left behind (%v)", len(left.Items), err)
-	}
-	t.Run("Policy", func(t *testing.T) { testPolicy(t, g) })
+	reviewtest.NoTemplates(t, g)
+	t.Run("Policy", func(t *testing.T) {
+		k.Policy(t, g, reviewtest.Alone{Defaulted: "revisionHistoryLimit", Bad: `{"updateStrategy":{"type":"x"}}`, At: "spec.updateStrategy.type"}, func(t *testing.T, reviewer string) {
+			reviewAll(t, g, reviewer)
+		})
+	})
 }
 
 func serve(o cloneset.Options) reviewtest.Setup {
@@ -50,6 +51,8 @@ func serve(o cloneset.Options) reviewtest.Setup {
 		return w.SetupWithManager(mgr)
 	}
 }
+
+func kind() reviewtest.Kind { return reviewtest.Kind{Name: "cloneset", New: newSet} }
 
 // newSet is a CloneSet of one container whose spec is changed by a merge patch.
 func newSet(t *testing.T, version, namespace, patch string) *unstructured.Unstructured {
