@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 )
@@ -14,18 +15,33 @@ func (c *Cluster) KillRuntime(t testing.TB, node int) (start func()) {
 	if err := config.KillRuntime(node); err != nil {
 		t.Fatal(err)
 	}
-	started := false
+	return startAgain(t, "the container runtime of", node, config.StartRuntime)
+}
+
+// KillNode ends a node, the first being 1, as a power failure does: its kubelet, its container runtime and all containers end at once. What it
+// returns starts the node again, and waits until the container runtime serves; so does the end of the test. For Real alone.
+func (c *Cluster) KillNode(t testing.TB, node int) (start func()) {
+	t.Helper()
+	config := c.real(t)
+	if err := config.KillNode(node); err != nil {
+		t.Fatal(err)
+	}
+	return startAgain(t, "", node, config.StartNode)
+}
+
+// startAgain returns what starts a part of a node again, once, at the end of the test at the latest.
+func startAgain(t testing.TB, what string, node int, do func(context.Context, int) error) (start func()) {
+	t.Helper()
+	var once sync.Once
 	start = func() {
 		t.Helper()
-		if started {
-			return
-		}
-		started = true
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-		defer cancel()
-		if err := config.StartRuntime(ctx, node); err != nil {
-			t.Errorf("start the container runtime of node %d again: %v", node, err)
-		}
+		once.Do(func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+			defer cancel()
+			if err := do(ctx, node); err != nil {
+				t.Errorf("start %s node %d again: %v", what, node, err)
+			}
+		})
 	}
 	t.Cleanup(start)
 	return start

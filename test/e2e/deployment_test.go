@@ -110,6 +110,7 @@ func (m *deployed) testAll(t *testing.T) {
 		t.Run("recreate/the runtime crashes", func(t *testing.T) { t.Parallel(); m.testRecreateRuntimeCrashes(t) })
 		t.Run("recreate/the daemon is killed", func(t *testing.T) { t.Parallel(); m.testRecreateDaemonKilled(t) })
 	})
+	t.Run("a node restarts", m.testNodeRestarts)
 	t.Run("nothing refused", m.testNothingRefused)
 }
 

@@ -88,19 +88,25 @@ func weigh(dir string) error {
 	return nil
 }
 
-// removeCgroups kills what is left in the cgroups of the nodes and removes them.
+// removeCgroups kills what is left in the cgroups of all nodes and removes them.
 func (n Network) removeCgroups(ctx context.Context) error {
+	var failures []error
+	for node := 1; node <= n.Nodes; node++ {
+		failures = append(failures, n.removeCgroupsOf(ctx, node))
+	}
+	return errors.Join(failures...)
+}
+
+func (n Network) removeCgroupsOf(ctx context.Context, node int) error {
 	roots, err := hierarchies()
 	if err != nil {
 		return err
 	}
 	var failures []error
 	for _, root := range roots {
-		for node := 1; node <= n.Nodes; node++ {
-			dir := filepath.Join(root, n.cgroup(node))
-			// Processes leave a cgroup some time after they are killed.
-			failures = append(failures, process.Poll(ctx, func(context.Context) error { return removeTree(dir) }))
-		}
+		dir := filepath.Join(root, n.cgroup(node))
+		// Processes leave a cgroup some time after they are killed.
+		failures = append(failures, process.Poll(ctx, func(context.Context) error { return removeTree(dir) }))
 	}
 	if err := errors.Join(failures...); err != nil {
 		return fmt.Errorf("remove cgroups: %w", err)

@@ -47,7 +47,7 @@ func (c Config) Health(ctx context.Context) error {
 func (c Config) expected() []string {
 	names := []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "registry"}
 	for node := 1; node <= c.Network.Nodes; node++ {
-		names = append(names, Name(node), runtimeName(node), fmt.Sprintf("kubelet-%d", node))
+		names = append(names, Name(node), runtimeName(node), kubeletName(node))
 	}
 	return names
 }

@@ -52,7 +52,8 @@ func (n Network) join(ctx context.Context, node, pid int) error {
 	}
 	link, address := n.link(node), n.nodeIP(node)
 	commands := [][]string{
-		{"ip", "link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", strconv.Itoa(pid)},
+		// Always the same hardware address: the machine and the other nodes find a node that has restarted at once.
+		{"ip", "link", "add", link, "type", "veth", "peer", "name", "eth0", "address", fmt.Sprintf("02:00:00:00:00:%02x", node), "netns", strconv.Itoa(pid)},
 		{"ip", "link", "set", link, "master", n.Bridge, "up"},
 		inside("ip", "link", "set", "lo", "up"),
 		inside("ip", "addr", "add", n.mask(address), "dev", "eth0"),
@@ -80,8 +81,7 @@ func (n Network) disconnect(ctx context.Context) error {
 		links = append(links, n.link(node))
 	}
 	for _, link := range links {
-		// The kernel removes the link of a node that has ended by itself, at some time.
-		if _, err := execute(ctx, "ip", "link", "del", link); err != nil && exists(link) {
+		if err := removeLink(ctx, link); err != nil {
 			return err
 		}
 	}
@@ -94,6 +94,14 @@ func (n Network) disconnect(ctx context.Context) error {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// removeLink removes a link, also one that the kernel is about to remove: that of a node that has ended.
+func removeLink(ctx context.Context, link string) error {
+	if _, err := execute(ctx, "ip", "link", "del", link); err != nil && exists(link) {
+		return err
 	}
 	return nil
 }

@@ -40,6 +40,11 @@ func (c Config) startNode(ctx context.Context, p *plane.Plane, node int) error {
 	if err := c.Network.makeCgroups(node); err != nil {
 		return err
 	}
+	return c.boot(ctx, node)
+}
+
+// boot starts a node that is configured.
+func (c Config) boot(ctx context.Context, node int) error {
 	holder, err := c.run(process.Spec{
 		Name: Name(node), Path: "/bin/sh", Namespaces: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET,
 		Args: []string{"-c", first, "sh", c.inNode(node, ""), c.Programs["pause"]},

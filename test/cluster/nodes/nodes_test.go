@@ -242,6 +242,25 @@ func TestUpOvercomesWhatWasKilled(t *testing.T) {
 	}
 }
 
+func TestNodeRestarts(t *testing.T) {
+	config := alone(t)
+	before := take(t, config)
+	up(t, config, true)
+	work(t, config)
+	if err := config.KillNode(2); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	if err := config.StartNode(ctx, 2); err != nil {
+		t.Fatal(err)
+	}
+	up(t, config, false) // all of it is up
+	work(t, config)
+	down(t, config)
+	compare(t, config, before)
+}
+
 func TestInterruptedUpLeavesNothing(t *testing.T) {
 	for _, after := range []time.Duration{100 * time.Millisecond, 2 * time.Second, 5 * time.Second} {
 		t.Run(after.String(), func(t *testing.T) {

@@ -39,6 +39,7 @@ func (c Config) StartRuntime(ctx context.Context, node int) error {
 }
 
 func runtimeName(node int) string { return fmt.Sprintf("containerd-%d", node) }
+func kubeletName(node int) string { return fmt.Sprintf("kubelet-%d", node) }
 
 func (c Config) record(name string) (process.Record, error) {
 	records, err := process.Records(c.records())

@@ -37,5 +37,11 @@ func (c Config) KillRuntime(int) error { return c.Check() }
 // StartRuntime starts nothing here.
 func (c Config) StartRuntime(context.Context, int) error { return c.Check() }
 
+// KillNode has none to kill here.
+func (c Config) KillNode(int) error { return c.Check() }
+
+// StartNode starts nothing here.
+func (c Config) StartNode(context.Context, int) error { return c.Check() }
+
 // Trust has nodes nowhere here.
 func (c Config) Trust(string) (func() error, error) { return nil, c.Check() }
