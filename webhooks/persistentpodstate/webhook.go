@@ -21,6 +21,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/podstates"
 	"github.com/kruisekit/kruisekit/internal/review"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/podstate"
 	"github.com/kruisekit/kruisekit/validation"
 )
@@ -122,11 +123,17 @@ func (w *Webhook) kinds(ctx context.Context, s *podstate.State) ([]schema.GroupK
 
 // conflict returns a fault where another object of the namespace has the same target.
 func (w *Webhook) conflict(ctx context.Context, namespace string, s *podstate.State) (*field.Error, error) {
-	list := &v1beta1.PersistentPodStateList{}
-	if err := w.api.List(ctx, list, client.InNamespace(namespace)); err != nil {
-		return nil, fmt.Errorf("list PersistentPodStates: %w", err)
+	all, err := stored.List(ctx, w.api, podstates.Kind(), client.InNamespace(namespace))
+	if err != nil {
+		return nil, err
 	}
-	return validation.PersistentPodStateConflict(s, list.Items), nil
+	var others []podstate.State
+	for _, raw := range all {
+		if other := stored.Whole[podstate.State](raw); other != nil {
+			others = append(others, *other)
+		}
+	}
+	return validation.PersistentPodStateConflict(s, others), nil
 }
 
 // decode reads an object as v1beta1.

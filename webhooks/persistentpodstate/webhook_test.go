@@ -10,12 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/webhooks/persistentpodstate"
 )
 
@@ -41,10 +41,10 @@ func (r *reader) Get(_ context.Context, _ client.ObjectKey, into client.Object, 
 
 func (r *reader) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
 	r.reads++
-	if list, is := into.(*v1beta1.PersistentPodStateList); is {
-		other := v1beta1.PersistentPodState{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
-		other.Spec.TargetReference = v1beta1.TargetReference{APIVersion: "apps/v1beta2", Kind: "StatefulSet", Name: "taken"}
-		list.Items = append(list.Items, other)
+	if list, is := into.(*unstructured.UnstructuredList); is {
+		list.Items = append(list.Items, unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "other"}, "spec": map[string]any{
+			"targetRef": map[string]any{"apiVersion": "apps/v1beta2", "kind": "StatefulSet", "name": "taken"},
+		}}}, unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "broken"}, "spec": "none"}})
 	}
 	return r.fault
 }
