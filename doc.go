@@ -99,7 +99,7 @@
 //   - [github.com/kruisekit/kruisekit/webhooks/sidecarset]: defaults, hashes and rules of SidecarSets.
 //   - [github.com/kruisekit/kruisekit/webhooks/statefulset]: defaults and rules of StatefulSets.
 //   - [github.com/kruisekit/kruisekit/webhooks/uniteddeployment]: defaults and rules of UnitedDeployments.
-//   - [github.com/kruisekit/kruisekit/webhooks/workloadspread]: what gives new pods the subsets of WorkloadSpreads.
+//   - [github.com/kruisekit/kruisekit/webhooks/workloadspread]: the rules of WorkloadSpreads, and what gives new pods their subsets.
 //   - [github.com/kruisekit/kruisekit/webhooks/conversion]: the webhook between the two versions of each kind.
 //   - [github.com/kruisekit/kruisekit/webhooks/certificates]: serving certificates that several replicas create and renew.
 //   - [github.com/kruisekit/kruisekit/webhooks/serving]: a webhook server with limits for its clients.

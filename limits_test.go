@@ -13,6 +13,7 @@ import (
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/podprobe"
 	"github.com/kruisekit/kruisekit/podstate"
+	"github.com/kruisekit/kruisekit/spread/subset"
 	"github.com/kruisekit/kruisekit/validation"
 )
 
@@ -24,6 +25,7 @@ func TestDocumentedLimits(t *testing.T) {
 	}
 	for _, row := range []string{
 		fmt.Sprintf("| restart requests of a pod that wait | %d |", containerrestart.MaxQueued+1),
+		fmt.Sprintf("| pods that admission records for one subset of a WorkloadSpread, versions of its pods | %d, %d |", subset.MaxRecords, subset.MaxVersions),
 		fmt.Sprintf("| restores of a copy of a ResourceDistribution that a tenant changes or deletes | %d in a minute, %d reads |", distribution.MaxRepairs, distribution.MaxReads),
 		fmt.Sprintf("| pods that refuse the containers of an EphemeralJob | %d in a pass, each again after %d seconds, later after %d |",
 			ephemeral.MaxRefusals, ephemeral.FirstRetry/time.Second, ephemeral.LastRetry/time.Second),

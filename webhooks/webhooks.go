@@ -71,6 +71,8 @@ type Options struct {
 	NoSpreads bool
 	// Desk is for what gives pods their subsets.
 	Desk workloadspread.DeskOptions
+	// Spreads gives pods their subsets. Nil makes one.
+	Spreads *workloadspread.Desk
 	// PodProbeMarker is for that of PodProbeMarkers.
 	PodProbeMarker podprobemarker.Options
 	// ResourceDistribution is for that of ResourceDistributions.
@@ -127,6 +129,7 @@ func list() []entry {
 		{"resourcedistribution", addResourceDistribution},
 		{"sidecarset", addSidecarSet},
 		{"uniteddeployment", addUnitedDeployment},
+		{"workloadspread", addWorkloadSpread},
 	}
 }
 
@@ -168,10 +171,8 @@ func (o *Options) complete(mgr ctrl.Manager) error {
 	if o.UnitedDeployment.Delete == nil {
 		o.UnitedDeployment.Delete = o.guard.Handle
 	}
-	if !o.NoPods && !o.NoSpreads && o.Pod.Spreads == nil {
-		if o.Pod.Spreads, err = workloadspread.NewDesk(mgr, o.Desk); err != nil {
-			return err
-		}
+	if err := o.spread(mgr); err != nil {
+		return err
 	}
 	if o.unguarded() {
 		return nil
@@ -183,6 +184,26 @@ func (o *Options) complete(mgr ctrl.Manager) error {
 	}
 	if o.Pod.Budgets == nil {
 		o.Pod.Budgets = o.Budgets
+	}
+	return nil
+}
+
+// spread makes what gives pods their subsets, and what the webhooks of pods ask of it.
+func (o *Options) spread(mgr ctrl.Manager) (err error) {
+	if o.NoPods || o.NoSpreads {
+		o.Spreads = nil
+		return nil
+	}
+	if o.Spreads == nil {
+		if o.Spreads, err = workloadspread.NewDesk(mgr, o.Desk); err != nil {
+			return err
+		}
+	}
+	if o.Pod.Spreads == nil {
+		o.Pod.Spreads = o.Spreads
+	}
+	if o.Disruption.Spreads == nil {
+		o.Disruption.Spreads = o.Spreads
 	}
 	return nil
 }
@@ -332,7 +353,7 @@ func addPod(mgr ctrl.Manager, o Options) error {
 }
 
 func addDisruption(mgr ctrl.Manager, o Options) error {
-	if o.unguarded() {
+	if o.unguarded() && o.Disruption.Spreads == nil {
 		return nil
 	}
 	w, err := disruption.New(o.Budgets, mgr.GetAPIReader(), o.Disruption)
@@ -374,6 +395,18 @@ func addSidecarSet(mgr ctrl.Manager, o Options) error {
 		o.SidecarSet.Cover = w.Cover
 	}
 	w, err := sidecarset.New(c, mgr.GetCache(), o.SidecarSet)
+	if err != nil {
+		return err
+	}
+	return w.SetupWithManager(mgr)
+}
+
+func addWorkloadSpread(mgr ctrl.Manager, o Options) error {
+	c, err := live(mgr)
+	if err != nil {
+		return err
+	}
+	w, err := workloadspread.New(o.Spreads, c, workloadspread.Options{Off: o.Spreads == nil})
 	if err != nil {
 		return err
 	}

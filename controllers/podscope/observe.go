@@ -67,7 +67,14 @@ func (r *Reconciler) want(ctx context.Context) (scope.Scope, []*unstructured.Uns
 			return scope.Scope{}, nil, err
 		}
 		s, err := scope.Disruptions(in, budgets, scope.Operations{Deletes: !r.options.NoDeletes, Updates: r.options.Updates})
-		return s, nil, err
+		if err != nil || r.options.NoSpreads {
+			return s, nil, err
+		}
+		spreads, err := r.list(ctx, scope.SpreadKind())
+		if err != nil {
+			return scope.Scope{}, nil, err
+		}
+		return scope.Departures(in, spreads, s), nil, nil
 	}
 	var sets []*unstructured.Unstructured
 	for _, source := range r.sources {

@@ -50,7 +50,7 @@ type Options struct {
 	// NoDeletes sends no deletion and no eviction for a PodUnavailableBudget, and Updates sends updates in place and resizes. With neither
 	// deletions nor updates, budgets have no entries.
 	NoDeletes, Updates bool
-	// NoSpreads sends no pod for a WorkloadSpread.
+	// NoSpreads sends no pod and no deletion for a WorkloadSpread.
 	NoSpreads bool
 	// Serverless sends the pods that PodProbeMarkers select, whose probes the providers of virtual nodes run.
 	Serverless bool

@@ -71,8 +71,12 @@ func NewDisruptions(c client.Client, o Options) (*Reconciler, error) {
 		return nil, errors.New("podscope: a client is needed")
 	}
 	o = o.withDefaults()
-	o.MainConfiguration, o.Provisional, o.Off = o.ValidatingConfiguration, "", o.Off || !o.budgets()
-	return newReconciler(&Reconciler{client: c, options: o, form: validating(), sources: []scope.Source{{Kind: scope.BudgetKind()}}}), nil
+	o.MainConfiguration, o.Provisional, o.Off = o.ValidatingConfiguration, "", o.Off || !o.budgets() && o.NoSpreads
+	sources := []scope.Source{{Kind: scope.BudgetKind()}}
+	if !o.NoSpreads {
+		sources = append(sources, scope.Source{Kind: scope.SpreadKind()})
+	}
+	return newReconciler(&Reconciler{client: c, options: o, form: validating(), sources: sources}), nil
 }
 
 func newReconciler(r *Reconciler) *Reconciler {

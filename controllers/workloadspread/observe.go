@@ -3,11 +3,13 @@ package workloadspread
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,6 +28,8 @@ type snapshot struct {
 	malformed error
 	target    spreads.Target
 	pods      []*corev1.Pod
+	// allowed are further kinds of targets.
+	allowed []schema.GroupKind
 	// versioned are the kinds whose pods have versions.
 	versioned []string
 	// nodes of the pods that are not annotated.
@@ -63,6 +67,9 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	s := &snapshot{versioned: r.options.Versioned}
 	if s.spread, s.malformed, err = stored.Decode[subset.Spread](latest.Object); err != nil {
 		return nil, err
+	}
+	if target, is := spreads.TargetOf(s.spread); is && !spreads.BuiltIn(schema.GroupKind{Group: target.Group, Kind: target.Kind}) {
+		s.allowed = r.targets.Kinds.Read(ctx).Targets
 	}
 	if s.target, err = r.targets.Read(ctx, s.spread); err != nil {
 		return nil, err
@@ -104,7 +111,14 @@ func (r *Reconciler) readPods(ctx context.Context, s *snapshot) error {
 			}
 		}
 	}
-	written, _, err := r.pods.Overlay(ctx, s.key(), found)
+	if !spreads.BuiltIn(of.GroupKind()) {
+		more, err := r.distantPods(ctx, s)
+		if err != nil {
+			return err
+		}
+		found = append(found, more...)
+	}
+	written, _, err := r.pods.Overlay(ctx, s.key(), distinct(found))
 	if err != nil {
 		return err
 	}
@@ -114,6 +128,38 @@ func (r *Reconciler) readPods(ctx context.Context, s *snapshot) error {
 		}
 	}
 	return nil
+}
+
+// distantPods lists the pods that a target of a further kind may have below other controllers: those that admission has spread, and those that
+// the selector of its scale selects.
+func (r *Reconciler) distantPods(ctx context.Context, s *snapshot) ([]*corev1.Pod, error) {
+	ways := []client.ListOption{client.MatchingFields{matchField: s.spread.Name}}
+	if selector := replicas.Selector(s.target.Selector); selector != nil {
+		ways = append(ways, client.MatchingLabelsSelector{Selector: selector})
+	}
+	var found []*corev1.Pod
+	for _, way := range ways {
+		var list corev1.PodList
+		if err := r.api.Client.List(ctx, &list, client.InNamespace(s.spread.Namespace), way, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("list pods: %w", err)
+		}
+		for i := range list.Items {
+			if metav1.GetControllerOfNoCopy(&list.Items[i]) != nil {
+				found = append(found, &list.Items[i])
+			}
+		}
+	}
+	return found, nil
+}
+
+// distinct returns each pod once.
+func distinct(pods []*corev1.Pod) []*corev1.Pod {
+	seen := make(map[types.UID]bool, len(pods))
+	return slices.DeleteFunc(pods, func(pod *corev1.Pod) bool {
+		was := seen[pod.UID]
+		seen[pod.UID] = true
+		return was
+	})
 }
 
 // readNodes reads the nodes of the pods that the annotation gives no subset of this WorkloadSpread.

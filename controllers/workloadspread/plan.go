@@ -52,7 +52,7 @@ func plan(s *snapshot, now time.Time) *pass {
 		p.note(noteInvalid, s.spread.Name, s.malformed.Error())
 		return p
 	}
-	if faults := validation.WorkloadSpread(s.spread); len(faults) > 0 { // what can be done is done all the same
+	if faults := validation.WorkloadSpread(s.spread, s.allowed...); len(faults) > 0 { // what can be done is done all the same
 		p.note(noteInvalid, s.spread.Name, faults.ToAggregate().Error())
 	}
 	if len(s.spread.Spec.Subsets) == 0 {

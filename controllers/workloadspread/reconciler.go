@@ -58,7 +58,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	return &Reconciler{
 		api: api, options: o, index: spreads.NewIndex(),
 		spreads: stored.Kind{GVK: spreads.Kind(), Writes: ledger.New[*unstructured.Unstructured](api.Live, api.Now)},
-		targets: &spreads.Targets{Finder: finder, Live: api.Live},
+		targets: &spreads.Targets{Finder: finder, Live: api.Live, Kinds: &spreads.Kinds{Live: api.Live, Namespace: o.Namespace, Now: api.Now}},
 		pods:    ledger.New[*corev1.Pod](api.Live, api.Now),
 	}, nil
 }
@@ -72,6 +72,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch
 // +kubebuilder:rbac:groups="*",resources="*/scale",verbs=get
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups="",namespace=kruise-system,resources=configmaps,resourceNames=kruise-configuration,verbs=get
 
 const controllerName = "workloadspread-controller"
 

@@ -22,6 +22,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/replicas"
+	"github.com/kruisekit/kruisekit/internal/spreads"
 	"github.com/kruisekit/kruisekit/spread/subset"
 	"github.com/kruisekit/kruisekit/validation"
 )
@@ -102,6 +103,9 @@ func (r *Reconciler) spreadsOf(ctx context.Context, o client.Object) []client.Ob
 	if owner == nil || !r.index.Any(o.GetNamespace()) {
 		return nil
 	}
+	if pod, is := o.(*corev1.Pod); is && !spreads.BuiltIn(replicas.Of(o.GetNamespace(), owner).GroupKind()) {
+		return r.spreadsOfDistant(pod)
+	}
 	of := replicas.Of(o.GetNamespace(), owner)
 	all := r.index.Of(o.GetNamespace(), of.Target)
 	if top, err := r.targets.Finder.Top(ctx, of); err == nil && top.Target != of.Target {
@@ -110,6 +114,23 @@ func (r *Reconciler) spreadsOf(ctx context.Context, o client.Object) []client.Ob
 	keys := make([]client.ObjectKey, 0, len(all))
 	for _, ws := range all {
 		keys = append(keys, client.ObjectKeyFromObject(ws))
+	}
+	return keys
+}
+
+// spreadsOfDistant returns the WorkloadSpread that the annotation of a pod names, whose target may be above the controller of the pod, and those of
+// the controller.
+func (r *Reconciler) spreadsOfDistant(pod *corev1.Pod) []client.ObjectKey {
+	var keys []client.ObjectKey
+	if m, is := subset.MatchOf(pod); is {
+		if key := (client.ObjectKey{Namespace: pod.Namespace, Name: m.Name}); r.index.Named(key) != nil {
+			keys = append(keys, key)
+		}
+	}
+	for _, ws := range r.index.Of(pod.Namespace, replicas.Of(pod.Namespace, metav1.GetControllerOfNoCopy(pod)).Target) {
+		if key := client.ObjectKeyFromObject(ws); !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
 	}
 	return keys
 }

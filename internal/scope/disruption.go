@@ -65,7 +65,7 @@ func Disruptions(in Input, budgets []*unstructured.Unstructured, o Operations) (
 
 // disruptionEntry is the entry of deletions and updates.
 func disruptionEntry(in Input, part int, selected string, o Operations) admissionregistrationv1.MutatingWebhook {
-	e := disruptionFrame(in, "vpod"+partSuffix(part)+nameEnd)
+	e := disruptionFrame(in, false, "vpod"+partSuffix(part)+nameEnd)
 	if rest, is := strings.CutPrefix(selected, head); is {
 		selected = strings.ReplaceAll(head, "object.", "oldObject.") + rest
 	}
@@ -96,7 +96,7 @@ func evictionEntries(in Input, namespaces []string, b size) []admissionregistrat
 	}
 	var entries []admissionregistrationv1.MutatingWebhook
 	for part, operands := range all {
-		e := disruptionFrame(in, "vpodeviction"+partSuffix(part)+nameEnd)
+		e := disruptionFrame(in, false, "vpodeviction"+partSuffix(part)+nameEnd)
 		e.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: Selected, Expression: strings.Join(operands, " || ")}}
 		e.Rules = []admissionregistrationv1.RuleWithOperations{podRule("pods/eviction", admissionregistrationv1.Create)}
 		entries = append(entries, *e)
@@ -105,8 +105,8 @@ func evictionEntries(in Input, namespaces []string, b size) []admissionregistrat
 }
 
 // disruptionFrame is an entry without rules and conditions.
-func disruptionFrame(in Input, name string) *admissionregistrationv1.MutatingWebhook {
-	e := frame(in, false)
+func disruptionFrame(in Input, ignore bool, name string) *admissionregistrationv1.MutatingWebhook {
+	e := frame(in, ignore)
 	e.Name, e.ReinvocationPolicy = name, nil
 	return e
 }

@@ -85,12 +85,15 @@ func wait(d time.Duration) {
 }
 
 func mapper() meta.RESTMapper {
-	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{appsv1.SchemeGroupVersion, batchv1.SchemeGroupVersion, appsv1beta1.GroupVersion})
+	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{appsv1.SchemeGroupVersion, batchv1.SchemeGroupVersion, appsv1beta1.GroupVersion, {Group: "example.com", Version: "v1"}})
 	for _, gvk := range []schema.GroupVersionKind{
 		appsv1.SchemeGroupVersion.WithKind("Deployment"), appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
 		batchv1.SchemeGroupVersion.WithKind("Job"), appsv1beta1.GroupVersion.WithKind("CloneSet"),
 	} {
 		m.Add(gvk, meta.RESTScopeNamespace)
+	}
+	for _, kind := range []string{"Game", "Match"} {
+		m.Add(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: kind}, meta.RESTScopeNamespace)
 	}
 	return m
 }
@@ -100,7 +103,7 @@ func (c *cluster) replica(o spreads.Options) (*spreads.Desk, *spreads.Index) {
 	c.Helper()
 	x := spreads.NewIndex()
 	finder := &replicas.Finder{Cached: c.Server, Live: c, Scales: c, Mapper: mapper(), Now: time.Now}
-	d, err := spreads.New(spreads.Lookups{Spreads: x, Client: c, Live: c, Targets: &spreads.Targets{Finder: finder, Live: c}}, o)
+	d, err := spreads.New(spreads.Lookups{Spreads: x, Client: c, Live: c, Targets: &spreads.Targets{Finder: finder, Live: c, Kinds: &spreads.Kinds{Live: c, Now: time.Now}}}, o)
 	if err != nil {
 		c.Fatal(err)
 	}

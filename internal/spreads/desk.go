@@ -27,8 +27,8 @@ import (
 type Options struct {
 	// Versioned are the kinds, in lower case, whose pods are counted by version; nil for subset.DefaultVersioned.
 	Versioned []string
-	// Kinds are further kinds that WorkloadSpreads may have as targets, and that may control targets.
-	Kinds []schema.GroupKind
+	// Namespace of the manager, whose ConfigMap kruise-configuration lists further kinds of targets. Default kruise-system.
+	Namespace string
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
 	// Gather returns how long a Desk gathers pods before a write, by its last pause and whether other replicas wrote meanwhile; nil for
@@ -107,6 +107,14 @@ func (d *Desk) Ready(ctx context.Context) error {
 		return nil
 	}
 	return d.lookups.Filled(ctx)
+}
+
+// In returns the WorkloadSpreads of a namespace that the cache has, in no order. They must not be changed.
+func (d *Desk) In(namespace string) []*subset.Spread { return d.lookups.Spreads.In(namespace) }
+
+// Allowed returns the kinds that the installation allows as targets besides the usual ones.
+func (d *Desk) Allowed(ctx context.Context) []schema.GroupKind {
+	return d.lookups.Targets.Kinds.Read(ctx).Targets
 }
 
 // Request is a pod that is being created.

@@ -18,6 +18,8 @@
 //   - The same admission request gets the same subset, and is recorded once.
 //   - A departure never fails, and waits no longer than its context.
 //   - What a Desk keeps of a WorkloadSpread is freed when the cache shows it.
+//   - kruise-configuration is read where a WorkloadSpread has a target of a further kind, at most twice a minute. A list that cannot be read
+//     leaves the last one in force.
 //
 // When not to use it: for decisions without a cluster, which package spread/subset makes.
 package spreads

@@ -18,7 +18,6 @@ import (
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/pub"
 	"github.com/kruisekit/kruisekit/spread/subset"
-	"github.com/kruisekit/kruisekit/validation"
 )
 
 type ordinalList = []intstr.IntOrString
@@ -42,7 +41,7 @@ func (d *Desk) find(ctx context.Context, namespace string, pod *corev1.Pod) (*su
 	}
 	for range maxChain {
 		of := replicas.Of(namespace, owner)
-		if !d.supports(of.GroupKind()) {
+		if !BuiltIn(of.GroupKind()) && !d.allows(ctx, namespace, of.GroupKind()) {
 			return nil, nil
 		}
 		for _, ws := range d.lookups.Spreads.Of(namespace, of.Target) {
@@ -50,7 +49,7 @@ func (d *Desk) find(ctx context.Context, namespace string, pod *corev1.Pod) (*su
 				return ws, nil
 			}
 		}
-		if !d.mayHaveOwner(namespace, of.GroupKind()) {
+		if !d.mayHaveOwner(ctx, namespace, of.GroupKind()) {
 			return nil, nil
 		}
 		above, err := d.ownerOf(ctx, of)
@@ -62,16 +61,26 @@ func (d *Desk) find(ctx context.Context, namespace string, pod *corev1.Pod) (*su
 	return nil, nil
 }
 
-func (d *Desk) supports(kind schema.GroupKind) bool {
-	return slices.Contains(validation.SpreadTargets(), kind) || slices.Contains(d.options.Kinds, kind)
+// hasCustom reports whether a WorkloadSpread of a namespace has a target of a further kind.
+func (d *Desk) hasCustom(namespace string) bool {
+	return d.lookups.Spreads.Targets(namespace, func(k schema.GroupKind) bool { return !BuiltIn(k) })
+}
+
+// allows reports whether the installation allows a further kind. The list is read only where a WorkloadSpread may need it.
+func (d *Desk) allows(ctx context.Context, namespace string, kind schema.GroupKind) bool {
+	return d.hasCustom(namespace) && slices.Contains(d.lookups.Targets.Kinds.Read(ctx).Owners, kind)
 }
 
 // mayHaveOwner reports whether a WorkloadSpread of the namespace may have the owner of a workload as its target.
-func (d *Desk) mayHaveOwner(namespace string, kind schema.GroupKind) bool {
+func (d *Desk) mayHaveOwner(ctx context.Context, namespace string, kind schema.GroupKind) bool {
 	if kind == replicas.ReplicaSets() && d.lookups.Spreads.Targets(namespace, func(k schema.GroupKind) bool { return k == replicas.Deployments() }) {
 		return true
 	}
-	return len(d.options.Kinds) > 0 && d.lookups.Spreads.Targets(namespace, func(k schema.GroupKind) bool { return slices.Contains(d.options.Kinds, k) })
+	if !d.hasCustom(namespace) {
+		return false
+	}
+	allowed := d.lookups.Targets.Kinds.Read(ctx).Targets
+	return d.lookups.Spreads.Targets(namespace, func(k schema.GroupKind) bool { return slices.Contains(allowed, k) })
 }
 
 // maxOwners bounds how many owners are kept.

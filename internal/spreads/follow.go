@@ -19,13 +19,15 @@ func FromManager(mgr ctrl.Manager, o Options) (*Desk, error) {
 	f := &following.Follower{Kind: Kind()}
 	c := mgr.GetClient()
 	finder := &replicas.Finder{Cached: mgr.GetCache(), Live: mgr.GetAPIReader(), Scales: c, Mapper: mgr.GetRESTMapper(), Now: o.Now}
+	kinds := &Kinds{Live: mgr.GetAPIReader(), Namespace: o.Namespace}
 	d, err := New(Lookups{
-		Spreads: index, Client: c, Live: mgr.GetAPIReader(), Filled: f.Wait, Targets: &Targets{Finder: finder, Live: mgr.GetAPIReader()},
+		Spreads: index, Client: c, Live: mgr.GetAPIReader(), Filled: f.Wait,
+		Targets: &Targets{Finder: finder, Live: mgr.GetAPIReader(), Kinds: kinds},
 	}, o)
 	if err != nil {
 		return nil, err
 	}
-	finder.Now = d.options.Now
+	finder.Now, kinds.Now = d.options.Now, d.options.Now
 	f.Put = func(ctx context.Context, raw *unstructured.Unstructured) {
 		if err := index.Put(raw); err != nil {
 			log.FromContext(ctx).Error(err, "Failed to read a WorkloadSpread, which spreads no pod", "workloadSpread", client.ObjectKeyFromObject(raw))

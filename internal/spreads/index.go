@@ -1,6 +1,7 @@
 package spreads
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -100,6 +101,16 @@ func (x *Index) Named(name types.NamespacedName) *subset.Spread {
 	defer x.mu.RUnlock()
 	if in := x.places[name.Namespace]; in != nil {
 		return in.byName[name.Name]
+	}
+	return nil
+}
+
+// In returns the WorkloadSpreads of a namespace, in no order, which must not be changed.
+func (x *Index) In(namespace string) []*subset.Spread {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if in := x.places[namespace]; in != nil {
+		return slices.Collect(maps.Values(in.byName))
 	}
 	return nil
 }

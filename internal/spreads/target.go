@@ -27,6 +27,8 @@ type Targets struct {
 	Finder *replicas.Finder
 	// Live reads past the cache: Jobs, and workloads with targetFilter.replicasPathList.
 	Live client.Reader
+	// Kinds are the further kinds that the installation allows; nil for none.
+	Kinds *Kinds
 
 	mu      sync.Mutex
 	watched bool
@@ -70,7 +72,7 @@ type Target struct {
 	Selector string
 	// Unwatched reports that no event announces a change.
 	Unwatched bool
-	// Fault is why targetFilter.replicasPathList cannot be read.
+	// Fault is why the replicas at targetFilter.replicasPathList, or at the path of a further kind, cannot be read.
 	Fault error
 }
 
@@ -81,9 +83,17 @@ func (t *Targets) Read(ctx context.Context, ws *subset.Spread) (Target, error) {
 		return Target{Gone: true}, nil
 	}
 	of := replicas.Workload{Namespace: ws.Namespace, Target: name}
-	paths := ws.Spec.TargetFilter != nil && len(ws.Spec.TargetFilter.ReplicasPathList) > 0
-	if of.GroupKind() == Jobs() || paths {
-		return t.read(ctx, ws, of)
+	var paths []string
+	switch f := ws.Spec.TargetFilter; {
+	case f != nil && len(f.ReplicasPathList) > 0:
+		paths = f.ReplicasPathList
+	case !BuiltIn(of.GroupKind()):
+		if path := t.Kinds.Read(ctx).Paths[of.GroupKind()]; path != "" {
+			paths = []string{path}
+		}
+	}
+	if of.GroupKind() == Jobs() || len(paths) > 0 {
+		return t.read(ctx, of, paths)
 	}
 	if err := t.watch(); err != nil {
 		return Target{}, err
@@ -98,14 +108,17 @@ func (t *Targets) Read(ctx context.Context, ws *subset.Spread) (Target, error) {
 }
 
 // read reads the whole target live.
-func (t *Targets) read(ctx context.Context, ws *subset.Spread, of replicas.Workload) (Target, error) {
+func (t *Targets) read(ctx context.Context, of replicas.Workload, paths []string) (Target, error) {
 	raw, err := t.live(ctx, of)
+	if apierrors.IsForbidden(err) {
+		return Target{Base: subset.Base{Unknown: true}, Unwatched: true, Fault: err}, nil
+	}
 	if err != nil || raw == nil || raw.GetDeletionTimestamp() != nil {
 		return Target{Gone: err == nil}, err
 	}
 	target := Target{UID: raw.GetUID(), Unwatched: true}
-	if f := ws.Spec.TargetFilter; f != nil && len(f.ReplicasPathList) > 0 {
-		n, err := subset.ReplicasAt(raw.Object, f.ReplicasPathList)
+	if len(paths) > 0 {
+		n, err := subset.ReplicasAt(raw.Object, paths)
 		target.Base, target.Fault = subset.Base{Replicas: n, Unknown: err != nil}, err
 		return target, nil
 	}
@@ -128,7 +141,7 @@ func (t *Targets) live(ctx context.Context, of replicas.Workload) (*unstructured
 	}
 	raw := stored.Untyped(mapping.GroupVersionKind)
 	err = t.Live.Get(ctx, types.NamespacedName{Namespace: of.Namespace, Name: of.Name}, raw)
-	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {

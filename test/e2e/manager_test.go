@@ -41,6 +41,7 @@ func (m *deployed) testManager(t *testing.T, left map[string]*remains) {
 		}
 	})
 	t.Run("budget", m.testBudget)
+	t.Run("spread", m.testSpread)
 	t.Run("broadcast job", m.testBroadcastJob)
 	t.Run("united deployment", m.testUnitedDeployment)
 	t.Run("nothing refused", m.testNothingRefused)

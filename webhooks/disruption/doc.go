@@ -1,5 +1,5 @@
 // Package disruption serves the validating admission webhook of pods that exist: it refuses deletions, evictions, updates in place and
-// resizes that the PodUnavailableBudget of a pod has no room for. It is a package of its own, because webhooks/pod answers for new pods
+// resizes that the PodUnavailableBudget of a pod has no room for, and records admitted deletions in WorkloadSpreads. It is a package of its own, because webhooks/pod answers for new pods
 // alone: the two share neither requests nor lookups, and fail apart.
 //
 //	guard, err := budgets.FromManager(mgr, budgets.Options{})
@@ -17,7 +17,9 @@
 //   - A refusal for another reason than the budget names the reason: 429 or 503 with a pause where a retry may succeed, 403 where the
 //     API server refused to store the record.
 //   - A dry run is decided as any other request, and records nothing.
-//   - Every replica answers, and is ready once all budgets can be read.
+//   - The record in a WorkloadSpread comes after the decision of the budget, and never refuses a request. A request that only a WorkloadSpread
+//     concerns has a path of its own, whose entries are ignored while no replica answers.
+//   - Every replica answers, and is ready once all budgets and WorkloadSpreads can be read.
 //
 // An Eviction carries neither the labels nor the status of its pod, which is therefore read live, once. internal/scope computes which requests API
 // servers send here, and controllers/podscope writes that into the configuration.

@@ -25,6 +25,8 @@ import (
 const (
 	// Path receives the requests, as in the reference.
 	Path = scope.DisruptionPath
+	// OpenPath receives deletions and evictions that only WorkloadSpreads concern, and admits them all.
+	OpenPath = Path + "-open"
 
 	// defaultTimeout is for requests that do not carry the timeout of the API server.
 	defaultTimeout = 8 * time.Second
@@ -41,6 +43,8 @@ type Options struct {
 	NoDeletes bool
 	// Updates reviews updates in place and resizes, too.
 	Updates bool
+	// Spreads records admitted deletions in WorkloadSpreads; nil records none. A Desk of webhooks/workloadspread does.
+	Spreads Spreads
 	// Timeout bounds a review where the request does not carry the timeout of the API server. Default 8 seconds.
 	Timeout time.Duration
 }
@@ -52,10 +56,10 @@ type Webhook struct {
 	options Options
 }
 
-// New returns a webhook. Pods are read live, for evictions.
+// New returns a webhook. Pods are read live, for evictions. Without a guard no request is refused.
 func New(guard *budgets.Guard, pods client.Reader, o Options) (*Webhook, error) {
-	if guard == nil || pods == nil {
-		return nil, errors.New("disruption webhook: a guard and a reader of pods are required")
+	if guard == nil && o.Spreads == nil || pods == nil {
+		return nil, errors.New("disruption webhook: a guard or Spreads, and a reader of pods are required")
 	}
 	if o.Timeout < 0 {
 		return nil, fmt.Errorf("disruption webhook: timeout must not be negative: %s", o.Timeout)
@@ -73,6 +77,7 @@ func (w *Webhook) SetupWithManager(mgr ctrl.Manager) error {
 		return errors.New("the manager has no webhook server")
 	}
 	server.Register(Path, w.Handler())
+	server.Register(OpenPath, w.OpenHandler())
 	if err := mgr.AddReadyzCheck(readyCheck, w.Ready); err != nil {
 		return fmt.Errorf("add readiness check: %w", err)
 	}
@@ -83,15 +88,23 @@ func (w *Webhook) SetupWithManager(mgr ctrl.Manager) error {
 func (w *Webhook) Ready(r *http.Request) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	cancel() // the check does not wait
-	if w.guard.Ready(ctx) != nil {
+	if w.guard != nil && w.guard.Ready(ctx) != nil {
 		return errors.New("disruption webhook: the cache of budgets is not synced")
+	}
+	if w.options.Spreads != nil && w.options.Spreads.Ready(ctx) != nil {
+		return errors.New("disruption webhook: the cache of WorkloadSpreads is not synced")
 	}
 	return nil
 }
 
 // Handler returns what is served at Path. A review ends before the API server stops to wait for it.
-func (w *Webhook) Handler() http.Handler {
-	inner := &admission.Webhook{Handler: admission.HandlerFunc(w.Review)}
+func (w *Webhook) Handler() http.Handler { return w.bounded(w.Review) }
+
+// OpenHandler returns what is served at OpenPath.
+func (w *Webhook) OpenHandler() http.Handler { return w.bounded(w.ReviewOpen) }
+
+func (w *Webhook) bounded(review admission.HandlerFunc) http.Handler {
+	inner := &admission.Webhook{Handler: review}
 	return http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) {
 		within := w.options.Timeout
 		if timeout, err := time.ParseDuration(r.URL.Query().Get("timeout")); err == nil && timeout > 0 {
@@ -105,7 +118,10 @@ func (w *Webhook) Handler() http.Handler {
 
 // Review answers a request as at Path.
 func (w *Webhook) Review(ctx context.Context, req admission.Request) admission.Response {
-	d, err := w.disruption(ctx, req)
+	if w.guard == nil {
+		return admission.Allowed("")
+	}
+	d, err := w.disruption(ctx, req, w.options.NoDeletes)
 	switch {
 	case err != nil:
 		return undecided(d.Operation, err)
@@ -119,6 +135,7 @@ func (w *Webhook) Review(ctx context.Context, req admission.Request) admission.R
 	case !decision.Allowed:
 		return refused(d.Operation, decision)
 	}
+	w.depart(ctx, d)
 	return admission.Allowed("")
 }
 
@@ -126,7 +143,7 @@ func (w *Webhook) Review(ctx context.Context, req admission.Request) admission.R
 type requestError struct{ error }
 
 // disruption returns what a request does to its pod. A request that disrupts none is Harmless.
-func (w *Webhook) disruption(ctx context.Context, req admission.Request) (budgets.Disruption, error) {
+func (w *Webhook) disruption(ctx context.Context, req admission.Request, noDeletes bool) (budgets.Disruption, error) {
 	d := budgets.Disruption{User: req.UserInfo.Username, DryRun: req.DryRun != nil && *req.DryRun}
 	if req.Resource.Group != corev1.GroupName || req.Resource.Resource != "pods" {
 		return d, nil
@@ -134,16 +151,16 @@ func (w *Webhook) disruption(ctx context.Context, req admission.Request) (budget
 	var err error
 	switch req.Operation {
 	case admissionv1.Update:
-		if w.options.Updates {
+		if w.options.Updates && w.guard != nil {
 			err = w.update(req, &d)
 		}
 	case admissionv1.Delete:
-		if !w.options.NoDeletes && req.SubResource == "" && len(req.OldObject.Raw) > 0 {
+		if !noDeletes && req.SubResource == "" && len(req.OldObject.Raw) > 0 {
 			d.Operation = pub.Delete
 			d.Pod, err = decode(req, req.OldObject.Raw)
 		}
 	case admissionv1.Create:
-		if !w.options.NoDeletes && req.SubResource == "eviction" {
+		if !noDeletes && req.SubResource == "eviction" {
 			d.Operation = pub.Evict
 			err = w.evict(ctx, req, &d)
 		}

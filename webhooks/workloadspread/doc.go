@@ -1,2 +1,36 @@
-// Package workloadspread has the Desk of WorkloadSpreads, which the webhook of new pods and that of disruptions share.
+// Package workloadspread serves the validating admission webhook of WorkloadSpread, and has the Desk that the webhooks of pods share. The rules are
+// validation.WorkloadSpread; the webhook adds the other WorkloadSpreads of the namespace, from a cache, and the pod template of the target, read live.
+//
+//	desk, err := workloadspread.NewDesk(mgr, workloadspread.DeskOptions{})
+//	...
+//	hook, err := workloadspread.New(desk, client, workloadspread.Options{})
+//	if err != nil {
+//		return err
+//	}
+//	return hook.SetupWithManager(mgr)
+//
+// Laws:
+//   - A rejection is 400, names every fault with its path, and each fault is a cause.
+//   - An update is not rejected for a fault that the stored object has already. The fault is a warning then.
+//   - An update of an object that is being deleted is admitted, so that controllers can remove finalizers.
+//   - v1alpha1 is read as v1beta1, as API servers convert it. Paths are those of v1beta1.
+//   - The patch of a subset is applied to the template of the target, and the API server validates the result by a dry run, if the patch is new or has
+//     changed. A patch that could not be checked is admitted with a warning.
+//
+// Two objects that are created within moments may have the same target, because each replica checks against its cache. The first by name spreads
+// the pods then.
+//
+// Without the webhook, config/webhook/workloadspread-policy.yaml has the rules that need nothing but the object.
+//
+// The client should read without a cache, as one of client.New does.
+//
+// +kubebuilder:webhook:path=/validate-apps-kruise-io-workloadspread,mutating=false,failurePolicy=fail,sideEffects=None,admissionReviewVersions=v1;v1beta1,groups=apps.kruise.io,resources=workloadspreads,verbs=create;update,versions=v1alpha1;v1beta1,name=vworkloadspread.kb.io
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=workloadspreads,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=workloadspreads/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=podtemplates,verbs=create
+// +kubebuilder:rbac:groups=apps,resources=deployments;replicasets;statefulsets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.kruise.io,resources=clonesets;statefulsets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get
+// +kubebuilder:rbac:groups="*",resources="*/scale",verbs=get
+// +kubebuilder:rbac:groups="",namespace=kruise-system,resources=configmaps,resourceNames=kruise-configuration,verbs=get
 package workloadspread

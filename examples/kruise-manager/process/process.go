@@ -97,7 +97,7 @@ func addAll(ctx context.Context, mgr ctrl.Manager, o options.Options) error {
 	admitted.PersistentPodState.Namespace = o.Webhook.Namespace
 	admitted.Reach.Service = o.Webhook.Service
 	admitted.Deletion = guarded(admitted.Deletion, o.Protection, refusals)
-	admitted.Desk.Versioned = o.VersionedSpreads
+	admitted.Desk.Versioned, admitted.Desk.Namespace = o.VersionedSpreads, o.Webhook.Namespace
 	if admitted.Budgets, err = guard(mgr, o, inSpec, refusals); err != nil {
 		return err
 	}
@@ -136,7 +136,8 @@ func reconcilers(o options.Options, resizeInSpec bool) controllers.Options {
 		ImagePullJob: pullJobs(o), NodeImage: nodeImages(o), PodScope: podScope(o), SidecarSet: sidecarSets(o), DaemonSet: daemonSets(o, in),
 		PodUnavailableBudget: podUnavailableBudgets(o.Gates, resizeInSpec), StatefulSet: statefulSets(o, in),
 		NodePodProbe: nodePodProbes(), PodProbeMarker: podProbeMarkers(o.Gates),
-		PersistentPodState: podStates(o), WorkloadSpread: workloadspread.Options{Versioned: o.VersionedSpreads},
+		PersistentPodState: podStates(o),
+		WorkloadSpread:     workloadspread.Options{Versioned: o.VersionedSpreads, Namespace: o.Webhook.Namespace},
 	}
 	co.CloneSet.ExcludePreparingDelete = o.ExcludePreparingDelete
 	return co

@@ -1,0 +1,169 @@
+package workloadspread
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/podtemplate"
+	"github.com/kruisekit/kruisekit/internal/spreads"
+	"github.com/kruisekit/kruisekit/spread/subset"
+)
+
+const (
+	// mostDryRuns of one review.
+	mostDryRuns = 20
+	// patchTimeout of all calls of one review is less than the 10 seconds that API servers wait.
+	patchTimeout = 8 * time.Second
+)
+
+// API is what the webhook asks of the API server; client.Client has it.
+type API interface {
+	Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error
+	Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error
+	RESTMapper() meta.RESTMapper
+}
+
+func kindOf(ws *appsv1beta1.WorkloadSpread) (schema.GroupKind, bool) {
+	target, is := spreads.TargetOf(ws)
+	return schema.GroupKind{Group: target.Group, Kind: target.Kind}, is
+}
+
+func builtIn(kind schema.GroupKind) bool { return spreads.BuiltIn(kind) }
+
+// checkPatches applies each patch that is new or has changed to the template of the target, and has the API server validate the result. The
+// warning is why a patch was not checked.
+func (w *Webhook) checkPatches(ctx context.Context, now, before *appsv1beta1.WorkloadSpread) (faults field.ErrorList, warning string) {
+	ctx, cancel := context.WithTimeout(ctx, patchTimeout)
+	defer cancel()
+	var template map[string]any
+	var claims []string
+	checked := 0
+	for i := range now.Spec.Subsets {
+		s := &now.Spec.Subsets[i]
+		if len(s.Patch.Raw) == 0 || hadPatch(before, s) {
+			continue
+		}
+		if template == nil {
+			var err error
+			if template, claims, err = w.template(ctx, now); err != nil {
+				return nil, fmt.Sprintf("the patches of subsets were not checked: %v", err)
+			}
+			if template == nil {
+				return nil, "" // the target may come later
+			}
+		}
+		at := field.NewPath("spec", "subsets").Index(i).Child("patch")
+		patched, err := apply(template, s)
+		if err != nil {
+			faults = append(faults, field.Invalid(at, string(s.Patch.Raw), "must be a strategic merge patch for the pods of the target: "+err.Error()))
+			continue
+		}
+		if checked++; checked > mostDryRuns {
+			continue
+		}
+		verdict, err := podtemplate.Check(ctx, w.api, podtemplate.Template{
+			Namespace: now.Namespace, Content: patched, Path: at, Claims: claims, ClaimsPath: at, Timeout: patchTimeout,
+		})
+		if err != nil {
+			return faults, fmt.Sprintf("the patches of subsets were not checked: %v", err)
+		}
+		faults = append(faults, verdict.Faults...)
+	}
+	return faults, ""
+}
+
+// hadPatch reports whether the stored object has the same subset with the same patch, for the same target.
+func hadPatch(before *appsv1beta1.WorkloadSpread, s *appsv1beta1.WorkloadSpreadSubset) bool {
+	if before == nil {
+		return false
+	}
+	for i := range before.Spec.Subsets {
+		if was := &before.Spec.Subsets[i]; was.Name == s.Name {
+			return bytes.Equal(was.Patch.Raw, s.Patch.Raw)
+		}
+	}
+	return false
+}
+
+// apply returns the template as the pods of a subset have it.
+func apply(template map[string]any, s *appsv1beta1.WorkloadSpreadSubset) (map[string]any, error) {
+	pod := &corev1.Pod{}
+	if err := convert(template, pod); err != nil {
+		return nil, err
+	}
+	if err := subset.CheckPatch(pod, s.Patch.Raw); err != nil {
+		return nil, err
+	}
+	next, err := subset.Inject(pod, s, subset.Match{})
+	if err != nil {
+		return nil, err
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&corev1.PodTemplateSpec{ObjectMeta: next.ObjectMeta, Spec: next.Spec})
+	if err != nil {
+		return nil, fmt.Errorf("encode the patched pod: %w", err)
+	}
+	return content, nil
+}
+
+func convert(content map[string]any, into any) error {
+	data, err := json.Marshal(content)
+	if err == nil {
+		err = json.Unmarshal(data, into)
+	}
+	if err != nil {
+		return fmt.Errorf("decode the pod template of the target: %w", err)
+	}
+	return nil
+}
+
+// template reads the pod template of the target, and the names of its claim templates; nil where the target does not exist, or has no template at the
+// place where the usual kinds have theirs.
+func (w *Webhook) template(ctx context.Context, ws *appsv1beta1.WorkloadSpread) (map[string]any, []string, error) {
+	kind, is := kindOf(ws)
+	if !is || !builtIn(kind) {
+		return nil, nil, nil
+	}
+	mapping, err := w.api.RESTMapper().RESTMapping(kind)
+	if meta.IsNoMatchError(err) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("look up %s: %w", kind, err)
+	}
+	target := &unstructured.Unstructured{}
+	target.SetGroupVersionKind(mapping.GroupVersionKind)
+	err = w.api.Get(ctx, types.NamespacedName{Namespace: ws.Namespace, Name: ws.Spec.TargetReference.Name}, target)
+	if apierrors.IsNotFound(err) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("read %s %s: %w", kind.Kind, ws.Spec.TargetReference.Name, err)
+	}
+	template, _, err := unstructured.NestedMap(target.Object, "spec", "template")
+	if err != nil {
+		return nil, nil, nil //nolint:nilerr // it is the target's fault
+	}
+	list, _, _ := unstructured.NestedSlice(target.Object, "spec", "volumeClaimTemplates")
+	var claims []string
+	for _, c := range list {
+		claim, _ := c.(map[string]any)
+		if name, _, _ := unstructured.NestedString(claim, "metadata", "name"); name != "" {
+			claims = append(claims, name)
+		}
+	}
+	return template, claims, nil
+}
