@@ -39,6 +39,8 @@ type cluster struct {
 	writes, reads atomic.Int32
 	// fail is asked before each write of a status.
 	fail func() error
+	// failRead is asked before each live read.
+	failRead func() error
 }
 
 func newCluster(t testing.TB) *cluster {
@@ -56,6 +58,11 @@ func newCluster(t testing.TB) *cluster {
 func (c *cluster) Get(ctx context.Context, name client.ObjectKey, into client.Object, o ...client.GetOption) error {
 	c.reads.Add(1)
 	wait(c.latency)
+	if c.failRead != nil {
+		if err := c.failRead(); err != nil {
+			return err
+		}
+	}
 	return c.Server.Get(ctx, name, into, o...)
 }
 

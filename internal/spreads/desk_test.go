@@ -136,6 +136,7 @@ func TestAdmitStale(t *testing.T) {
 func TestFailures(t *testing.T) {
 	for name, c := range map[string]struct {
 		fail    error
+		reading error
 		limits  []int32
 		want    string
 		timeout time.Duration
@@ -144,8 +145,11 @@ func TestFailures(t *testing.T) {
 		"a failed write": {fail: errors.New("etcd is away"), limits: []int32{1, -1}, want: "b"},
 		"a failed write and no subset without a limit": {fail: errors.New("etcd is away"), limits: []int32{1, 1}},
 		"conflicts without end":                        {fail: apierrors.NewConflict(schema.GroupResource{}, "s", nil), limits: []int32{1, -1}, want: "b", timeout: 2 * time.Second},
-		"a spread that is gone":                        {fail: apierrors.NewNotFound(schema.GroupResource{}, "s"), limits: []int32{1, 1}},
-		"an API server that does not answer":           {limits: []int32{1, -1}, latency: 3 * time.Second, timeout: time.Second, want: "b"},
+		"a conflict, and a failed read": {
+			fail: apierrors.NewConflict(schema.GroupResource{}, "s", nil), reading: errors.New("connection reset"), limits: []int32{1, -1}, want: "b",
+		},
+		"a spread that is gone":              {fail: apierrors.NewNotFound(schema.GroupResource{}, "s"), limits: []int32{1, 1}},
+		"an API server that does not answer": {limits: []int32{1, -1}, latency: 3 * time.Second, timeout: time.Second, want: "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newCluster(t)
@@ -153,6 +157,9 @@ func TestFailures(t *testing.T) {
 			s.latency = c.latency
 			if c.fail != nil {
 				s.fail = func() error { return c.fail }
+			}
+			if c.reading != nil {
+				s.failRead = func() error { return c.reading }
 			}
 			d, x := s.replica(spreads.Options{})
 			s.show(x, "s")

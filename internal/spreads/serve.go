@@ -60,7 +60,9 @@ func (d *Desk) serve(ctx context.Context, at account, turn *turns.Turn[*entry]) 
 			return
 		}
 		if apierrors.IsConflict(err) && conflicts < attempts {
-			if state, err = d.reread(ctx, at, conflicts); err == nil {
+			var latest *subset.Spread
+			if latest, err = d.reread(ctx, at, conflicts); err == nil {
+				state = latest
 				continue
 			}
 		}
