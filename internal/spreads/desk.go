@@ -184,7 +184,7 @@ func (d *Desk) Admit(ctx context.Context, r Request) (*corev1.Pod, error) {
 func (d *Desk) place(ctx context.Context, ws *subset.Spread, a *subset.Arrival) (*subset.Spread, *subset.Subset, string) {
 	wait, id := longest, cmp.Or(a.Earlier, a.ID)
 	if until, is := ctx.Deadline(); is {
-		wait = min(wait, until.Sub(d.options.Now())/2)
+		wait = min(wait, until.Sub(d.options.Now())*3/4)
 	}
 	asking, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -199,8 +199,8 @@ func (d *Desk) place(ctx context.Context, ws *subset.Spread, a *subset.Arrival) 
 	return e.spread, e.place.Subset, cmp.Or(e.place.ID, id)
 }
 
-// longest is how long a pod waits for its record.
-const longest = 4 * time.Second
+// longest is how long a pod waits for its record, also on an API server that is busy: a pod without a record may have a place that is gone.
+const longest = 7 * time.Second
 
 // price gives a new pod the deletion cost that the controller would give it, so that the controller has nothing to write.
 func price(pod *corev1.Pod, ws *subset.Spread, s *subset.Subset) {

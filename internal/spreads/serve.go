@@ -211,12 +211,12 @@ func (d *Desk) Seen(uid types.UID, name types.NamespacedName) {
 
 // gather is longer after a conflict, and with several pods in one write. A pod that comes alone is not held up.
 func gather(last time.Duration, written, conflicts int) time.Duration {
-	const least = 10 * time.Millisecond
+	const least, several = 10 * time.Millisecond, 60 * time.Millisecond
 	switch {
 	case conflicts > 0:
-		return min(max(2*last, 2*least), mostGather)
+		return min(max(2*last, several), mostGather)
 	case written > 1:
-		return max(last*7/8, least)
+		return max(last*7/8, several)
 	case last <= least:
 		return 0
 	}
