@@ -44,6 +44,7 @@ func (m *deployed) testManager(t *testing.T, left map[string]*remains) {
 	t.Run("spread", m.testSpread)
 	t.Run("broadcast job", m.testBroadcastJob)
 	t.Run("united deployment", m.testUnitedDeployment)
+	t.Run("ephemeral job", m.testEphemeralJob)
 	t.Run("nothing refused", m.testNothingRefused)
 	t.Run("then at the same time", func(t *testing.T) {
 		t.Run("stalled no more", func(t *testing.T) { t.Parallel(); stalled.testEnds(t) })
