@@ -94,7 +94,7 @@ type Options struct {
 }
 
 // list has all reconcilers. To add one, add its options to Options and a line here.
-func list() []entry {
+func list() []entry { //nolint:funlen // one entry for each reconciler
 	return []entry{
 		{"advancedcronjob", v1beta1.GroupVersion.WithKind("AdvancedCronJob"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return advancedcronjob.New(mgr.GetClient(), o.AdvancedCronJob)
