@@ -33,11 +33,13 @@ var manyNodes = flag.Int("nodes", 100, "how many nodes TestManyNodes has")
 // On many nodes, a set is reconciled in proportion to the pods that change, and the label of a node reconciles the sets that look at it. With
 // -nodes 1000 it takes a minute or two.
 func TestManyNodes(t *testing.T) {
-	const others = 20
+	const others, sets = 20, 21
+	// A pass at most for each event: a pod is created, bound, changed by the reconciler and by its kubelet; the status of a set changes.
+	const events = 6
 	nodes := *manyNodes
 	m := newMany(t, nodes, others)
 	pods := nodes + others
-	m.expect("creation", bounds{passes: pods, least: 1, pods: 2 * pods, others: 12 * (others + 1)}, func() {
+	m.expect("creation", bounds{passes: events * (pods + sets), least: sets, pods: 2 * pods, others: events * (pods + sets)}, func() {
 		m.create("agent", func(set *v1beta1.DaemonSet) { inPlace(set); unavailable("50%")(set) })
 		for i := range others {
 			m.create(other(i), inPlace, selecting(fmt.Sprint("r", i)))
@@ -50,13 +52,13 @@ func TestManyNodes(t *testing.T) {
 		}
 		return m.settled("agent", int32(nodes))
 	})
-	m.expect("rollout in place", bounds{passes: 2 * nodes, least: 1, pods: 3 * nodes, others: 12}, func() {
+	m.expect("rollout in place", bounds{passes: events * (nodes + 1), least: 1, pods: 3 * nodes, others: events * (nodes + 1)}, func() {
 		m.change("agent", image("agent:2"))
 	}, func() error { return m.settled("agent", int32(nodes)) })
 
 	last := fmt.Sprint("n", nodes)
 	m.expect("a label that no set looks at", bounds{}, func() { m.label(last, "color", "blue") }, func() error { return nil })
-	passes := m.expect("a label that one set looks at", bounds{passes: 6, least: 1, pods: 2, others: 3}, func() {
+	passes := m.expect("a label that one set looks at", bounds{passes: 2 * events, least: 1, pods: 2, others: 2 * events}, func() {
 		m.label(last, "role", "r3")
 	}, func() error { return m.settled(other(3), 2) })
 	delete(passes, other(3))
