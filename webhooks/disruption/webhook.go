@@ -103,8 +103,8 @@ func (w *Webhook) Handler() http.Handler { return w.bounded(w.Review) }
 // OpenHandler returns what is served at OpenPath.
 func (w *Webhook) OpenHandler() http.Handler { return w.bounded(w.ReviewOpen) }
 
-func (w *Webhook) bounded(review admission.HandlerFunc) http.Handler {
-	inner := &admission.Webhook{Handler: review}
+func (w *Webhook) bounded(answer admission.HandlerFunc) http.Handler {
+	inner := &admission.Webhook{Handler: answer}
 	return http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) {
 		within := w.options.Timeout
 		if timeout, err := time.ParseDuration(r.URL.Query().Get("timeout")); err == nil && timeout > 0 {

@@ -70,7 +70,8 @@ func spreadHandler(b *testing.B) http.Handler {
 	ws.Spec.TargetReference = &appsv1beta1.TargetReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-7d9f8"}
 	ws.Spec.Subsets = []appsv1beta1.WorkloadSpreadSubset{
 		{Name: "a", MaxReplicas: ptr.To(intstr.FromInt32(300)), Patch: apiruntime.RawExtension{Raw: []byte(`{"metadata":{"labels":{"zone":"a"}}}`)}},
-		{Name: "b", MaxReplicas: ptr.To(intstr.FromInt32(400))}, {Name: "c"},
+		{Name: "b", MaxReplicas: ptr.To(intstr.FromInt32(400))},
+		{Name: "c"},
 	}
 	if err := s.Put(ws); err != nil {
 		b.Fatal(err)
