@@ -52,6 +52,7 @@ func replicas(n int32) change { return func(j *v1alpha1.EphemeralJob) { j.Spec.R
 func deadline(n int64) change {
 	return func(j *v1alpha1.EphemeralJob) { j.Spec.ActiveDeadlineSeconds = &n }
 }
+
 func ttl(n int32) change {
 	return func(j *v1alpha1.EphemeralJob) { j.Spec.TTLSecondsAfterFinished = &n }
 }
@@ -87,7 +88,7 @@ func newPod(job *v1alpha1.EphemeralJob, name, states string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{"app": "web"}}}
 	pod.Spec.NodeName, pod.Status.Phase = "node", corev1.PodRunning
 	names := []string{"shell", "dump"}
-	for _, state := range strings.Split(states, ",") {
+	for state := range strings.SplitSeq(states, ",") {
 		own := len(pod.Spec.EphemeralContainers)
 		switch state {
 		case "", "due":

@@ -19,9 +19,10 @@ const (
 	soon = time.Second
 	// atOnce is when to try the pods that a pass with many refusals has left.
 	atOnce = time.Millisecond
-	// FirstRetry and LastRetry bound how long a pod that has refused is left alone. The time doubles with each attempt.
+	// FirstRetry is how long a pod that has refused once is left alone. The time doubles with each attempt.
 	FirstRetry = 5 * time.Second
-	LastRetry  = 5 * time.Minute
+	// LastRetry is the longest of these times.
+	LastRetry = 5 * time.Minute
 )
 
 // Answer is what the API server answered to the write of a pod.

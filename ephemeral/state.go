@@ -3,6 +3,7 @@ package ephemeral
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,7 +63,7 @@ func NewRule(job *v1alpha1.EphemeralJob) (*Rule, error) {
 }
 
 // Selector returns the selector of a job. An empty one would select each pod of the namespace, and is an error.
-func Selector(s *metav1.LabelSelector) (labels.Selector, error) { //nolint:ireturn // of package labels
+func Selector(s *metav1.LabelSelector) (labels.Selector, error) {
 	if s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
 		return nil, errors.New("spec.selector: must not be empty")
 	}
@@ -100,9 +101,9 @@ func (r *Rule) State(pod *corev1.Pod) State {
 
 // ownerOf returns the UID of the job of a container; empty for none. Of two variables with a name, the last one has effect.
 func ownerOf(c *corev1.EphemeralContainer) types.UID {
-	for i := len(c.Env) - 1; i >= 0; i-- {
-		if c.Env[i].Name == kruise.EphemeralContainerEnvKey {
-			return types.UID(c.Env[i].Value)
+	for _, env := range slices.Backward(c.Env) {
+		if env.Name == kruise.EphemeralContainerEnvKey {
+			return types.UID(env.Value)
 		}
 	}
 	return ""

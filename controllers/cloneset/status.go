@@ -21,7 +21,7 @@ import (
 func (r *Reconciler) report(ctx context.Context, s *snapshot, p *plan) error {
 	status := p.status(s)
 	r.memory.Note(s.Key(), func(k *knowledge) { k.wait = p.wait })
-	return reporter().Report(ctx, r.kit, &s.Observation, status, p.Invalid)
+	return reporter().Report(ctx, r.kit, &s.Observation, workloads.Result[v1beta1.CloneSetStatus]{Status: status, Invalid: p.Invalid})
 }
 
 // status is the status of the pods as the last answers left them.

@@ -53,7 +53,9 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
-	bound, err := r.kit.Controller(ctx, mgr, controllerName, o, podwatch.Options{SkipQuiet: r.options.SkipQuiet, Policy: workloads.Policy(r.options.Installed)})
+	bound, err := r.kit.Controller(ctx, mgr, workloads.Controller{
+		Name: controllerName, Options: o, Pods: podwatch.Options{SkipQuiet: r.options.SkipQuiet, Policy: workloads.Policy(r.options.Installed)},
+	})
 	if err != nil {
 		return err
 	}
@@ -85,7 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	preDownload := r.kit.PreDownload(ctx, &s.Observation, p.preDownload(s, r.options))
 	r.execute(ctx, s, p)
-	if err := reporter().Report(ctx, r.kit, &s.Observation, p.status(s), p.Invalid); err != nil {
+	if err := reporter().Report(ctx, r.kit, &s.Observation, workloads.Result[v1beta1.DaemonSetStatus]{Status: p.status(s), Invalid: p.Invalid}); err != nil {
 		return r.kit.Result(request, p.After.After(), err)
 	}
 	return r.kit.Finish(request, p.Plan, preDownload, r.trim(ctx, s, p))

@@ -3,7 +3,7 @@
 //
 //	r.kit, err = workloads.New("cloneset", c, workloads.Options{Kind: gvk, Scaling: "FailedScale", Updating: "FailedUpdate", Events: events})
 //	...
-//	bound, err := r.kit.Controller(ctx, mgr, controllerName, options, podwatch.Options{...}) // in SetupWithManager
+//	bound, err := r.kit.Controller(ctx, mgr, workloads.Controller{...}) // in SetupWithManager
 //
 // One pass:
 //
@@ -16,7 +16,7 @@
 //	...
 //	err = r.kit.Revise(ctx, o, p)                                      // before a pod refers to the revision
 //	r.kit.Execute(ctx, o, p, nil)                                      // all writes, with their events
-//	err = reporter().Report(ctx, r.kit, o, status, p.Invalid)          // one patch, if the status changed
+//	err = reporter().Report(ctx, r.kit, o, workloads.Result[...]{...}) // one patch, if the status changed
 //	return r.kit.Finish(request, p, r.kit.Trim(ctx, o, p, limit))
 //
 // A Kit holds what its reconciler remembers between passes, so that two reconcilers share nothing. Objects of an Observation may be those of

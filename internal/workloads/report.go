@@ -55,10 +55,17 @@ func (r Reporter[T, S, C]) SetConditions(status *S, list conditions.List) {
 	*r.Fields(status).Conditions = stored
 }
 
+// Result is the status after a pass.
+type Result[S any] struct {
+	Status *S
+	// Invalid is the fault of the spec that the pass found; nil for none.
+	Invalid error
+}
+
 // Report writes a status, if it changed. An event announces each fault of the spec once: what fails the creation of pods, and what has a safe
 // reading.
-func (r Reporter[T, S, C]) Report(ctx context.Context, k *Kit, o *Observation, status *S, invalid error) error {
-	return r.write(ctx, k, o, status, Status{Scaling: invalid, Updating: o.Reported})
+func (r Reporter[T, S, C]) Report(ctx context.Context, k *Kit, o *Observation, out Result[S]) error {
+	return r.write(ctx, k, o, report[S]{out.Status, Status{Scaling: out.Invalid, Updating: o.Reported}})
 }
 
 // GiveUp reports why a pass ends before anything is known of the pods.
@@ -77,20 +84,27 @@ func (r Reporter[T, S, C]) GiveUp(ctx context.Context, k *Kit, o *Observation, w
 	list := r.Conditions(status)
 	r.Fail(&list, why, o.Now)
 	r.SetConditions(status, list)
-	err = r.write(ctx, k, o, status, Status{Scaling: o.Invalid})
+	err = r.write(ctx, k, o, report[S]{status, Status{Scaling: o.Invalid}})
 	if err == nil && o.Invalid != nil {
 		return reconcile.TerminalError(why) // only another spec can mend it
 	}
 	return errors.Join(why, err)
 }
 
-func (r Reporter[T, S, C]) write(ctx context.Context, k *Kit, o *Observation, status *S, w Status) error {
+// report is a status with what its write announces.
+type report[S any] struct {
+	status *S
+	write  Status
+}
+
+func (r Reporter[T, S, C]) write(ctx context.Context, k *Kit, o *Observation, out report[S]) error {
 	fresh, err := r.copyOf(o)
 	if err != nil {
 		return err
 	}
-	*r.Status(fresh) = *status
-	w.Object, w.Conditions, w.Required = fresh, r.Conditions(status), r.Required(status)
+	*r.Status(fresh) = *out.status
+	w := out.write
+	w.Object, w.Conditions, w.Required = fresh, r.Conditions(out.status), r.Required(out.status)
 	return k.WriteStatus(ctx, o, w)
 }
 

@@ -19,15 +19,23 @@ import (
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
+// Controller is how the controller of a kind runs.
+type Controller struct {
+	Name    string
+	Options controller.Options
+	// Pods chooses the events of pods that matter.
+	Pods podwatch.Options
+}
+
 // Controller begins the controller of a kind, which reconciles a workload on events of the workload and of its pods. It comes before the manager
 // starts. The kind adds its other events.
-func (k *Kit) Controller(ctx context.Context, mgr ctrl.Manager, name string, o controller.Options, w podwatch.Options) (*builder.Builder, error) {
-	bound, of := k.Bind(mgr, name, o), k.options.Kind
-	if err := k.Setup(ctx, mgr, name); err != nil {
+func (k *Kit) Controller(ctx context.Context, mgr ctrl.Manager, c Controller) (*builder.Builder, error) {
+	bound, of := k.Bind(mgr, c.Name, c.Options), k.options.Kind
+	if err := k.Setup(ctx, mgr, c.Name); err != nil {
 		return nil, err
 	}
-	w.Now = k.Now
-	changes := builder.WithPredicates(podwatch.Changes(w))
+	c.Pods.Now = k.Now
+	changes := builder.WithPredicates(podwatch.Changes(c.Pods))
 	bound.For(stored.Untyped(of), builder.WithPredicates(conditions.IgnoreRewording(k.options.Scaling, k.options.Updating)))
 	bound.Watches(&corev1.Pod{}, owned.By(of.Group, of.Kind), changes)
 	if k.options.Stem != nil {

@@ -25,16 +25,12 @@ func reviewAll(t *testing.T, g *reviewtest.Ground, reviewer string) {
 		"a known policy":            {"v1beta1", `{"updateStrategy":{"rollingUpdate":{"podUpdatePolicy":"InPlaceOnly","partition":1}}}`, ""},
 		"the other version's block": {"v1alpha1", `{"updateStrategy":{"type":"InPlaceOnly","partition":1}}`, ""},
 	})
-	kind().Updates(t, g, reviewer, `{"selector":{"matchExpressions":[{"key":"app","operator":"Exists"}]}}`, map[string]struct {
-		Field string
-		Value any
-		Want  string
-	}{
-		"another label":      {"selector", map[string]any{"matchLabels": map[string]any{"app": "b"}}, "spec: "},
-		"another expression": {"selector", map[string]any{"matchLabels": map[string]any{"app": "a"}}, "spec: "},
-		"empty values": {"selector", map[string]any{
+	kind().Updates(t, g, reviewtest.Updates{Reviewer: reviewer, Patch: `{"selector":{"matchExpressions":[{"key":"app","operator":"Exists"}]}}`, Cases: map[string]reviewtest.Update{
+		"another label":      {Field: "selector", Value: map[string]any{"matchLabels": map[string]any{"app": "b"}}, Want: "spec: "},
+		"another expression": {Field: "selector", Value: map[string]any{"matchLabels": map[string]any{"app": "a"}}, Want: "spec: "},
+		"empty values": {Field: "selector", Value: map[string]any{
 			"matchLabels":      map[string]any{"app": "a"},
 			"matchExpressions": []any{map[string]any{"key": "app", "operator": "Exists", "values": []any{}}},
-		}, ""},
-	})
+		}},
+	}})
 }

@@ -98,15 +98,11 @@ func reviewAll(t *testing.T, g *reviewtest.Ground, reviewer string) {
 		"a partition of minus nothing":    {"v1beta1", rolling(`{"partition":"-0%"}`), ""},
 		"a partition of a dot":            {"v1beta1", rolling(`{"partition":".%"}`), at + "partition"},
 	})
-	kind().Updates(t, g, reviewer, "", map[string]struct {
-		Field string
-		Value any
-		Want  string
-	}{
-		"another selector": {"selector", map[string]any{"matchExpressions": []any{map[string]any{"key": "app", "operator": "Exists"}}}, "spec: "},
-		"another time":     {"minReadySeconds", int64(4), ""},
-		"a worse strategy": {"updateStrategy", map[string]any{"type": "Never"}, "spec.updateStrategy.type"},
-	})
+	kind().Updates(t, g, reviewtest.Updates{Reviewer: reviewer, Cases: map[string]reviewtest.Update{
+		"another selector": {Field: "selector", Value: map[string]any{"matchExpressions": []any{map[string]any{"key": "app", "operator": "Exists"}}}, Want: "spec: "},
+		"another time":     {Field: "minReadySeconds", Value: int64(4)},
+		"a worse strategy": {Field: "updateStrategy", Value: map[string]any{"type": "Never"}, Want: "spec.updateStrategy.type"},
+	}})
 }
 
 // reviewStored updates sets that were stored before the policy, by an API server that is without it for a while: their faults are let pass.

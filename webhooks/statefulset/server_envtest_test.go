@@ -93,15 +93,11 @@ func reviewAll(t *testing.T, g *reviewtest.Ground, reviewer string) {
 		"an unknown order":     {"v1beta1", `{"podManagementPolicy":"Sometimes"}`, "spec.podManagementPolicy"},
 		"an empty order":       {"v1beta1", `{"podManagementPolicy":""}`, ""},
 	})
-	kind().Updates(t, g, reviewer, "", map[string]struct {
-		Field string
-		Value any
-		Want  string
-	}{
-		"another selector": {"selector", map[string]any{"matchExpressions": []any{map[string]any{"key": "app", "operator": "Exists"}}}, "spec: "},
-		"another service":  {"serviceName", "other", "spec: "},
-		"another order":    {"podManagementPolicy", "Parallel", "spec: "},
-		"the same order":   {"podManagementPolicy", "OrderedReady", ""},
-		"more pods":        {"replicas", int64(4), ""},
-	})
+	kind().Updates(t, g, reviewtest.Updates{Reviewer: reviewer, Cases: map[string]reviewtest.Update{
+		"another selector": {Field: "selector", Value: map[string]any{"matchExpressions": []any{map[string]any{"key": "app", "operator": "Exists"}}}, Want: "spec: "},
+		"another service":  {Field: "serviceName", Value: "other", Want: "spec: "},
+		"another order":    {Field: "podManagementPolicy", Value: "Parallel", Want: "spec: "},
+		"the same order":   {Field: "podManagementPolicy", Value: "OrderedReady"},
+		"more pods":        {Field: "replicas", Value: int64(4)},
+	}})
 }

@@ -53,14 +53,18 @@ func (k Kind) Mistakes(t *testing.T, g *Ground) {
 			if m.Version != "" && m.Version != version {
 				continue
 			}
-			t.Run(m.Why+"/"+version, func(t *testing.T) { k.mistake(t, g, m, version, namespace) })
+			t.Run(m.Why+"/"+version, func(t *testing.T) {
+				one := m
+				one.Version = version
+				k.mistake(t, g, one, namespace)
+			})
 		}
 	}
 }
 
-func (k Kind) mistake(t *testing.T, g *Ground, m Mistake, version, namespace string) {
+func (k Kind) mistake(t *testing.T, g *Ground, m Mistake, namespace string) {
 	t.Helper()
-	for _, o := range Manifests(t, version, k.Name+"s.yaml") {
+	for _, o := range Manifests(t, m.Version, k.Name+"s.yaml") {
 		if o.GetName() != m.Manifest {
 			continue
 		}
@@ -192,24 +196,36 @@ func (k Kind) Creations(t *testing.T, g *Ground, reviewer string, cases map[stri
 	}
 }
 
-// Updates reviews updates of one field of the spec, in an object whose spec is changed by a patch before. They are rejected at the path Want, or
-// admitted where it is empty.
-func (k Kind) Updates(t *testing.T, g *Ground, reviewer, patch string, cases map[string]struct {
+// Updates are updates of an object.
+type Updates struct {
+	// Reviewer is the webhook or the policy that rejects them.
+	Reviewer string
+	// Patch changes the spec before.
+	Patch string
+	Cases map[string]Update
+}
+
+// Update changes one field of the spec. It is rejected at the path Want, or admitted where it is empty.
+type Update struct {
 	Field string
 	Value any
 	Want  string
-}) {
+}
+
+// Updates reviews updates.
+func (k Kind) Updates(t *testing.T, g *Ground, u Updates) {
+	t.Helper()
 	namespace := g.Namespace(t)
-	for name, c := range cases {
+	for name, c := range u.Cases {
 		t.Run(name, func(t *testing.T) {
-			o := k.New(t, "v1beta1", namespace, patch)
+			o := k.New(t, "v1beta1", namespace, u.Patch)
 			if err := g.Client.Create(t.Context(), o); err != nil {
 				t.Fatal(err)
 			}
 			if err := unstructured.SetNestedField(o.Object, c.Value, "spec", c.Field); err != nil {
 				t.Fatal(err)
 			}
-			if err := Says(g.Client.Update(t.Context(), o), reviewer, c.Want); err != nil {
+			if err := Says(g.Client.Update(t.Context(), o), u.Reviewer, c.Want); err != nil {
 				t.Error(err)
 			}
 		})
