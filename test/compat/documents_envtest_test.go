@@ -16,11 +16,6 @@ import (
 // existing are the objects that the documents name, beside the samples.
 const existing = `
 apiVersion: apps.kruise.io/v1beta1
-kind: ImageListPullJob
-metadata: {name: base, namespace: default}
-spec: {images: [nginx], completionPolicy: {}}
----
-apiVersion: apps.kruise.io/v1beta1
 kind: NodeImage
 metadata: {name: node-1}
 ---

@@ -110,9 +110,6 @@ func (p *parser) queues() {
 				return errors.New("want a number")
 			}
 			o.Workers[controller] = n
-			if !slices.Contains(controllers.Names(), controller) {
-				p.note("--" + name + "-workers has no effect: there is no such controller yet")
-			}
 			return nil
 		})
 	}
@@ -181,10 +178,7 @@ func (p *parser) usage() string {
 }
 
 func known() string {
-	if names := controllers.Names(); len(names) > 0 {
-		return strings.Join(names, ", ")
-	}
-	return "none yet"
+	return strings.Join(controllers.Names(), ", ")
 }
 
 func split(list string) []string {

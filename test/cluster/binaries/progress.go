@@ -17,6 +17,7 @@ func usual(name string) float64 {
 	seconds := map[string]float64{
 		"etcd": 50, "kube-apiserver": 190, "kubectl": 30, "kube-controller-manager": 90, "kube-scheduler": 20, "kube-controllers": 5, "kubelet": 60,
 		"kwok": 115, "containerd": 60, "containerd-shim-runc-v2": 10, "ctr": 5, "runc": 15, "crane": 20, "pause": 1,
+		"csi-provisioner": 60, "csi-resizer": 15, "csi-hostdir": 5,
 	}
 	if s, known := seconds[name]; known {
 		return s
