@@ -18,12 +18,13 @@ import (
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	policyv1alpha1 "github.com/kruisekit/kruisekit/api/policy/v1alpha1"
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/podstates"
 	"github.com/kruisekit/kruisekit/internal/subsets"
 )
 
 // ManagerOptions are a start for those of a manager with these reconcilers: they set the scheme, and what keeps memory small.
-// The cache drops managedFields, a third of a pod, which no reconciler reads, the lists of images of nodes, the specs of untyped Jobs, all but the
-// identity of untyped Deployments and StatefulSets that no UnitedDeployment controls, and annotations where only metadata of Deployments,
+// The cache drops managedFields, a third of a pod, which no reconciler reads, the lists of images of nodes, the specs of untyped Jobs, most of
+// untyped Deployments and StatefulSets that no UnitedDeployment controls, and annotations where only metadata of Deployments,
 // ReplicaSets and StatefulSets is read. Secrets and ConfigMaps are read live: one read in
 // passing would otherwise bring all of the cluster's into memory, and ask for the right to see them.
 func ManagerOptions() (ctrl.Options, error) {
@@ -68,15 +69,31 @@ func leanJob(object any) (any, error) {
 }
 
 // leanWorkload is the metadata of a workload without annotations, which repeat most of it. An untyped workload that no UnitedDeployment
-// controls keeps what identifies it and its owners: the reconciler of UnitedDeployments reads the others alone. Typed workloads stay as
-// they are, but for managedFields.
+// controls keeps what identifies it and its owners, because the reconciler of UnitedDeployments reads the others alone, and what the
+// reconciler of PersistentPodStates reads. Typed workloads stay as they are, but for managedFields.
 func leanWorkload(object any) (any, error) {
 	switch workload := object.(type) {
 	case *metav1.PartialObjectMetadata:
 		workload.ManagedFields, workload.Annotations = nil, nil
 		return workload, nil
 	case *unstructured.Unstructured:
+		part := podstates.Part(workload)
 		subsets.Lean(workload)
+		restore(workload.Object, part)
 	}
 	return cache.TransformStripManagedFields()(object)
+}
+
+// restore puts the values of a part back where an object lacks them.
+func restore(object, part map[string]any) {
+	for key, value := range part {
+		within, is := value.(map[string]any)
+		there, has := object[key].(map[string]any)
+		switch {
+		case is && has:
+			restore(there, within)
+		case object[key] == nil:
+			object[key] = value
+		}
+	}
 }

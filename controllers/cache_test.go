@@ -10,6 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/podstates"
+	"github.com/kruisekit/kruisekit/ordinals"
 )
 
 // What the cache drops of a node is what nobody reads, and no more.
@@ -55,6 +59,35 @@ func TestLeanJobs(t *testing.T) {
 	}
 }
 
+// What PersistentPodStates are decided by is the same before and after.
+func TestLeanWorkloadsForPodStates(t *testing.T) {
+	o := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "StatefulSet",
+		"metadata": map[string]any{
+			"name": "web", "namespace": "n", "uid": "1", "deletionTimestamp": "2026-01-01T00:00:00Z", "labels": map[string]any{"a": "b"},
+			"annotations": map[string]any{v1beta1.AnnotationAutoGeneratePersistentPodState: "true", v1beta1.AnnotationRequiredPersistentTopology: "zone", "c": "d"},
+		},
+		"spec": map[string]any{"replicas": int64(3), "ordinals": map[string]any{"start": int64(2)}, "template": map[string]any{"spec": map[string]any{}}},
+	}}
+	want, annotations, deleted := podstates.WorkloadOf(o, true), o.GetAnnotations(), o.GetDeletionTimestamp()
+	delete(annotations, "c")
+	if _, err := leanWorkload(o); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, podstates.WorkloadOf(o, true), cmp.AllowUnexported(ordinals.Set{})); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(annotations, o.GetAnnotations()); diff != "" {
+		t.Error(diff)
+	}
+	if !deleted.Equal(o.GetDeletionTimestamp()) || o.GetName() != "web" || o.GetNamespace() != "n" || o.GetUID() != "1" {
+		t.Errorf("%v", o.Object)
+	}
+	if spec := o.Object["spec"].(map[string]any); spec["template"] != nil || o.GetLabels() != nil {
+		t.Errorf("the template or the labels stay: %v", o.Object)
+	}
+}
+
 // The metadata of a workload stays without annotations, and an untyped workload of no UnitedDeployment without all but its identity. Others
 // stay without managedFields alone.
 func TestLeanWorkloads(t *testing.T) {
@@ -89,7 +122,7 @@ func TestLeanWorkloads(t *testing.T) {
 			if diff := cmp.Diff(c.want, c.object.GetAnnotations()); diff != "" || err != nil || c.object.GetManagedFields() != nil || c.object.GetName() != "web" {
 				t.Errorf("%s: %v (-want +got):\n%s", c.why, err, diff)
 			}
-			if o, is := c.object.(*unstructured.Unstructured); is && (o.Object["spec"] != nil != c.spec || len(o.GetOwnerReferences()) != 1 || o.GetUID() != "1") {
+			if o, is := c.object.(*unstructured.Unstructured); is && ((o.Object["status"] != nil) != c.spec || len(o.GetOwnerReferences()) != 1 || o.GetUID() != "1") {
 				t.Errorf("%s: %v", c.why, o.Object)
 			}
 		})

@@ -2,6 +2,7 @@ package podstates
 
 import (
 	"errors"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -53,3 +54,29 @@ func reservedOf(workload *unstructured.Unstructured) (ordinals.Set, error) {
 }
 
 var errReserved = errors.New("spec.reserveOrdinals must be numbers and ranges")
+
+// Part returns the fields of a workload that its PersistentPodState is decided by, for caches that drop others: what WorkloadOf and the
+// annotations of package podstate need, and the deletion.
+func Part(workload *unstructured.Unstructured) map[string]any {
+	part := map[string]any{}
+	annotations := map[string]any{}
+	for key, value := range workload.GetAnnotations() {
+		if strings.HasPrefix(key, "kruise.io/") {
+			annotations[key] = value
+		}
+	}
+	if len(annotations) > 0 {
+		part["metadata"] = map[string]any{"annotations": annotations}
+	}
+	for _, path := range [][]string{{"metadata", "deletionTimestamp"}, {"spec", "replicas"}, {"spec", "ordinals"}, {"spec", "reserveOrdinals"}} {
+		if value, is, err := unstructured.NestedFieldNoCopy(workload.Object, path...); is && err == nil {
+			within, _ := part[path[0]].(map[string]any)
+			if within == nil {
+				within = map[string]any{}
+				part[path[0]] = within
+			}
+			within[path[1]] = value
+		}
+	}
+	return part
+}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -83,7 +84,8 @@ func (m *deployed) testNodeRestarts(t *testing.T) {
 		return err
 	})
 	number := r.choose(t)
-	start := m.KillNode(t, number)
+	start := sync.OnceFunc(m.KillNode(t, number))
+	defer start()
 	r.killed = time.Now()
 	r.roll(t)
 	// Each rollout goes on where it can, and comes to the pod that cannot follow.
@@ -137,9 +139,11 @@ func (r *restarted) roll(t *testing.T) {
 	t.Helper()
 	patch := fmt.Sprintf(`[{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": %q}]`, r.images["new"].Name)
 	for _, kind := range []string{"asts/db", "ads/agent"} {
-		if _, err := r.Kubectl(t.Context(), "patch", "-n", r.namespace, kind, "--type=json", "-p", patch); err != nil {
-			t.Fatal(err)
-		}
+		// The node may have run a replica of the manager, whose endpoint of the webhook goes when the node is found to be not ready.
+		eventually(t, func(ctx context.Context) error {
+			_, err := r.Kubectl(ctx, "patch", "-n", r.namespace, kind, "--type=json", "-p", patch)
+			return err
+		})
 	}
 }
 
