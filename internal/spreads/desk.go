@@ -32,7 +32,7 @@ type Options struct {
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
 	// Gather returns how long a Desk gathers pods before a write, by its last pause and whether other replicas wrote meanwhile; nil for
-	// pauses that grow to a fifth of a second with conflicts, and end without.
+	// pauses that grow to 0.4 seconds with conflicts, and end without.
 	Gather func(last time.Duration, written, conflicts int) time.Duration
 }
 

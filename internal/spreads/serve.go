@@ -24,7 +24,7 @@ const (
 	// within bounds the requests of one write, where a request has no deadline.
 	within = 10 * time.Second
 	// mostGather is the longest that pods are gathered for one write.
-	mostGather = 200 * time.Millisecond
+	mostGather = 400 * time.Millisecond
 )
 
 type batch = []*turns.Request[*entry]
@@ -211,7 +211,7 @@ func (d *Desk) Seen(uid types.UID, name types.NamespacedName) {
 
 // gather is longer after a conflict, and with several pods in one write. A pod that comes alone is not held up.
 func gather(last time.Duration, written, conflicts int) time.Duration {
-	const least, several = 10 * time.Millisecond, 60 * time.Millisecond
+	const least, several = 10 * time.Millisecond, 120 * time.Millisecond
 	switch {
 	case conflicts > 0:
 		return min(max(2*last, several), mostGather)
