@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -37,9 +38,18 @@ func (*Server) Watch(context.Context, client.ObjectList, ...client.ListOption) (
 	return nil, errors.New("package objects has no watch")
 }
 
-// IndexField implements client.FieldIndexer. The index holds for all kinds.
-func (s *Server) IndexField(_ context.Context, _ client.Object, field string, values client.IndexerFunc) error {
+// IndexField implements client.FieldIndexer. The index holds for all kinds. The values of an untyped object are computed from untyped objects.
+func (s *Server) IndexField(_ context.Context, of client.Object, field string, values client.IndexerFunc) error {
 	s.indexes[field] = values
+	if _, untyped := of.(*unstructured.Unstructured); untyped {
+		s.indexes[field] = func(o client.Object) []string {
+			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+			if err != nil {
+				panic(err)
+			}
+			return values(&unstructured.Unstructured{Object: content})
+		}
+	}
 	return nil
 }
 

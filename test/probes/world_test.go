@@ -121,15 +121,7 @@ func newWorld(t testing.TB) *world {
 	w.Server = objects.New(scheme, func() time.Time { return w.now })
 	w.api = &faulty{Server: w.Server}
 	_ = w.IndexField(t.Context(), &corev1.Pod{}, markers.NodeField, markers.NodeOf)
-	_ = w.IndexField(t.Context(), stored.Untyped(markers.NodeGVK()), markers.ProbedField, func(o client.Object) []string {
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-		if err != nil {
-			return nil
-		}
-		raw := stored.Untyped(markers.NodeGVK())
-		raw.Object = content
-		return markers.ProbedOf(raw)
-	})
+	_ = w.IndexField(t.Context(), stored.Untyped(markers.NodeGVK()), markers.ProbedField, markers.ProbedOf)
 	w.boot()
 	return w
 }
