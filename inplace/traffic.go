@@ -1,0 +1,86 @@
+package inplace
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/lifecycle"
+	"github.com/kruisekit/kruisekit/write"
+)
+
+// inTraffic reports whether the pod is not marked yet, or marked and still ready: it may have become ready after it was read
+// for the mark, which then did not set Ready to False.
+func (l look) inTraffic() bool {
+	return statusOfCondition(l.pod, kruise.InPlaceUpdateReady) != corev1.ConditionFalse || lifecycle.Ready(l.pod, l.now) != nil
+}
+
+// notReady takes a pod out of traffic.
+func (l look) notReady() *write.Write {
+	return l.write(write.Status, func(p *patch) error {
+		mark := corev1.PodCondition{
+			Type: kruise.InPlaceUpdateReady, Status: corev1.ConditionFalse,
+			Reason: kruise.InPlaceUpdateReadyReasonStart, LastTransitionTime: metav1.NewTime(l.now),
+		}
+		l.unchanged(p)
+		changes := []corev1.PodCondition{mark}
+		if ready := lifecycle.Ready(l.pod, l.now, mark); ready != nil {
+			changes = append(changes, *ready)
+		}
+		p.ops = append(p.ops, lifecycle.SetConditions(l.pod, changes...)...)
+		return nil
+	})
+}
+
+// takesOut reports whether a change takes a pod out of traffic. Without the gate nothing could.
+func (r rules) takesOut(pod *corev1.Pod, c *Change) bool {
+	if c.Empty() || !lifecycle.HasGate(pod, kruise.InPlaceUpdateReady) {
+		return false
+	}
+	if r.unready == UnreadyAlways && (len(c.Resources) == 0 || len(c.Images) > 0 || len(c.Env) > 0) {
+		return true
+	}
+	return r.restarts(pod, c)
+}
+
+// restarts reports whether a change restarts a container that is not harmless.
+func (r rules) restarts(pod *corev1.Pod, c *Change) bool {
+	for name, image := range c.Images {
+		if has := containerOf(pod, name); has != nil && has.Image != image && !r.harmless(name) {
+			return true
+		}
+	}
+	if len(c.Env) > 0 {
+		return true // a daemon restarts no container of a pod in traffic
+	}
+	for name, resources := range c.Resources {
+		if has := containerOf(pod, name); has != nil && restartedBy(has, resources) && !r.harmless(name) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r rules) harmless(container string) bool {
+	return r.unready != UnreadyAlways && slices.Contains(r.harmlessNames, container)
+}
+
+func restartedBy(c *corev1.Container, change corev1.ResourceRequirements) bool {
+	for _, p := range c.ResizePolicy {
+		_, limit := change.Limits[p.ResourceName]
+		_, request := change.Requests[p.ResourceName]
+		if p.RestartPolicy == corev1.RestartContainer && (limit || request) {
+			return true
+		}
+	}
+	return false
+}
+
+func statusOfCondition(pod *corev1.Pod, t corev1.PodConditionType) corev1.ConditionStatus {
+	if c := lifecycle.ConditionOf(pod, t); c != nil {
+		return c.Status
+	}
+	return ""
+}

@@ -1,0 +1,110 @@
+package workload
+
+import (
+	"maps"
+	"time"
+
+	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/inplace"
+	"github.com/kruisekit/kruisekit/lifecycle"
+	"github.com/kruisekit/kruisekit/note"
+	"github.com/kruisekit/kruisekit/write"
+)
+
+// update moves a pod to the target: in place where the strategy and the change allow it, else by another pod.
+func (p *Pass) update(i *instance, m *member) *Write {
+	if w, waits := p.goAhead(i, m); waits {
+		return w
+	}
+	target := p.target()
+	if target.matches(m.pod.Labels[p.in.revisionLabel()]) {
+		return nil
+	}
+	if p.in.Strategy == Recreate || i.Recreate {
+		return p.recreate(i, m, target)
+	}
+	change, err := p.changes.of(m.pod.Labels[p.in.revisionLabel()], target, p.role(m))
+	if err != nil {
+		return p.blocked(i, m, target, err)
+	}
+	s := p.situation(i, m)
+	s.AtTarget = false
+	switch verdict, move := lifecycle.BeforeUpdate(s); verdict {
+	case lifecycle.Wait:
+		return p.move(i, m, move)
+	case lifecycle.Stop:
+		return p.refuse(i, m, errState(m.pod))
+	}
+	return p.change(i, m, change, target)
+}
+
+// blocked deals with a change that is not possible in place.
+func (p *Pass) blocked(i *instance, m *member, target *Revision, why error) *Write {
+	if p.in.Strategy == InPlaceOnly {
+		p.refrain(i)
+		p.fail(Failure{Object: m.pod.Name, NotInPlace: true, Err: why})
+		return nil
+	}
+	p.note(note.Info, NoteNotInPlace, m.pod.Name, why.Error())
+	return p.recreate(i, m, target)
+}
+
+// change returns the next write of an update in place that begins.
+func (p *Pass) change(i *instance, m *member, change *inplace.Change, target *Revision) *Write {
+	u := inplace.Update{
+		Pod: m.pod, Change: change, Revision: target.label(), GraceSeconds: p.in.GraceSeconds, TakeOut: p.isGroup(),
+		Labels: map[string]string{}, Annotations: map[string]string{},
+	}
+	if !p.in.KeepState {
+		u.Labels[kruise.LifecycleStateKey] = string(p.stateWhileUpdated(m.pod))
+		u.Annotations[kruise.LifecycleTimestampKey] = p.now.Format(time.RFC3339)
+	}
+	if p.in.RevisionLabels != nil {
+		maps.Copy(u.Labels, p.in.RevisionLabels(target.Name))
+	}
+	action, err := inplace.Next(u, p.in.Policy, p.now)
+	if err != nil {
+		return p.refuse(i, m, err)
+	}
+	p.explain(action)
+	switch action.Verdict {
+	case inplace.Recreate:
+		return p.recreate(i, m, target)
+	case inplace.Write:
+		w := &Write{Write: *action.Write, Action: ActionUpdate, Revision: target.Name}
+		if w.Subresource == write.Status {
+			w.Action = ActionUnready
+		}
+		if u.GraceSeconds > 0 && w.Subresource == write.Main {
+			p.wake(time.Duration(u.GraceSeconds) * time.Second)
+		}
+		return w
+	}
+	return nil
+}
+
+// recreate has a pod replaced: slots by deleting it, else by a mark, under which the next plan deletes it.
+func (p *Pass) recreate(i *instance, m *member, target *Revision) *Write {
+	if p.in.Scale.Slots != nil {
+		i.task = taskDelete
+		return p.delete(i, m)
+	}
+	if isMarked(m.pod) || i.marked {
+		return nil
+	}
+	i.marked = true
+	add := write.Add(write.Pointer("metadata", "labels", kruise.SpecifiedDeleteKey), "true")
+	if len(m.pod.Labels) == 0 {
+		add = write.Add("/metadata/labels", map[string]string{kruise.SpecifiedDeleteKey: "true"})
+	}
+	w := write.JSON(m.pod, write.Main, write.Test("/metadata/uid", m.pod.UID), add)
+	return &Write{Write: *w, Action: ActionMark, Revision: target.Name}
+}
+
+// target is the revision that the plan moves instances to.
+func (p *Pass) target() *Revision {
+	if p.result.Backward {
+		return &p.in.Current
+	}
+	return &p.in.Update
+}
