@@ -1,8 +1,6 @@
 package webhooks
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -10,14 +8,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/scope"
-	"github.com/kruisekit/kruisekit/internal/scope/provisional"
 	"github.com/kruisekit/kruisekit/webhooks/advancedcronjob"
 	"github.com/kruisekit/kruisekit/webhooks/broadcastjob"
 	"github.com/kruisekit/kruisekit/webhooks/cloneset"
 	"github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest"
-	"github.com/kruisekit/kruisekit/webhooks/conversion"
 	"github.com/kruisekit/kruisekit/webhooks/daemonset"
 	"github.com/kruisekit/kruisekit/webhooks/deletion"
 	"github.com/kruisekit/kruisekit/webhooks/disruption"
@@ -26,7 +20,6 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/persistentpodstate"
 	"github.com/kruisekit/kruisekit/webhooks/pod"
 	"github.com/kruisekit/kruisekit/webhooks/podprobemarker"
-	"github.com/kruisekit/kruisekit/webhooks/podunavailablebudget"
 	"github.com/kruisekit/kruisekit/webhooks/resourcedistribution"
 	"github.com/kruisekit/kruisekit/webhooks/sidecarset"
 	"github.com/kruisekit/kruisekit/webhooks/statefulset"
@@ -112,40 +105,39 @@ type Reach struct {
 func list() []entry {
 	return []entry{
 		{"conversion", addConversion},
-		{"broadcastjob", addBroadcastJob},
-		{"advancedcronjob", addAdvancedCronJob},
-		{"cloneset", addCloneSet},
-		{"daemonset", addDaemonSet},
-		{"ephemeraljob", addEphemeralJob},
-		{"statefulset", addStatefulSet},
-		{"deletion", addDeletion},
-		{"imagepull", addImagePull},
-		{"containerrecreaterequest", addContainerRecreateRequest},
-		{"persistentpodstate", addPersistentPodState},
+		{"broadcastjob", func(b base) error { return b.serve(broadcastjob.New(b.live, b.BroadcastJob)) }},
+		{"advancedcronjob", func(b base) error { return b.serve(advancedcronjob.New(b.live, b.AdvancedCronJob)) }},
+		{"cloneset", func(b base) error { return b.serve(cloneset.New(b.live, b.CloneSet)) }},
+		{"daemonset", func(b base) error { return b.serve(daemonset.New(b.live, b.DaemonSet)) }},
+		{"ephemeraljob", func(b base) error { return b.serve(ephemeraljob.New(b.live, b.EphemeralJob)) }},
+		{"statefulset", func(b base) error { return b.serve(statefulset.New(b.live, b.StatefulSet)) }},
+		{"deletion", func(b base) error { return b.guard.SetupWithManager(b.mgr) }},
+		{"imagepull", func(b base) error { return imagepull.New(b.ImagePull).SetupWithManager(b.mgr) }},
+		{"containerrecreaterequest", func(b base) error { return b.serve(containerrecreaterequest.New(b.live, b.ContainerRecreateRequest)) }},
+		{"persistentpodstate", func(b base) error { return b.serve(persistentpodstate.New(b.live, b.PersistentPodState)) }},
 		{"pod", addPod},
 		{"disruption", addDisruption},
-		{"podprobemarker", addPodProbeMarker},
+		{"podprobemarker", func(b base) error { return podprobemarker.New(b.PodProbeMarker).SetupWithManager(b.mgr) }},
 		{"podunavailablebudget", addBudget},
-		{"resourcedistribution", addResourceDistribution},
+		{"resourcedistribution", func(b base) error { return resourcedistribution.New(b.ResourceDistribution).SetupWithManager(b.mgr) }},
 		{"sidecarset", addSidecarSet},
-		{"uniteddeployment", addUnitedDeployment},
+		{"uniteddeployment", func(b base) error { return b.serve(uniteddeployment.New(b.live, b.UnitedDeployment)) }},
 		{"workloadspread", addWorkloadSpread},
 	}
 }
 
-// entry is a webhook in the list.
-type entry struct {
-	name string
-	add  func(mgr ctrl.Manager, o Options) error
-}
-
 // AddToManager adds all webhooks. It must come before the manager starts.
 func AddToManager(mgr ctrl.Manager, o Options) error {
-	if err := o.complete(mgr); err != nil {
+	c, err := live(mgr)
+	if err != nil {
 		return err
 	}
+	if err := o.complete(mgr, c); err != nil {
+		return err
+	}
+	b := base{Options: o, mgr: mgr, live: c}
 	for _, e := range list() {
-		if err := e.add(mgr, o); err != nil {
+		if err := e.add(b); err != nil {
 			return fmt.Errorf("add webhook %s: %w", e.name, err)
 		}
 	}
@@ -153,13 +145,9 @@ func AddToManager(mgr ctrl.Manager, o Options) error {
 }
 
 // complete makes what several webhooks share.
-func (o *Options) complete(mgr ctrl.Manager) error {
-	c, err := live(mgr)
-	if err != nil {
-		return err
-	}
+func (o *Options) complete(mgr ctrl.Manager, api client.Reader) (err error) {
 	o.Deletion.ServedElsewhere = append(slices.Clone(o.Deletion.ServedElsewhere), cloneset.ValidatePath, statefulset.ValidatePath, uniteddeployment.ValidatePath)
-	if o.guard, err = deletion.New(c, o.Deletion); err != nil {
+	if o.guard, err = deletion.New(api, o.Deletion); err != nil {
 		return err
 	}
 	if o.CloneSet.Delete == nil {
@@ -206,218 +194,4 @@ func (o *Options) spread(mgr ctrl.Manager) (err error) {
 		o.Disruption.Spreads = o.Spreads
 	}
 	return nil
-}
-
-func addDeletion(mgr ctrl.Manager, o Options) error {
-	return o.guard.SetupWithManager(mgr)
-}
-
-func addConversion(mgr ctrl.Manager, _ Options) error {
-	mgr.GetWebhookServer().Register(conversion.Path, conversion.NewHandler())
-	return nil
-}
-
-func addBroadcastJob(mgr ctrl.Manager, o Options) error {
-	c, err := live(mgr)
-	if err != nil {
-		return err
-	}
-	w, err := broadcastjob.New(c, o.BroadcastJob)
-	if err != nil {
-		return err
-	}
-	return w.SetupWithManager(mgr)
-}
-
-func addAdvancedCronJob(mgr ctrl.Manager, o Options) error {
-	c, err := live(mgr)
-	if err != nil {
-		return err
-	}
-	w, err := advancedcronjob.New(c, o.AdvancedCronJob)
-	if err != nil {
-		return err
-	}
-	return w.SetupWithManager(mgr)
-}
-
-func addCloneSet(mgr ctrl.Manager, o Options) error {
-	c, err := live(mgr)
-	if err != nil {
-		return err
-	}
-	w, err := cloneset.New(c, o.CloneSet)
-	if err != nil {
-		return err
-	}
-	return w.SetupWithManager(mgr)
-}
-
-func addStatefulSet(mgr ctrl.Manager, o Options) error {
-	c, err := live(mgr)
-	if err != nil {
-		return err
-	}
-	w, err := statefulset.New(c, o.StatefulSet)
-	if err != nil {
-		return err
-	}
-	return w.SetupWithManager(mgr)
-}
-
-func addUnitedDeployment(mgr ctrl.Manager, o Options) error {
-	c, err := live(mgr)
-	if err != nil {
-		return err
-	}
-	w, err := uniteddeployment.New(c, o.UnitedDeployment)
-	if err != nil {
-		return err
-	}
-	return w.SetupWithManager(mgr)
-}
-
-func addDaemonSet(mgr ctrl.Manager, o Options) error {
-	c, err := live(mgr)
-	if err != nil {
-		return err
-	}
-	w, err := daemonset.New(c, o.DaemonSet)
-	if err != nil {
-		return err
-	}
-	return w.SetupWithManager(mgr)
-}
-
-func addEphemeralJob(mgr ctrl.Manager, o Options) error {
-	c, err := live(mgr)
-	if err != nil {
-		return err
-	}
-	w, err := ephemeraljob.New(c, o.EphemeralJob)
-	if err != nil {
-		return err
-	}
-	return w.SetupWithManager(mgr)
-}
-
-func addImagePull(mgr ctrl.Manager, o Options) error {
-	return imagepull.New(o.ImagePull).SetupWithManager(mgr)
-}
-
-func addContainerRecreateRequest(mgr ctrl.Manager, o Options) error {
-	c, err := live(mgr)
-	if err != nil {
-		return err
-	}
-	w, err := containerrecreaterequest.New(c, o.ContainerRecreateRequest)
-	if err != nil {
-		return err
-	}
-	return w.SetupWithManager(mgr)
-}
-
-func addResourceDistribution(mgr ctrl.Manager, o Options) error {
-	return resourcedistribution.New(o.ResourceDistribution).SetupWithManager(mgr)
-}
-
-func addPersistentPodState(mgr ctrl.Manager, o Options) error {
-	c, err := live(mgr)
-	if err != nil {
-		return err
-	}
-	w, err := persistentpodstate.New(c, o.PersistentPodState)
-	if err != nil {
-		return err
-	}
-	return w.SetupWithManager(mgr)
-}
-
-func addPodProbeMarker(mgr ctrl.Manager, o Options) error {
-	return podprobemarker.New(o.PodProbeMarker).SetupWithManager(mgr)
-}
-
-func addPod(mgr ctrl.Manager, o Options) error {
-	if o.NoPods {
-		return nil
-	}
-	steps, err := pod.FromManager(mgr, o.Pod)
-	if err != nil {
-		return err
-	}
-	w, err := pod.New(steps, o.Pod)
-	if err != nil {
-		return err
-	}
-	return w.SetupWithManager(mgr)
-}
-
-func addDisruption(mgr ctrl.Manager, o Options) error {
-	if o.unguarded() && o.Disruption.Spreads == nil {
-		return nil
-	}
-	w, err := disruption.New(o.Budgets, mgr.GetAPIReader(), o.Disruption)
-	if err != nil {
-		return err
-	}
-	return w.SetupWithManager(mgr)
-}
-
-func addBudget(mgr ctrl.Manager, o Options) error {
-	options := podunavailablebudget.Options{Off: o.unguarded()}
-	w, err := podunavailablebudget.New(o.Budgets, options)
-	if err != nil {
-		return err
-	}
-	return w.SetupWithManager(mgr)
-}
-
-// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,verbs=create
-// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,resourceNames=kruise-pods-provisional-webhook-configuration,verbs=get;patch
-// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,resourceNames=kruise-mutating-webhook-configuration,verbs=get
-
-func addSidecarSet(mgr ctrl.Manager, o Options) error {
-	c, err := live(mgr)
-	if err != nil {
-		return err
-	}
-	switch {
-	case o.SidecarSet.Cover != nil:
-	case o.NoPods:
-		o.SidecarSet.Cover = func(context.Context, *appsv1beta1.SidecarSet) error { return errors.New("the webhook of pods is off") }
-	default:
-		w, err := provisional.New(c, provisional.Options{Timeout: o.CoverTimeout, Reach: scope.Reach{
-			Namespace: o.Pod.Sidecars.Namespace, Service: o.Reach.Service, URL: o.Reach.URL, CABundle: o.Reach.CABundle,
-		}})
-		if err != nil {
-			return err
-		}
-		o.SidecarSet.Cover = w.Cover
-	}
-	w, err := sidecarset.New(c, mgr.GetCache(), o.SidecarSet)
-	if err != nil {
-		return err
-	}
-	return w.SetupWithManager(mgr)
-}
-
-func addWorkloadSpread(mgr ctrl.Manager, o Options) error {
-	c, err := live(mgr)
-	if err != nil {
-		return err
-	}
-	w, err := workloadspread.New(o.Spreads, c, workloadspread.Options{Off: o.Spreads == nil})
-	if err != nil {
-		return err
-	}
-	return w.SetupWithManager(mgr)
-}
-
-// live returns a client without a cache, which would start a watch of every kind that is read.
-func live(mgr ctrl.Manager) (client.Client, error) {
-	c, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
-	if err != nil {
-		return nil, fmt.Errorf("make a client: %w", err)
-	}
-	return c, nil
 }
