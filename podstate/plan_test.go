@@ -37,7 +37,7 @@ func TestRecords(t *testing.T) {
 	}{
 		"first":            {"ready pods are recorded", input(newState(), 2, nodes, ready("db-0", "n1"), ready("db-1", "n2")), nil, map[string]string{"db-0": "n1: a n1", "db-1": "n2: b n2"}},
 		"not ready":        {"a pod that is not ready, ended or terminates changes no record", input(newState(recorded("db-0", "n1", "a")), 3, nodes, unready("db-0", "n2"), ended("db-1", "n2"), leaving("db-2", "n2")), nil, map[string]string{"db-0": "n1: a n1"}},
-		"elsewhere":        {"a pod that is ready on another node is recorded anew", input(newState(recorded("db-0", "n1", "a")), 1, nodes, ready("db-0", "n2")), nil, map[string]string{"db-0": "n2: b n2"}},
+		"elsewhere":        {"a pod that is ready on another node is recorded again", input(newState(recorded("db-0", "n1", "a")), 1, nodes, ready("db-0", "n2")), nil, map[string]string{"db-0": "n2: b n2"}},
 		"complete":         {"a record with all keys stays, whatever the node says now", input(newState(recorded("db-0", "n1", "b")), 1, nodes, ready("db-0", "n1")), nil, map[string]string{"db-0": "n1: b n1"}},
 		"a changed zone":   {"a record whose zone is gone is made again", input(newState(recorded("db-0", "n1", "z")), 1, nodes, ready("db-0", "n1")), nil, map[string]string{"db-0": "n1: a n1"}},
 		"more keys":        {"a record without a wanted key is made again", input(newState(recorded("db-0", "n1", "a"), annotations("address")), 1, nodes, withAddress(ready("db-0", "n1"), "10.0.0.1")), nil, map[string]string{"db-0": "n1: a n1 address=10.0.0.1"}},

@@ -41,7 +41,7 @@ func (r *Reconciler) complain(s *snapshot) {
 	}
 }
 
-// emit emits the events of a pass, after its writes. Of several notes with a code the first is told.
+// emit emits the events of a pass, after its writes. Of several notes with the same code, it emits the first.
 func (r *Reconciler) emit(s *snapshot, pass *podstate.Pass) {
 	texts := map[string]string{}
 	for _, n := range pass.Notes {

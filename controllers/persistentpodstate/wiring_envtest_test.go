@@ -314,7 +314,7 @@ func testWhiteList(_ *testing.T, b *bench) {
 	b.records("game", map[string]string{"game-0": "n2"})
 }
 
-// testDeleted: the records of a user's object are dropped with the workload, and another StatefulSet of the name starts anew.
+// testDeleted: the records of a user's object are dropped with the workload, and another StatefulSet of the name starts without records.
 func testDeleted(_ *testing.T, b *bench) {
 	b.Gone(&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "db"}})
 	b.records("db", map[string]string{})

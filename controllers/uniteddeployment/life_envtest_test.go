@@ -76,7 +76,7 @@ func reports(kit *podbench.Bench, c *subsets.Child, ready int32) {
 	}
 }
 
-// Subsets are added, renamed and removed, another kind replaces the workloads, and the scale subresource divides anew.
+// Subsets are added, renamed and removed, another kind replaces the workloads, and the scale subresource divides the replicas again.
 func TestTopologyOnServer(t *testing.T) {
 	t.Parallel()
 	kit := bench(t)
