@@ -105,13 +105,7 @@ func (w *Webhooks[T]) decide(ctx context.Context, r reviewed[T]) admission.Respo
 		return review.Undecided(err)
 	}
 	faults = append(faults, foundBefore(template.Faults, faults)...)
-	answer := admission.Allowed("")
-	if len(faults) > 0 {
-		answer = review.Invalid(w.kind.groupKind(), r.Now.GetName(), faults)
-	}
-	for _, fault := range tolerated {
-		answer.Warnings = append(answer.Warnings, fault.Error())
-	}
+	answer := review.Judged(w.kind.groupKind(), r.Now.GetName(), faults, tolerated)
 	answer.Warnings = append(answer.Warnings, review.Unknown(template.Unknown)...)
 	return answer
 }

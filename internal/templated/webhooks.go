@@ -2,7 +2,6 @@ package templated
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/kruisekit/kruisekit/internal/podtemplate"
+	"github.com/kruisekit/kruisekit/internal/review"
 )
 
 // API is what the webhooks ask of the API server; client.Client has it.
@@ -56,11 +56,5 @@ func New[T Object](api API, k Kind[T], o Options) (*Webhooks[T], error) {
 
 // Register serves the webhooks on the manager's webhook server.
 func (w *Webhooks[T]) Register(mgr ctrl.Manager, mutatePath, validatePath string) error {
-	server := mgr.GetWebhookServer()
-	if server == nil {
-		return errors.New("the manager has no webhook server")
-	}
-	server.Register(mutatePath, &admission.Webhook{Handler: admission.HandlerFunc(w.Mutate)})
-	server.Register(validatePath, &admission.Webhook{Handler: admission.HandlerFunc(w.Validate)})
-	return nil
+	return review.Serve(mgr, map[string]admission.HandlerFunc{mutatePath: w.Mutate, validatePath: w.Validate})
 }

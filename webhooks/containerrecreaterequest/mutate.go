@@ -55,15 +55,7 @@ func (w *Webhook) Mutate(ctx context.Context, req admission.Request) admission.R
 
 // read decodes an object as v1beta1.
 func read(version review.Version, raw []byte) (*request, error) {
-	hub := &request{}
-	if version == review.Hub {
-		return hub, review.Unmarshal(raw, hub)
-	}
-	old := &appsv1alpha1.ContainerRecreateRequest{}
-	if err := review.Unmarshal(raw, old); err != nil {
-		return nil, err
-	}
-	return hub, old.ConvertTo(hub)
+	return review.ReadHub(version, raw, &request{}, &appsv1alpha1.ContainerRecreateRequest{})
 }
 
 func (w *Webhook) create(ctx context.Context, req admission.Request, r *request) admission.Response {

@@ -8,6 +8,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/kruisekit/kruisekit/internal/review"
 )
 
 // MutatePath is where API servers expect requests to be completed.
@@ -46,10 +48,5 @@ func New(reader client.Reader, o Options) (*Webhook, error) {
 
 // SetupWithManager serves the webhook on the manager's webhook server.
 func (w *Webhook) SetupWithManager(mgr ctrl.Manager) error {
-	server := mgr.GetWebhookServer()
-	if server == nil {
-		return errors.New("the manager has no webhook server")
-	}
-	server.Register(MutatePath, &admission.Webhook{Handler: admission.HandlerFunc(w.Mutate)})
-	return nil
+	return review.Serve(mgr, map[string]admission.HandlerFunc{MutatePath: w.Mutate})
 }

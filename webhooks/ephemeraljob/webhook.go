@@ -6,6 +6,7 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -44,12 +45,7 @@ func New(api API, o Options) (*Webhook, error) {
 
 // SetupWithManager serves the webhook on the manager's webhook server.
 func (w *Webhook) SetupWithManager(mgr ctrl.Manager) error {
-	server := mgr.GetWebhookServer()
-	if server == nil {
-		return errors.New("the manager has no webhook server")
-	}
-	server.Register(Path, &admission.Webhook{Handler: admission.HandlerFunc(w.Validate)})
-	return nil
+	return review.Serve(mgr, map[string]admission.HandlerFunc{Path: w.Validate})
 }
 
 // Validate rejects an invalid job, with every fault.
@@ -67,7 +63,7 @@ func (w *Webhook) Validate(ctx context.Context, req admission.Request) admission
 	faults := validation.EphemeralJob(now)
 	if req.Operation == admissionv1.Create {
 		if len(faults) > 0 {
-			return answer(req.Name, faults, nil, nil)
+			return review.Judged(kind(), req.Name, faults, nil)
 		}
 		return w.ask(ctx, req, now)
 	}
@@ -75,7 +71,7 @@ func (w *Webhook) Validate(ctx context.Context, req admission.Request) admission
 		return review.BadRequest(err)
 	}
 	added, borne := review.Added(faults, validation.EphemeralJob(before))
-	return answer(req.Name, append(added, validation.EphemeralJobUpdate(now, before)...), borne, nil)
+	return review.Judged(kind(), req.Name, append(added, validation.EphemeralJobUpdate(now, before)...), borne)
 }
 
 // ask has the API server validate the containers of a new job.
@@ -100,18 +96,9 @@ func (w *Webhook) ask(ctx context.Context, req admission.Request, job *v1alpha1.
 	for _, path := range verdict.Unknown {
 		unknown = append(unknown, pathOf(path))
 	}
-	return answer(req.Name, faults, nil, review.Unknown(unknown))
+	answer := review.Judged(kind(), req.Name, faults, nil)
+	answer.Warnings = review.Unknown(unknown)
+	return answer
 }
 
-// answer rejects a job with new faults, and warns of those that the stored one has.
-func answer(name string, faults, borne field.ErrorList, warnings []string) admission.Response {
-	a := admission.Allowed("")
-	if len(faults) > 0 {
-		a = review.Invalid(v1alpha1.GroupVersion.WithKind("EphemeralJob").GroupKind(), name, faults)
-	}
-	a.Warnings = warnings
-	for _, fault := range borne {
-		a.Warnings = append(a.Warnings, fault.Error())
-	}
-	return a
-}
+func kind() schema.GroupKind { return v1alpha1.GroupVersion.WithKind("EphemeralJob").GroupKind() }

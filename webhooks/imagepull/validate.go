@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -33,7 +32,7 @@ func (w *Webhooks) Validate(_ context.Context, req admission.Request) admission.
 	}
 	faults := check(now)
 	if req.Operation == admissionv1.Create {
-		return judged(faults, nil)
+		return review.JudgedBadRequest(faults, nil)
 	}
 	before, err := read(req, req.OldObject.Raw)
 	if err != nil {
@@ -45,17 +44,5 @@ func (w *Webhooks) Validate(_ context.Context, req admission.Request) admission.
 			return review.Rejected(http.StatusForbidden, faults)
 		}
 	}
-	return judged(review.Added(faults, check(before)))
-}
-
-// judged rejects an object with new faults, and warns of those that the stored object has.
-func judged(faults, borne field.ErrorList) admission.Response {
-	answer := admission.Allowed("")
-	if len(faults) > 0 {
-		answer = review.Rejected(http.StatusBadRequest, faults)
-	}
-	for _, fault := range borne {
-		answer.Warnings = append(answer.Warnings, fault.Error())
-	}
-	return answer
+	return review.JudgedBadRequest(review.Added(faults, check(before)))
 }

@@ -1,11 +1,12 @@
 package imagepull
 
 import (
-	"errors"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/kruisekit/kruisekit/internal/review"
 )
 
 // Where API servers expect the defaults and the rules: a prefix, and the kind in small letters.
@@ -37,13 +38,9 @@ func New(o Options) *Webhooks {
 
 // SetupWithManager serves the webhooks on the manager's webhook server.
 func (w *Webhooks) SetupWithManager(mgr ctrl.Manager) error {
-	server := mgr.GetWebhookServer()
-	if server == nil {
-		return errors.New("the manager has no webhook server")
-	}
+	handlers := map[string]admission.HandlerFunc{}
 	for _, kind := range []string{"imagepulljob", "imagelistpulljob", "nodeimage"} {
-		server.Register(mutatePath+kind, &admission.Webhook{Handler: admission.HandlerFunc(w.Mutate)})
-		server.Register(validatePath+kind, &admission.Webhook{Handler: admission.HandlerFunc(w.Validate)})
+		handlers[mutatePath+kind], handlers[validatePath+kind] = w.Mutate, w.Validate
 	}
-	return nil
+	return review.Serve(mgr, handlers)
 }

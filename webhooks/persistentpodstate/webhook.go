@@ -52,12 +52,7 @@ func New(api client.Reader, o Options) (*Webhook, error) {
 
 // SetupWithManager serves the webhook on the manager's webhook server.
 func (w *Webhook) SetupWithManager(mgr ctrl.Manager) error {
-	server := mgr.GetWebhookServer()
-	if server == nil {
-		return errors.New("the manager has no webhook server")
-	}
-	server.Register(Path, &admission.Webhook{Handler: admission.HandlerFunc(w.Validate)})
-	return nil
+	return review.Serve(mgr, map[string]admission.HandlerFunc{Path: w.Validate})
 }
 
 // Validate rejects an invalid object, with every fault.
@@ -69,7 +64,7 @@ func (w *Webhook) Validate(ctx context.Context, req admission.Request) admission
 	if err != nil {
 		return review.BadRequest(err)
 	}
-	now, err := decode(version, req.Object.Raw)
+	now, err := read(version, req.Object.Raw)
 	if err != nil {
 		return review.BadRequest(err)
 	}
@@ -86,14 +81,14 @@ func (w *Webhook) Validate(ctx context.Context, req admission.Request) admission
 		if conflict != nil {
 			faults = append(faults, conflict)
 		}
-		return answer(req.Name, faults, nil)
+		return review.Judged(podstates.Kind().GroupKind(), req.Name, faults, nil)
 	}
-	before, err := decode(version, req.OldObject.Raw)
+	before, err := read(version, req.OldObject.Raw)
 	if err != nil {
 		return review.BadRequest(err)
 	}
 	added, borne := review.Added(faults, validation.PersistentPodState(before, kinds...))
-	return answer(req.Name, append(added, validation.PersistentPodStateUpdate(now, before)...), borne)
+	return review.Judged(podstates.Kind().GroupKind(), req.Name, append(added, validation.PersistentPodStateUpdate(now, before)...), borne)
 }
 
 // kinds returns the kinds of the white list, where the target is no StatefulSet.
@@ -136,30 +131,7 @@ func (w *Webhook) conflict(ctx context.Context, namespace string, s *podstate.St
 	return validation.PersistentPodStateConflict(s, others), nil
 }
 
-// decode reads an object as v1beta1.
-func decode(version review.Version, raw []byte) (*v1beta1.PersistentPodState, error) {
-	hub := &v1beta1.PersistentPodState{}
-	if version == review.Hub {
-		return hub, review.Unmarshal(raw, hub)
-	}
-	old := &v1alpha1.PersistentPodState{}
-	if err := review.Unmarshal(raw, old); err != nil {
-		return nil, err
-	}
-	if err := old.ConvertTo(hub); err != nil {
-		return nil, fmt.Errorf("convert to v1beta1: %w", err)
-	}
-	return hub, nil
-}
-
-// answer rejects an object with new faults, and warns of those that the stored one has.
-func answer(name string, faults, borne field.ErrorList) admission.Response {
-	a := admission.Allowed("")
-	if len(faults) > 0 {
-		a = review.Invalid(podstates.Kind().GroupKind(), name, faults)
-	}
-	for _, fault := range borne {
-		a.Warnings = append(a.Warnings, fault.Error())
-	}
-	return a
+// read decodes an object as v1beta1.
+func read(version review.Version, raw []byte) (*v1beta1.PersistentPodState, error) {
+	return review.ReadHub(version, raw, &v1beta1.PersistentPodState{}, &v1alpha1.PersistentPodState{})
 }

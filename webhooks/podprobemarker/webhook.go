@@ -3,9 +3,9 @@ package podprobemarker
 import (
 	"context"
 	"errors"
-	"net/http"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -31,12 +31,7 @@ func New(o Options) *Webhook { return &Webhook{options: o} }
 
 // SetupWithManager serves the webhook on the manager's webhook server.
 func (w *Webhook) SetupWithManager(mgr ctrl.Manager) error {
-	server := mgr.GetWebhookServer()
-	if server == nil {
-		return errors.New("the manager has no webhook server")
-	}
-	server.Register(Path, &admission.Webhook{Handler: admission.HandlerFunc(w.Validate)})
-	return nil
+	return review.Serve(mgr, map[string]admission.HandlerFunc{Path: w.Validate})
 }
 
 // Validate rejects an invalid marker, with every fault.
@@ -57,22 +52,17 @@ func (w *Webhook) Validate(_ context.Context, req admission.Request) admission.R
 	if err := review.Unmarshal(req.Object.Raw, marker); err != nil {
 		return review.BadRequest(err)
 	}
-	faults, warnings := podprobe.Validate(marker), podprobe.Warnings(marker)
+	var borne field.ErrorList
+	faults := podprobe.Validate(marker)
 	if req.Operation == admissionv1.Update {
 		stored := &v1alpha1.PodProbeMarker{}
 		if err := review.Unmarshal(req.OldObject.Raw, stored); err != nil {
 			return review.BadRequest(err)
 		}
-		added, borne := review.Added(faults, podprobe.Validate(stored))
-		faults = append(added, podprobe.ValidateUpdate(marker, stored)...)
-		for _, fault := range borne {
-			warnings = append(warnings, fault.Error())
-		}
+		faults, borne = review.Added(faults, podprobe.Validate(stored))
+		faults = append(faults, podprobe.ValidateUpdate(marker, stored)...)
 	}
-	answer := admission.Allowed("")
-	if len(faults) > 0 {
-		answer = review.Rejected(http.StatusBadRequest, faults)
-	}
-	answer.Warnings = warnings
-	return answer
+	answer := review.JudgedBadRequest(faults, nil)
+	answer.Warnings = podprobe.Warnings(marker)
+	return review.Warned(answer, borne)
 }

@@ -3,8 +3,6 @@ package podunavailablebudget
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/http"
 	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -48,12 +46,7 @@ func New(b Budgets, o Options) (*Webhook, error) {
 
 // SetupWithManager serves the webhook on the manager's webhook server.
 func (w *Webhook) SetupWithManager(mgr ctrl.Manager) error {
-	server := mgr.GetWebhookServer()
-	if server == nil {
-		return errors.New("the manager has no webhook server")
-	}
-	server.Register(Path, &admission.Webhook{Handler: admission.HandlerFunc(w.Validate)})
-	return nil
+	return review.Serve(mgr, map[string]admission.HandlerFunc{Path: w.Validate})
 }
 
 // Validate rejects an invalid budget, with every fault.
@@ -80,34 +73,26 @@ func (w *Webhook) Validate(ctx context.Context, req admission.Request) admission
 		return review.BadRequest(err)
 	}
 	if req.Operation == admissionv1.Create {
-		return answer(faults, nil)
+		return review.JudgedBadRequest(faults, nil)
 	}
 	stored, had, err := check(req, version, req.OldObject.Raw, others)
 	if err != nil {
 		return review.BadRequest(err)
 	}
 	added, borne := review.Added(faults, had)
-	return answer(append(added, pub.ValidateUpdate(now, stored)...), borne)
+	return review.JudgedBadRequest(append(added, pub.ValidateUpdate(now, stored)...), borne)
 }
 
 // check decodes a budget as v1beta1, and returns what is invalid in it.
 func check(req admission.Request, version review.Version, raw []byte, others []*policyv1beta1.PodUnavailableBudget) (*policyv1beta1.PodUnavailableBudget, field.ErrorList, error) {
-	hub := &policyv1beta1.PodUnavailableBudget{}
-	if version == review.Hub {
-		if err := review.Unmarshal(raw, hub); err != nil {
-			return nil, nil, err
-		}
-		named(hub, req)
-		return hub, pub.Validate(hub, others), nil
-	}
 	old := &policyv1alpha1.PodUnavailableBudget{}
-	if err := review.Unmarshal(raw, old); err != nil {
+	hub, err := review.ReadHub(version, raw, &policyv1beta1.PodUnavailableBudget{}, old)
+	if err != nil {
 		return nil, nil, err
 	}
-	if err := old.ConvertTo(hub); err != nil {
-		return nil, nil, fmt.Errorf("convert to v1beta1: %w", err)
+	if hub.Namespace == "" {
+		hub.Namespace = req.Namespace
 	}
-	named(hub, req)
 	faults := pub.Validate(hub, others)
 	for _, fault := range pub.ValidateOlder(old.Annotations) {
 		if !slices.ContainsFunc(faults, func(f *field.Error) bool { return f.Field == fault.Field }) {
@@ -115,23 +100,4 @@ func check(req admission.Request, version review.Version, raw []byte, others []*
 		}
 	}
 	return hub, faults, nil
-}
-
-// named sets the namespace of a new object, which it may lack.
-func named(b *policyv1beta1.PodUnavailableBudget, req admission.Request) {
-	if b.Namespace == "" {
-		b.Namespace = req.Namespace
-	}
-}
-
-// answer rejects a budget with new faults, and warns of those that the stored budget has.
-func answer(faults, borne field.ErrorList) admission.Response {
-	a := admission.Allowed("")
-	if len(faults) > 0 {
-		a = review.Rejected(http.StatusBadRequest, faults)
-	}
-	for _, fault := range borne {
-		a.Warnings = append(a.Warnings, fault.Error())
-	}
-	return a
 }

@@ -2,11 +2,8 @@ package resourcedistribution
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -33,12 +30,7 @@ func New(o Options) *Webhook { return &Webhook{options: o} }
 
 // SetupWithManager serves the webhook on the manager's webhook server.
 func (w *Webhook) SetupWithManager(mgr ctrl.Manager) error {
-	server := mgr.GetWebhookServer()
-	if server == nil {
-		return errors.New("the manager has no webhook server")
-	}
-	server.Register(Path, &admission.Webhook{Handler: admission.HandlerFunc(w.Validate)})
-	return nil
+	return review.Serve(mgr, map[string]admission.HandlerFunc{Path: w.Validate})
 }
 
 // Validate rejects an invalid distribution, with every fault.
@@ -53,46 +45,23 @@ func (w *Webhook) Validate(_ context.Context, req admission.Request) admission.R
 	if !w.options.On {
 		return review.Forbidden("feature gate ResourceDistributionGate is off: nothing would be distributed")
 	}
-	now, err := decode(version, req.Object.Raw)
+	now, err := read(version, req.Object.Raw)
 	if err != nil {
 		return review.BadRequest(err)
 	}
-	faults := distribution.Validate(now)
+	kind, faults := v1beta1.GroupVersion.WithKind(distribution.Kind).GroupKind(), distribution.Validate(now)
 	if req.Operation == admissionv1.Create {
-		return answer(req.Name, faults, nil)
+		return review.Judged(kind, req.Name, faults, nil)
 	}
-	before, err := decode(version, req.OldObject.Raw)
+	before, err := read(version, req.OldObject.Raw)
 	if err != nil {
 		return review.BadRequest(err)
 	}
 	added, borne := review.Added(faults, distribution.Validate(before))
-	return answer(req.Name, append(added, distribution.ValidateUpdate(now, before)...), borne)
+	return review.Judged(kind, req.Name, append(added, distribution.ValidateUpdate(now, before)...), borne)
 }
 
-// decode reads a distribution as v1beta1.
-func decode(version review.Version, raw []byte) (*v1beta1.ResourceDistribution, error) {
-	hub := &v1beta1.ResourceDistribution{}
-	if version == review.Hub {
-		return hub, review.Unmarshal(raw, hub)
-	}
-	old := &v1alpha1.ResourceDistribution{}
-	if err := review.Unmarshal(raw, old); err != nil {
-		return nil, err
-	}
-	if err := old.ConvertTo(hub); err != nil {
-		return nil, fmt.Errorf("convert to v1beta1: %w", err)
-	}
-	return hub, nil
-}
-
-// answer rejects a distribution with new faults, and warns of those that the stored one has.
-func answer(name string, faults, borne field.ErrorList) admission.Response {
-	a := admission.Allowed("")
-	if len(faults) > 0 {
-		a = review.Invalid(v1beta1.GroupVersion.WithKind(distribution.Kind).GroupKind(), name, faults)
-	}
-	for _, fault := range borne {
-		a.Warnings = append(a.Warnings, fault.Error())
-	}
-	return a
+// read decodes an object as v1beta1.
+func read(version review.Version, raw []byte) (*v1beta1.ResourceDistribution, error) {
+	return review.ReadHub(version, raw, &v1beta1.ResourceDistribution{}, &v1alpha1.ResourceDistribution{})
 }

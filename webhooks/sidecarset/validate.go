@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -46,14 +47,7 @@ func (w *Webhooks) Validate(ctx context.Context, req admission.Request) admissio
 	}
 	name, _ := r.now.content.spec()["namespace"].(string)
 	namespaced := name != "" // v1alpha1 only
-	answer := admission.Allowed("")
-	if len(found.faults) > 0 {
-		kind := appsv1beta1.GroupVersion.WithKind("SidecarSet").GroupKind()
-		answer = review.Invalid(kind, r.now.set.Name, inVersion(version, found.faults, namespaced))
-	}
-	for _, fault := range inVersion(version, found.borne, namespaced) {
-		answer.Warnings = append(answer.Warnings, fault.Error())
-	}
+	answer := review.Judged(groupKind(), r.now.set.Name, inVersion(version, found.faults, namespaced), inVersion(version, found.borne, namespaced))
 	answer.Warnings = append(answer.Warnings, review.Unknown(found.unknown)...)
 	answer.Warnings = append(answer.Warnings, warningsOfVersion(version, r.now.content)...)
 	answer.Warnings = append(answer.Warnings, validation.SidecarSetWarnings(r.now.set)...)
@@ -73,10 +67,12 @@ func (w *Webhooks) Validate(ctx context.Context, req admission.Request) admissio
 func unread(name string, err error) admission.Response {
 	var at *field.Error
 	if errors.As(err, &at) {
-		return review.Invalid(appsv1beta1.GroupVersion.WithKind("SidecarSet").GroupKind(), name, field.ErrorList{at})
+		return review.Invalid(groupKind(), name, field.ErrorList{at})
 	}
 	return review.BadRequest(err)
 }
+
+func groupKind() schema.GroupKind { return appsv1beta1.GroupVersion.WithKind("SidecarSet").GroupKind() }
 
 // cover requests that API servers send the pods that the set did not select before. A failure is a warning.
 func (w *Webhooks) cover(ctx context.Context, r change) []string {

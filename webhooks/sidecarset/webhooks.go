@@ -13,6 +13,7 @@ import (
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/podtemplate"
+	"github.com/kruisekit/kruisekit/internal/review"
 )
 
 const (
@@ -75,11 +76,5 @@ func New(api API, sets client.Reader, o Options) (*Webhooks, error) {
 
 // SetupWithManager serves the webhooks on the manager's webhook server.
 func (w *Webhooks) SetupWithManager(mgr ctrl.Manager) error {
-	server := mgr.GetWebhookServer()
-	if server == nil {
-		return errors.New("the manager has no webhook server")
-	}
-	server.Register(MutatePath, &admission.Webhook{Handler: admission.HandlerFunc(w.Mutate)})
-	server.Register(ValidatePath, &admission.Webhook{Handler: admission.HandlerFunc(w.Validate)})
-	return nil
+	return review.Serve(mgr, map[string]admission.HandlerFunc{MutatePath: w.Mutate, ValidatePath: w.Validate})
 }

@@ -3,7 +3,6 @@ package workloadspread
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -52,12 +51,7 @@ func New(s Spreads, api API, o Options) (*Webhook, error) {
 
 // SetupWithManager serves the webhook on the manager's webhook server.
 func (w *Webhook) SetupWithManager(mgr ctrl.Manager) error {
-	server := mgr.GetWebhookServer()
-	if server == nil {
-		return errors.New("the manager has no webhook server")
-	}
-	server.Register(Path, &admission.Webhook{Handler: admission.HandlerFunc(w.Validate)})
-	return nil
+	return review.Serve(mgr, map[string]admission.HandlerFunc{Path: w.Validate})
 }
 
 // Validate rejects an invalid WorkloadSpread, with every fault.
@@ -107,10 +101,7 @@ func (w *Webhook) judge(ctx context.Context, now, before *appsv1beta1.WorkloadSp
 	if len(faults) > 0 {
 		return review.Rejected(http.StatusBadRequest, faults)
 	}
-	for _, fault := range borne {
-		answer.Warnings = append(answer.Warnings, fault.Error())
-	}
-	return answer
+	return review.Warned(answer, borne)
 }
 
 func (w *Webhook) faults(ws *appsv1beta1.WorkloadSpread, allowed []schema.GroupKind) field.ErrorList {
@@ -132,22 +123,9 @@ func (w *Webhook) allowed(ctx context.Context, ws *appsv1beta1.WorkloadSpread) [
 
 // decode decodes an object as v1beta1.
 func decode(req admission.Request, version review.Version, raw []byte) (*appsv1beta1.WorkloadSpread, error) {
-	hub := &appsv1beta1.WorkloadSpread{}
-	if version == review.Hub {
-		if err := review.Unmarshal(raw, hub); err != nil {
-			return nil, err
-		}
-	} else {
-		old := &appsv1alpha1.WorkloadSpread{}
-		if err := review.Unmarshal(raw, old); err != nil {
-			return nil, err
-		}
-		if err := old.ConvertTo(hub); err != nil {
-			return nil, fmt.Errorf("convert to v1beta1: %w", err)
-		}
+	ws, err := review.ReadHub(version, raw, &appsv1beta1.WorkloadSpread{}, &appsv1alpha1.WorkloadSpread{})
+	if err == nil && ws.Namespace == "" {
+		ws.Namespace = req.Namespace
 	}
-	if hub.Namespace == "" {
-		hub.Namespace = req.Namespace
-	}
-	return hub, nil
+	return ws, err
 }
