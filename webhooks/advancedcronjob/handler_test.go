@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/kruisekit/kruisekit/internal/review/plaintest"
 	"github.com/kruisekit/kruisekit/webhooks/advancedcronjob"
 )
 
@@ -154,12 +155,7 @@ func TestValidate(t *testing.T) {
 				t.Fatal(err)
 			}
 			answer := w.Validate(t.Context(), request(c.version, c.now, c.stored))
-			var paths []string
-			if answer.Result.Details != nil {
-				for _, cause := range answer.Result.Details.Causes {
-					paths = append(paths, cause.Field)
-				}
-			}
+			paths := plaintest.Paths(answer)
 			if answer.Result.Code != c.code || strings.Join(paths, ";") != c.paths || len(made) != c.calls || len(answer.Warnings) != c.warnings {
 				t.Errorf("%s: code %d at %q, calls %q, warnings %q: %s", c.why, answer.Result.Code, paths, made, answer.Warnings, answer.Result.Message)
 			}

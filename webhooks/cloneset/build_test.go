@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -23,19 +22,9 @@ import (
 // spec is that of a CloneSet of one container, in either version, changed by a merge patch.
 func spec(t testing.TB, patch string) string {
 	t.Helper()
-	spec, change := map[string]any{}, map[string]any{}
 	const plain = `{"selector":{"matchLabels":{"app":"a"}},"template":{"metadata":{"labels":{"app":"a"}},
 		"spec":{"containers":[{"name":"main","image":"app:1"}]}}}`
-	if err := json.Unmarshal([]byte(plain), &spec); err != nil {
-		t.Fatal(err)
-	}
-	if patch != "" {
-		if err := json.Unmarshal([]byte(patch), &change); err != nil {
-			t.Fatalf("%v: %s", err, patch)
-		}
-	}
-	plaintest.Merge(spec, change)
-	return plaintest.Encode(t, spec)
+	return plaintest.Patched(t, plain, patch)
 }
 
 // plainServer is an API server that knows one default of pod templates, and one pod.

@@ -2,7 +2,6 @@ package daemonset_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -23,19 +22,9 @@ import (
 // object is a set of one container whose spec is changed by a merge patch.
 func object(t testing.TB, version, patch string) string {
 	t.Helper()
-	spec, change := map[string]any{}, map[string]any{}
 	const plain = `{"selector":{"matchLabels":{"app":"agent"}},"template":{"metadata":{"labels":{"app":"agent"}},"spec":{"containers":[{"name":"main","image":"agent:1"}]}}}`
-	if err := json.Unmarshal([]byte(plain), &spec); err != nil {
-		t.Fatal(err)
-	}
-	if patch != "" {
-		if err := json.Unmarshal([]byte(patch), &change); err != nil {
-			t.Fatalf("%v: %s", err, patch)
-		}
-	}
-	plaintest.Merge(spec, change)
 	return fmt.Sprintf(`{"apiVersion":"apps.kruise.io/%s","kind":"DaemonSet","metadata":{"name":"agent","namespace":"default"},"spec":%s}`,
-		version, plaintest.Encode(t, spec))
+		version, plaintest.Patched(t, plain, patch))
 }
 
 // newWebhooks gives webhooks in front of an API server that accepts all templates, or fails.
@@ -115,16 +104,8 @@ func TestValidate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer := newWebhooks(t, c.fail).Validate(t.Context(), request("v1beta1", c.now, c.before))
-			var paths []string
-			if answer.Result != nil && answer.Result.Details != nil {
-				for _, cause := range answer.Result.Details.Causes {
-					paths = append(paths, cause.Field)
-				}
-			}
-			code := int32(0)
-			if !answer.Allowed {
-				code = answer.Result.Code
-			}
+			paths := plaintest.Paths(answer)
+			code := plaintest.Code(answer)
 			if code != c.code || c.paths != "" && strings.Join(paths, " ") != c.paths || len(answer.Warnings) != c.warnings {
 				t.Errorf("%s: code %d at %q, warnings %q", c.why, code, paths, answer.Warnings)
 			}

@@ -4,7 +4,6 @@ package ephemeraljob_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -63,19 +62,9 @@ func serve(mgr ctrl.Manager, api client.Client) error {
 // newJob is a job whose spec is changed by a merge patch.
 func newJob(t *testing.T, namespace, patch string) *unstructured.Unstructured {
 	t.Helper()
-	spec, change := map[string]any{}, map[string]any{}
 	const plain = `{"selector":{"matchLabels":{"app":"web"}},"template":{"ephemeralContainers":[{"name":"shell","image":"busybox:1"}]}}`
-	if err := json.Unmarshal([]byte(plain), &spec); err != nil {
-		t.Fatal(err)
-	}
-	if patch != "" {
-		if err := json.Unmarshal([]byte(patch), &change); err != nil {
-			t.Fatalf("%v: %s", err, patch)
-		}
-	}
-	plaintest.Merge(spec, change)
 	job := &unstructured.Unstructured{}
-	text := fmt.Sprintf(`{"apiVersion":"apps.kruise.io/v1alpha1","kind":"EphemeralJob","metadata":{"generateName":"debug-","namespace":%q},"spec":%s}`, namespace, plaintest.Encode(t, spec))
+	text := fmt.Sprintf(`{"apiVersion":"apps.kruise.io/v1alpha1","kind":"EphemeralJob","metadata":{"generateName":"debug-","namespace":%q},"spec":%s}`, namespace, plaintest.Patched(t, plain, patch))
 	if err := job.UnmarshalJSON([]byte(text)); err != nil {
 		t.Fatal(err)
 	}

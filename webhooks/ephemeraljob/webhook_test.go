@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/kruisekit/kruisekit/internal/review/plaintest"
 	"github.com/kruisekit/kruisekit/webhooks/ephemeraljob"
 )
 
@@ -106,12 +107,7 @@ func TestValidate(t *testing.T) {
 			if got.Allowed != (c.code == 0) || !got.Allowed && got.Result.Code != c.code || len(got.Warnings) != c.warnings || len(server.asked) != c.asked {
 				t.Fatalf("%s: %+v, warnings %q, %d requests", c.why, got.Result, got.Warnings, len(server.asked))
 			}
-			var paths []string
-			if !got.Allowed && got.Result.Details != nil {
-				for _, cause := range got.Result.Details.Causes {
-					paths = append(paths, cause.Field)
-				}
-			}
+			paths := plaintest.Paths(got)
 			if strings.Join(paths, " ") != c.paths {
 				t.Errorf("%s: paths %q", c.why, paths)
 			}

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/kruisekit/kruisekit/internal/review/plaintest"
 	"github.com/kruisekit/kruisekit/webhooks/persistentpodstate"
 )
 
@@ -107,12 +108,7 @@ func TestValidate(t *testing.T) {
 				if got.Allowed != (c.code == 0) || !got.Allowed && got.Result.Code != c.code || len(got.Warnings) != c.warnings || api.reads != c.reads {
 					t.Fatalf("%s: %+v, warnings %q, %d reads", c.why, got.Result, got.Warnings, api.reads)
 				}
-				var paths []string
-				if !got.Allowed && got.Result.Details != nil {
-					for _, cause := range got.Result.Details.Causes {
-						paths = append(paths, cause.Field)
-					}
-				}
+				paths := plaintest.Paths(got)
 				if strings.Join(paths, ";") != c.paths {
 					t.Errorf("%s: paths %q", c.why, paths)
 				}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/kruisekit/kruisekit/internal/review/plaintest"
 	"github.com/kruisekit/kruisekit/webhooks/podprobemarker"
 )
 
@@ -63,12 +64,7 @@ func TestValidate(t *testing.T) {
 			if answer.Allowed != (c.code == 0) || !answer.Allowed && answer.Result.Code != c.code || len(answer.Warnings) != c.warnings {
 				t.Fatalf("%s: %+v with warnings %q", c.why, answer.Result, answer.Warnings)
 			}
-			var paths []string
-			if answer.Result != nil && answer.Result.Details != nil {
-				for _, cause := range answer.Result.Details.Causes {
-					paths = append(paths, cause.Field)
-				}
-			}
+			paths := plaintest.Paths(answer)
 			if !slices.Equal(paths, c.paths) {
 				t.Errorf("%s: faults at %q, want %q", c.why, paths, c.paths)
 			}

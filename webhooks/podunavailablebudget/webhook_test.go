@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/review/plaintest"
 	"github.com/kruisekit/kruisekit/webhooks/podunavailablebudget"
 )
 
@@ -114,12 +115,7 @@ func TestValidate(t *testing.T) {
 			if got.Allowed != (c.code == 0) || !got.Allowed && got.Result.Code != c.code || len(got.Warnings) != c.warnings {
 				t.Fatalf("%s: %+v, warnings %q", c.why, got.Result, got.Warnings)
 			}
-			var fields []string
-			if !got.Allowed && got.Result.Details != nil {
-				for _, cause := range got.Result.Details.Causes {
-					fields = append(fields, cause.Field)
-				}
-			}
+			fields := plaintest.Paths(got)
 			if c.paths != nil && strings.Join(fields, ";") != strings.Join(c.paths, ";") {
 				t.Errorf("%s: paths %q", c.why, fields)
 			}

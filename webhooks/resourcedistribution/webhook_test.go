@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/kruisekit/kruisekit/internal/review/plaintest"
 	"github.com/kruisekit/kruisekit/webhooks/resourcedistribution"
 )
 
@@ -71,12 +72,7 @@ func TestValidate(t *testing.T) {
 				if got.Allowed != (c.code == 0) || !got.Allowed && got.Result.Code != c.code || len(got.Warnings) != c.warnings {
 					t.Fatalf("%s: %+v, warnings %q", c.why, got.Result, got.Warnings)
 				}
-				var paths []string
-				if !got.Allowed && got.Result.Details != nil {
-					for _, cause := range got.Result.Details.Causes {
-						paths = append(paths, cause.Field)
-					}
-				}
+				paths := plaintest.Paths(got)
 				if strings.Join(paths, ";") != c.paths {
 					t.Errorf("%s: paths %q", c.why, paths)
 				}

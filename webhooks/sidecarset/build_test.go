@@ -24,11 +24,8 @@ import (
 // spec is that of a set of one container for app=x, in either version, changed by a merge patch.
 func spec(t testing.TB, patch string) string {
 	t.Helper()
-	spec, change := map[string]any{}, map[string]any{}
-	plaintest.Decode(t, `{"selector":{"matchLabels":{"app":"x"}},"containers":[{"name":"agent","image":"a:1"}]}`, &spec)
-	plaintest.Decode(t, patch, &change)
-	plaintest.Merge(spec, change)
-	return plaintest.Encode(t, spec)
+	const plain = `{"selector":{"matchLabels":{"app":"x"}},"containers":[{"name":"agent","image":"a:1"}]}`
+	return plaintest.Patched(t, plain, patch)
 }
 
 // plainServer is an API server that knows three defaults of containers, and nothing else.

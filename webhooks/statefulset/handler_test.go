@@ -2,7 +2,6 @@ package statefulset_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -26,20 +25,10 @@ import (
 // spec is that of a StatefulSet of one container and one claim, in either version, changed by a merge patch.
 func spec(t testing.TB, patch string) string {
 	t.Helper()
-	spec, change := map[string]any{}, map[string]any{}
 	const plain = `{"selector":{"matchLabels":{"app":"a"}},"template":{"metadata":{"labels":{"app":"a"}},
 		"spec":{"containers":[{"name":"main","image":"app:1"}]}},
 		"volumeClaimTemplates":[{"metadata":{"name":"data"},"spec":{"accessModes":["ReadWriteOnce"],"storageClassName":"fast","resources":{"requests":{"storage":"1Gi"}}}}]}`
-	if err := json.Unmarshal([]byte(plain), &spec); err != nil {
-		t.Fatal(err)
-	}
-	if patch != "" {
-		if err := json.Unmarshal([]byte(patch), &change); err != nil {
-			t.Fatalf("%v: %s", err, patch)
-		}
-	}
-	plaintest.Merge(spec, change)
-	return plaintest.Encode(t, spec)
+	return plaintest.Patched(t, plain, patch)
 }
 
 // plainServer is an API server that accepts templates as they are, and has some storage classes.

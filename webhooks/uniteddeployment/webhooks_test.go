@@ -2,7 +2,6 @@ package uniteddeployment_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -31,21 +30,11 @@ func members() []string {
 // object is a UnitedDeployment of two subsets whose spec is changed by a merge patch.
 func object(t testing.TB, version, namespace, member, patch string) string {
 	t.Helper()
-	spec, change := map[string]any{}, map[string]any{}
 	plain := `{"replicas":4,"selector":{"matchLabels":{"app":"web"}},"topology":{"subsets":[{"name":"a"},{"name":"b"}]},"template":{"` + member + `":{
 		"metadata":{"labels":{"app":"web"}},
 		"spec":{"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"web","image":"web:1"}]}}}}}}`
-	if err := json.Unmarshal([]byte(plain), &spec); err != nil {
-		t.Fatal(err)
-	}
-	if patch != "" {
-		if err := json.Unmarshal([]byte(patch), &change); err != nil {
-			t.Fatalf("%v: %s", err, patch)
-		}
-	}
-	plaintest.Merge(spec, change)
 	return fmt.Sprintf(`{"apiVersion":"apps.kruise.io/%s","kind":"UnitedDeployment","metadata":{"name":"web","namespace":%q},"spec":%s}`,
-		version, namespace, plaintest.Encode(t, spec))
+		version, namespace, plaintest.Patched(t, plain, patch))
 }
 
 // server answers dry runs: it knows one default of pod templates, and rejects a strategy of workloads. It counts the calls.
@@ -164,16 +153,8 @@ func TestValidate(t *testing.T) {
 					before = object(t, version, "default", c.member, c.before)
 				}
 				answer := w.Validate(t.Context(), request(version, object(t, version, "default", c.member, c.now), before))
-				var paths []string
-				if answer.Result != nil && answer.Result.Details != nil {
-					for _, cause := range answer.Result.Details.Causes {
-						paths = append(paths, cause.Field)
-					}
-				}
-				code := int32(0)
-				if !answer.Allowed {
-					code = answer.Result.Code
-				}
+				paths := plaintest.Paths(answer)
+				code := plaintest.Code(answer)
 				if code != c.code || c.paths != "" && strings.Join(paths, " ") != c.paths || len(answer.Warnings) != c.warnings {
 					t.Errorf("%s: code %d at %q, warnings %q, %+v", c.why, code, paths, answer.Warnings, answer.Result)
 				}

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/review/plaintest"
 	"github.com/kruisekit/kruisekit/webhooks/workloadspread"
 )
 
@@ -146,14 +147,8 @@ func TestValidate(t *testing.T) {
 			if c.shelf.reads != c.reads || c.shelf.creates != c.creates {
 				t.Errorf("%s: %d reads, %d dry runs", c.why, c.shelf.reads, c.shelf.creates)
 			}
-			if !a.Allowed && a.Result.Details != nil {
-				var paths []string
-				for _, cause := range a.Result.Details.Causes {
-					paths = append(paths, cause.Field)
-				}
-				if len(c.paths) > 0 && strings.Join(paths, " ") != strings.Join(c.paths, " ") {
-					t.Errorf("%s: paths %q", c.why, paths)
-				}
+			if paths := plaintest.Paths(a); len(c.paths) > 0 && strings.Join(paths, " ") != strings.Join(c.paths, " ") {
+				t.Errorf("%s: paths %q", c.why, paths)
 			}
 		})
 	}

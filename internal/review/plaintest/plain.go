@@ -43,6 +43,38 @@ func Merge(object, patch map[string]any) {
 	}
 }
 
+// Patched returns an object of JSON that a merge patch has changed. An empty patch changes nothing.
+func Patched(t testing.TB, plain, patch string) string {
+	t.Helper()
+	object, change := map[string]any{}, map[string]any{}
+	Decode(t, plain, &object)
+	if patch != "" {
+		Decode(t, patch, &change)
+	}
+	Merge(object, change)
+	return Encode(t, object)
+}
+
+// Code is that of a rejection; 0 where the answer admits.
+func Code(r admission.Response) int32 {
+	if r.Allowed {
+		return 0
+	}
+	return r.Result.Code
+}
+
+// Paths are those of the causes of an answer.
+func Paths(r admission.Response) []string {
+	if r.Result == nil || r.Result.Details == nil {
+		return nil
+	}
+	var all []string
+	for _, c := range r.Result.Details.Causes {
+		all = append(all, c.Field)
+	}
+	return all
+}
+
 // Causes are those of an answer without their words.
 func Causes(r admission.Response) []string {
 	if r.Result == nil || r.Result.Details == nil {
