@@ -15,12 +15,14 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/broadcast"
+	"github.com/kruisekit/kruisekit/eligible"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/once"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/internal/watches"
 	"github.com/kruisekit/kruisekit/ledger"
 )
 
@@ -31,11 +33,11 @@ type Reconciler struct {
 	api     *binding.Binding
 	options Options
 
-	jobs    stored.Kind
-	status  statuspatch.Writer
-	decoded stored.Memo[broadcastJob, *broadcastJob]
-	pods    *ledger.Ledger[*corev1.Pod]
-	memory  memory.Of[types.NamespacedName, knowledge]
+	jobs       stored.Kind
+	status     statuspatch.Writer
+	unfinished watches.Unfinished[broadcastJob, *eligible.Rule]
+	pods       *ledger.Ledger[*corev1.Pod]
+	memory     memory.Of[types.NamespacedName, knowledge]
 	// emitted are the warnings that were emitted as events.
 	emitted once.Texts[types.NamespacedName]
 }
@@ -49,7 +51,8 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	jobs := stored.Kind{GVK: gvk(), Writes: ledger.New[*unstructured.Unstructured](api.Live, api.Now)}
 	return &Reconciler{
 		api: api, options: o, jobs: jobs, status: statuspatch.Writer{Client: c, Kind: jobs},
-		pods: ledger.New[*corev1.Pod](api.Live, api.Now),
+		pods:       ledger.New[*corev1.Pod](api.Live, api.Now),
+		unfinished: watches.Unfinished[broadcastJob, *eligible.Rule]{Kind: gvk(), Over: broadcast.Over, Rule: ruleOf},
 	}, nil
 }
 
@@ -69,7 +72,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	if err := indexer.IndexField(ctx, &corev1.Pod{}, nodeField, nodeOf); err != nil {
 		return fmt.Errorf("index pods by node: %w", err)
 	}
-	if err := indexer.IndexField(ctx, stored.Untyped(gvk()), goesOnField, goesOn); err != nil {
+	if err := r.unfinished.Index(ctx, indexer); err != nil {
 		return fmt.Errorf("index BroadcastJobs: %w", err)
 	}
 	return r.api.Bind(mgr, controllerName, o).

@@ -8,28 +8,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/broadcast"
 	"github.com/kruisekit/kruisekit/eligible"
-	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/internal/watches"
 )
 
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-
-const (
-	// nodeField is the name of the index of the pods of jobs by their node.
-	nodeField = "kruisekit.dev/broadcast-node"
-	// goesOnField is the name of the index of the jobs that have not ended.
-	goesOnField = "kruisekit.dev/goes-on"
-	yes         = "true"
-)
+// nodeField is the name of the index of the pods of jobs by their node.
+const nodeField = "kruisekit.dev/broadcast-node"
 
 // nodeOf is the node of a pod of a job.
 func nodeOf(o client.Object) []string {
@@ -48,31 +39,11 @@ func ownerOf(pod *corev1.Pod) *metav1.OwnerReference {
 	return nil
 }
 
-// goesOn finds the jobs that have not ended.
-func goesOn(o client.Object) []string {
-	if job := stored.Whole[broadcastJob](o); job != nil && job.DeletionTimestamp == nil && !broadcast.Over(job) {
-		return []string{yes}
-	}
-	return nil
-}
-
 // withoutCounters leaves out the changes of counters, which the reconciler writes. The rest of the status decides about a job.
 func withoutCounters() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(*unstructured.Unstructured)
-		after, also := e.ObjectNew.(*unstructured.Unstructured)
-		if !ok || !also || before.GetResourceVersion() == after.GetResourceVersion() {
-			return true
-		}
-		return before.GetUID() != after.GetUID() || before.GetGeneration() != after.GetGeneration() ||
-			(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) ||
-			!apiequality.Semantic.DeepEqual(decisive(before), decisive(after))
-	}}
-}
-
-func decisive(job *unstructured.Unstructured) []any {
-	status, _, _ := unstructured.NestedMap(job.Object, "status")
-	return []any{status["phase"], status["conditions"], status["startTime"], status["completionTime"]}
+	return watches.Decisive(func(before, after *unstructured.Unstructured) bool {
+		return watches.StatusChanged(before, after, "phase", "conditions", "startTime", "completionTime")
+	})
 }
 
 // podChanges are the changes of pods that a pass looks at.
@@ -98,54 +69,33 @@ func hasEnded(pod *corev1.Pod) corev1.PodPhase {
 
 // nodeEvents reconcile the jobs that a change of a node is about. When the process starts, all jobs are reconciled anyway.
 func (r *Reconciler) nodeEvents() handler.EventHandler {
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
-			if node, is := e.Object.(*corev1.Node); is && !e.IsInInitialList {
-				r.wake(ctx, q, nil, node)
-			}
-		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
-			if node, is := e.Object.(*corev1.Node); is {
-				r.wake(ctx, q, node, nil)
-			}
-		},
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			before, was := e.ObjectOld.(*corev1.Node)
-			after, is := e.ObjectNew.(*corev1.Node)
-			if was && is && eligible.Changed(before, after) {
-				r.wake(ctx, q, before, after)
-			}
-		},
-	}
+	return watches.Transitions(func(ctx context.Context, q watches.Queue, before, after *corev1.Node) {
+		if before == nil || after == nil || eligible.Changed(before, after) {
+			watches.Log(ctx, r.wake(ctx, q, before, after), "Failed to find the jobs of a node")
+		}
+	})
 }
 
 // wake requeues the jobs for which a node begins or ends to fit, and those with a pod there that no longer may stay. One of both states of
 // the node is nil where it was created or deleted.
-func (r *Reconciler) wake(ctx context.Context, q queue, before, after *corev1.Node) {
+func (r *Reconciler) wake(ctx context.Context, q watches.Queue, before, after *corev1.Node) error {
 	name := after
 	if after == nil {
 		name = before
 	}
-	jobs, err := stored.List(ctx, r.api.Cached, gvk(), client.MatchingFields{goesOnField: yes})
-	if err != nil {
-		logged(ctx, err)
-		return
-	}
-	for _, raw := range jobs {
-		job := r.decoded.Decode(raw)
-		if job == nil {
-			continue
-		}
-		rule := broadcast.Rule(&job.Spec.Template)
+	jobs, err := r.unfinished.Affected(ctx, r.api.Cached, metav1.NamespaceAll, func(rule *eligible.Rule) bool {
 		runs := func(node *corev1.Node) bool { return node != nil && rule.Check(node).Run }
-		if runs(before) != runs(after) {
-			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(job)})
-		}
+		return runs(before) != runs(after)
+	})
+	if err != nil {
+		return err
+	}
+	for _, job := range jobs {
+		q.Add(job)
 	}
 	var pods corev1.PodList
 	if err := r.api.Client.List(ctx, &pods, client.MatchingFields{nodeField: name.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		logged(ctx, err)
-		return
+		return err
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
@@ -154,11 +104,10 @@ func (r *Reconciler) wake(ctx context.Context, q queue, before, after *corev1.No
 			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: ref.Name}})
 		}
 	}
+	return nil
 }
 
-// logged logs an error where no pass is there to return it.
-func logged(ctx context.Context, err error) {
-	if ctx.Err() == nil {
-		log.FromContext(ctx).Error(err, "Failed to find the jobs of a node")
-	}
+// ruleOf returns the nodes that get a pod of a job.
+func ruleOf(job *broadcastJob) (*eligible.Rule, error) {
+	return broadcast.Rule(&job.Spec.Template), nil
 }

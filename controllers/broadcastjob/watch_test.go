@@ -1,48 +1,24 @@
 package broadcastjob
 
 import (
-	"slices"
-	"strings"
+	"errors"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/eligible"
+	"github.com/kruisekit/kruisekit/internal/stored/storedtest"
+	"github.com/kruisekit/kruisekit/internal/watches/watchestest"
 	"github.com/kruisekit/kruisekit/test/objects"
 )
-
-// raw returns an object as the cache has it.
-func raw(t *testing.T, object client.Object) *unstructured.Unstructured {
-	t.Helper()
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u := &unstructured.Unstructured{Object: content}
-	u.SetGroupVersionKind(gvk())
-	return u
-}
-
-// queued is a queue that keeps what is added.
-type queued struct {
-	workqueue.TypedRateLimitingInterface[reconcile.Request]
-	names []string
-}
-
-// Add implements the queue.
-func (q *queued) Add(r reconcile.Request) { q.names = append(q.names, r.Name) }
 
 // A change of a node reconciles the jobs that it concerns, and no other one.
 func TestNodeEvents(t *testing.T) {
@@ -58,9 +34,9 @@ func TestNodeEvents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The server indexes typed objects, the cache untyped ones.
-	_ = server.IndexField(t.Context(), nil, nodeField, nodeOf)
-	_ = server.IndexField(t.Context(), nil, goesOnField, func(o client.Object) []string { return goesOn(raw(t, o)) })
+	if err := errors.Join(server.IndexField(t.Context(), &corev1.Pod{}, nodeField, nodeOf), r.unfinished.Index(t.Context(), server)); err != nil {
+		t.Fatal(err)
+	}
 	job := func(name string, change func(*v1beta1.BroadcastJob)) *v1beta1.BroadcastJob {
 		j := &v1beta1.BroadcastJob{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name)}}
 		change(j)
@@ -97,37 +73,30 @@ func TestNodeEvents(t *testing.T) {
 	cases := map[string]struct {
 		why           string
 		before, after *corev1.Node
-		initial       bool
 		want          string
 	}{
-		"joins":         {"the jobs that run there", nil, node("m", nil), false, "all tolerant"},
-		"joins with":    {"its labels count", nil, node("m", func(n *corev1.Node) { n.Labels["disk"] = "ssd" }), false, "all ssd tolerant"},
-		"at the start":  {"all jobs are reconciled anyway", nil, node("m", nil), true, ""},
-		"goes":          {"the jobs that ran there, and those with a pod", node("n", nil), nil, false, "all busy tolerant"},
-		"heartbeat":     {"no job reads conditions", node("n", nil), node("n", func(n *corev1.Node) { n.Status.Conditions = []corev1.NodeCondition{{Type: "Ready"}} }), false, ""},
-		"other label":   {"no job reads this label", node("n", nil), node("n", func(n *corev1.Node) { n.Labels["team"] = "a" }), false, ""},
-		"read label":    {"one job reads this label", node("n", nil), node("n", func(n *corev1.Node) { n.Labels["disk"] = "ssd" }), false, "ssd"},
-		"tainted":       {"jobs that do not tolerate the taint", node("n", nil), node("n", taint(corev1.TaintEffectNoSchedule)), false, "all"},
-		"evicting":      {"the pod of another job must leave", node("n", func(n *corev1.Node) { n.Labels["none"] = "such" }), node("n", func(n *corev1.Node) { taint(corev1.TaintEffectNoExecute)(n) }), false, "all busy"},
-		"cordoned":      {"jobs that do not tolerate a cordon", node("n", nil), node("n", func(n *corev1.Node) { n.Spec.Unschedulable = true }), false, "all"},
-		"without slots": {"a node without room for pods fits no job", node("n", nil), node("n", func(n *corev1.Node) { n.Status.Allocatable = nil }), false, "all tolerant"},
+		"joins":         {"the jobs that run there", nil, node("m", nil), "all tolerant"},
+		"joins with":    {"its labels count", nil, node("m", func(n *corev1.Node) { n.Labels["disk"] = "ssd" }), "all ssd tolerant"},
+		"goes":          {"the jobs that ran there, and those with a pod", node("n", nil), nil, "all busy tolerant"},
+		"heartbeat":     {"no job reads conditions", node("n", nil), node("n", func(n *corev1.Node) { n.Status.Conditions = []corev1.NodeCondition{{Type: "Ready"}} }), ""},
+		"other label":   {"no job reads this label", node("n", nil), node("n", func(n *corev1.Node) { n.Labels["team"] = "a" }), ""},
+		"read label":    {"one job reads this label", node("n", nil), node("n", func(n *corev1.Node) { n.Labels["disk"] = "ssd" }), "ssd"},
+		"tainted":       {"jobs that do not tolerate the taint", node("n", nil), node("n", taint(corev1.TaintEffectNoSchedule)), "all"},
+		"evicting":      {"the pod of another job must leave", node("n", func(n *corev1.Node) { n.Labels["none"] = "such" }), node("n", func(n *corev1.Node) { taint(corev1.TaintEffectNoExecute)(n) }), "all busy"},
+		"cordoned":      {"jobs that do not tolerate a cordon", node("n", nil), node("n", func(n *corev1.Node) { n.Spec.Unschedulable = true }), "all"},
+		"without slots": {"a node without room for pods fits no job", node("n", nil), node("n", func(n *corev1.Node) { n.Status.Allocatable = nil }), "all tolerant"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			q := &queued{}
-			switch handler := r.nodeEvents(); {
-			case c.before == nil:
-				handler.Create(t.Context(), event.CreateEvent{Object: c.after, IsInInitialList: c.initial}, q)
-			case c.after == nil:
-				handler.Delete(t.Context(), event.DeleteEvent{Object: c.before}, q)
-			default:
-				handler.Update(t.Context(), event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}, q)
-			}
-			slices.Sort(q.names)
-			if got := strings.Join(slices.Compact(q.names), " "); got != c.want {
+			if got := watchestest.Happen(t.Context(), r.nodeEvents(), c.before, c.after); got != c.want {
 				t.Errorf("%s: reconciles %q, want %q", c.why, got, c.want)
 			}
 		})
+	}
+	q := &watchestest.Queue{}
+	r.nodeEvents().Create(t.Context(), event.CreateEvent{Object: node("m", nil), IsInInitialList: true}, q)
+	if got := q.Taken(); got != "" {
+		t.Errorf("the start of the process reconciles %q through nodes", got)
 	}
 }
 
@@ -194,7 +163,7 @@ func TestJobChanges(t *testing.T) {
 			after := before.DeepCopy()
 			after.ResourceVersion = "2"
 			c.change(after)
-			if got := withoutCounters().Update(event.UpdateEvent{ObjectOld: raw(t, before), ObjectNew: raw(t, after)}); got != c.want {
+			if got := withoutCounters().Update(event.UpdateEvent{ObjectOld: storedtest.Raw(t, gvk(), before), ObjectNew: storedtest.Raw(t, gvk(), after)}); got != c.want {
 				t.Errorf("%s: %t", c.why, got)
 			}
 		})

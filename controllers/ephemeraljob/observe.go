@@ -73,5 +73,5 @@ func (r *Reconciler) forget(name types.NamespacedName) {
 	r.pods.Forget(name)
 	r.refused.Forget(name)
 	r.emitted.Forget(name)
-	r.decoded.Forget(name)
+	r.unfinished.Forget(name)
 }

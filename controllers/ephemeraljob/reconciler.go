@@ -20,6 +20,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/once"
 	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/internal/watches"
 	"github.com/kruisekit/kruisekit/ledger"
 )
 
@@ -30,9 +31,9 @@ type Reconciler struct {
 	api     *binding.Binding
 	options Options
 
-	jobs    stored.Kind
-	status  statuspatch.Writer
-	decoded stored.Memo[ephemeralJob, *ephemeralJob]
+	jobs       stored.Kind
+	status     statuspatch.Writer
+	unfinished watches.Unfinished[ephemeralJob, *ephemeral.Rule]
 	// pods are the own writes, by job.
 	pods *ledger.Ledger[*corev1.Pod]
 	// refused are the pods that refuse containers, by job.
@@ -50,7 +51,8 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	jobs := stored.Kind{GVK: gvk(), Writes: ledger.New[*unstructured.Unstructured](api.Live, api.Now)}
 	return &Reconciler{
 		api: api, options: o, jobs: jobs, status: statuspatch.Writer{Client: c, Kind: jobs},
-		pods: ledger.New[*corev1.Pod](api.Live, api.Now),
+		pods:       ledger.New[*corev1.Pod](api.Live, api.Now),
+		unfinished: watches.Unfinished[ephemeralJob, *ephemeral.Rule]{Kind: gvk(), Over: ephemeral.Over, Rule: ephemeral.NewRule},
 	}, nil
 }
 
@@ -62,7 +64,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
-	if err := mgr.GetFieldIndexer().IndexField(ctx, stored.Untyped(gvk()), goesOnField, goesOn); err != nil {
+	if err := r.unfinished.Index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("index EphemeralJobs: %w", err)
 	}
 	return r.api.Bind(mgr, controllerName, o).

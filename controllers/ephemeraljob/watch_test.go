@@ -1,55 +1,22 @@
 package ephemeraljob
 
 import (
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/internal/stored/storedtest"
+	"github.com/kruisekit/kruisekit/internal/watches/watchestest"
 	"github.com/kruisekit/kruisekit/test/objects"
 )
-
-// raw returns an object as the cache has it.
-func raw(t *testing.T, object client.Object) *unstructured.Unstructured {
-	t.Helper()
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u := &unstructured.Unstructured{Object: content}
-	u.SetGroupVersionKind(gvk())
-	return u
-}
-
-// queued is a queue that keeps what is added.
-type queued struct {
-	workqueue.TypedRateLimitingInterface[reconcile.Request]
-	names []string
-}
-
-// Add implements the queue.
-func (q *queued) Add(r reconcile.Request) { q.names = append(q.names, r.Name) }
-
-// taken returns the names that were added, sorted.
-func (q *queued) taken() string {
-	slices.Sort(q.names)
-	names := strings.Join(slices.Compact(q.names), " ")
-	q.names = nil
-	return names
-}
 
 // withJobs returns a reconciler that finds these jobs: one for each container "shell" and "dump" of pods with app=web, one for pods with app=db, one
 // that has ended, one whose selector is invalid, and one in another namespace.
@@ -67,8 +34,9 @@ func withJobs(t *testing.T) *Reconciler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The server indexes typed objects, the cache untyped ones.
-	_ = server.IndexField(t.Context(), nil, goesOnField, func(o client.Object) []string { return goesOn(raw(t, o)) })
+	if err := r.unfinished.Index(t.Context(), server); err != nil {
+		t.Fatal(err)
+	}
 	for name, change := range map[string]func(*v1alpha1.EphemeralJob){
 		"shell":     func(*v1alpha1.EphemeralJob) {},
 		"dump":      func(j *v1alpha1.EphemeralJob) { j.Spec.Template.EphemeralContainers[0].Name = "dump" },
@@ -115,7 +83,7 @@ func runs(name string) func(*corev1.Pod) {
 // A change of a pod reconciles the jobs to which it matters, and no other one.
 func TestPodEvents(t *testing.T) {
 	r := withJobs(t)
-	ctx, handler, q := t.Context(), r.podEvents(), &queued{}
+	ctx, handler := t.Context(), r.podEvents()
 	gone := func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }
 	other := func(p *corev1.Pod) { p.UID = "uid-b" }
 	relabelled := func(p *corev1.Pod) { p.Labels = map[string]string{"app": "db"} }
@@ -146,22 +114,15 @@ func TestPodEvents(t *testing.T) {
 		"another pod of the name":         {newPod(), newPod(other), "dump shell"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			switch {
-			case c.before == nil:
-				handler.Create(ctx, event.CreateEvent{Object: c.after}, q)
-			case c.after == nil:
-				handler.Delete(ctx, event.DeleteEvent{Object: c.before}, q)
-			default:
-				handler.Update(ctx, event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}, q)
-			}
-			if got := q.taken(); got != c.want {
+			if got := watchestest.Happen(ctx, handler, c.before, c.after); got != c.want {
 				t.Errorf("reconciles %q, want %q", got, c.want)
 			}
 		})
 	}
+	q := &watchestest.Queue{}
 	handler.Create(ctx, event.CreateEvent{Object: newPod(), IsInInitialList: true}, q)
 	handler.Update(ctx, event.UpdateEvent{ObjectOld: &corev1.Node{}, ObjectNew: &corev1.Node{}}, q)
-	if got := q.taken(); got != "" {
+	if got := q.Taken(); got != "" {
 		t.Errorf("the start of the process reconciles %q through pods", got)
 	}
 }
@@ -186,7 +147,7 @@ func TestJobEvents(t *testing.T) {
 		after := before.DeepCopy()
 		after.ResourceVersion = "2"
 		c.change(after)
-		if got := withoutCounters().Update(event.UpdateEvent{ObjectOld: raw(t, before), ObjectNew: raw(t, after)}); got != c.want {
+		if got := withoutCounters().Update(event.UpdateEvent{ObjectOld: storedtest.Raw(t, gvk(), before), ObjectNew: storedtest.Raw(t, gvk(), after)}); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

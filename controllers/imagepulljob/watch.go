@@ -8,20 +8,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/internal/pullsecrets"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/internal/watches"
 )
 
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+type queue = watches.Queue
 
 const (
 	// jobField is the name of the index of jobs by their interests.
@@ -57,25 +56,11 @@ func (r *Reconciler) under(ctx context.Context, interest string) ([]*pullJob, er
 	return jobs, err
 }
 
-// logged logs an error where no pass is there to return it.
-func logged(ctx context.Context, err error, what string) {
-	if err != nil && ctx.Err() == nil {
-		log.FromContext(ctx).Error(err, what)
-	}
-}
-
 // withoutProgress leaves out what a pass writes into the status of its job.
 func withoutProgress() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(*unstructured.Unstructured)
-		after, also := e.ObjectNew.(*unstructured.Unstructured)
-		if !ok || !also || before.GetResourceVersion() == after.GetResourceVersion() {
-			return true
-		}
-		return before.GetUID() != after.GetUID() || before.GetGeneration() != after.GetGeneration() ||
-			(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) ||
-			lost(before, after, "startTime") || lost(before, after, "completionTime")
-	}}
+	return watches.Decisive(func(before, after *unstructured.Unstructured) bool {
+		return lost(before, after, "startTime") || lost(before, after, "completionTime")
+	})
 }
 
 // lost reports whether a field of the status was removed. A user may remove such a field to run the job again.
@@ -94,7 +79,7 @@ type watcher struct {
 // wake wakes the jobs with a key that satisfy a condition.
 func (w watcher) wake(ctx context.Context, key string, when func(*pullJob) bool) {
 	jobs, err := w.under(ctx, key)
-	logged(ctx, err, "Jobs of an event not found")
+	watches.Log(ctx, err, "Jobs of an event not found")
 	for _, job := range jobs {
 		if when == nil || when(job) {
 			w.queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(job)})
@@ -148,7 +133,7 @@ func (w watcher) node(ctx context.Context, node client.Object) {
 	})
 	var pods corev1.PodList
 	err := w.api.Client.List(ctx, &pods, client.MatchingFields{nodeField: node.GetName()}, client.UnsafeDisableDeepCopy)
-	logged(ctx, err, "Pods of a node not found")
+	watches.Log(ctx, err, "Pods of a node not found")
 	for i := range pods.Items {
 		w.pod(ctx, nil, &pods.Items[i])
 	}
@@ -156,25 +141,7 @@ func (w watcher) node(ctx context.Context, node client.Object) {
 
 // podEvents: a pod is for the jobs of its namespace that count it, or no longer do.
 func (r *Reconciler) podEvents() handler.EventHandler {
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
-			if pod, ok := e.Object.(*corev1.Pod); ok && !e.IsInInitialList {
-				watcher{r, q}.pod(ctx, nil, pod)
-			}
-		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
-			if pod, ok := e.Object.(*corev1.Pod); ok {
-				watcher{r, q}.pod(ctx, pod, nil)
-			}
-		},
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			before, ok := e.ObjectOld.(*corev1.Pod)
-			after, also := e.ObjectNew.(*corev1.Pod)
-			if ok && also {
-				watcher{r, q}.pod(ctx, before, after)
-			}
-		},
-	}
+	return watches.Transitions(func(ctx context.Context, q queue, before, after *corev1.Pod) { watcher{r, q}.pod(ctx, before, after) })
 }
 
 // pod wakes the jobs that a change of a pod is about. One of both is nil where there was none, or is none.
@@ -214,7 +181,7 @@ func (r *Reconciler) poll(ctx context.Context, q queue) error {
 				q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(job)})
 			})
 		}
-		logged(ctx, err, "Pull secrets not read")
+		watches.Log(ctx, err, "Pull secrets not read")
 	}
 	go wait.UntilWithContext(ctx, once, r.options.SecretPeriod)
 	return nil

@@ -8,11 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +19,8 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/stored/storedtest"
+	"github.com/kruisekit/kruisekit/internal/watches/watchestest"
 )
 
 // indexed holds jobs as the cache does, by the reconciler's own index.
@@ -48,13 +48,9 @@ func watching(t *testing.T, jobs ...*v1beta1.ImagePullJob) *Reconciler {
 	r := &Reconciler{options: Options{}.withDefaults(), api: &binding.Binding{}}
 	x := indexed{jobs: map[string][]unstructured.Unstructured{}}
 	for _, job := range jobs {
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(job)
-		if err != nil {
-			t.Fatal(err)
-		}
-		raw := unstructured.Unstructured{Object: content}
-		for _, key := range r.keysOf(&raw) {
-			x.jobs[key] = append(x.jobs[key], raw)
+		raw := storedtest.Raw(t, gvk(), job)
+		for _, key := range r.keysOf(raw) {
+			x.jobs[key] = append(x.jobs[key], *raw)
 		}
 	}
 	r.api.Cached = x
@@ -104,7 +100,10 @@ func TestWakesInProportion(t *testing.T) {
 	after.Status.ImageStatuses["app-7"].Tags[0].Phase = v1beta1.ImagePhaseSucceeded
 	labelled := before.DeepCopy()
 	labelled.Labels = map[string]string{"zone": "b"}
-	was, is, other := rawNode(t, before), rawNode(t, after), rawNode(t, labelled)
+	rawNode := func(node *v1beta1.NodeImage) *unstructured.Unstructured {
+		return storedtest.Raw(t, v1beta1.GroupVersion.WithKind("NodeImage"), node)
+	}
+	was, is, other := rawNode(before), rawNode(after), rawNode(labelled)
 	wakes := func(name string, now *unstructured.Unstructured) []string {
 		return woken(t, func(q queue) {
 			handler.Update(t.Context(), event.UpdateEvent{ObjectOld: called(was, name, "1"), ObjectNew: called(now, name, "2")}, q)
@@ -119,15 +118,6 @@ func TestWakesInProportion(t *testing.T) {
 	if got := wakes("node-007", other); len(got) > 0 {
 		t.Fatalf("a node has another label, which wakes %q", got)
 	}
-}
-
-func rawNode(t *testing.T, node *v1beta1.NodeImage) *unstructured.Unstructured {
-	t.Helper()
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(node)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &unstructured.Unstructured{Object: content}
 }
 
 // called is the same for another node, in some version.
@@ -160,34 +150,24 @@ func TestPodEvents(t *testing.T) {
 	other := func(p *corev1.Pod) { p.Labels = map[string]string{"app": "other"} }
 	cases := map[string]struct {
 		before, after *corev1.Pod
-		want          []string
+		want          string
 	}{
-		"comes":              {nil, pod(same), []string{"web"}},
-		"comes, unbound":     {nil, pod(unbound), nil},
-		"comes, of others":   {nil, pod(other), nil},
-		"is bound":           {pod(unbound), pod(same), []string{"web"}},
-		"runs":               {pod(same), pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }), nil},
-		"ends":               {pod(same), pod(done), []string{"web"}},
-		"is to go":           {pod(same), pod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }), []string{"web"}},
-		"has another label":  {pod(same), pod(func(p *corev1.Pod) { p.Labels["x"] = "y" }), nil},
-		"is another's":       {pod(same), pod(other), []string{"web"}},
-		"goes":               {pod(same), nil, []string{"web"}},
-		"goes, having ended": {pod(done), nil, nil},
+		"comes":              {nil, pod(same), "web"},
+		"comes, unbound":     {nil, pod(unbound), ""},
+		"comes, of others":   {nil, pod(other), ""},
+		"is bound":           {pod(unbound), pod(same), "web"},
+		"runs":               {pod(same), pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }), ""},
+		"ends":               {pod(same), pod(done), "web"},
+		"is to go":           {pod(same), pod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }), "web"},
+		"has another label":  {pod(same), pod(func(p *corev1.Pod) { p.Labels["x"] = "y" }), ""},
+		"is another's":       {pod(same), pod(other), "web"},
+		"goes":               {pod(same), nil, "web"},
+		"goes, having ended": {pod(done), nil, ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := woken(t, func(q queue) {
-				switch {
-				case c.before == nil:
-					handler.Create(t.Context(), event.CreateEvent{Object: c.after}, q)
-				case c.after == nil:
-					handler.Delete(t.Context(), event.DeleteEvent{Object: c.before}, q)
-				default:
-					handler.Update(t.Context(), event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}, q)
-				}
-			})
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("woken (-want +got):\n%s", diff)
+			if got := watchestest.Happen(t.Context(), handler, c.before, c.after); got != c.want {
+				t.Errorf("wakes %q, want %q", got, c.want)
 			}
 		})
 	}
