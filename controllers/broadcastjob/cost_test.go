@@ -33,7 +33,7 @@ func TestCost(t *testing.T) {
 				m.Reconcile()
 				requests := m.Server.Requests()
 				writes += len(requests)
-				if m.look(job); job.Status.Phase == v1beta1.PhaseCompleted {
+				if m.Look(job); job.Status.Phase == v1beta1.PhaseCompleted {
 					break
 				}
 				if i == 0 {
@@ -63,7 +63,7 @@ func TestCostOneByOne(t *testing.T) {
 		m.run()
 		m.Server.Requests()
 		m.Advance(time.Second)
-		m.look(job)
+		m.Look(job)
 	}
 	if writes != 2*10+1 {
 		t.Errorf("%d writes for 10 pods, want two for each and one for the start", writes)

@@ -52,7 +52,7 @@ func TestFailedCreate(t *testing.T) {
 	if _, err := m.reconcileOnce(job); err == nil || asked != 1 {
 		t.Errorf("%d pods were tried, error %v", asked, err)
 	}
-	m.look(job)
+	m.Look(job)
 	if got := m.events(job, "FailedCreate"); len(got) != 1 || !strings.Contains(got[0], "Warning Error creating: create pod check-") || !strings.Contains(got[0], "exceeded quota") {
 		t.Errorf("events %q", got)
 	}
@@ -82,11 +82,11 @@ func TestNamespaceTerminating(t *testing.T) {
 func TestNameTaken(t *testing.T) {
 	m := newModel(t, "a b", broadcastjob.Options{})
 	job := m.create()
-	m.put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: broadcast.PodName(job, "a")}})
+	m.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: broadcast.PodName(job, "a")}})
 	if _, err := m.reconcileOnce(job); err == nil {
 		t.Error("no error")
 	}
-	m.look(job)
+	m.Look(job)
 	if got := m.events(job, "FailedCreate"); len(got) != 1 || !strings.Contains(got[0], "exists and is not of the job") || job.Status.Active != 1 {
 		t.Errorf("events %q, %s", got, counters(job))
 	}
@@ -107,7 +107,7 @@ func TestPodOfEarlierProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if m.look(job); len(m.pods()) != 2 || job.Status.Active != 2 {
+	if m.Look(job); len(m.pods()) != 2 || job.Status.Active != 2 {
 		t.Errorf("%d pods, %s", len(m.pods()), counters(job))
 	}
 }

@@ -59,38 +59,24 @@ func (m *model) restart(c client.Client) {
 	m.Reconciler = r
 }
 
-func (m *model) put(o client.Object) {
-	m.Helper()
-	if err := m.Server.Put(o); err != nil {
-		m.Fatal(err)
-	}
-}
-
 func (m *model) addNode(name string) {
 	m.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	node.Status.Allocatable = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("110"), corev1.ResourceCPU: resource.MustParse("4")}
-	m.put(node)
+	m.Put(node)
 }
 
 // node changes a node.
 func (m *model) node(name string, change func(*corev1.Node)) {
 	m.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	m.look(node)
+	m.Look(node)
 	change(node)
-	m.put(node)
+	m.Put(node)
 }
 
 func cordon(n *corev1.Node)   { n.Spec.Unschedulable = true }
 func uncordon(n *corev1.Node) { n.Spec.Unschedulable = false }
-
-func (m *model) look(o client.Object) {
-	m.Helper()
-	if err := m.Server.Get(m.Context(), client.ObjectKeyFromObject(o), o); err != nil {
-		m.Fatal(err)
-	}
-}
 
 // create creates a job with nothing but what is required, and what changes add.
 func (m *model) create(changes ...func(*v1beta1.BroadcastJob)) *v1beta1.BroadcastJob {
@@ -110,12 +96,7 @@ func (m *model) create(changes ...func(*v1beta1.BroadcastJob)) *v1beta1.Broadcas
 // change patches the job.
 func (m *model) change(job *v1beta1.BroadcastJob, change func(*v1beta1.BroadcastJob)) {
 	m.Helper()
-	m.look(job)
-	before := job.DeepCopy()
-	change(job)
-	if err := m.Server.Patch(m.Context(), job, client.MergeFrom(before)); err != nil {
-		m.Fatal(err)
-	}
+	objects.Change(m.Model, job, change)
 }
 
 func parallelism(v string) func(*v1beta1.BroadcastJob) {
@@ -145,14 +126,7 @@ func restarting(j *v1beta1.BroadcastJob) {
 // pods returns the pods of all jobs, by node.
 func (m *model) pods() []*corev1.Pod {
 	m.Helper()
-	var list corev1.PodList
-	if err := m.Server.List(context.Background(), &list); err != nil {
-		m.Fatal(err)
-	}
-	pods := make([]*corev1.Pod, 0, len(list.Items))
-	for i := range list.Items {
-		pods = append(pods, &list.Items[i])
-	}
+	pods := m.Pods()
 	slices.SortStableFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(eligible.NodeOf(a), eligible.NodeOf(b)) })
 	return pods
 }
@@ -197,7 +171,7 @@ func (m *model) run() {
 				continue
 			}
 		}
-		m.put(pod)
+		m.Put(pod)
 	}
 }
 

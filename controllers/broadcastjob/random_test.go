@@ -230,7 +230,7 @@ func (w *world) step() {
 	}
 	before := w.pods()
 	w.Reconcile()
-	w.look(w.job)
+	w.Look(w.job)
 	w.check(before)
 	w.run()
 	w.Advance(time.Second)

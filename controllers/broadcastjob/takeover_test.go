@@ -48,7 +48,7 @@ func TestTakeover(t *testing.T) {
 			m.Clock = time.Date(2026, 11, 21, 4, 0, 0, 0, time.UTC)
 			nodes := map[string]bool{}
 			for i := range jobs.Items {
-				m.put(&jobs.Items[i])
+				m.Put(&jobs.Items[i])
 			}
 			n := 0
 			for i := range pods.Items {
@@ -61,7 +61,7 @@ func TestTakeover(t *testing.T) {
 					nodes[node] = true
 					m.addNode(node)
 				}
-				m.put(pod)
+				m.Put(pod)
 				n++
 			}
 			if n < 6 || len(nodes) != 3 {

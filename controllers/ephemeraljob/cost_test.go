@@ -25,7 +25,7 @@ func (m *model) until(j *job) (requests []string) {
 	for range 500 {
 		m.Reconcile()
 		requests = append(requests, m.Server.Requests()...)
-		if m.look(j); j.Status.CompletionTime != nil {
+		if m.Look(j); j.Status.CompletionTime != nil {
 			return requests
 		}
 		m.run()
@@ -150,7 +150,7 @@ func TestErrors(t *testing.T) {
 	j := m.create(parallelism(3), deadline(60))
 	m.fault("b", apierrors.NewInternalError(errors.New("no answer")))
 	m.Reconcile()
-	if m.look(j); j.Status.StartTime == nil || j.Status.Waiting != 2 || m.Due.IsZero() {
+	if m.Look(j); j.Status.StartTime == nil || j.Status.Waiting != 2 || m.Due.IsZero() {
 		t.Errorf("%s since %v, next at %v", counters(j), j.Status.StartTime, m.Due)
 	}
 	m.fault("b", nil)
@@ -161,7 +161,7 @@ func TestErrors(t *testing.T) {
 	}
 	m.fault("status", nil)
 	m.Reconcile()
-	if m.look(j); j.Status.Waiting != 3 {
+	if m.Look(j); j.Status.Waiting != 3 {
 		t.Errorf("at last: %s", counters(j))
 	}
 }
@@ -172,7 +172,7 @@ func TestPanic(t *testing.T) {
 	j := m.create()
 	m.fault("a", panics{})
 	m.Reconcile()
-	if m.look(j); j.Status.StartTime == nil || j.Status.Waiting != 0 || m.Due.IsZero() {
+	if m.Look(j); j.Status.StartTime == nil || j.Status.Waiting != 0 || m.Due.IsZero() {
 		t.Errorf("%s, next at %v", counters(j), m.Due)
 	}
 }
@@ -192,7 +192,7 @@ func TestRefusalEvents(t *testing.T) {
 	for range 30 {
 		m.turn()
 	}
-	m.look(j)
+	m.Look(j)
 	events := m.Server.Events(j, "CreateFailed")
 	if len(events) != 1 || !strings.Contains(events[0].Message, "pod a: ") || !strings.Contains(events[0].Message, "PodSecurity (and 1 more pods)") || events[0].Type != "Warning" {
 		t.Errorf("events %+v", events)
@@ -216,8 +216,8 @@ func TestInvalid(t *testing.T) {
 	for range 5 {
 		m.turn()
 	}
-	m.look(bad)
-	m.look(good)
+	m.Look(bad)
+	m.Look(good)
 	if events := m.Server.Events(bad, "InvalidSpec"); len(events) != 1 || bad.Status.Phase != v1alpha1.EphemeralJobError || good.Status.Phase != v1alpha1.EphemeralJobSucceeded {
 		t.Errorf("bad %s with %v, good %s", counters(bad), events, counters(good))
 	}
@@ -234,7 +234,7 @@ func TestTwoJobs(t *testing.T) {
 		m.turn()
 	}
 	for _, j := range []*job{first, second, third} {
-		m.look(j)
+		m.Look(j)
 	}
 	if first.Status.Running != 1 || second.Status.Running != 1 || third.Status.Matches != 0 || len(m.pod("a").Spec.EphemeralContainers) != 2 {
 		t.Errorf("%s; %s; %s; %s", counters(first), counters(second), counters(third), m.picture())
@@ -265,7 +265,7 @@ func TestTakeover(t *testing.T) {
 			m := newModel(t, "a b")
 			j := m.create(finalizer)
 			j.Status = c.status
-			m.put(j)
+			m.Put(j)
 			for name, state := range map[string]corev1.ContainerState{
 				"a": {Terminated: &corev1.ContainerStateTerminated{FinishedAt: started}}, "b": {Running: &corev1.ContainerStateRunning{StartedAt: started}},
 			} {
@@ -273,7 +273,7 @@ func TestTakeover(t *testing.T) {
 				mark := corev1.EnvVar{Name: kruise.EphemeralContainerEnvKey, Value: string(j.UID)}
 				pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "shell", Image: "busybox:1", Env: []corev1.EnvVar{mark}}}}
 				pod.Status.EphemeralContainerStatuses = []corev1.ContainerStatus{{Name: "shell", State: state}}
-				m.put(pod)
+				m.Put(pod)
 			}
 			m.Server.Requests()
 			m.Reconcile()
@@ -281,7 +281,7 @@ func TestTakeover(t *testing.T) {
 			if diff := cmp.Diff(c.want, m.Server.Requests()); diff != "" {
 				t.Errorf("requests (-want +got):\n%s", diff)
 			}
-			if m.look(j); slices.Contains(j.Finalizers, v1alpha1.EphemeralJobFinalizerKey) {
+			if m.Look(j); slices.Contains(j.Finalizers, v1alpha1.EphemeralJobFinalizerKey) {
 				t.Error("the finalizer stays")
 			}
 		})
@@ -293,7 +293,7 @@ func TestOtherFinalizer(t *testing.T) {
 	m := newModel(t, "")
 	j := m.create(finalizer, func(j *job) { j.Finalizers = append(j.Finalizers, "example.com/other") })
 	m.Reconcile()
-	if m.look(j); !slices.Equal(j.Finalizers, []string{"example.com/other"}) {
+	if m.Look(j); !slices.Equal(j.Finalizers, []string{"example.com/other"}) {
 		t.Errorf("finalizers %v", j.Finalizers)
 	}
 }

@@ -98,37 +98,23 @@ func refusal() error {
 	return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "x", errors.New("violates PodSecurity"))
 }
 
-func (m *model) put(o client.Object) {
-	m.Helper()
-	if err := m.Server.Put(o); err != nil {
-		m.Fatal(err)
-	}
-}
-
 func (m *model) addPod(name string) {
 	m.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{"app": "web"}, CreationTimestamp: metav1.NewTime(m.Clock)}}
 	pod.Spec.NodeName, pod.Status.Phase = "node", corev1.PodRunning
-	m.put(pod)
+	m.Put(pod)
 }
 
 func (m *model) pod(name string) *corev1.Pod {
 	m.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
-	m.look(pod)
+	m.Look(pod)
 	return pod
 }
 
 func (m *model) deletePod(name string) {
 	m.Helper()
 	if err := m.Server.Delete(m.Context(), m.pod(name), client.GracePeriodSeconds(0)); err != nil {
-		m.Fatal(err)
-	}
-}
-
-func (m *model) look(o client.Object) {
-	m.Helper()
-	if err := m.Server.Get(m.Context(), client.ObjectKeyFromObject(o), o); err != nil {
 		m.Fatal(err)
 	}
 }
@@ -151,12 +137,7 @@ func (m *model) create(changes ...change) *job {
 // change patches the job.
 func (m *model) change(j *job, c change) {
 	m.Helper()
-	m.look(j)
-	before := j.DeepCopy()
-	c(j)
-	if err := m.Server.Patch(m.Context(), j, client.MergeFrom(before)); err != nil {
-		m.Fatal(err)
-	}
+	objects.Change(m.Model, j, c)
 }
 
 func parallelism(n int32) change { return func(j *job) { j.Spec.Parallelism = &n } }
@@ -173,14 +154,7 @@ func container(name string) change {
 // pods returns all pods in the order of their creation.
 func (m *model) pods() []*corev1.Pod {
 	m.Helper()
-	var list corev1.PodList
-	if err := m.Server.List(context.Background(), &list); err != nil {
-		m.Fatal(err)
-	}
-	pods := make([]*corev1.Pod, 0, len(list.Items))
-	for i := range list.Items {
-		pods = append(pods, &list.Items[i])
-	}
+	pods := m.Pods()
 	slices.SortStableFunc(pods, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
 	return pods
 }
@@ -194,7 +168,7 @@ func (m *model) run() {
 			changed = m.step(pod, pod.Spec.EphemeralContainers[i].Name) || changed
 		}
 		if changed {
-			m.put(pod)
+			m.Put(pod)
 		}
 	}
 }

@@ -1,21 +1,12 @@
 package ephemeraljob_test
 
 import (
-	"flag"
-	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"github.com/kruisekit/kruisekit/test/storytest"
 )
-
-var update = flag.Bool("update", false, "rewrite the stories")
 
 // story is a job from its creation to rest. The turn decides what happens meanwhile.
 type story struct {
@@ -76,69 +67,21 @@ func TestStories(t *testing.T) {
 			}
 			j := m.create(s.job...)
 			m.Server.Requests()
-			told := s.tell(m, j)
-			path := filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".txt")
-			if *update {
-				if err := os.WriteFile(path, []byte(told), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), told); diff != "" {
-				t.Errorf("the story is another one (-want +got); -update rewrites it:\n%s", diff)
-			}
+			storytest.Compare(t, name, s.tell(m, j))
 		})
 	}
 }
 
 func (s story) tell(m *model, j *job) string {
 	m.Helper()
-	told := &strings.Builder{}
-	fmt.Fprintf(told, "# %s\n\n", s.why)
-	started, last := m.Clock, 0
-	for i := range s.events {
-		last = max(last, i)
+	events := map[int]storytest.Event{}
+	for i, e := range s.events {
+		events[i] = storytest.Event{Line: e.told, Do: func() { e.do(m, j) }}
 	}
-	for i := range 200 {
-		before := m.Server.Version()
-		if e, ok := s.events[i]; ok {
-			e.do(m, j)
-			m.Server.Requests()
-			fmt.Fprintf(told, "        # %s\n", e.told)
-		}
-		m.Reconcile()
-		requests := m.Server.Requests()
-		gone := errors.IsNotFound(m.Server.Get(m.Context(), client.ObjectKeyFromObject(j), j))
-		if len(requests) > 0 {
-			fmt.Fprintf(told, "%6s  %s\n", m.Clock.Sub(started).Round(time.Second), m.picture())
-			for _, request := range sorted(requests) {
-				fmt.Fprintf(told, "        %s\n", request)
-			}
-			if !gone {
-				fmt.Fprintf(told, "        %s\n", counters(j))
-			}
-		}
-		if gone {
-			fmt.Fprintf(told, "\nthe job is deleted\n%s\n", m.picture())
-			return told.String()
-		}
-		m.run()
-		m.Server.Requests()
-		switch {
-		case m.Server.Version() != before || i < last:
-			m.Advance(time.Second)
-		case m.Due.IsZero() || !m.Due.After(m.Clock):
-			fmt.Fprintf(told, "\n%s\n%s\n", m.picture(), counters(j))
-			return told.String()
-		default:
-			m.Clock = m.Due
-		}
-	}
-	m.Fatalf("the story has no end:\n%s", told)
-	return ""
+	return storytest.Job{
+		Why: s.why, Model: m.Model, Object: j, Events: events, Run: m.run, Picture: m.picture, Readable: sorted,
+		Counters: func() string { return counters(j) },
+	}.Text(m)
 }
 
 // sorted sorts the writes of pods, which go out in parallel.

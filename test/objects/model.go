@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -48,6 +49,50 @@ func (m *Model) Now() time.Time { return m.Clock }
 
 // Advance moves the clock.
 func (m *Model) Advance(by time.Duration) { m.Clock = m.Clock.Add(by) }
+
+// Put stores an object as it is, see Server.Put.
+func (m *Model) Put(o client.Object) {
+	m.t.Helper()
+	if err := m.Server.Put(o); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// Look reads an object again.
+func (m *Model) Look(o client.Object) {
+	m.t.Helper()
+	if err := m.Server.Get(m.t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// Change reads an object again, and patches it.
+func Change[T client.Object](m *Model, o T, change func(T)) {
+	m.t.Helper()
+	m.Look(o)
+	before, is := o.DeepCopyObject().(client.Object)
+	if !is {
+		m.t.Fatalf("the copy of %T is no object", o)
+	}
+	change(o)
+	if err := m.Server.Patch(m.t.Context(), o, client.MergeFrom(before)); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// Pods returns all pods in the order of their names.
+func (m *Model) Pods() []*corev1.Pod {
+	m.t.Helper()
+	var list corev1.PodList
+	if err := m.Server.List(m.t.Context(), &list); err != nil {
+		m.t.Fatal(err)
+	}
+	pods := make([]*corev1.Pod, len(list.Items))
+	for i := range list.Items {
+		pods[i] = &list.Items[i]
+	}
+	return pods
+}
 
 // Reconcile reconciles each object once.
 func (m *Model) Reconcile() {
