@@ -40,17 +40,26 @@ func (*Server) Watch(context.Context, client.ObjectList, ...client.ListOption) (
 
 // IndexField implements client.FieldIndexer. The index holds for all kinds. The values of an untyped object are computed from untyped objects.
 func (s *Server) IndexField(_ context.Context, of client.Object, field string, values client.IndexerFunc) error {
-	s.indexes[field] = values
-	if _, untyped := of.(*unstructured.Unstructured); untyped {
-		s.indexes[field] = func(o client.Object) []string {
-			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-			if err != nil {
-				panic(err)
-			}
-			return values(&unstructured.Unstructured{Object: content})
-		}
-	}
+	_, untyped := of.(*unstructured.Unstructured)
+	s.indexes[field] = index{values: values, untyped: untyped}
 	return nil
+}
+
+// index is a field of objects.
+type index struct {
+	values  client.IndexerFunc
+	untyped bool
+}
+
+func (i index) has(o client.Object, value string) (bool, error) {
+	if !i.untyped {
+		return slices.Contains(i.values(o), value), nil
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return false, fmt.Errorf("convert %T: %w", o, err)
+	}
+	return slices.Contains(i.values(&unstructured.Unstructured{Object: content}), value), nil
 }
 
 // Get implements client.Reader.
@@ -112,12 +121,12 @@ func (s *Server) selects(o *client.ListOptions, object client.Object) (bool, err
 		return true, nil
 	}
 	for _, r := range o.FieldSelector.Requirements() {
-		values := s.indexes[r.Field]
-		if values == nil {
+		field, known := s.indexes[r.Field]
+		if !known {
 			return false, fmt.Errorf("field %s has no index", r.Field)
 		}
-		if !slices.Contains(values(object), r.Value) {
-			return false, nil
+		if has, err := field.has(object, r.Value); !has || err != nil {
+			return false, err
 		}
 	}
 	return true, nil
@@ -217,8 +226,8 @@ func (s *Server) fill(into, from client.Object) error {
 	if err != nil {
 		return fmt.Errorf("convert %s: %w", kind.Kind, err)
 	}
-	if unstructured, is := into.(runtime.Unstructured); is {
-		unstructured.SetUnstructuredContent(content)
+	if raw, is := into.(runtime.Unstructured); is {
+		raw.SetUnstructuredContent(content)
 	} else {
 		raw, err := json.Marshal(map[string]any{"metadata": content["metadata"]})
 		if err != nil {
