@@ -1,19 +1,13 @@
 package advancedcronjob_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/test/storytest"
 )
-
-var update = flag.Bool("update", false, "rewrite the stories")
 
 // A story is an hour of a schedule: the requests of the reconciler, and the children after them. A child is its tick; + has succeeded, - has
 // failed.
@@ -72,19 +66,7 @@ func TestStories(t *testing.T) {
 					}
 				}
 			}
-			path := filepath.Join("testdata", name+".txt")
-			if *update {
-				if err := os.WriteFile(path, []byte(told.String()), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), told.String()); diff != "" {
-				t.Errorf("the story is another one (-want +got); -update rewrites it:\n%s", diff)
-			}
+			storytest.Compare(t, name, told.String())
 		})
 	}
 }

@@ -2,26 +2,21 @@ package daemonset_test
 
 import (
 	"cmp"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/daemonset"
 	"github.com/kruisekit/kruisekit/eligible"
+	"github.com/kruisekit/kruisekit/test/storytest"
 )
-
-var update = flag.Bool("update", false, "rewrite the stories")
 
 // event is what happens to the cluster: at a turn, or before it where nothing else is left to do.
 type event struct {
@@ -111,19 +106,7 @@ func TestStories(t *testing.T) {
 			fmt.Fprintf(n, "# %s\n", story.why)
 			n.tell(set, story.events)
 			fmt.Fprintf(n, "\n%s\n", n.picture())
-			path := filepath.Join("testdata", name+".txt")
-			if *update {
-				if err := os.WriteFile(path, []byte(n.String()), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := gocmp.Diff(string(want), n.String()); diff != "" {
-				t.Errorf("the story is another one (-want +got); -update rewrites it:\n%s", diff)
-			}
+			storytest.Compare(t, name, n.String())
 		})
 	}
 }

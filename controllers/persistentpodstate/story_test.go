@@ -1,22 +1,16 @@
 package persistentpodstate_test
 
 import (
-	"flag"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/podstate"
+	"github.com/kruisekit/kruisekit/test/storytest"
 )
-
-var update = flag.Bool("update", false, "rewrite the stories")
 
 // A story is what happens to a StatefulSet and its nodes, the writes that follow, and what is recorded then.
 func TestStories(t *testing.T) {
@@ -102,19 +96,7 @@ func TestStories(t *testing.T) {
 				fmt.Fprintf(told, "%s\n\n", m.picture())
 				m.Advance(time.Second)
 			}
-			path := filepath.Join("testdata", name+".txt")
-			if *update {
-				if err := os.WriteFile(path, []byte(told.String()), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), told.String()); diff != "" {
-				t.Errorf("the story is another one (-want +got); -update rewrites it:\n%s", diff)
-			}
+			storytest.Compare(t, name, told.String())
 		})
 	}
 }

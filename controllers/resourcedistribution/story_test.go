@@ -1,20 +1,16 @@
 package resourcedistribution_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
 
-var update = flag.Bool("update", false, "rewrite the stories")
+	"github.com/kruisekit/kruisekit/test/storytest"
+)
 
 // A story is what happens to a distribution, the requests that follow, and the status after them.
 func TestStories(t *testing.T) {
@@ -91,19 +87,7 @@ func TestStories(t *testing.T) {
 				fmt.Fprintf(told, "%s\n\n", m.picture("registry"))
 				m.Advance(time.Second)
 			}
-			path := filepath.Join("testdata", name+".txt")
-			if *update {
-				if err := os.WriteFile(path, []byte(told.String()), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), told.String()); diff != "" {
-				t.Errorf("the story is another one (-want +got); -update rewrites it:\n%s", diff)
-			}
+			storytest.Compare(t, name, told.String())
 		})
 	}
 }

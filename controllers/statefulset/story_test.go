@@ -1,11 +1,8 @@
 package statefulset_test
 
 import (
-	"flag"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -13,15 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/statefulset"
+	"github.com/kruisekit/kruisekit/test/storytest"
 )
-
-var update = flag.Bool("update", false, "rewrite the stories")
 
 // A story is a rollout, turn by turn: the requests of the reconciler, and the pods after them. A pod is its ordinal and the release of its
 // image; a dash is not ready, a star terminating.
@@ -86,19 +81,7 @@ func TestStories(t *testing.T) {
 			}
 			m.look(set)
 			fmt.Fprintf(told, "\n%s\n", m.picture(set))
-			path := filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".txt")
-			if *update {
-				if err := os.WriteFile(path, []byte(told.String()), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), told.String()); diff != "" {
-				t.Errorf("the story is another one (-want +got); -update rewrites it:\n%s", diff)
-			}
+			storytest.Compare(t, name, told.String())
 		})
 	}
 }

@@ -1,22 +1,18 @@
 package uniteddeployment_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-)
 
-var update = flag.Bool("update", false, "rewrite the stories")
+	"github.com/kruisekit/kruisekit/test/storytest"
+)
 
 // scene is what happens in a story after a time.
 type scene struct {
@@ -77,7 +73,7 @@ func TestStories(t *testing.T) {
 				scene.do(m)
 				m.tell(told, started, m.Clock.Add(scene.last))
 			}
-			compare(t, filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".txt"), told.String())
+			storytest.Compare(t, name, told.String())
 		})
 	}
 }
@@ -137,23 +133,4 @@ func brief(requests []string) []string {
 	}
 	slices.Sort(lines)
 	return lines
-}
-
-func compare(t *testing.T, path, told string) {
-	t.Helper()
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(told), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), told); diff != "" {
-		t.Errorf("the story is another one (-want +got); -update rewrites it:\n%s", diff)
-	}
 }

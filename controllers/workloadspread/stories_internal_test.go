@@ -2,9 +2,7 @@ package workloadspread
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"sort"
 	"strconv"
@@ -18,9 +16,8 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/spread/subset"
+	"github.com/kruisekit/kruisekit/test/storytest"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // world has a CloneSet, nodes in zones, admission, and the production pass.
 type world struct {
@@ -247,19 +244,7 @@ func TestStories(t *testing.T) {
 			w := &world{t: t, now: noon(), room: map[string]int{"a": 100, "b": 100, "c": 100}}
 			tell(w)
 			w.say("\nwrites: %d of pods, %d of the status", w.patches, w.statuses)
-			file := "testdata/" + strings.ReplaceAll(name, " ", "-") + ".txt"
-			if *update {
-				if err := os.MkdirAll("testdata", 0o750); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(file, []byte(w.story.String()), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil || string(want) != w.story.String() {
-				t.Errorf("%v; the story is now:\n%s", err, w.story.String())
-			}
+			storytest.Compare(t, name, w.story.String())
 		})
 	}
 }

@@ -1,24 +1,19 @@
 package probes
 
 import (
-	"flag"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
+	"github.com/kruisekit/kruisekit/test/storytest"
 )
-
-var update = flag.Bool("update", false, "rewrite the stories")
 
 // A story is what happens to markers, pods and nodes, the writes of the reconcilers that follow, what nodes then probe, and what pods show.
 func TestStories(t *testing.T) {
@@ -91,19 +86,7 @@ func TestStories(t *testing.T) {
 					fmt.Fprintf(&told, "%s probes: %s\n", name, asked[name])
 				}
 			}
-			path := filepath.Join("testdata", name+".txt")
-			if *update {
-				if err := os.WriteFile(path, []byte(told.String()), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), told.String()); diff != "" {
-				t.Errorf("the story (-want +got):\n%s", diff)
-			}
+			storytest.Compare(t, name, told.String())
 		})
 	}
 }

@@ -1,16 +1,11 @@
 package simulation
 
 import (
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/kruisekit/kruisekit/test/storytest"
 )
-
-var update = flag.Bool("update", false, "rewrite the stories")
 
 // story is one rollout.
 type story struct {
@@ -90,7 +85,7 @@ func TestStories(t *testing.T) {
 			if s.writes > 0 && len(w.rules.counted) == 0 {
 				t.Error("nothing was updated in place")
 			}
-			compare(t, name, "# "+strings.ReplaceAll(strings.TrimSpace(s.shows), "\n", "\n# ")+"\n\n"+w.tale.text())
+			storytest.Compare(t, name, "# "+strings.ReplaceAll(strings.TrimSpace(s.shows), "\n", "\n# ")+"\n\n"+w.tale.text())
 		})
 	}
 }
@@ -125,24 +120,5 @@ func TestRollbackInGrace(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// compare with the story as it was told before.
-func compare(t *testing.T, name, told string) {
-	t.Helper()
-	path := filepath.Join("testdata", name+".txt")
-	if *update {
-		if err := os.WriteFile(path, []byte(told), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("%v: run this test with -update", err)
-	}
-	if diff := cmp.Diff(string(want), told); diff != "" {
-		t.Errorf("the story is another one now; if it is a better one, run this test with -update (-want +got):\n%s", diff)
 	}
 }
