@@ -3,32 +3,18 @@ package advancedcronjob_test
 import (
 	"errors"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/advancedcronjob"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/test/objects"
 )
-
-// recorded reads a list of objects that OpenKruise left in a cluster.
-func recorded(t *testing.T, file string, into any) {
-	t.Helper()
-	data, err := os.ReadFile("../../test/compat/testdata/recorded/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.Unmarshal(data, into); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // What OpenKruise has left is continued without a write, until the next tick.
 func TestTakeover(t *testing.T) {
@@ -44,8 +30,8 @@ func TestTakeover(t *testing.T) {
 			m := newModel(t, v1beta1.BroadcastJobTemplate)
 			var jobs v1beta1.AdvancedCronJobList
 			var children v1beta1.BroadcastJobList
-			recorded(t, c.state+"/advancedcronjobs.v1beta1.yaml", &jobs)
-			recorded(t, c.state+"/broadcastjobs.v1beta1.yaml", &children)
+			objects.Recorded(t, c.state+"/advancedcronjobs.v1beta1.yaml", &jobs)
+			objects.Recorded(t, c.state+"/broadcastjobs.v1beta1.yaml", &children)
 			put := func(o client.Object) {
 				if err := m.Server.Put(o); err != nil {
 					t.Fatal(err)

@@ -1,31 +1,18 @@
 package broadcastjob_test
 
 import (
-	"os"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/broadcastjob"
 	"github.com/kruisekit/kruisekit/eligible"
+	"github.com/kruisekit/kruisekit/test/objects"
 )
-
-// recorded reads a list of objects that OpenKruise left in a cluster.
-func recorded(t *testing.T, file string, into any) {
-	t.Helper()
-	data, err := os.ReadFile("../../test/compat/testdata/recorded/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.Unmarshal(data, into); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // Jobs that OpenKruise has begun or completed are continued: no pod is created or deleted, and a status is written only where pods have ended since
 // it was recorded.
@@ -43,8 +30,8 @@ func TestTakeover(t *testing.T) {
 			m := newModel(t, "", broadcastjob.Options{})
 			var jobs v1beta1.BroadcastJobList
 			var pods corev1.PodList
-			recorded(t, c.state+"/broadcastjobs.v1beta1.yaml", &jobs)
-			recorded(t, c.state+"/pods.yaml", &pods)
+			objects.Recorded(t, c.state+"/broadcastjobs.v1beta1.yaml", &jobs)
+			objects.Recorded(t, c.state+"/pods.yaml", &pods)
 			m.Clock = time.Date(2026, 11, 21, 4, 0, 0, 0, time.UTC)
 			nodes := map[string]bool{}
 			for i := range jobs.Items {

@@ -1,7 +1,6 @@
 package daemonset_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -11,24 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/daemonset"
+	"github.com/kruisekit/kruisekit/test/objects"
 )
-
-// recorded reads a list of objects that OpenKruise left in a cluster.
-func recorded(t *testing.T, file string, into any) {
-	t.Helper()
-	data, err := os.ReadFile("../../test/compat/testdata/recorded/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.Unmarshal(data, into); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // remains are the objects of a set as OpenKruise left them.
 type remains struct {
@@ -42,9 +29,9 @@ func remainsOf(t *testing.T, state, version string) *remains {
 	var sets v1beta1.DaemonSetList
 	var pods corev1.PodList
 	var revisions appsv1.ControllerRevisionList
-	recorded(t, state+"/daemonsets.v1beta1.yaml", &sets)
-	recorded(t, state+"/pods.yaml", &pods)
-	recorded(t, state+"/controllerrevisions.yaml", &revisions)
+	objects.Recorded(t, state+"/daemonsets.v1beta1.yaml", &sets)
+	objects.Recorded(t, state+"/pods.yaml", &pods)
+	objects.Recorded(t, state+"/controllerrevisions.yaml", &revisions)
 	r := &remains{set: sets.Items[0]}
 	owned := func(o client.Object) bool {
 		ref := metav1.GetControllerOf(o)

@@ -4,7 +4,6 @@ package sidecarset_test
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,29 +12,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset"
+	"github.com/kruisekit/kruisekit/test/objects"
 )
-
-func (b *bench) recorded(file string, into any) {
-	b.Helper()
-	data, err := os.ReadFile("../../test/compat/testdata/recorded/" + file)
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := yaml.Unmarshal(data, into); err != nil {
-		b.Fatal(err)
-	}
-}
 
 // stored creates what was recorded, as if it had been here all the time. Names and selectors are the test's.
 func (b *bench) stored(step string) (sets []*v1beta1.SidecarSet) {
 	b.Helper()
 	var recorded v1beta1.SidecarSetList
-	b.recorded(step+"/sidecarsets.v1beta1.yaml", &recorded)
+	objects.Recorded(b, step+"/sidecarsets.v1beta1.yaml", &recorded)
 	owners := map[string]metav1.OwnerReference{}
 	for i := range recorded.Items {
 		set := &recorded.Items[i]
@@ -52,7 +40,7 @@ func (b *bench) stored(step string) (sets []*v1beta1.SidecarSet) {
 		sets = append(sets, set)
 	}
 	var revisions appsv1.ControllerRevisionList
-	b.recorded(step+"/sidecarset-revisions.yaml", &revisions)
+	objects.Recorded(b, step+"/sidecarset-revisions.yaml", &revisions)
 	for i := range revisions.Items {
 		rev := &revisions.Items[i]
 		of, ok := owners[rev.Labels[v1beta1.SidecarSetNameLabel]]
@@ -66,7 +54,7 @@ func (b *bench) stored(step string) (sets []*v1beta1.SidecarSet) {
 		b.add(rev)
 	}
 	var pods corev1.PodList
-	b.recorded(step+"/pods.yaml", &pods)
+	objects.Recorded(b, step+"/pods.yaml", &pods)
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		if pod.Annotations[kruise.SidecarSetInjectedListKey] == "" {

@@ -2,7 +2,6 @@ package statefulset_test
 
 import (
 	"errors"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -13,24 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/statefulset"
+	"github.com/kruisekit/kruisekit/test/objects"
 )
-
-// recorded reads a list of objects that OpenKruise left in a cluster.
-func recorded(t *testing.T, file string, into any) {
-	t.Helper()
-	data, err := os.ReadFile("../../test/compat/testdata/recorded/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.Unmarshal(data, into); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // A set that OpenKruise has created or updated is continued without a write, and one whose pods it has just updated, with a write of the
 // status alone.
@@ -51,9 +38,9 @@ func TestTakeover(t *testing.T) {
 			var sets v1beta1.StatefulSetList
 			var pods corev1.PodList
 			var revisions appsv1.ControllerRevisionList
-			recorded(t, c.state+"/statefulsets.v1beta1.yaml", &sets)
-			recorded(t, c.state+"/pods.yaml", &pods)
-			recorded(t, c.state+"/controllerrevisions.yaml", &revisions)
+			objects.Recorded(t, c.state+"/statefulsets.v1beta1.yaml", &sets)
+			objects.Recorded(t, c.state+"/pods.yaml", &pods)
+			objects.Recorded(t, c.state+"/controllerrevisions.yaml", &revisions)
 			take := func(o client.Object) {
 				if ref := metav1.GetControllerOf(o); ref == nil || ref.UID != sets.Items[0].UID {
 					return

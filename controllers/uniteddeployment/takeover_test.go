@@ -1,7 +1,6 @@
 package uniteddeployment_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -9,22 +8,10 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/test/objects"
 )
-
-// recorded reads a list of objects that OpenKruise left in a cluster.
-func recorded(t *testing.T, file string, into any) {
-	t.Helper()
-	data, err := os.ReadFile("../../test/compat/testdata/recorded/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.Unmarshal(data, into); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // An object that OpenKruise has created, is updating or has updated is continued without a write, also of a pod.
 func TestTakeover(t *testing.T) {
@@ -35,9 +22,9 @@ func TestTakeover(t *testing.T) {
 				var all v1beta1.UnitedDeploymentList
 				var sets v1beta1.CloneSetList
 				var revisions appsv1.ControllerRevisionList
-				recorded(t, state+"/uniteddeployments.v1beta1.yaml", &all)
-				recorded(t, state+"/clonesets.v1beta1.yaml", &sets)
-				recorded(t, state+"/controllerrevisions.yaml", &revisions)
+				objects.Recorded(t, state+"/uniteddeployments.v1beta1.yaml", &all)
+				objects.Recorded(t, state+"/clonesets.v1beta1.yaml", &sets)
+				objects.Recorded(t, state+"/controllerrevisions.yaml", &revisions)
 				u, n := &all.Items[0], 0
 				take := func(o client.Object) {
 					if ref := metav1.GetControllerOf(o); ref == nil || ref.UID != u.UID {
@@ -85,9 +72,9 @@ func TestTakeoverGoesOn(t *testing.T) {
 	var all v1beta1.UnitedDeploymentList
 	var sets v1beta1.CloneSetList
 	var revisions appsv1.ControllerRevisionList
-	recorded(t, "1-created/uniteddeployments.v1beta1.yaml", &all)
-	recorded(t, "1-created/clonesets.v1beta1.yaml", &sets)
-	recorded(t, "1-created/controllerrevisions.yaml", &revisions)
+	objects.Recorded(t, "1-created/uniteddeployments.v1beta1.yaml", &all)
+	objects.Recorded(t, "1-created/clonesets.v1beta1.yaml", &sets)
+	objects.Recorded(t, "1-created/controllerrevisions.yaml", &revisions)
 	u := &all.Items[0]
 	m.store(u)
 	for i := range sets.Items {
