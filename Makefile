@@ -20,9 +20,12 @@ CRD_MAX_BYTES ?= 204800
 export FUZZTIME ?= 10s
 export BENCH    ?= .
 
-# How often a soak runs each level, and which levels.
+# How often stress runs each level, and which levels.
 RUNS   ?= 10
 LEVELS ?=
+
+# How long a soak takes.
+SOAK ?= 1h
 
 # Flags for the tests, such as TESTFLAGS='-run TestX -v'.
 TESTFLAGS ?=
@@ -166,12 +169,16 @@ test-e2e: ## Test on real kubelets and containerd (Linux and root; cluster-build
 .PHONY: nightly
 nightly: ## Run what is too slow for every change: the tests of the test cluster, every level RUNS (10) times, each fuzz test
 	@$(LEVEL) nightly $(TESTFLAGS)
-	hack/soak $(RUNS)
+	hack/stress $(RUNS)
 	hack/fuzz
 
+.PHONY: stress
+stress: ## Run every level RUNS (10) times on a busy machine, LEVELS="unit envtest" to select
+	@hack/stress $(RUNS) $(LEVELS)
+
 .PHONY: soak
-soak: ## Run every level RUNS (10) times on a busy machine, LEVELS="unit envtest" to select
-	@hack/soak $(RUNS) $(LEVELS)
+soak: ## Change objects of all kinds for SOAK (1h) on real nodes, kill managers and daemons, and report (cluster-build first)
+	@KRUISEKIT_REQUIRE_CLUSTER=1 go test -tags e2e ./test/e2e -run '^TestSoak$$' -count=1 -v -timeout 24h -args -soak $(SOAK)
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz test for FUZZTIME (10s)

@@ -170,8 +170,11 @@ func eventually(t *testing.T, check func(context.Context) error) {
 	t.Helper()
 	var last error
 	err := wait.PollUntilContextTimeout(t.Context(), poll, timeout, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
-		return last == nil, nil
+		now := check(ctx)
+		if now == nil || ctx.Err() == nil {
+			last = now // that the time is over explains nothing
+		}
+		return now == nil, nil
 	})
 	if err != nil {
 		t.Fatalf("%v; last: %v", err, last)
