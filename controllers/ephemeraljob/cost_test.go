@@ -298,7 +298,7 @@ func TestOtherFinalizer(t *testing.T) {
 	}
 }
 
-// A job that is gone is forgotten, and another one of its name begins anew.
+// A job that is gone is forgotten, and the reconciler handles another job of its name like a new one.
 func TestAgain(t *testing.T) {
 	m := newModel(t, "a")
 	m.fault("a", refusal())
