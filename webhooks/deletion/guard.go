@@ -2,7 +2,6 @@ package deletion
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -41,16 +40,13 @@ func New(reader client.Reader, o Options) (*Guard, error) {
 
 // SetupWithManager serves the guard on the manager's webhook server, at the paths of all kinds.
 func (g *Guard) SetupWithManager(mgr ctrl.Manager) error {
-	server := mgr.GetWebhookServer()
-	if server == nil {
-		return errors.New("the manager has no webhook server")
-	}
+	handlers := map[string]admission.HandlerFunc{}
 	for _, k := range protection.Kinds() {
 		if path := Path(k); !slices.Contains(g.options.ServedElsewhere, path) {
-			server.Register(path, &admission.Webhook{Handler: admission.HandlerFunc(g.Handle)})
+			handlers[path] = g.Handle
 		}
 	}
-	return nil
+	return review.Serve(mgr, handlers)
 }
 
 // Path returns where API servers send deletions of a kind.
