@@ -42,6 +42,9 @@ func (c Config) Check() error {
 	if _, err := os.Stat(Busybox); err != nil {
 		return fmt.Errorf("real nodes need %s (package busybox-static): %w", Busybox, ErrUnavailable)
 	}
+	if chrooted() {
+		return fmt.Errorf("nodes have mounts of their own, which a process in a chroot cannot enter: use a container: %w", ErrUnavailable)
+	}
 	for _, program := range c.Programs {
 		for _, own := range []string{"/proc", "/run", "/var/lib", "/var/log"} {
 			if strings.HasPrefix(program, own+"/") {
@@ -50,6 +53,22 @@ func (c Config) Check() error {
 		}
 	}
 	return nil
+}
+
+// chrooted reports whether the root of this process is not the root of its mount namespace, where nsenter and runc go. prefix is a command
+// that runs another one.
+func chrooted(prefix ...string) bool {
+	root := func(enter ...string) (string, error) {
+		command := slices.Concat(prefix, enter, []string{Busybox, "stat", "-c", "%d:%i", "/"})
+		output, err := exec.Command(command[0], command[1:]...).Output() //nolint:noctx // constant, and short
+		return string(output), err
+	}
+	own, err := root()
+	if err != nil {
+		return false
+	}
+	ofNamespace, err := root(Busybox, "nsenter", "--mount=/proc/self/ns/mnt")
+	return err == nil && own != ofNamespace
 }
 
 // cniPlugins is the directory of the network plugins.
