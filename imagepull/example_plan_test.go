@@ -87,6 +87,26 @@ func ExampleSelect() {
 	// Output: [b] <nil>
 }
 
+func ExampleRule_Matches() {
+	job := &v1beta1.ImagePullJob{}
+	job.Spec.Selector = &v1beta1.ImagePullJobNodeSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"gpu": "yes"}}}
+	rule, err := imagepull.NewRule(job)
+	fmt.Println(rule.Matches(map[string]string{"gpu": "yes"}), rule.Matches(nil), err)
+	// Output: true false <nil>
+}
+
+// The pod of a job with a podSelector gets its node.
+func ExampleRule_SelectsAnother() {
+	job := &v1beta1.ImagePullJob{}
+	job.Spec.PodSelector = &v1beta1.ImagePullJobPodSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}
+	rule, err := imagepull.NewRule(job)
+	before := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}}
+	after := before.DeepCopy()
+	after.Spec.NodeName = "a"
+	fmt.Println(rule.SelectsAnother(before, after), rule.SelectsAnother(after, after), err)
+	// Output: true false <nil>
+}
+
 func ask() imagepull.Request {
 	job := &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "warm", UID: "1"}}
 	job.Spec.Image = "nginx:1.25"

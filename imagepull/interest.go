@@ -64,11 +64,33 @@ func Interests(job *v1beta1.ImagePullJob, copies string) []string {
 // Counts reports whether a pod stands for its node: it has one, and has neither ended nor is being deleted. No pod is nil.
 func Counts(p *corev1.Pod) bool { return p != nil && p.Spec.NodeName != "" && active(p) }
 
+// Rule is the label selector of a job, compiled for questions about nodes and pods. It ignores names of nodes. It may be used concurrently.
+type Rule struct{ selector labels.Selector }
+
+// NewRule returns the rule of a job: that of its podSelector, else that of its selector. A job without both selects everything. A selector that
+// cannot be read is an error.
+func NewRule(job *v1beta1.ImagePullJob) (*Rule, error) {
+	selector := &metav1.LabelSelector{}
+	switch {
+	case job.Spec.PodSelector != nil:
+		selector = &job.Spec.PodSelector.LabelSelector
+	case job.Spec.Selector != nil:
+		selector = &job.Spec.Selector.LabelSelector
+	}
+	compiled, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return nil, err
+	}
+	return &Rule{compiled}, nil
+}
+
+// Matches reports whether the rule selects the labels of a node or a pod.
+func (r *Rule) Matches(set map[string]string) bool { return r.selector.Matches(labels.Set(set)) }
+
 // SelectsAnother reports whether a job with a podSelector selects other nodes after a change of a pod. before is nil for a pod that
 // was created, after for one that was deleted.
-func SelectsAnother(job *v1beta1.ImagePullJob, before, after *corev1.Pod) bool {
-	s := &job.Spec.PodSelector.LabelSelector
-	picked, picks := Counts(before) && MatchesLabels(s, before.Labels), Counts(after) && MatchesLabels(s, after.Labels)
+func (r *Rule) SelectsAnother(before, after *corev1.Pod) bool {
+	picked, picks := Counts(before) && r.Matches(before.Labels), Counts(after) && r.Matches(after.Labels)
 	return picked != picks || picks && before.Spec.NodeName != after.Spec.NodeName
 }
 
@@ -76,10 +98,4 @@ func SelectsAnother(job *v1beta1.ImagePullJob, before, after *corev1.Pod) bool {
 func PodMatters(before, after *corev1.Pod) bool {
 	was, is := Counts(before), Counts(after)
 	return was != is || was && (before.Spec.NodeName != after.Spec.NodeName || !apiequality.Semantic.DeepEqual(before.Labels, after.Labels))
-}
-
-// MatchesLabels reports whether a selector selects labels. One that cannot be read selects nothing.
-func MatchesLabels(s *metav1.LabelSelector, set map[string]string) bool {
-	selector, err := metav1.LabelSelectorAsSelector(s)
-	return err == nil && selector.Matches(labels.Set(set))
 }

@@ -67,6 +67,10 @@ func TestPodChanges(t *testing.T) {
 	ended := func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }
 	labelled := func(p *corev1.Pod) { p.Labels = map[string]string{"app": "web", "x": "y"} }
 	relabelled := func(p *corev1.Pod) { p.Labels = map[string]string{"app": "db"} }
+	rule, err := imagepull.NewRule(pullJob("web", "nginx", byPods))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		before, after    *corev1.Pod
 		matters, another bool
@@ -86,9 +90,38 @@ func TestPodChanges(t *testing.T) {
 		if got := imagepull.PodMatters(c.before, c.after); got != c.matters {
 			t.Errorf("%s: it matters: %t", name, got)
 		}
-		if got := imagepull.SelectsAnother(pullJob("web", "nginx", byPods), c.before, c.after); got != c.another {
+		if got := rule.SelectsAnother(c.before, c.after); got != c.another {
 			t.Errorf("%s: another node is selected: %t", name, got)
 		}
+	}
+}
+
+func TestNewRule(t *testing.T) {
+	byNodes := func(s metav1.LabelSelector) func(*v1beta1.ImagePullJob) {
+		return func(j *v1beta1.ImagePullJob) { j.Spec.Selector = &v1beta1.ImagePullJobNodeSelector{LabelSelector: s} }
+	}
+	gpu := byNodes(metav1.LabelSelector{MatchLabels: map[string]string{"gpu": "yes"}})
+	for name, c := range map[string]struct {
+		change []func(*v1beta1.ImagePullJob)
+		labels map[string]string
+		want   bool
+	}{
+		"no selector":               {nil, nil, true},
+		"an empty selector":         {[]func(*v1beta1.ImagePullJob){byNodes(metav1.LabelSelector{})}, nil, true},
+		"a node":                    {[]func(*v1beta1.ImagePullJob){gpu}, map[string]string{"gpu": "yes"}, true},
+		"another node":              {[]func(*v1beta1.ImagePullJob){gpu}, nil, false},
+		"a pod":                     {[]func(*v1beta1.ImagePullJob){byPods}, map[string]string{"app": "web"}, true},
+		"pods come before nodes":    {[]func(*v1beta1.ImagePullJob){gpu, byPods}, map[string]string{"gpu": "yes"}, false},
+		"a pod of another workload": {[]func(*v1beta1.ImagePullJob){byPods}, map[string]string{"app": "db"}, false},
+	} {
+		rule, err := imagepull.NewRule(pullJob("web", "nginx", c.change...))
+		if err != nil || rule.Matches(c.labels) != c.want {
+			t.Errorf("%s: matches: %t, %v", name, !c.want, err)
+		}
+	}
+	malformed := byNodes(metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}})
+	if rule, err := imagepull.NewRule(pullJob("web", "nginx", malformed)); err == nil {
+		t.Errorf("a selector that cannot be read is the rule %v", rule)
 	}
 }
 

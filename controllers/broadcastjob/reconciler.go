@@ -35,7 +35,7 @@ type Reconciler struct {
 
 	jobs       stored.Kind
 	status     statuspatch.Writer
-	unfinished watches.Unfinished[broadcastJob, *eligible.Rule]
+	unfinished *watches.Unfinished[broadcastJob, *eligible.Rule]
 	pods       *ledger.Ledger[*corev1.Pod]
 	memory     memory.Of[types.NamespacedName, knowledge]
 	// emitted are the warnings that were emitted as events.
@@ -52,7 +52,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	return &Reconciler{
 		api: api, options: o, jobs: jobs, status: statuspatch.Writer{Client: c, Kind: jobs},
 		pods:       ledger.New[*corev1.Pod](api.Live, api.Now),
-		unfinished: watches.Unfinished[broadcastJob, *eligible.Rule]{Kind: gvk(), Over: broadcast.Over, Rule: ruleOf},
+		unfinished: watches.NewUnfinished(gvk(), broadcast.Over, ruleOf),
 	}, nil
 }
 

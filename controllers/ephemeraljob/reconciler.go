@@ -33,7 +33,7 @@ type Reconciler struct {
 
 	jobs       stored.Kind
 	status     statuspatch.Writer
-	unfinished watches.Unfinished[ephemeralJob, *ephemeral.Rule]
+	unfinished *watches.Unfinished[ephemeralJob, *ephemeral.Rule]
 	// pods are the own writes, by job.
 	pods *ledger.Ledger[*corev1.Pod]
 	// refused are the pods that refuse containers, by job.
@@ -52,7 +52,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	return &Reconciler{
 		api: api, options: o, jobs: jobs, status: statuspatch.Writer{Client: c, Kind: jobs},
 		pods:       ledger.New[*corev1.Pod](api.Live, api.Now),
-		unfinished: watches.Unfinished[ephemeralJob, *ephemeral.Rule]{Kind: gvk(), Over: ephemeral.Over, Rule: ephemeral.NewRule},
+		unfinished: watches.NewUnfinished(gvk(), ephemeral.Over, ephemeral.NewRule),
 	}, nil
 }
 

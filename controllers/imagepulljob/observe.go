@@ -80,6 +80,7 @@ func invalid(job *pullJob) error {
 func (r *Reconciler) forget(ctx context.Context, name types.NamespacedName) error {
 	r.jobs.Writes.Forget(name)
 	r.emitted.Forget(name)
+	r.rules.Forget(name)
 	gone := &pullJob{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
 	gone.DeletionTimestamp = &metav1.Time{Time: r.api.Now()}
 	return r.secrets.Release(ctx, gone)

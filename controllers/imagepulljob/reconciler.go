@@ -18,12 +18,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/contended"
 	"github.com/kruisekit/kruisekit/internal/once"
 	"github.com/kruisekit/kruisekit/internal/pullsecrets"
 	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/internal/watches"
 	"github.com/kruisekit/kruisekit/ledger"
 )
 
@@ -43,6 +45,8 @@ type Reconciler struct {
 	nodeImages contended.Writer[nodeImage, *nodeImage]
 	decoded    stored.Memo[nodeImage, *nodeImage]
 	secrets    *pullsecrets.Keeper
+	// rules are those of the jobs that label selectors of nodes or pods concern, in one list for each interest.
+	rules *watches.Rules[pullJob, *imagepull.Rule]
 	// emitted are the notes that were emitted as events.
 	emitted once.Texts[types.NamespacedName]
 }
@@ -63,6 +67,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 		secrets: pullsecrets.New(api, pullsecrets.Options{
 			Namespace: o.SecretNamespace, Unobserved: !o.WatchSecrets && o.SecretPeriod < 0,
 		}),
+		rules: watches.NewRules(imagepull.NewRule),
 	}
 	r.nodeImages.Client, r.nodeImages.Live, r.nodeImages.Cached = c, api.Live, r.nodeNamed
 	r.nodeImages.Writes = ledger.New[*nodeImage](api.Live, api.Now)

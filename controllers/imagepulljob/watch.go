@@ -44,16 +44,9 @@ func nodeOf(o client.Object) []string {
 	return nil
 }
 
-// under are the jobs with an interest. They are not the cache's.
-func (r *Reconciler) under(ctx context.Context, interest string) ([]*pullJob, error) {
-	raws, err := stored.List(ctx, r.api.Cached, gvk(), client.MatchingFields{jobField: interest})
-	var jobs []*pullJob
-	for _, raw := range raws {
-		if job := stored.Whole[pullJob](raw); job != nil {
-			jobs = append(jobs, job)
-		}
-	}
-	return jobs, err
+// under are the jobs with an interest. They may be the cache's and are only read.
+func (r *Reconciler) under(ctx context.Context, interest string) ([]*unstructured.Unstructured, error) {
+	return stored.List(ctx, r.api.Cached, gvk(), client.MatchingFields{jobField: interest})
 }
 
 // withoutProgress leaves out what a pass writes into the status of its job.
@@ -76,14 +69,31 @@ type watcher struct {
 	queue queue
 }
 
-// wake wakes the jobs with a key that satisfy a condition.
-func (w watcher) wake(ctx context.Context, key string, when func(*pullJob) bool) {
-	jobs, err := w.under(ctx, key)
+// wake wakes the jobs with an interest.
+func (w watcher) wake(ctx context.Context, interest string) {
+	w.wakeWhere(ctx, interest, func(types.UID) bool { return true })
+}
+
+// wakeWhere wakes the jobs with an interest that have one of some UIDs.
+func (w watcher) wakeWhere(ctx context.Context, interest string, has func(types.UID) bool) {
+	jobs, err := w.under(ctx, interest)
 	watches.Log(ctx, err, "Jobs of an event not found")
 	for _, job := range jobs {
-		if when == nil || when(job) {
+		if has(job.GetUID()) {
 			w.queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(job)})
 		}
+	}
+}
+
+// wakeAffected wakes the jobs with an interest whose rule an event affects.
+func (w watcher) wakeAffected(ctx context.Context, interest string, affects func(*imagepull.Rule) bool) {
+	jobs, err := w.under(ctx, interest)
+	if err != nil {
+		watches.Log(ctx, err, "Jobs of an event not found")
+		return
+	}
+	for _, request := range w.rules.Affected(interest, jobs, affects) {
+		w.queue.Add(request)
 	}
 }
 
@@ -112,13 +122,12 @@ func (r *Reconciler) nodeEvents() handler.EventHandler {
 				return
 			}
 			if !apiequality.Semantic.DeepEqual(before.Labels, after.Labels) {
-				w.wake(ctx, imagepull.InLabels, func(job *pullJob) bool {
-					s := &job.Spec.Selector.LabelSelector
-					return imagepull.MatchesLabels(s, before.Labels) != imagepull.MatchesLabels(s, after.Labels)
+				w.wakeAffected(ctx, imagepull.InLabels, func(rule *imagepull.Rule) bool {
+					return rule.Matches(before.Labels) != rule.Matches(after.Labels)
 				})
 			}
 			for ref, owners := range imagepull.Changed(before, after) {
-				w.wake(ctx, imagepull.InImage(ref), func(job *pullJob) bool { return owners[job.UID] })
+				w.wakeWhere(ctx, imagepull.InImage(ref), func(uid types.UID) bool { return owners[uid] })
 			}
 		},
 	}
@@ -126,11 +135,9 @@ func (r *Reconciler) nodeEvents() handler.EventHandler {
 
 // node wakes all who select a node.
 func (w watcher) node(ctx context.Context, node client.Object) {
-	w.wake(ctx, imagepull.InAllNodes, nil)
-	w.wake(ctx, imagepull.InNode(node.GetName()), nil)
-	w.wake(ctx, imagepull.InLabels, func(job *pullJob) bool {
-		return imagepull.MatchesLabels(&job.Spec.Selector.LabelSelector, node.GetLabels())
-	})
+	w.wake(ctx, imagepull.InAllNodes)
+	w.wake(ctx, imagepull.InNode(node.GetName()))
+	w.wakeAffected(ctx, imagepull.InLabels, func(rule *imagepull.Rule) bool { return rule.Matches(node.GetLabels()) })
 	var pods corev1.PodList
 	err := w.api.Client.List(ctx, &pods, client.MatchingFields{nodeField: node.GetName()}, client.UnsafeDisableDeepCopy)
 	watches.Log(ctx, err, "Pods of a node not found")
@@ -151,7 +158,7 @@ func (w watcher) pod(ctx context.Context, before, after *corev1.Pod) {
 		some = before
 	}
 	if imagepull.PodMatters(before, after) {
-		w.wake(ctx, imagepull.InPods(some.Namespace), func(job *pullJob) bool { return imagepull.SelectsAnother(job, before, after) })
+		w.wakeAffected(ctx, imagepull.InPods(some.Namespace), func(rule *imagepull.Rule) bool { return rule.SelectsAnother(before, after) })
 	}
 }
 
@@ -172,12 +179,23 @@ func copyEvents() handler.TypedEventHandler[*corev1.Secret, reconcile.Request] {
 	}
 }
 
+// decode decodes jobs, but for those that cannot be decoded.
+func decode(raws []*unstructured.Unstructured) []*pullJob {
+	jobs := make([]*pullJob, 0, len(raws))
+	for _, raw := range raws {
+		if job := stored.Whole[pullJob](raw); job != nil {
+			jobs = append(jobs, job)
+		}
+	}
+	return jobs
+}
+
 // poll reads the pull secrets of jobs under way again and again, and wakes the jobs when one has changed.
 func (r *Reconciler) poll(ctx context.Context, q queue) error {
 	once := func(ctx context.Context) {
-		jobs, err := r.under(ctx, imagepull.InSecrets)
+		raws, err := r.under(ctx, imagepull.InSecrets)
 		if err == nil {
-			err = r.secrets.Changed(ctx, jobs, func(job *pullJob) {
+			err = r.secrets.Changed(ctx, decode(raws), func(job *pullJob) {
 				q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(job)})
 			})
 		}
@@ -191,7 +209,7 @@ func (r *Reconciler) poll(ctx context.Context, q queue) error {
 func (r *Reconciler) secretEvents() handler.EventHandler {
 	touched := func(ctx context.Context, o client.Object, q queue) {
 		r.secrets.Touched(client.ObjectKeyFromObject(o))
-		watcher{r, q}.wake(ctx, imagepull.InSecret(o.GetNamespace(), o.GetName()), nil)
+		watcher{r, q}.wake(ctx, imagepull.InSecret(o.GetNamespace(), o.GetName()))
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { touched(ctx, e.Object, q) },

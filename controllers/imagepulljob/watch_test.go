@@ -18,8 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/stored/storedtest"
+	"github.com/kruisekit/kruisekit/internal/watches"
 	"github.com/kruisekit/kruisekit/internal/watches/watchestest"
 )
 
@@ -43,9 +45,9 @@ func (x indexed) List(_ context.Context, list client.ObjectList, options ...clie
 }
 
 // watching is a reconciler that has some jobs.
-func watching(t *testing.T, jobs ...*v1beta1.ImagePullJob) *Reconciler {
+func watching(t testing.TB, jobs ...*v1beta1.ImagePullJob) *Reconciler {
 	t.Helper()
-	r := &Reconciler{options: Options{}.withDefaults(), api: &binding.Binding{}}
+	r := &Reconciler{options: Options{}.withDefaults(), api: &binding.Binding{}, rules: watches.NewRules(imagepull.NewRule)}
 	x := indexed{jobs: map[string][]unstructured.Unstructured{}}
 	for _, job := range jobs {
 		raw := storedtest.Raw(t, gvk(), job)
@@ -100,10 +102,7 @@ func TestWakesInProportion(t *testing.T) {
 	after.Status.ImageStatuses["app-7"].Tags[0].Phase = v1beta1.ImagePhaseSucceeded
 	labelled := before.DeepCopy()
 	labelled.Labels = map[string]string{"zone": "b"}
-	rawNode := func(node *v1beta1.NodeImage) *unstructured.Unstructured {
-		return storedtest.Raw(t, v1beta1.GroupVersion.WithKind("NodeImage"), node)
-	}
-	was, is, other := rawNode(before), rawNode(after), rawNode(labelled)
+	was, is, other := rawNode(t, before), rawNode(t, after), rawNode(t, labelled)
 	wakes := func(name string, now *unstructured.Unstructured) []string {
 		return woken(t, func(q queue) {
 			handler.Update(t.Context(), event.UpdateEvent{ObjectOld: called(was, name, "1"), ObjectNew: called(now, name, "2")}, q)
@@ -118,6 +117,11 @@ func TestWakesInProportion(t *testing.T) {
 	if got := wakes("node-007", other); len(got) > 0 {
 		t.Fatalf("a node has another label, which wakes %q", got)
 	}
+}
+
+func rawNode(t testing.TB, node *v1beta1.NodeImage) *unstructured.Unstructured {
+	t.Helper()
+	return storedtest.Raw(t, nodeGVK(), node)
 }
 
 // called is the same for another node, in some version.
@@ -170,5 +174,45 @@ func TestPodEvents(t *testing.T) {
 				t.Errorf("wakes %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// Any number of events compiles the selector of a job once, and only where the event is about labels.
+func TestSelectorsAreCompiledOnce(t *testing.T) {
+	byPods, byNodes, all := jobNamed("by-pods", "nginx"), jobNamed("by-nodes", "nginx"), jobNamed("all", "nginx")
+	selector := metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	byPods.Spec.PodSelector = &v1beta1.ImagePullJobPodSelector{LabelSelector: selector}
+	byNodes.Spec.Selector = &v1beta1.ImagePullJobNodeSelector{LabelSelector: selector}
+	r, compiled := watching(t, byPods, byNodes, all), map[string]int{}
+	r.rules = watches.NewRules(func(job *pullJob) (*imagepull.Rule, error) {
+		compiled[job.Name]++
+		return imagepull.NewRule(job)
+	})
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Labels: selector.MatchLabels}, Spec: corev1.PodSpec{NodeName: "n"}}
+	before := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: "n", ResourceVersion: "1"}}
+	before.Spec.Images = map[string]v1beta1.ImageSpec{"nginx": {Tags: []v1beta1.ImageTagSpec{{Tag: "latest", OwnerReferences: []corev1.ObjectReference{{UID: "all"}}}}}}
+	before.Status.ImageStatuses = map[string]v1beta1.ImageStatus{"nginx": {Tags: []v1beta1.ImageTagStatus{{Tag: "latest", Phase: v1beta1.ImagePhasePulling}}}}
+	pulled, labelled := before.DeepCopy(), before.DeepCopy()
+	pulled.ResourceVersion, labelled.ResourceVersion = "2", "3"
+	pulled.Status.ImageStatuses["nginx"].Tags[0].Phase = v1beta1.ImagePhaseSucceeded
+	labelled.Labels = selector.MatchLabels
+	was := rawNode(t, before)
+	for _, c := range []struct {
+		event  func() string
+		wakes  string
+		counts map[string]int
+	}{
+		{func() string { return watchestest.Happen(t.Context(), r.nodeEvents(), was, rawNode(t, pulled)) }, "all", map[string]int{}},
+		{func() string { return watchestest.Happen(t.Context(), r.podEvents(), nil, pod) }, "by-pods", map[string]int{"by-pods": 1}},
+		{func() string { return watchestest.Happen(t.Context(), r.nodeEvents(), was, rawNode(t, labelled)) }, "by-nodes", map[string]int{"by-pods": 1, "by-nodes": 1}},
+	} {
+		for range 100 {
+			if got := c.event(); got != c.wakes {
+				t.Fatalf("wakes %q, want %q", got, c.wakes)
+			}
+		}
+		if !maps.Equal(compiled, c.counts) {
+			t.Errorf("100 events that wake %s have compiled %v, want %v", c.wakes, compiled, c.counts)
+		}
 	}
 }

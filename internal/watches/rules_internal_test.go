@@ -22,26 +22,26 @@ func jobs(namespace string, names ...string) (all []*unstructured.Unstructured) 
 
 // The rules of jobs that have ended or are gone are dropped: by the next event, and by Forget where there is none.
 func TestRulesAreDropped(t *testing.T) {
-	u := Unfinished[v1alpha1.EphemeralJob, string]{Rule: func(*v1alpha1.EphemeralJob) (string, error) { return "", nil }}
+	r := NewRules(func(*v1alpha1.EphemeralJob) (string, error) { return "", nil })
 	holds := func(step, want string) {
 		t.Helper()
 		counts := map[string]int{}
-		for namespace, rules := range u.rules {
-			counts[namespace] = len(rules)
+		for list, rules := range r.known {
+			counts[list] = len(rules)
 		}
 		if got := fmt.Sprint(counts); got != want {
 			t.Errorf("%s: holds %s, want %s", step, got, want)
 		}
 	}
-	u.rulesOf("shop", jobs("shop", "a", "b", "c"))
-	u.rulesOf("yard", jobs("yard", "a"))
-	u.rulesOf("", append(jobs("shop", "a", "b"), jobs("yard", "a")...))
+	r.of("shop", jobs("shop", "a", "b", "c"))
+	r.of("yard", jobs("yard", "a"))
+	r.of("", append(jobs("shop", "a", "b"), jobs("yard", "a")...))
 	holds("listed", "map[:3 shop:3 yard:1]")
-	u.rulesOf("shop", jobs("shop", "b", "d"))
+	r.of("shop", jobs("shop", "b", "d"))
 	holds("two have ended, one is new", "map[:3 shop:2 yard:1]")
-	u.Forget(types.NamespacedName{Namespace: "yard", Name: "a"})
+	r.Forget(types.NamespacedName{Namespace: "yard", Name: "a"})
 	holds("one is gone", "map[:2 shop:2]")
-	u.rulesOf("shop", nil)
-	u.rulesOf("", nil)
+	r.of("shop", nil)
+	r.of("", nil)
 	holds("all are gone", "map[]")
 }

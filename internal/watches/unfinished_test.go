@@ -21,7 +21,7 @@ type job = v1alpha1.EphemeralJob
 type world struct {
 	testing.TB
 	server   *objects.Server
-	jobs     watches.Unfinished[job, string]
+	jobs     *watches.Unfinished[job, string]
 	compiled map[string]int
 }
 
@@ -32,15 +32,14 @@ func newWorld(t testing.TB) *world {
 		t.Fatal(err)
 	}
 	w := &world{TB: t, server: objects.New(scheme, func() time.Time { return time.Unix(1_800_000_000, 0) }), compiled: map[string]int{}}
-	w.jobs.Kind = v1alpha1.GroupVersion.WithKind("EphemeralJob")
-	w.jobs.Over = func(j *job) bool { return j.Status.CompletionTime != nil }
-	w.jobs.Rule = func(j *job) (string, error) {
+	over := func(j *job) bool { return j.Status.CompletionTime != nil }
+	w.jobs = watches.NewUnfinished(v1alpha1.GroupVersion.WithKind("EphemeralJob"), over, func(j *job) (string, error) {
 		w.compiled[j.Name]++
 		if j.Spec.Selector == nil {
 			return "", errors.New("no selector")
 		}
 		return j.Spec.Selector.MatchLabels["app"], nil
-	}
+	})
 	if err := w.jobs.Index(t.Context(), w.server); err != nil {
 		t.Fatal(err)
 	}
