@@ -48,9 +48,9 @@ func ExampleParallelism() {
 }
 
 // A pod that runs stays on a node that is cordoned. One that waits for the scheduler does not.
-func ExampleKeeps() {
+func ExamplePodRule_Keeps() {
 	pods, node := newPods(newJob(), "a=running a=pending"), newNodes("a:cordoned")[0]
-	fmt.Println(broadcast.Keeps(pods[0], node), broadcast.Keeps(pods[1], node))
+	fmt.Println(broadcast.NewPodRule(pods[0]).Keeps(node), broadcast.NewPodRule(pods[1]).Keeps(node))
 	// Output: true false
 }
 

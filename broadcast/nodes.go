@@ -48,14 +48,22 @@ func Rule(template *corev1.PodTemplateSpec) *eligible.Rule {
 	return eligible.Compile(&template.Spec, rules())
 }
 
-// Keeps reports whether a pod that has not ended may stay on its node. A pod that waits for the scheduler stays only where a new one would be
-// created.
-func Keeps(pod *corev1.Pod, node *corev1.Node) bool {
-	verdict := eligible.Compile(&pod.Spec, rules()).Check(node)
-	if pod.Spec.NodeName == "" {
-		return verdict.Run
-	}
-	return verdict.Stay
+// PodRule is the rule of a pod that has not ended, compiled for questions about nodes. It may be used concurrently.
+type PodRule struct {
+	*eligible.Rule
+
+	bound bool
+}
+
+// NewPodRule returns the rule of a pod.
+func NewPodRule(pod *corev1.Pod) *PodRule {
+	return &PodRule{eligible.Compile(&pod.Spec, rules()), pod.Spec.NodeName != ""}
+}
+
+// Keeps reports whether the pod may stay on a node. A pod that waits for the scheduler stays only where a new one would be created.
+func (r *PodRule) Keeps(node *corev1.Node) bool {
+	verdict := r.Check(node)
+	return verdict.Run || r.bound && verdict.Stay
 }
 
 // Deletion is a pod to delete, and why.
@@ -201,8 +209,8 @@ func (v *visit) vacant() {
 
 // busy looks at a node with a pod that has not ended.
 func (v *visit) busy(m member) {
-	if !Keeps(m.Pod, v.node) {
-		v.state.State, v.state.Reason = Skipped, eligible.Compile(&m.Spec, rules()).Check(v.node).Reason
+	if rule := NewPodRule(m.Pod); !rule.Keeps(v.node) {
+		v.state.State, v.state.Reason = Skipped, rule.Check(v.node).Reason
 		v.leaving++
 		v.remove(m, waiting(NoteMisplaced, m.Name, fmt.Sprintf("node %s does not fit any more (%s)", v.node.Name, v.state.Reason)))
 		return

@@ -99,12 +99,17 @@ func (r *Reconciler) wake(ctx context.Context, q watches.Queue, before, after *c
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		keeps := func(node *corev1.Node) bool { return node != nil && broadcast.Keeps(pod, node) }
-		if ref := ownerOf(pod); ref != nil && (before == nil || after == nil || keeps(before) != keeps(after)) {
+		if ref := ownerOf(pod); ref != nil && (before == nil || after == nil || keptDiffers(pod, before, after)) {
 			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: ref.Name}})
 		}
 	}
 	return nil
+}
+
+// keptDiffers reports whether a pod may stay on one of two states of its node alone.
+func keptDiffers(pod *corev1.Pod, before, after *corev1.Node) bool {
+	rule := broadcast.NewPodRule(pod)
+	return rule.Keeps(before) != rule.Keeps(after)
 }
 
 // ruleOf returns the nodes that get a pod of a job.
