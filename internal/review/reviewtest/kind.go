@@ -50,7 +50,7 @@ func (k Kind) Mistakes(t *testing.T, g *Ground) {
 	namespace := g.Namespace(t)
 	for _, m := range Mistakes(t, k.Name+"s.yaml") {
 		for _, version := range versions() {
-			if m.Version != "" && m.Version != version {
+			if m.Version != "" && m.Version != version || strings.HasPrefix(m.Refusal, "status.") { // a creation writes no status
 				continue
 			}
 			t.Run(m.Why+"/"+version, func(t *testing.T) {
