@@ -106,6 +106,7 @@ func TestManyForgers(t *testing.T) {
 	}
 	g := start(t, serving.Options{Clients: serving.Clients{Check: pods.check}})
 	known := newClient(t, "127.0.0.2")
+	begin := time.Now()
 	for i := range 60 {
 		if code, text := g.post(t, known, path, strings.NewReader("{}")); code != http.StatusOK {
 			t.Fatalf("an API server is answered %d %s", code, text)
@@ -114,8 +115,10 @@ func TestManyForgers(t *testing.T) {
 			t.Fatalf("pod %d is answered %d", i, code)
 		}
 	}
-	if n := pods.checks.Load(); n > 40 {
-		t.Errorf("%d lookups for 61 clients at once", n)
+	// 20 at once and 5 a second; on a busy machine the requests take seconds.
+	took := time.Since(begin)
+	if n, most := int(pods.checks.Load()), 21+int(took/(time.Second/5)); n > most {
+		t.Errorf("%d lookups for 61 clients within %s, want at most %d", n, took, most)
 	}
 }
 
