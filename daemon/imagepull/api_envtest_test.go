@@ -66,9 +66,9 @@ func newNode(t *testing.T) *node {
 		}
 	}
 	c := cluster.Start(t, cluster.Options{Scheme: scheme, CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_nodeimages.yaml"}})
-	n := &node{
-		T: t, name: strings.ToLower(t.Name()), client: c.Client, config: c.Config, scheme: scheme, secrets: c.Namespace(t), images: newImages(), writes: &writes{},
-	}
+	n := &node{T: t, client: c.Client, config: c.Config, scheme: scheme, secrets: c.Namespace(t), images: newImages(), writes: &writes{}}
+	// An earlier run may have left events of its node in the control plane.
+	n.name = strings.ToLower(t.Name()) + "-" + n.secrets
 	object := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: n.name}}
 	if err := n.client.Create(t.Context(), object); err != nil {
 		t.Fatal(err)
@@ -188,8 +188,10 @@ func settled(succeeded, failed int32) func(*v1beta1.NodeImage) error {
 
 // writes counts what is written but events, by request.
 type writes struct {
-	mu  sync.Mutex
-	all []string
+	// underWay is held for reading by each write, whose effect another client may see before the write is counted.
+	underWay sync.RWMutex
+	mu       sync.Mutex
+	all      []string
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -198,8 +200,13 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 
 func (w *writes) through(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(q *http.Request) (*http.Response, error) {
+		if q.Method == http.MethodGet || strings.Contains(q.URL.Path, "/events") {
+			return next.RoundTrip(q)
+		}
+		w.underWay.RLock()
+		defer w.underWay.RUnlock()
 		response, err := next.RoundTrip(q)
-		if q.Method != http.MethodGet && !strings.Contains(q.URL.Path, "/events") && response != nil {
+		if response != nil {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.all = append(w.all, fmt.Sprintf("%s %s %d", q.Method, q.URL.Path, response.StatusCode))
@@ -208,9 +215,10 @@ func (w *writes) through(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
+// take returns the writes since the last call. It waits for those that are under way.
 func (w *writes) take() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.underWay.Lock()
+	defer w.underWay.Unlock()
 	all := w.all
 	w.all = nil
 	return all
