@@ -50,8 +50,7 @@ func Rule(template *corev1.PodTemplateSpec) *eligible.Rule {
 
 // PodRule is the rule of a pod that has not ended, compiled for questions about nodes. It may be used concurrently.
 type PodRule struct {
-	*eligible.Rule
-
+	rule  *eligible.Rule
 	bound bool
 }
 
@@ -60,11 +59,15 @@ func NewPodRule(pod *corev1.Pod) *PodRule {
 	return &PodRule{eligible.Compile(&pod.Spec, rules()), pod.Spec.NodeName != ""}
 }
 
-// Keeps reports whether the pod may stay on a node. A pod that waits for the scheduler stays only where a new one would be created.
-func (r *PodRule) Keeps(node *corev1.Node) bool {
-	verdict := r.Check(node)
-	return verdict.Run || r.bound && verdict.Stay
+// Check returns the verdict about the pod on a node. A pod that waits for the scheduler stays only where a new one would be created.
+func (r *PodRule) Check(node *corev1.Node) eligible.Verdict {
+	verdict := r.rule.Check(node)
+	verdict.Stay = verdict.Run || r.bound && verdict.Stay
+	return verdict
 }
+
+// Keeps reports whether the pod may stay on a node.
+func (r *PodRule) Keeps(node *corev1.Node) bool { return r.Check(node).Stay }
 
 // Deletion is a pod to delete, and why.
 type Deletion struct {
@@ -209,8 +212,8 @@ func (v *visit) vacant() {
 
 // busy looks at a node with a pod that has not ended.
 func (v *visit) busy(m member) {
-	if rule := NewPodRule(m.Pod); !rule.Keeps(v.node) {
-		v.state.State, v.state.Reason = Skipped, rule.Check(v.node).Reason
+	if verdict := NewPodRule(m.Pod).Check(v.node); !verdict.Stay {
+		v.state.State, v.state.Reason = Skipped, verdict.Reason
 		v.leaving++
 		v.remove(m, waiting(NoteMisplaced, m.Name, fmt.Sprintf("node %s does not fit any more (%s)", v.node.Name, v.state.Reason)))
 		return
