@@ -23,9 +23,10 @@ import (
 )
 
 // testBudget rolls out a CloneSet in place, whose own bound admits all pods at once, and drains a node, under a budget of one pod.
+// A drain selects pods of all namespaces: no other test has a set of this name.
 func (m *deployed) testBudget(t *testing.T) {
 	const replicas = 4
-	s := m.newSet(t, "web")
+	s := m.newSet(t, "drained")
 	s.create(t, replicas, func(spec *v1beta1.CloneSetSpec) {
 		spec.UpdateStrategy.RollingUpdate.MaxUnavailable = ptr.To(intstr.FromString("100%"))
 	})
@@ -113,7 +114,7 @@ func (s *theSet) drain(t *testing.T, replicas int) {
 		t.Fatalf("%v\n%s", err, said)
 	}
 	events, err := s.Kubectl(t.Context(), "get", "events", "-n", s.namespace, "--field-selector=reason=PubPreventPodDeletion", "-o", "jsonpath={.items[*].message}")
-	if err != nil || !strings.Contains(events, "PodUnavailableBudget web refused operation EVICT: pub unavailable allowed is negative") {
+	if err != nil || !strings.Contains(events, "PodUnavailableBudget drained refused operation EVICT: pub unavailable allowed is negative") {
 		t.Errorf("no eviction was refused: %v, events %q", err, events)
 	}
 	t.Logf("kubectl drain of a node with %d of %d pods under a budget of one: %s, at least %d pods available, violations: %d",
