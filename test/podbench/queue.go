@@ -50,7 +50,7 @@ func (m observedManager) Add(r manager.Runnable) error {
 			m.fail("observe the queue of controller %s: %T is not the default of controller-runtime", name, made)
 			return made
 		}
-		q := &queue{PriorityQueue: prioritized, due: map[request]time.Time{}}
+		q := newObservedQueue(prioritized)
 		m.observe(q)
 		return q
 	}))
@@ -62,9 +62,26 @@ type queue struct {
 	priorityqueue.PriorityQueue[request]
 
 	mu      sync.Mutex
-	due     map[request]time.Time // of the items that no worker has taken
+	items   map[request]item // that no worker has taken
 	running int
 	added   int
+}
+
+// item is when something is due.
+type item struct {
+	at time.Time
+	// again is when an addition is due that came when the item was ready. If a worker was taking the item in that moment, the
+	// queue keeps the addition; else it does not.
+	again time.Time
+	// doubtful is an item of which it is not known whether the queue has it, because it comes from such an addition.
+	doubtful bool
+}
+
+// doubt is how long a worker may need, after the queue has handed a doubtful item out, to say so.
+const doubt = 200 * time.Millisecond
+
+func newObservedQueue(q priorityqueue.PriorityQueue[request]) *queue {
+	return &queue{PriorityQueue: q, items: map[request]item{}}
 }
 
 // Add implements workqueue.TypedInterface.
@@ -84,17 +101,36 @@ func (q *queue) AddRateLimited(item request) {
 func (q *queue) AddWithOpts(o priorityqueue.AddOpts, items ...request) {
 	q.mu.Lock()
 	q.added++
-	for _, item := range items {
-		due := time.Now().Add(o.After)
+	now := time.Now()
+	for _, r := range items {
+		after := o.After
 		if o.RateLimited { // the default limiter, to the order of magnitude
-			due = time.Now().Add(5 * time.Millisecond << min(q.NumRequeues(item), 16))
+			after = 5 * time.Millisecond << min(q.NumRequeues(r), 16)
 		}
-		if known, ok := q.due[item]; !ok || due.Before(known) {
-			q.due[item] = due
-		}
+		known, ok := q.items[r]
+		q.items[r] = known.plus(ok, now, after)
 	}
 	q.mu.Unlock()
 	q.PriorityQueue.AddWithOpts(o, items...)
+}
+
+// plus is an item after an addition. What was there before is the zero item if nothing was known.
+func (i item) plus(known bool, now time.Time, after time.Duration) item {
+	due := now.Add(after)
+	switch {
+	case !known:
+		return item{at: due}
+	case i.doubtful: // it is there now, and due by the later time
+		if due.Before(i.at) {
+			due = i.at
+		}
+		return item{at: due}
+	case due.Before(i.at):
+		i.at = due
+	case after > 0 && !now.Before(i.at) && (i.again.IsZero() || due.Before(i.again)):
+		i.again = due
+	}
+	return i
 }
 
 // Get implements workqueue.TypedInterface.
@@ -104,15 +140,23 @@ func (q *queue) Get() (item request, shutdown bool) {
 }
 
 // GetWithPriority implements priorityqueue.PriorityQueue.
-func (q *queue) GetWithPriority() (item request, priority int, shutdown bool) {
-	item, priority, shutdown = q.PriorityQueue.GetWithPriority()
+func (q *queue) GetWithPriority() (taken request, priority int, shutdown bool) {
+	taken, priority, shutdown = q.PriorityQueue.GetWithPriority()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !shutdown {
-		delete(q.due, item)
+		q.take(taken)
 		q.running++
 	}
-	return item, priority, shutdown
+	return taken, priority, shutdown
+}
+
+func (q *queue) take(taken request) {
+	if again := q.items[taken].again; !again.IsZero() {
+		q.items[taken] = item{at: again, doubtful: true}
+		return
+	}
+	delete(q.items, taken)
 }
 
 // Done implements workqueue.TypedInterface.
@@ -131,9 +175,13 @@ func (q *queue) left() (work string, added int) {
 	if q.running > 0 || ready > 0 {
 		return fmt.Sprintf("%d requests reconciled, %d queued", q.running, ready), q.added
 	}
-	for item, due := range q.due {
-		if after := time.Until(due); after < soon {
-			return fmt.Sprintf("%s is due in %s", item, after.Round(time.Millisecond)), q.added
+	for r, i := range q.items {
+		after := time.Until(i.at)
+		switch {
+		case i.doubtful && after < -doubt:
+			delete(q.items, r)
+		case after < soon:
+			return fmt.Sprintf("%s is due in %s", r, after.Round(time.Millisecond)), q.added
 		}
 	}
 	return "", q.added
