@@ -25,6 +25,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/advancedcronjob"
 	"github.com/kruisekit/kruisekit/test/cluster"
 	"github.com/kruisekit/kruisekit/test/podbench"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 func TestMain(m *testing.M) { os.Exit(cluster.MainAtOnce(m, 8)) }
@@ -168,7 +169,7 @@ func TestKinds(t *testing.T) {
 			b.tick(job)
 			first := b.has(job, kind, 1, 1)
 			b.Still()
-			if asked := podbench.About(b.Asked(), ""); len(asked) != 3 {
+			if asked := requests.About(b.Asked(), ""); len(asked) != 3 {
 				t.Errorf("the first tick took %q", asked)
 			}
 			b.tick(job)
@@ -262,7 +263,7 @@ func TestFaults(t *testing.T) {
 			b.has(job, v1beta1.ImageListPullJobTemplate, 1, 1)
 		}
 	}
-	if made := podbench.About(b.Asked(), "POST imagelistpulljobs 201"); len(made) != 3*len(jobs) {
+	if made := requests.About(b.Asked(), "POST imagelistpulljobs 201"); len(made) != 3*len(jobs) {
 		t.Errorf("%d children were created, want %d", len(made), 3*len(jobs))
 	}
 }

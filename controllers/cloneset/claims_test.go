@@ -17,7 +17,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
-	"github.com/kruisekit/kruisekit/test/podbench"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 // With reuse, a deleted pod is replaced by a pod of the same name with the same claims.
@@ -193,8 +193,8 @@ func TestClaimsOfUnseenPods(t *testing.T) {
 			m.Still()
 			cache.catchUp()
 			m.eventually(set, settled)
-			if requests := m.Server.Requests(); len(podbench.About(requests, "POST persistentvolumeclaims")) > 0 {
-				t.Errorf("%s: requests %v", c.why, requests)
+			if asked := m.Server.Requests(); len(requests.About(asked, "POST persistentvolumeclaims")) > 0 {
+				t.Errorf("%s: requests %v", c.why, asked)
 			}
 			if live.n != 1 {
 				t.Errorf("%s: the pods are listed %d times past the cache, want once", c.why, live.n)

@@ -18,7 +18,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
-	"github.com/kruisekit/kruisekit/test/podbench"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 // A rollout that is too small, too quick, or not in place has no pull job. Its revision records that this is decided.
@@ -55,7 +55,7 @@ func TestNoPreDownload(t *testing.T) {
 			if got := m.decision(set); got != c.want {
 				t.Errorf("%s: the revision has %q, want %q", c.why, got, c.want)
 			}
-			if made := podbench.About(m.Server.Requests(), "POST imagepulljobs/"); len(made) > 0 {
+			if made := requests.About(m.Server.Requests(), "POST imagepulljobs/"); len(made) > 0 {
 				t.Errorf("%s: %v", c.why, made)
 			}
 		})

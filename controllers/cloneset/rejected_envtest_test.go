@@ -20,7 +20,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
-	"github.com/kruisekit/kruisekit/test/podbench"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 // The API server accepts the first status of a set, in which the schema requires counters that are zero.
@@ -47,7 +47,7 @@ func TestFirstStatus(t *testing.T) {
 			b.still()
 		})
 	}
-	if rejected := podbench.About(b.asked(), "clonesets/", " 422"); len(rejected) > 0 {
+	if rejected := requests.About(b.asked(), "clonesets/", " 422"); len(rejected) > 0 {
 		t.Errorf("rejected: %q", rejected)
 	}
 }
@@ -138,7 +138,7 @@ const failedScale = v1beta1.CloneSetConditionFailedScale
 func (b *bench) backsOff() {
 	b.Helper()
 	b.still()
-	requests := podbench.About(b.asked(), " 4")
+	requests := requests.About(b.asked(), " 4")
 	if n := len(requests); n > 24 {
 		b.Errorf("%d requests are rejected before the pause is a second:\n%s", n, strings.Join(requests, "\n"))
 	}

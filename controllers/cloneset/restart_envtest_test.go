@@ -14,6 +14,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 	"github.com/kruisekit/kruisekit/test/podbench"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 var (
@@ -70,7 +71,7 @@ func TestFaults(t *testing.T) {
 	if got, want := len(b.claims()), 3**runs; got != want {
 		t.Errorf("%d claims, want %d", got, want)
 	}
-	if created := len(podbench.About(b.asked(), "POST pods 201")); created != 3**runs {
+	if created := len(requests.About(b.asked(), "POST pods 201")); created != 3**runs {
 		t.Errorf("%d pods were created, want %d", created, 3**runs)
 	}
 }
@@ -101,7 +102,7 @@ func TestRestartWhileCreating(t *testing.T) {
 				b.still()
 				// The answer to the last creation of the first manager may be lost, and not be counted. A surplus pod would be deleted.
 				asked := b.asked()
-				created, deleted := podbench.About(asked, "POST pods 201"), podbench.About(asked, "DELETE pods/")
+				created, deleted := requests.About(asked, "POST pods 201"), requests.About(asked, "DELETE pods/")
 				if len(created) > 6 || len(deleted) > 0 || len(b.claims()) != 6 {
 					t.Errorf("%d pods were created and %d deleted, with %d claims; want 6, none and 6", len(created), len(deleted), len(b.claims()))
 				}

@@ -16,7 +16,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
-	"github.com/kruisekit/kruisekit/test/podbench"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 // An image update costs four writes a pod, none of which is rejected. A converged set costs none.
@@ -42,15 +42,15 @@ func TestWritesOfAnUpdateInPlace(t *testing.T) {
 	if after := uids(b.pods(set)); fmt.Sprint(after) != fmt.Sprint(before) {
 		t.Errorf("pods %v became %v", before, after)
 	}
-	if writes := podbench.About(all, "pods/"); len(writes) != 40 {
+	if writes := requests.About(all, "pods/"); len(writes) != 40 {
 		t.Errorf("%d requests for 10 pods, want 40: %v", len(writes), writes)
 	}
 	for _, code := range []string{" 409", " 422", " 500", "GET "} {
-		if bad := podbench.About(all, code); len(bad) > 0 {
+		if bad := requests.About(all, code); len(bad) > 0 {
 			t.Errorf("requests with%s: %v", code, bad)
 		}
 	}
-	t.Logf("%d writes of the status of the set, %d in all", len(podbench.About(all, "clonesets/")), len(podbench.About(all)))
+	t.Logf("%d writes of the status of the set, %d in all", len(requests.About(all, "clonesets/")), len(requests.About(all)))
 }
 
 // An update that recreates pods costs five writes a pod: three of the new pod, its creation and the deletion of the old one.
@@ -75,7 +75,7 @@ func TestWritesOfAnUpdateByNewPods(t *testing.T) {
 	all := b.asked()
 	// On a busy machine a kubelet may write between, and the API server refuses the test of a patch: it is decided again.
 	for words, want := range map[[3]string]int{{"PATCH", "pods/", " 200"}: 15, {"DELETE", "pods/"}: 5, {"POST", "pods"}: 5} {
-		if got := podbench.About(all, words[:]...); len(got) != want {
+		if got := requests.About(all, words[:]...); len(got) != want {
 			t.Errorf("%v: %d requests, want %d: %v", words, len(got), want, got)
 		}
 	}
@@ -200,10 +200,10 @@ func TestPreDownload(t *testing.T) {
 		t.Errorf("the revision has %q", got)
 	}
 	all := b.asked()
-	if made := podbench.About(all, "POST", "imagepulljobs"); len(made) != 1 {
+	if made := requests.About(all, "POST", "imagepulljobs"); len(made) != 1 {
 		t.Errorf("creates: %v, want one", made)
 	}
-	if read := podbench.About(all, "GET"); len(read) != 0 {
+	if read := requests.About(all, "GET"); len(read) != 0 {
 		t.Errorf("reads past the cache: %v", read)
 	}
 
@@ -224,7 +224,7 @@ func TestPreDownload(t *testing.T) {
 		return nil
 	})
 	b.still()
-	if deletes := podbench.About(b.asked(), "DELETE", "imagepulljobs"); len(deletes) != 2 {
+	if deletes := requests.About(b.asked(), "DELETE", "imagepulljobs"); len(deletes) != 2 {
 		t.Errorf("%v, want two", deletes)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 	"github.com/kruisekit/kruisekit/test/podbench"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 // stale is a cache that lists the pods and claims of an earlier time until it catches up.
@@ -125,8 +126,8 @@ func stopWhileCreating(m *model, first *stop, frozen bool) bool {
 	m.Still()
 	cache.catchUp()
 	m.eventually(set, settled)
-	requests := m.Server.Requests()
-	created, deleted := podbench.About(requests, "POST pods/", " 201"), podbench.About(requests, "DELETE pods/")
+	asked := m.Server.Requests()
+	created, deleted := requests.About(asked, "POST pods/", " 201"), requests.About(asked, "DELETE pods/")
 	if len(created) != 2 || len(deleted) > 0 || len(m.claims()) != 2 {
 		m.Errorf("stop at write %d: %d pods were created and %d deleted, with %d claims; want 2, none and 2", first.at, len(created), len(deleted), len(m.claims()))
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
-	"github.com/kruisekit/kruisekit/test/podbench"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 // A pod whose claim name is taken would be Pending for ever. The set waits for the name, reports that once, and creates its other
@@ -63,7 +63,7 @@ func TestClaimNameTaken(t *testing.T) {
 			if event := m.Server.Events(set, "FailedCreate")[0]; !strings.Contains(event.Message, "logs-web-aa "+c.text) {
 				t.Errorf("%s: event %q, want %q", c.why, event.Message, c.text)
 			}
-			if asked := podbench.About(m.Server.Requests(), "POST", "logs-web-aa"); len(asked) != 1 { // the one that created it
+			if asked := requests.About(m.Server.Requests(), "POST", "logs-web-aa"); len(asked) != 1 { // the one that created it
 				t.Errorf("requests while the name is taken: %v", asked)
 			}
 			m.edit(logs, c.free)

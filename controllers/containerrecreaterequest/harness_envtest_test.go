@@ -5,7 +5,6 @@ package containerrecreaterequest_test
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -27,6 +26,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/containerrecreaterequest"
 	"github.com/kruisekit/kruisekit/test/cluster"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 func TestMain(m *testing.M) { os.Exit(cluster.MainAtOnce(m, 8)) }
@@ -39,7 +39,7 @@ type bench struct {
 	config    *rest.Config
 	scheme    *runtime.Scheme
 	namespace string
-	requests  *requests
+	requests  *requests.Recorder
 	node      *node
 	// patience is how long until waits.
 	patience time.Duration
@@ -68,7 +68,11 @@ func benchIn(t *testing.T, c *cluster.Cluster) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{T: t, client: live, config: c.Config, scheme: scheme, namespace: c.Namespace(t), requests: &requests{}, patience: 2 * time.Minute}
+	namespace := c.Namespace(t)
+	b := &bench{
+		T: t, client: live, config: c.Config, scheme: scheme, namespace: namespace,
+		requests: &requests.Recorder{Namespace: namespace}, patience: 2 * time.Minute,
+	}
 	b.node = newNode(b)
 	return b
 }
@@ -99,7 +103,7 @@ func (b *bench) reconcile(o containerrecreaterequest.Options, wrap func(client.W
 	b.Helper()
 	counted := rest.CopyConfig(b.config)
 	counted.QPS = -1
-	counted.Wrap(b.requests.through)
+	counted.Wrap(b.requests.Wrap)
 	return b.run(counted, func(mgr ctrl.Manager) error {
 		watching, err := client.NewWithWatch(counted, client.Options{Scheme: b.scheme, Cache: &client.CacheOptions{Reader: mgr.GetCache()}})
 		if err != nil {
@@ -153,7 +157,7 @@ func (b *bench) until(check func() error) {
 		return last == nil, nil
 	})
 	if err != nil {
-		b.Fatalf("%v; last: %v\nrequests:\n%s", err, last, strings.Join(b.requests.take(), "\n"))
+		b.Fatalf("%v; last: %v\nrequests:\n%s", err, last, strings.Join(b.requests.Take(), "\n"))
 	}
 }
 
@@ -206,45 +210,4 @@ func (b *bench) events(r *request, reason string) []string {
 		}
 	}
 	return texts
-}
-
-// requests records what the reconciler asks of the API server, but for watches, lists of them, leases and discovery.
-type requests struct {
-	mu  sync.Mutex
-	all []string
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-func (r *requests) through(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(request *http.Request) (*http.Response, error) { return r.record(next, request) })
-}
-
-func (r *requests) record(next http.RoundTripper, request *http.Request) (*http.Response, error) {
-	response, err := next.RoundTrip(request)
-	query := request.URL.Query()
-	if query.Get("watch") != "" || query.Get("limit") != "" || !strings.Contains(request.URL.Path, "/namespaces/") || strings.HasSuffix(request.URL.Path, "/events") {
-		return response, err
-	}
-	code := 0
-	if response != nil {
-		code = response.StatusCode
-	}
-	_, path, _ := strings.Cut(request.URL.Path, "/namespaces/")
-	_, path, _ = strings.Cut(path, "/")
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.all = append(r.all, fmt.Sprintf("%s %s %d", request.Method, path, code))
-	return response, err
-}
-
-// take gives the requests since the last time.
-func (r *requests) take() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	all := r.all
-	r.all = nil
-	return all
 }

@@ -87,7 +87,7 @@ func TestMalformedRequest(t *testing.T) {
 			good := b.ask("good", pod)
 			b.becomes(good, ended(""))
 			b.still()
-			if n := len(b.requests.take()); n > 20 {
+			if n := len(b.requests.Take()); n > 20 {
 				t.Errorf("%d requests were made", n)
 			}
 		})

@@ -15,20 +15,17 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 // still waits until nothing is asked of the API server any more.
 func (b *bench) still() {
 	b.Helper()
-	count := func() int {
-		b.requests.mu.Lock()
-		defer b.requests.mu.Unlock()
-		return len(b.requests.all)
-	}
 	for quiet := 0; quiet < 5; quiet++ {
-		before := count()
+		before := b.requests.Sent()
 		time.Sleep(100 * time.Millisecond) //nolint:forbidigo // that nothing happens is the thing to see
-		if count() != before {
+		if b.requests.Sent() != before {
 			quiet = 0
 		}
 	}
@@ -91,7 +88,7 @@ func TestWrites(t *testing.T) {
 			b, _ := start(t)
 			web := b.pod("web", gated)
 			b.still()
-			b.requests.take()
+			b.requests.Take()
 			r := b.ask("again", web, c.ask...)
 			if name == "ttl" {
 				b.goes(r)
@@ -99,36 +96,22 @@ func TestWrites(t *testing.T) {
 				b.becomes(r, ended(""))
 			}
 			b.still()
-			b.requests.mu.Lock()
-			all := append([]string{}, b.requests.all...)
-			b.requests.mu.Unlock()
-			made := made(all)
+			all := b.requests.Take()
+			made := requests.Without(all, " 409")
 			if diff := cmp.Diff(c.want, made); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
 			}
 			t.Logf("%d requests, %d of them conflicts", len(all), len(all)-len(made))
 
-			b.requests.take()
 			b.node.crash(web, "app")
 			b.restarted(web, 0, 2)
 			b.status(web, func(pod *corev1.Pod) { pod.Status.Message = "something" })
 			b.still()
-			if all := b.requests.take(); len(all) > 0 {
+			if all := b.requests.Take(); len(all) > 0 {
 				t.Errorf("it is over, and the pod changes: %v", all)
 			}
 		})
 	}
-}
-
-// made are the requests without those that came too late, because the daemon wrote in the same moment.
-func made(all []string) []string {
-	var some []string
-	for _, one := range all {
-		if n := len(one); one[n-3:] != "409" {
-			some = append(some, one)
-		}
-	}
-	return some
 }
 
 // restarted waits until a pod tells that one of its containers has restarted so often.
@@ -155,12 +138,12 @@ func TestWaitingIsQuiet(t *testing.T) {
 	b.phase(r, recreating)
 	b.ask("next", pod)
 	b.still()
-	b.requests.take()
+	b.requests.Take()
 	b.node.crash(pod, "log")
 	b.restarted(pod, 1, 1)
 	b.status(pod, func(pod *corev1.Pod) { pod.Status.Message = "something" })
 	b.still()
-	if all := b.requests.take(); len(all) > 0 {
+	if all := b.requests.Take(); len(all) > 0 {
 		t.Errorf("asked %v", all)
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/test/cluster"
 	"github.com/kruisekit/kruisekit/test/podbench"
+	"github.com/kruisekit/kruisekit/test/requests"
 	"github.com/kruisekit/kruisekit/test/standin"
 )
 
@@ -146,8 +147,8 @@ func (m *many) expect(what string, b bounds, change func(), done func() error) m
 	pods, others := 0, 0
 	for _, request := range m.Asked() {
 		switch {
-		case len(podbench.About([]string{request}, "GET ")) > 0, len(podbench.About([]string{request}, "events")) > 0:
-		case len(podbench.About([]string{request}, "pods")) > 0:
+		case len(requests.About([]string{request}, "GET ")) > 0, len(requests.About([]string{request}, "events")) > 0:
+		case len(requests.About([]string{request}, "pods")) > 0:
 			pods++
 		default:
 			others++

@@ -13,7 +13,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/daemonset"
-	"github.com/kruisekit/kruisekit/test/podbench"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 // Each node gets a pod with the labels, the pin and the tolerations of a DaemonSet. A deleted pod comes back, and a set that is done costs
@@ -117,7 +117,7 @@ func TestUpdateInPlace(t *testing.T) {
 	if now := uids(m.pods()); !slices.Equal(before, now) {
 		t.Errorf("pods %v became %v", before, now)
 	}
-	if writes := podbench.About(m.Server.Requests(), "PATCH pods/"); len(writes) != 9 {
+	if writes := requests.About(m.Server.Requests(), "PATCH pods/"); len(writes) != 9 {
 		t.Errorf("%d writes of three pods, want 9: %v", len(writes), writes)
 	}
 	if n := len(m.Server.Events(set, "SuccessfulUpdatePodInPlace")); n != 3 {

@@ -17,7 +17,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/imagepull"
-	"github.com/kruisekit/kruisekit/test/podbench"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 // Two images make two jobs, and the list ends with them. That takes one write for each job, one for the label, and one for each
@@ -50,7 +50,7 @@ func TestImagesBecomeJobs(t *testing.T) {
 		return nil
 	})
 	b.Still()
-	if asked := b.Asked(); len(asked) != 4 || len(podbench.About(asked, "POST imagepulljobs 201")) != 2 || len(podbench.About(asked, "/status 200")) != 1 {
+	if asked := b.Asked(); len(asked) != 4 || len(requests.About(asked, "POST imagepulljobs 201")) != 2 || len(requests.About(asked, "/status 200")) != 1 {
 		t.Errorf("the beginning took %q", asked)
 	}
 	b.does(jobs["nginx:1"], 3, 1, 1, 0)
@@ -60,7 +60,7 @@ func TestImagesBecomeJobs(t *testing.T) {
 	b.does(jobs["redis:1"], 3, 0, 3, 0)
 	b.counts(list, 0, 2, 2, 2, true)
 	b.Still()
-	if asked := b.Asked(); len(asked) != 3 || len(podbench.About(asked, "PATCH imagelistpulljobs/ahead/status 200")) != 3 {
+	if asked := b.Asked(); len(asked) != 3 || len(requests.About(asked, "PATCH imagelistpulljobs/ahead/status 200")) != 3 {
 		t.Errorf("the way to the end took %q", asked)
 	}
 	b.Until(func() error {
@@ -120,7 +120,7 @@ func TestListChanges(t *testing.T) {
 	second := b.hasJobs(list, "nginx:1", "mysql:1")
 	b.counts(list, 0, 1, 1, 2, false)
 	b.Still()
-	if asked := b.Asked(); second["nginx:1"].UID != first["nginx:1"].UID || len(podbench.About(asked, "POST")) != 1 || len(podbench.About(asked, "DELETE")) != 1 {
+	if asked := b.Asked(); second["nginx:1"].UID != first["nginx:1"].UID || len(requests.About(asked, "POST")) != 1 || len(requests.About(asked, "DELETE")) != 1 {
 		t.Errorf("one image for another took %q", asked)
 	}
 	b.change(list, func(l *v1beta1.ImageListPullJob) { l.Spec.Parallelism = ptr.To(intstr.FromInt32(7)) })
@@ -133,7 +133,7 @@ func TestListChanges(t *testing.T) {
 	})
 	b.counts(list, 0, 0, 0, 2, false)
 	b.Still()
-	if asked := b.Asked(); len(podbench.About(asked, "POST")) != 2 || len(podbench.About(asked, "DELETE")) != 2 {
+	if asked := b.Asked(); len(requests.About(asked, "POST")) != 2 || len(requests.About(asked, "DELETE")) != 2 {
 		t.Errorf("another template took %q", asked)
 	}
 	b.Until(func() error {
@@ -201,7 +201,7 @@ func TestTimeToLive(t *testing.T) {
 	b.gone(list)
 	b.Still()
 	b.refresh(stays)
-	if asked := b.Asked(); len(asked) != 1 || len(podbench.About(asked, "DELETE imagelistpulljobs/ahead 200")) != 1 {
+	if asked := b.Asked(); len(asked) != 1 || len(requests.About(asked, "DELETE imagelistpulljobs/ahead 200")) != 1 {
 		t.Errorf("asked %q", asked)
 	}
 	// By itself, where nobody touches it.

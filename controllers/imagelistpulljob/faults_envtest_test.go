@@ -13,6 +13,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/test/podbench"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 var (
@@ -53,7 +54,7 @@ func TestFaults(t *testing.T) {
 	for _, list := range lists {
 		b.gone(list)
 	}
-	if made := podbench.About(b.Asked(), "POST imagepulljobs 201"); len(made) != 5**runs {
+	if made := requests.About(b.Asked(), "POST imagepulljobs 201"); len(made) != 5**runs {
 		t.Errorf("%d jobs were made, want %d", len(made), 5**runs)
 	}
 }

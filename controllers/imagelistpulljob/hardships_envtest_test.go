@@ -22,7 +22,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/imagelistpulljob"
-	"github.com/kruisekit/kruisekit/test/podbench"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 func plain(c client.WithWatch) client.WithWatch { return c }
@@ -158,7 +158,7 @@ func TestRefusedJobs(t *testing.T) {
 	close(refusing)
 	b.hasJobs(list, "nginx:1", "redis:1")
 	b.Still()
-	if asked := podbench.About(b.Asked(), "/status 200"); len(asked) != 1 {
+	if asked := requests.About(b.Asked(), "/status 200"); len(asked) != 1 {
 		t.Errorf("the status took %q", asked)
 	}
 }

@@ -5,7 +5,6 @@ package imagepulljob_test
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -34,6 +33,7 @@ import (
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/test/cluster"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 func TestMain(m *testing.M) { os.Exit(cluster.MainAtOnce(m, 8)) }
@@ -50,7 +50,7 @@ type bench struct {
 	copies string
 	// cache is that of the reconciler.
 	cache    client.Reader
-	requests *requests
+	requests *requests.Recorder
 	passes   *passes
 	nodes    *nodes
 	// patience is how long until waits.
@@ -91,9 +91,10 @@ func newBench(t *testing.T) *bench {
 		o.CRDDirs = append(o.CRDDirs, "../../config/crd/bases/apps.kruise.io_"+crd+".yaml")
 	}
 	c := cluster.Start(t, o)
+	namespace := c.Namespace(t)
 	b := &bench{
-		T: t, client: c.Client, config: c.Config, scheme: scheme, namespace: c.Namespace(t), copies: c.Namespace(t),
-		requests: &requests{}, passes: &passes{}, patience: 2 * time.Minute,
+		T: t, client: c.Client, config: c.Config, scheme: scheme, namespace: namespace, copies: c.Namespace(t),
+		requests: &requests.Recorder{Namespace: namespace}, passes: &passes{}, patience: 2 * time.Minute,
 	}
 	b.nodes = &nodes{bench: b, behave: map[string]v1beta1.ImagePullPhase{}, pulling: map[string]bool{}}
 	return b
@@ -108,7 +109,7 @@ func (b *bench) reconcile(o imagepulljob.Options, wrap func(client.WithWatch) cl
 	o.Explain = func(_ context.Context, job types.NamespacedName, _ []note.Note) { b.passes.count(job.Name) }
 	counted := rest.CopyConfig(b.config)
 	counted.QPS = -1
-	counted.Wrap(b.requests.through)
+	counted.Wrap(b.requests.Wrap)
 	return b.run(counted, func(mgr ctrl.Manager) error {
 		b.cache = mgr.GetCache()
 		watching, err := client.NewWithWatch(counted, client.Options{
@@ -240,7 +241,7 @@ func (b *bench) until(check func() error) {
 		return last == nil, nil
 	})
 	if err != nil {
-		b.Fatalf("%v; last: %v\nrequests:\n%s", err, last, strings.Join(b.requests.last(), "\n"))
+		b.Fatalf("%v; last: %v\nrequests:\n%s", err, last, strings.Join(recent(b.requests.Take()), "\n"))
 	}
 }
 
@@ -289,7 +290,7 @@ func (b *bench) quiet() []string {
 	var all []string
 	last := time.Now()
 	b.until(func() error {
-		more := b.requests.take()
+		more := b.requests.Take()
 		if all = append(all, more...); len(more) > 0 {
 			last = time.Now()
 		}
@@ -426,62 +427,5 @@ func (d *nodes) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 	return after, nil
 }
 
-// requests records what the reconciler asks of the API server, but for watches and what informers list.
-type requests struct {
-	mu  sync.Mutex
-	all []string
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-func (r *requests) through(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(request *http.Request) (*http.Response, error) { return r.record(next, request) })
-}
-
-func (r *requests) record(next http.RoundTripper, request *http.Request) (*http.Response, error) {
-	response, err := next.RoundTrip(request)
-	if request.URL.Query().Get("watch") != "" || request.Method == http.MethodGet && request.URL.Query().Get("limit") != "" {
-		return response, err
-	}
-	code := 0
-	if response != nil {
-		code = response.StatusCode
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.all = append(r.all, fmt.Sprintf("%s %s %d", request.Method, request.URL.Path, code))
-	return response, err
-}
-
-// take gives the requests since the last time.
-func (r *requests) take() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	all := r.all
-	r.all = nil
-	return all
-}
-
-// last are the last few requests.
-func (r *requests) last() []string {
-	all := r.take()
-	return all[max(len(all)-40, 0):]
-}
-
-// about are the requests that hold all of some words, without events.
-func about(all []string, words ...string) []string {
-	return slices.DeleteFunc(slices.Clone(all), func(request string) bool {
-		return strings.Contains(request, "/events") || slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(request, w) })
-	})
-}
-
-// reads are those of objects, past the cache. What a client asks about the kinds that there are is none.
-func reads(all []string) []string {
-	return slices.DeleteFunc(about(all, "GET"), func(request string) bool {
-		return !slices.ContainsFunc([]string{"/imagepulljobs", "/nodeimages", "/secrets", "/pods"}, func(kind string) bool {
-			return strings.Contains(request, kind)
-		})
-	})
-}
+// recent are the last few requests.
+func recent(all []string) []string { return all[max(len(all)-40, 0):] }

@@ -16,6 +16,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob"
 	"github.com/kruisekit/kruisekit/imagepull"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 var (
@@ -40,9 +41,9 @@ func TestManyJobs(t *testing.T) {
 	for _, job := range all {
 		b.status(job, fmt.Sprintf("%d/1/0/0", nodes), "job is running, progress 0.0%")
 	}
-	wrote := about(b.requests.take(), "/nodeimages/")
+	wrote := requests.About(b.requests.Take(), "nodeimages/")
 	// Jobs take turns, so that a conflict takes a cache that learns of a write in the very moment between two of its readers.
-	if told, lost := len(about(wrote, "PATCH")), len(about(wrote, " 409")); told-lost != jobs || lost > 2 {
+	if told, lost := len(requests.About(wrote, "PATCH")), len(requests.About(wrote, " 409")); told-lost != jobs || lost > 2 {
 		t.Errorf("%d writes for %d jobs that tell one node, %d in conflict", told, jobs, lost)
 	}
 	b.edit(1, func(n *v1beta1.NodeImage) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 // A job without defaults, as without a webhook: no more nodes pull at once than it says, each is one write, the status is
@@ -20,7 +21,7 @@ import (
 func TestPull(t *testing.T) {
 	b := start(t, imagepulljob.Options{})
 	b.have(6)
-	b.requests.take()
+	b.requests.Take()
 	job := b.create("web", "nginx:1", parallel(2))
 	b.status(job, "6/0/6/0", "job has completed")
 	if job.Status.StartTime == nil || job.Status.CompletionTime == nil {
@@ -33,13 +34,13 @@ func TestPull(t *testing.T) {
 		t.Errorf("%d nodes pulled at once", b.nodes.most)
 	}
 	all := b.quiet()
-	if told := len(about(all, "PATCH", "/nodeimages/")); told != 6 {
+	if told := len(requests.About(all, "PATCH", "nodeimages/")); told != 6 {
 		t.Errorf("%d writes to NodeImages, want one a node", told)
 	}
-	if wrote := len(about(all, "/imagepulljobs/web/status")); wrote > 7 {
+	if wrote := len(requests.About(all, "imagepulljobs/web/status")); wrote > 7 {
 		t.Errorf("%d writes of the status, want one as it begins, and at most one a node", wrote)
 	}
-	if read := reads(all); len(read) > 0 {
+	if read := requests.About(all, "GET"); len(read) > 0 {
 		t.Errorf("read past the cache: %q", read)
 	}
 	tag := b.nodeImage(1).Spec.Images["nginx"].Tags[0]

@@ -18,6 +18,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 // The rights that the manager is given are enough for a job with secrets, and they are none to look around among secrets.
@@ -61,7 +62,7 @@ func TestRights(t *testing.T) {
 	b.copied()
 	short := b.create("short", "nginx:2", secrets("login"), func(j *v1beta1.ImagePullJob) { j.Spec.CompletionPolicy.TTLSecondsAfterFinished = new(int32) })
 	b.gone(short)
-	if denied := about(b.requests.take(), " 403"); len(denied) > 0 {
+	if denied := requests.About(b.requests.Take(), " 403"); len(denied) > 0 {
 		t.Errorf("denied: %q", denied)
 	}
 	limited, err := client.New(b.config, client.Options{Scheme: b.scheme})

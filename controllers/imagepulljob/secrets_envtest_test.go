@@ -15,6 +15,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 func (b *bench) secret(name, data string) *corev1.Secret {
@@ -125,10 +126,10 @@ func TestSecretWrites(t *testing.T) {
 	}
 	copies := b.copied(`login {} job-0,job-1,job-2,job-3`)
 	all := b.quiet()
-	if read := about(all, "GET", "/secrets/"); len(read) != 1 {
+	if read := requests.About(all, "GET", "secrets/"); len(read) != 1 {
 		t.Errorf("%d reads of one secret that four jobs name: %q", len(read), read)
 	}
-	if wrote := about(all, "/namespaces/"+b.copies+"/secrets"); len(wrote) != 4 {
+	if wrote := requests.About(all, "namespaces/"+b.copies+"/secrets"); len(wrote) != 4 {
 		t.Errorf("%d writes of a copy, want one a job: %q", len(wrote), wrote)
 	}
 	if err := b.client.Delete(t.Context(), &copies[0]); err != nil {

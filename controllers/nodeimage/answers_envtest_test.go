@@ -19,7 +19,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/nodeimage"
-	"github.com/kruisekit/kruisekit/test/podbench"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 // answers are what happens to pulls of which a node does not tell.
@@ -68,7 +68,7 @@ func silentNode(b *bench) {
 		return nil
 	})
 	b.Still()
-	if asked := podbench.About(b.Asked(), "/status 200"); len(asked) != 1 {
+	if asked := requests.About(b.Asked(), "/status 200"); len(asked) != 1 {
 		b.Errorf("the status took %q", asked)
 	}
 }

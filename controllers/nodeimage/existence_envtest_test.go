@@ -16,7 +16,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/nodeimage"
 	"github.com/kruisekit/kruisekit/imagepull"
-	"github.com/kruisekit/kruisekit/test/podbench"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 // tests of the package, each with a label of its own.
@@ -53,7 +53,7 @@ func oneWriteEach(b *bench) {
 		})
 	}
 	b.Still()
-	if asked := b.Asked(); len(asked) != 3 || len(podbench.About(asked, "POST nodeimages 201")) != 3 {
+	if asked := b.Asked(); len(asked) != 3 || len(requests.About(asked, "POST nodeimages 201")) != 3 {
 		b.Errorf("three nodes took %q", asked)
 	}
 	change(b, nodes[0], func(n *corev1.Node) {
@@ -74,14 +74,14 @@ func oneWriteEach(b *bench) {
 		return nil
 	})
 	b.Still()
-	if asked := b.Asked(); len(asked) != 2 || len(podbench.About(asked, "PATCH", " 200")) != 2 {
+	if asked := b.Asked(); len(asked) != 2 || len(requests.About(asked, "PATCH", " 200")) != 2 {
 		b.Errorf("two changes of labels took %q", asked)
 	}
 	b.remove(nodes[1])
 	b.gone("2")
 	b.Still()
 	asked := b.Asked()
-	if len(asked) != 2 || len(podbench.About(asked, "GET nodes/")) != 1 || len(podbench.About(asked, "DELETE nodeimages/", " 200")) != 1 {
+	if len(asked) != 2 || len(requests.About(asked, "GET nodes/")) != 1 || len(requests.About(asked, "DELETE nodeimages/", " 200")) != 1 {
 		b.Errorf("the deletion took %q", asked)
 	}
 }
@@ -120,7 +120,7 @@ func virtualKubelet(b *bench) {
 	b.eventually("1", exists)
 	b.looked("virtual", func() { b.touch(virtual) })
 	b.Still()
-	if made := podbench.About(b.Asked(), "POST nodeimages"); len(made) != 1 {
+	if made := requests.About(b.Asked(), "POST nodeimages"); len(made) != 1 {
 		b.Errorf("made %q", made)
 	}
 }
@@ -133,7 +133,7 @@ func fake(b *bench) {
 	b.remove(job)
 	b.eventually("1", lists("nginx:2"))
 	b.Still()
-	if deleted := podbench.About(b.Asked(), "DELETE"); len(deleted) > 0 {
+	if deleted := requests.About(b.Asked(), "DELETE"); len(deleted) > 0 {
 		b.Errorf("asked %q", deleted)
 	}
 	change(b, image, func(n *v1beta1.NodeImage) { delete(n.Labels, v1beta1.NodeImageFakeKey) })

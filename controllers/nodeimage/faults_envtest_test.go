@@ -14,6 +14,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/nodeimage"
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/test/podbench"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 var (
@@ -51,7 +52,7 @@ func faults(b *bench) {
 		})
 	}
 	b.Still()
-	if made := podbench.About(b.Asked(), "POST nodeimages 201"); len(made) != *runs {
+	if made := requests.About(b.Asked(), "POST nodeimages 201"); len(made) != *runs {
 		b.Errorf("%d were made, want %d", len(made), *runs)
 	}
 }

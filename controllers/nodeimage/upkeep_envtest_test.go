@@ -17,7 +17,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/nodeimage"
 	"github.com/kruisekit/kruisekit/imagepull"
-	"github.com/kruisekit/kruisekit/test/podbench"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 // upkeep is how tags, owners and secrets leave.
@@ -55,7 +55,7 @@ func owners(b *bench) {
 	b.remove(a)
 	b.eventually("1", lists("nginx:3 nginx:6"))
 	b.Still()
-	if asked := b.Asked(); len(asked) != 1 || len(podbench.About(asked, "PATCH nodeimages/")) != 1 {
+	if asked := b.Asked(); len(asked) != 1 || len(requests.About(asked, "PATCH nodeimages/")) != 1 {
 		b.Errorf("a job that was seen to go took %q", asked)
 	}
 }
@@ -89,7 +89,7 @@ func onlyWhoIsMeant(b *bench) {
 			b.Errorf("node %d, which the job told nothing, was looked at %d times", i, n-before[i])
 		}
 	}
-	if asked := b.Asked(); len(asked) != 2 || len(podbench.About(asked, "PATCH")) != 2 {
+	if asked := b.Asked(); len(asked) != 2 || len(requests.About(asked, "PATCH")) != 2 {
 		b.Errorf("two tags took %q", asked)
 	}
 }
@@ -115,7 +115,7 @@ func goneWhileAway(b *bench) {
 	b.Still()
 	asked := b.Asked()
 	// Two workers may ask at the same moment.
-	if reads := podbench.About(asked, "GET", "imagepulljobs/a 404"); len(reads) < 1 || len(reads) > 2 || len(asked) != len(reads)+4 {
+	if reads := requests.About(asked, "GET", "imagepulljobs/a 404"); len(reads) < 1 || len(reads) > 2 || len(asked) != len(reads)+4 {
 		b.Errorf("asked %q", asked)
 	}
 }
@@ -191,7 +191,7 @@ func secrets(b *bench) {
 	})
 	b.Still()
 	asked := b.Asked()
-	if len(podbench.About(asked, "secrets/gone 404")) != 1 || len(podbench.About(asked, "secrets/here 200")) != 1 || len(podbench.About(asked, "PATCH")) != 1 || len(asked) != 3 {
+	if len(requests.About(asked, "secrets/gone 404")) != 1 || len(requests.About(asked, "secrets/here 200")) != 1 || len(requests.About(asked, "PATCH")) != 1 || len(asked) != 3 {
 		b.Errorf("asked %q", asked)
 	}
 	for tag := range 3 {

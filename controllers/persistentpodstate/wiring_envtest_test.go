@@ -27,6 +27,7 @@ import (
 	"github.com/kruisekit/kruisekit/podstate"
 	"github.com/kruisekit/kruisekit/test/cluster"
 	"github.com/kruisekit/kruisekit/test/podbench"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }
@@ -218,7 +219,7 @@ func testPods(t *testing.T, b *bench) {
 	}
 	b.records("db", map[string]string{"db-0": "n1", "db-1": "n1", "db-2": "n1"})
 	b.Still()
-	if writes := podbench.About(b.Asked(), "PATCH"); len(writes) > 2 || len(writes) == 0 {
+	if writes := requests.About(b.Asked(), "PATCH"); len(writes) > 2 || len(writes) == 0 {
 		t.Errorf("three pods cost %q", writes)
 	}
 	b.Gone(b.pod("db-1"))

@@ -17,7 +17,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/distribution"
-	"github.com/kruisekit/kruisekit/test/podbench"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 // TestDistribution runs the reconciler with the rights of the manager, as config/rbac and config/resourcedistribution grant them.
@@ -137,7 +137,7 @@ func testKeeps(t *testing.T, b *bench) {
 	}
 	b.settled("keeps", 1, 1)
 	b.Still()
-	if writes := podbench.About(b.Asked(), "PATCH"); len(writes) != 2 {
+	if writes := requests.About(b.Asked(), "PATCH"); len(writes) != 2 {
 		t.Errorf("a new content costs one write and one of the status: %q", writes)
 	}
 	b.patch(s, `{"metadata":{"finalizers":null}}`)
@@ -251,7 +251,7 @@ func testEnd(t *testing.T, b *bench) {
 		t.Fatal(err)
 	}
 	b.Still()
-	if asked := podbench.About(b.Asked(), "secrets/end"); len(asked) > 0 {
+	if asked := requests.About(b.Asked(), "secrets/end"); len(asked) > 0 {
 		t.Errorf("requests %q", asked)
 	}
 }
@@ -313,7 +313,7 @@ func testRestart(t *testing.T, b *bench) {
 	b.Asked()
 	b.reconcile() // a second process, which has no memory
 	b.Until(func() error {
-		if n := len(podbench.About(b.Asked(), "GET", "secrets/")); n == 0 {
+		if n := len(requests.About(b.Asked(), "GET", "secrets/")); n == 0 {
 			return fmt.Errorf("nothing is read yet")
 		}
 		return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset"
 	"github.com/kruisekit/kruisekit/sidecar"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 // TestInjectionPaused: pods that are there are updated, though new ones get nothing.
@@ -90,7 +91,7 @@ func TestMetadata(t *testing.T) {
 	m.kept(set, 1, 2)
 	m.latest(set)
 	m.Still()
-	if asked := about(m.Server.Requests(), "pods/"); len(asked) > 0 {
+	if asked := requests.About(m.Server.Requests(), "pods/"); len(asked) > 0 {
 		t.Errorf("pods are written for annotations alone: %v", asked)
 	}
 	m.change(set, image("mesh:2"))

@@ -23,6 +23,7 @@ import (
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/test/podbench"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 var (
@@ -147,7 +148,7 @@ func TestLate(t *testing.T) {
 	b.Asked()
 	b.change(set, image("mesh:2"))
 	b.counted(set, 1, 1, 1, 1)
-	asked := about(b.Asked(), "pods/pod-0 ")
+	asked := requests.About(b.Asked(), "pods/pod-0 ")
 	want := []string{"PATCH 422", "GET 200", "PATCH 200"}
 	for i := range asked {
 		fields := strings.Fields(asked[i])

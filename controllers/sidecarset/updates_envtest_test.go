@@ -16,6 +16,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset"
 	"github.com/kruisekit/kruisekit/lifecycle"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 // TestUpdate: a new image, in the pods that there are, at no more writes than it needs.
@@ -31,16 +32,16 @@ func TestUpdate(t *testing.T) {
 	b.counted(set, 2, 2, 2, 2)
 	b.Still()
 	asked := b.Asked()
-	if n := len(about(asked, "PATCH", "pods/pod-", " 200")); n != 4 || len(about(asked, "PATCH", "pods/pod-", "/status 200")) != 2 {
-		t.Errorf("want a write of each pod and one of its status, got %v", about(asked, "pods/"))
+	if n := len(requests.About(asked, "PATCH", "pods/pod-", " 200")); n != 4 || len(requests.About(asked, "PATCH", "pods/pod-", "/status 200")) != 2 {
+		t.Errorf("want a write of each pod and one of its status, got %v", requests.About(asked, "pods/"))
 	}
 	// The first condition of a pod tests the version of the pod, which a kubelet may have written since: then it is written again, and
 	// nothing is read for it.
-	if others := len(about(asked, "pods/")) - len(about(asked, "pods/", "/status 422")); others != 4 {
-		t.Errorf("%d requests for pods: %v", others, about(asked, "pods/"))
+	if others := len(requests.About(asked, "pods/")) - len(requests.About(asked, "pods/", "/status 422")); others != 4 {
+		t.Errorf("%d requests for pods: %v", others, requests.About(asked, "pods/"))
 	}
-	if n := len(about(asked, "controllerrevisions")); n != 1 {
-		t.Errorf("want one new revision, got %v", about(asked, "controllerrevisions"))
+	if n := len(requests.About(asked, "controllerrevisions")); n != 1 {
+		t.Errorf("want one new revision, got %v", requests.About(asked, "controllerrevisions"))
 	}
 	b.runs("mesh=mesh:2", "mesh=mesh:2")
 	b.marked(corev1.ConditionTrue, kruise.SidecarSetUpgradableReasonAll)
@@ -51,8 +52,8 @@ func TestUpdate(t *testing.T) {
 	b.change(set, image("mesh:3"))
 	b.counted(set, 2, 2, 2, 2)
 	b.Still()
-	if asked := b.Asked(); len(about(asked, "pods/")) != 2 {
-		t.Errorf("want one write of each pod, got %v", about(asked, "pods/"))
+	if asked := b.Asked(); len(requests.About(asked, "pods/")) != 2 {
+		t.Errorf("want one write of each pod, got %v", requests.About(asked, "pods/"))
 	}
 	b.Still()
 	if asked := b.Asked(); len(asked) != 0 {

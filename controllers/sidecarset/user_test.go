@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -329,11 +328,4 @@ func (u *user) patch(o client.Object, patch string) {
 	if err := u.client.Patch(u.t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		u.t.Fatal(err)
 	}
-}
-
-// about are the requests that hold all of some words.
-func about(all []string, words ...string) []string {
-	return slices.DeleteFunc(slices.Clone(all), func(request string) bool {
-		return slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(request, word) })
-	})
 }

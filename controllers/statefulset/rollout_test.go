@@ -11,7 +11,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/statefulset"
-	"github.com/kruisekit/kruisekit/test/podbench"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 const (
@@ -59,7 +59,7 @@ func TestUpdateInPlace(t *testing.T) {
 	if now := uids(m.pods(set)); !slices.Equal(before, now) {
 		t.Errorf("pods %v became %v", before, now)
 	}
-	if writes := podbench.About(m.Server.Requests(), "PATCH pods/"); len(writes) != 12 {
+	if writes := requests.About(m.Server.Requests(), "PATCH pods/"); len(writes) != 12 {
 		t.Errorf("%d writes of three pods, want 12: %v", len(writes), writes)
 	}
 	var order []string

@@ -29,6 +29,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/subsets"
 	"github.com/kruisekit/kruisekit/test/cluster"
 	"github.com/kruisekit/kruisekit/test/podbench"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 // divided waits until the workloads of an object have replicas, as "a 2, b 1".
@@ -273,7 +274,7 @@ func TestRestartOnServer(t *testing.T) {
 	kit.Asked()
 	run(kit)
 	kit.Still()
-	if writes := podbench.About(kit.Asked(), "PATCH", "POST", "DELETE", "PUT"); len(writes) > 0 {
+	if writes := requests.About(kit.Asked(), "PATCH", "POST", "DELETE", "PUT"); len(writes) > 0 {
 		t.Errorf("a new process asks %q", writes)
 	}
 	edit(kit, all[3], scaled(6))

@@ -23,6 +23,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/subsets"
 	"github.com/kruisekit/kruisekit/test/cluster"
 	"github.com/kruisekit/kruisekit/test/podbench"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 func TestMain(m *testing.M) { os.Exit(cluster.MainAtOnce(m, 8)) }
@@ -132,7 +133,7 @@ func TestKindsOnServer(t *testing.T) {
 			kit.Until(have("web:1", 2))
 			kit.Still()
 			asked := kit.Asked()
-			if n := len(podbench.About(asked, "PATCH")) + len(podbench.About(asked, "POST")); n > 6 {
+			if n := len(requests.About(asked, "PATCH")) + len(requests.About(asked, "POST")); n > 6 {
 				t.Errorf("a creation costs %q", asked)
 			}
 			c := childrenOn(kit, u)["a"].Object.DeepCopy()

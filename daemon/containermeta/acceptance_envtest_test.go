@@ -4,7 +4,6 @@ package containermeta_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/daemon/containermeta"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 // conf changes the annotation that the container app is fed by.
@@ -39,14 +39,14 @@ func TestDescribes(t *testing.T) {
 	if text, ok := plain.Annotations[kruise.RuntimeContainerMetaKey]; ok {
 		t.Errorf("a pod that nobody updates in place is described: %s", text)
 	}
-	requests := b.take()
-	for _, r := range requests {
-		if r != "PATCH pods/web/status" && r != "PATCH pods/injected/status" {
+	asked := b.take()
+	for _, r := range asked {
+		if r != "PATCH pods/web/status 200" && r != "PATCH pods/injected/status 200" {
 			t.Errorf("it asks for %s", r)
 		}
 	}
-	if len(requests) != 2 {
-		t.Errorf("two pods cost %d requests: %v", len(requests), requests)
+	if len(asked) != 2 {
+		t.Errorf("two pods cost %d requests: %v", len(asked), asked)
 	}
 }
 
@@ -73,7 +73,7 @@ func TestEnvironment(t *testing.T) {
 		t.Errorf("stopped %+v", stops)
 	}
 	// The new container, before it runs or after, and its environment: what an update costs.
-	writes := slices.DeleteFunc(b.take(), func(r string) bool { return !strings.HasPrefix(r, "PATCH") })
+	writes := requests.About(b.take(), "PATCH")
 	if len(writes) != 1 {
 		t.Errorf("the update costs %v", writes)
 	}
@@ -193,8 +193,8 @@ func TestQuiet(t *testing.T) {
 	}
 	before := b.node.Calls()
 	b.described(b.pod("marker", nil))
-	requests := slices.DeleteFunc(b.take(), func(r string) bool { return strings.Contains(r, "marker") })
-	if len(requests) > 0 || before != calls {
-		t.Errorf("%v, and %d calls of the runtime", requests, before-calls)
+	asked := requests.Without(b.take(), "marker")
+	if len(asked) > 0 || before != calls {
+		t.Errorf("%v, and %d calls of the runtime", asked, before-calls)
 	}
 }

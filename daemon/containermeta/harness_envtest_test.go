@@ -7,12 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"slices"
 	"strconv"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -33,6 +30,7 @@ import (
 	"github.com/kruisekit/kruisekit/daemon/internal/nodetest"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/test/cluster"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 func TestMain(m *testing.M) { os.Exit(cluster.MainAtOnce(m, 16)) }
@@ -47,8 +45,7 @@ type bench struct {
 	node      *nodetest.Node
 	nodeName  string
 
-	mu       sync.Mutex
-	requests []string
+	requests *requests.Recorder
 }
 
 type ways = map[string]nodetest.Way
@@ -72,7 +69,8 @@ func newBench(t *testing.T, w ways) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{T: t, client: live, config: config, namespace: c.Namespace(t)}
+	namespace := c.Namespace(t)
+	b := &bench{T: t, client: live, config: config, namespace: namespace, requests: &requests.Recorder{Namespace: namespace}}
 	b.nodeName = "node-" + b.namespace
 	b.node = nodetest.New(b.nodeName, w)
 	b.background(func(ctx context.Context) error { return b.node.Run(ctx, live, b.namespace) })
@@ -97,7 +95,7 @@ func (b *bench) background(run func(context.Context) error) {
 func (b *bench) daemon(o containermeta.Options) {
 	b.Helper()
 	counted := rest.CopyConfig(b.config)
-	counted.Wrap(b.through)
+	counted.Wrap(b.requests.Wrap)
 	mgr, err := ctrl.NewManager(counted, ctrl.Options{
 		Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Cache: cache.Options{
@@ -124,32 +122,8 @@ func (b *bench) daemon(o containermeta.Options) {
 	}
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// through records what the daemon asks of the API server about objects, but for watches, lists for them, and events.
-func (b *bench) through(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		_, path, named := strings.Cut(request.URL.Path, "/namespaces/")
-		if query := request.URL.Query(); named && query.Get("watch") == "" && query.Get("limit") == "" && !strings.HasSuffix(path, "/events") && !strings.Contains(path, "/early") {
-			_, path, _ = strings.Cut(path, "/")
-			b.mu.Lock()
-			b.requests = append(b.requests, request.Method+" "+path)
-			b.mu.Unlock()
-		}
-		return next.RoundTrip(request)
-	})
-}
-
-// take gives the requests since the last time.
-func (b *bench) take() []string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	all := b.requests
-	b.requests = nil
-	return all
-}
+// take returns the requests since the last time, but for those about the pod that was there before the daemon.
+func (b *bench) take() []string { return requests.Without(b.requests.Take(), "pods/early") }
 
 // pod runs the containers app, which takes CONF from the annotation conf, and log. It is of a CloneSet, and not described yet.
 func (b *bench) pod(name string, change func(*corev1.Pod)) *corev1.Pod {

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,6 +24,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/daemon/containerrestart"
 	"github.com/kruisekit/kruisekit/daemon/cri"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 // TestHTTPHook asks the pod, at a port by its name, with and without sight of pods.
@@ -143,7 +143,7 @@ func TestQuiet(t *testing.T) {
 		}
 		return nil
 	})
-	b.writes.take()
+	b.requests.Take()
 	calls := b.node.Calls()
 	for i := range 5 {
 		before := pod.DeepCopy()
@@ -154,7 +154,7 @@ func TestQuiet(t *testing.T) {
 	}
 	// What the daemon does about another pod comes after all that it might do about this one.
 	b.ends(b.ask("marker", b.pod("marker", nil), onlyApp), "", up("app"))
-	asked := slices.DeleteFunc(b.writes.take(), func(l string) bool { return strings.Contains(l, "marker") || strings.Contains(l, " events") })
+	asked := requests.Without(b.requests.Take(), "marker")
 	if len(asked) > 0 {
 		t.Errorf("the API server was asked\n%s", strings.Join(asked, "\n"))
 	}

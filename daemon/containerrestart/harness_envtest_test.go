@@ -5,8 +5,6 @@ package containerrestart_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -36,6 +34,7 @@ import (
 	"github.com/kruisekit/kruisekit/daemon/internal/nodetest"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/test/cluster"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 func TestMain(m *testing.M) { os.Exit(cluster.MainAtOnce(m, 16)) }
@@ -50,7 +49,7 @@ type bench struct {
 	namespace string
 	node      *nodetest.Node
 	nodeName  string
-	writes    *requests
+	requests  *requests.Recorder
 }
 
 type ways = map[string]nodetest.Way
@@ -80,7 +79,8 @@ func newBench(t *testing.T, w ways) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{T: t, client: live, config: config, scheme: scheme, namespace: c.Namespace(t), writes: &requests{}}
+	namespace := c.Namespace(t)
+	b := &bench{T: t, client: live, config: config, scheme: scheme, namespace: namespace, requests: &requests.Recorder{Namespace: namespace}}
 	b.nodeName = "node-" + b.namespace
 	b.node = nodetest.New(b.nodeName, w)
 	b.background(func(ctx context.Context) error { return b.node.Run(ctx, live, b.namespace) })
@@ -121,7 +121,7 @@ func (b *bench) restricted() cache.Options {
 func (b *bench) daemon(o containerrestart.Options, seen cache.Options) (stop func()) {
 	b.Helper()
 	counted := rest.CopyConfig(b.config)
-	counted.Wrap(b.writes.through)
+	counted.Wrap(b.requests.Wrap)
 	mgr, err := ctrl.NewManager(counted, ctrl.Options{
 		Scheme: b.scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0", Cache: seen,
 	})
@@ -228,57 +228,8 @@ func (b *bench) until(check func() error) {
 		return last == nil, nil
 	})
 	if err != nil {
-		b.Fatalf("%v; last: %v\nrequests:\n%s", err, last, strings.Join(b.writes.take(), "\n"))
+		b.Fatalf("%v; last: %v\nrequests:\n%s", err, last, strings.Join(b.requests.Take(), "\n"))
 	}
-}
-
-// requests records what the daemon asks of the API server about objects, but for watches and lists for them.
-type requests struct {
-	mu  sync.Mutex
-	all []string
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-func (r *requests) through(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		response, err := next.RoundTrip(request)
-		_, path, named := strings.Cut(request.URL.Path, "/namespaces/")
-		if query := request.URL.Query(); !named || query.Get("watch") != "" || query.Get("limit") != "" || query.Get("allowWatchBookmarks") != "" {
-			return response, err
-		}
-		code := 0
-		if response != nil {
-			code = response.StatusCode
-		}
-		_, path, _ = strings.Cut(path, "/")
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.all = append(r.all, fmt.Sprintf("%s %s %d", request.Method, path, code))
-		return response, err
-	})
-}
-
-// take gives the requests since the last time.
-func (r *requests) take() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	all := r.all
-	r.all = nil
-	return all
-}
-
-// without are the requests that are not about something.
-func without(all []string, what string) []string {
-	var some []string
-	for _, line := range all {
-		if !strings.Contains(line, what) {
-			some = append(some, line)
-		}
-	}
-	return some
 }
 
 var errNotYet = errors.New("not yet")

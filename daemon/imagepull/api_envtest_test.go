@@ -7,7 +7,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -34,6 +33,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/test/cluster"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 func TestMain(m *testing.M) {
@@ -50,10 +50,10 @@ type node struct {
 	config *rest.Config
 	scheme *runtime.Scheme
 	// secrets is a namespace that the node reads secrets in.
-	secrets string
-	images  *images
-	options Options
-	writes  *writes
+	secrets  string
+	images   *images
+	options  Options
+	requests *requests.Recorder
 }
 
 func newNode(t *testing.T) *node {
@@ -66,7 +66,7 @@ func newNode(t *testing.T) *node {
 		}
 	}
 	c := cluster.Start(t, cluster.Options{Scheme: scheme, CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_nodeimages.yaml"}})
-	n := &node{T: t, client: c.Client, config: c.Config, scheme: scheme, secrets: c.Namespace(t), images: newImages(), writes: &writes{}}
+	n := &node{T: t, client: c.Client, config: c.Config, scheme: scheme, secrets: c.Namespace(t), images: newImages(), requests: &requests.Recorder{}}
 	// An earlier run may have left events of its node in the control plane.
 	n.name = strings.ToLower(t.Name()) + "-" + n.secrets
 	object := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: n.name}}
@@ -85,7 +85,7 @@ func newNode(t *testing.T) *node {
 func (n *node) begin() (*Reconciler, func()) {
 	n.Helper()
 	config := rest.CopyConfig(n.config)
-	config.Wrap(n.writes.through)
+	config.Wrap(n.requests.Wrap)
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: n.scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{&v1beta1.NodeImage{}: CacheOf(n.name)}},
@@ -186,44 +186,6 @@ func settled(succeeded, failed int32) func(*v1beta1.NodeImage) error {
 	}
 }
 
-// writes counts what is written but events, by request.
-type writes struct {
-	// underWay is held for reading by each write, whose effect another client may see before the write is counted.
-	underWay sync.RWMutex
-	mu       sync.Mutex
-	all      []string
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-func (w *writes) through(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(q *http.Request) (*http.Response, error) {
-		if q.Method == http.MethodGet || strings.Contains(q.URL.Path, "/events") {
-			return next.RoundTrip(q)
-		}
-		w.underWay.RLock()
-		defer w.underWay.RUnlock()
-		response, err := next.RoundTrip(q)
-		if response != nil {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.all = append(w.all, fmt.Sprintf("%s %s %d", q.Method, q.URL.Path, response.StatusCode))
-		}
-		return response, err
-	})
-}
-
-// take returns the writes since the last call. It waits for those that are under way.
-func (w *writes) take() []string {
-	w.underWay.Lock()
-	defer w.underWay.Unlock()
-	all := w.all
-	w.all = nil
-	return all
-}
-
 // Many pulls cost few writes, and none once they have ended.
 func TestWritesOfManyPulls(t *testing.T) {
 	n := newNode(t)
@@ -253,7 +215,7 @@ func TestWritesOfManyPulls(t *testing.T) {
 	})
 	close(gate)
 	n.eventually(settled(tags, 0))
-	made := n.writes.take()
+	made := requests.Without(n.requests.Take(), "GET ")
 	if allowed := 5 + int(time.Since(began)/(2*time.Second)); len(made) > allowed {
 		t.Errorf("%d writes for %d pulls in %s, %d are allowed:\n%s", len(made), tags, time.Since(began), allowed, strings.Join(made, "\n"))
 	}
@@ -264,7 +226,7 @@ func TestWritesOfManyPulls(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if more := n.writes.take(); more != nil {
+	if more := requests.Without(n.requests.Take(), "GET "); more != nil {
 		t.Errorf("writes when nothing has changed: %q", more)
 	}
 	if again, _ := n.images.asked(); again != asked {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/test/cluster"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 // patience is how long Until waits: the machine may be busy.
@@ -48,8 +49,8 @@ type Bench struct {
 	// Patience is how long Until waits. A test of many objects raises it.
 	Patience time.Duration
 
-	mu    sync.Mutex
-	asked []string
+	requests *requests.Recorder
+	mu       sync.Mutex
 	// sent and answered count the requests of the managers of Run, events included.
 	sent, answered int
 	// watched are the resources that informers have asked for.
@@ -94,6 +95,7 @@ func On(t *testing.T, c *cluster.Cluster, scheme *runtime.Scheme) *Bench {
 	return &Bench{
 		T: t, Client: c.Client, Namespace: namespace, Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}},
 		Config: c.Config, Scheme: scheme, Patience: patience, watched: map[string]bool{},
+		requests: &requests.Recorder{Namespace: namespace},
 	}
 }
 
@@ -103,8 +105,9 @@ func (b *Bench) Run(add func(ctrl.Manager, client.WithWatch) error) (stop func()
 	b.Helper()
 	counted := rest.CopyConfig(b.Config)
 	counted.QPS = -1
+	counted.Wrap(b.requests.Wrap)
 	counted.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) { return b.record(next, r) })
+		return roundTripper(func(r *http.Request) (*http.Response, error) { return b.count(next, r) })
 	})
 	return b.run(counted, func(mgr ctrl.Manager) error {
 		cached, err := client.NewWithWatch(counted, client.Options{Scheme: b.Scheme, Cache: &client.CacheOptions{Reader: mgr.GetCache()}})

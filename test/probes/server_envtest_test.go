@@ -18,7 +18,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/daemon/cri/critest"
 	"github.com/kruisekit/kruisekit/podprobe"
-	"github.com/kruisekit/kruisekit/test/podbench"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 // TestServer is about one API server, with the reconcilers and the daemon under the rights of config.
@@ -217,7 +217,7 @@ func testEnd(t *testing.T, g *ground) {
 	g.Gone(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: daemonNode}})
 	g.gone(n)
 	g.Still()
-	if failed := podbench.About(g.Asked(), " 403"); len(failed) > 0 {
+	if failed := requests.About(g.Asked(), " 403"); len(failed) > 0 {
 		t.Errorf("the manager lacks rights: %q", failed)
 	}
 }
