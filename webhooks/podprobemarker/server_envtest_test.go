@@ -3,19 +3,16 @@
 package podprobemarker_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/kruisekit/kruisekit/internal/review/plaintest"
 	"github.com/kruisekit/kruisekit/internal/review/reviewtest"
@@ -31,27 +28,19 @@ func TestAdmission(t *testing.T) {
 	unstructured.RemoveNestedField(bad.Object, "spec", "selector", "matchLabels")
 	g := reviewtest.Start(t, reviewtest.Input{Resources: []string{"podprobemarkers"}, Setup: serve(podprobemarker.Options{}), Bad: bad})
 	t.Run("Manifests", func(t *testing.T) { testManifests(t, g) })
-	t.Run("Mistakes", func(t *testing.T) { testMistakes(t, g) })
+	k := reviewtest.Kind{Name: "podprobemarker", New: patched, Versions: []string{"v1alpha1"}}
+	t.Run("Mistakes", func(t *testing.T) { k.Mistakes(t, g) })
 	t.Run("Creations", func(t *testing.T) { testCreations(t, g) })
 	t.Run("Warnings", func(t *testing.T) { testWarnings(t, g) })
 	t.Run("Updates", func(t *testing.T) { testUpdates(t, g) })
-	t.Run("Off", func(t *testing.T) { testOff(t, g) })
+	t.Run("Off", func(t *testing.T) { k.Off(t, g, serve(podprobemarker.Options{Off: true}), 403) })
 }
 
-// early is the name of markers that were created before the webhook.
-const early = "early"
-
-// serve serves the webhook. It does not review the creation of early markers.
+// serve serves the webhook.
 func serve(o podprobemarker.Options) reviewtest.Setup {
 	return func(mgr ctrl.Manager, _ client.Client) error {
 		w := podprobemarker.New(o)
-		mgr.GetWebhookServer().Register(podprobemarker.Path, &admission.Webhook{Handler: admission.HandlerFunc(
-			func(ctx context.Context, req admission.Request) admission.Response {
-				if req.Name == early && req.Operation == admissionv1.Create {
-					return admission.Allowed("")
-				}
-				return w.Validate(ctx, req)
-			})})
+		mgr.GetWebhookServer().Register(podprobemarker.Path, reviewtest.ExceptEarly(w.Validate))
 		return nil
 	}
 }
@@ -59,11 +48,17 @@ func serve(o podprobemarker.Options) reviewtest.Setup {
 // newMarker is a marker of probes, which are JSON.
 func newMarker(t *testing.T, namespace, probes string) *unstructured.Unstructured {
 	t.Helper()
+	return patched(t, "v1alpha1", namespace, `{"spec":{"probes":[`+probes+`]}}`)
+}
+
+// patched is a valid marker that is changed by a merge patch.
+func patched(t *testing.T, version, namespace, patch string) *unstructured.Unstructured {
+	t.Helper()
+	plain := fmt.Sprintf(`{"apiVersion":"apps.kruise.io/%s","kind":"PodProbeMarker","metadata":{"generateName":"m-","namespace":%q},
+		"spec":{"selector":{"matchLabels":{"app":"web"}},"probes":[%s]}}`, version, namespace, probe)
 	m := &unstructured.Unstructured{}
-	text := fmt.Sprintf(`{"apiVersion":"apps.kruise.io/v1alpha1","kind":"PodProbeMarker","metadata":{"generateName":"m-","namespace":%q},
-		"spec":{"selector":{"matchLabels":{"app":"web"}},"probes":[%s]}}`, namespace, probes)
-	if err := m.UnmarshalJSON([]byte(text)); err != nil {
-		t.Fatalf("%v: %s", err, text)
+	if err := m.UnmarshalJSON([]byte(plaintest.Patched(t, plain, patch))); err != nil {
+		t.Fatal(err)
 	}
 	return m
 }
@@ -100,27 +95,6 @@ func testManifests(t *testing.T, g *reviewtest.Ground) {
 	for _, m := range reviewtest.Manifests(t, "v1alpha1", "podprobemarkers.refused.yaml") {
 		m.SetNamespace(namespace)
 		reviewtest.Refused(t, g.Client.Create(t.Context(), m), 400, "spec.probes[2].probe.httpGet.host", "spec.probes[3].probe.tcpSocket.host")
-	}
-}
-
-// testMistakes makes mistakes in manifests. With the webhook in front, the schema still names what is wrong.
-func testMistakes(t *testing.T, g *reviewtest.Ground) {
-	namespace := g.Namespace(t)
-	for _, c := range reviewtest.Mistakes(t, "podprobemarkers.yaml") {
-		if strings.HasPrefix(c.Refusal, "status.") { // a creation writes no status
-			continue
-		}
-		for _, m := range reviewtest.Manifests(t, "v1alpha1", "podprobemarkers.yaml") {
-			if m.GetName() != c.Manifest {
-				continue
-			}
-			plaintest.Merge(m.Object, c.Patch)
-			m.SetNamespace(namespace)
-			err := g.Client.Create(t.Context(), m, client.DryRunAll, client.FieldValidation("Strict"))
-			if err == nil || !strings.Contains(err.Error(), c.Refusal) {
-				t.Errorf("%s: want %q, got %v", c.Why, c.Refusal, err)
-			}
-		}
 	}
 }
 
@@ -165,14 +139,7 @@ func testCreations(t *testing.T, g *reviewtest.Ground) {
 		"faults of two probes":   {with(`"a"`, `""`) + "," + with(`["true"]`, `[]`), []string{at + "name", "spec.probes[1].probe.exec.command", "spec.probes[1].podConditionType"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := g.Client.Create(t.Context(), newMarker(t, namespace, c.probes), client.DryRunAll)
-			if len(c.paths) == 0 {
-				if err != nil {
-					t.Error(err)
-				}
-				return
-			}
-			reviewtest.Refused(t, err, 400, c.paths...)
+			reviewtest.Judged(t, g.Client.Create(t.Context(), newMarker(t, namespace, c.probes), client.DryRunAll), 400, c.paths...)
 		})
 	}
 	for name, selector := range map[string]any{
@@ -202,37 +169,29 @@ func testUpdates(t *testing.T, g *reviewtest.Ground) {
 	valid := newMarker(t, namespace, probe)
 	faulty := newMarker(t, namespace, with(`["true"]`, `[]`))
 	faulty.SetGenerateName("")
-	faulty.SetName(early)
+	faulty.SetName(reviewtest.Early)
 	faulty.SetFinalizers([]string{"example.com/hold"})
 	for _, m := range []*unstructured.Unstructured{valid, faulty} {
 		if err := g.Client.Create(t.Context(), m); err != nil {
 			t.Fatal(err)
 		}
 	}
-	patch := func(m *unstructured.Unstructured, change string, o ...client.PatchOption) error {
-		return g.Client.Patch(t.Context(), m.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(change)), o...)
-	}
 	for name, c := range map[string]struct {
-		marker        *unstructured.Unstructured
-		change, paths string
+		marker *unstructured.Unstructured
+		change string
+		paths  []string
 	}{
-		"other probes":          {valid, `{"spec":{"probes":[` + with(`"true"`, `"false"`) + `]}}`, ""},
-		"a label":               {valid, `{"metadata":{"labels":{"a":"b"}}}`, ""},
-		"another selector":      {valid, `{"spec":{"selector":{"matchLabels":{"app":"db"}}}}`, "spec.selector"},
-		"a new fault":           {valid, `{"spec":{"probes":[]}}`, "spec.probes"},
-		"a stored fault":        {faulty, `{"metadata":{"labels":{"a":"b"}}}`, ""},
-		"a fault beside it":     {faulty, `{"spec":{"selector":{"matchLabels":{"app":"db"}}}}`, "spec.selector"},
-		"a new fault beside it": {faulty, `{"spec":{"probes":[` + strings.Replace(with(`["true"]`, `[]`), `"main"`, `""`, 1) + `]}}`, "spec.probes[0].containerName"},
+		"other probes":          {valid, `{"spec":{"probes":[` + with(`"true"`, `"false"`) + `]}}`, nil},
+		"a label":               {valid, `{"metadata":{"labels":{"a":"b"}}}`, nil},
+		"another selector":      {valid, `{"spec":{"selector":{"matchLabels":{"app":"db"}}}}`, []string{"spec.selector"}},
+		"a new fault":           {valid, `{"spec":{"probes":[]}}`, []string{"spec.probes"}},
+		"a stored fault":        {faulty, `{"metadata":{"labels":{"a":"b"}}}`, nil},
+		"a fault beside it":     {faulty, `{"spec":{"selector":{"matchLabels":{"app":"db"}}}}`, []string{"spec.selector"}},
+		"a new fault beside it": {faulty, `{"spec":{"probes":[` + strings.Replace(with(`["true"]`, `[]`), `"main"`, `""`, 1) + `]}}`, []string{"spec.probes[0].containerName"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := patch(c.marker, c.change, client.DryRunAll)
-			if c.paths == "" {
-				if err != nil {
-					t.Error(err)
-				}
-				return
-			}
-			reviewtest.Refused(t, err, 400, c.paths)
+			change := client.RawPatch(types.MergePatchType, []byte(c.change))
+			reviewtest.Judged(t, g.Client.Patch(t.Context(), c.marker.DeepCopy(), change, client.DryRunAll), 400, c.paths...)
 		})
 	}
 	t.Run("status", func(t *testing.T) {
@@ -242,32 +201,5 @@ func testUpdates(t *testing.T, g *reviewtest.Ground) {
 			t.Error(err)
 		}
 	})
-	t.Run("finalizer", func(t *testing.T) { leave(t, g, faulty) })
-}
-
-// leave deletes a marker, which then loses its finalizers.
-func leave(t *testing.T, g *reviewtest.Ground, m *unstructured.Unstructured) {
-	t.Helper()
-	if err := g.Client.Delete(t.Context(), m.DeepCopy()); err != nil {
-		t.Fatal(err)
-	}
-	change := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-	if err := g.Client.Patch(t.Context(), m.DeepCopy(), change); err != nil {
-		t.Errorf("remove the finalizers of a marker that is being deleted: %v", err)
-	}
-}
-
-// testOff: without a daemon every marker is rejected with 403, and a marker that is being deleted can still leave.
-func testOff(t *testing.T, g *reviewtest.Ground) {
-	namespace := g.Namespace(t)
-	stored := newMarker(t, namespace, probe)
-	stored.SetFinalizers([]string{"example.com/hold"})
-	if err := g.Client.Create(t.Context(), stored); err != nil {
-		t.Fatal(err)
-	}
-	g.Serve(t, serve(podprobemarker.Options{Off: true}))
-	reviewtest.Refused(t, g.Client.Create(t.Context(), newMarker(t, namespace, probe)), 403)
-	stored.SetLabels(map[string]string{"a": "b"})
-	reviewtest.Refused(t, g.Client.Update(t.Context(), stored), 403)
-	leave(t, g, stored)
+	t.Run("finalizer", func(t *testing.T) { g.Leave(t, faulty) })
 }

@@ -3,17 +3,14 @@
 package resourcedistribution_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/kruisekit/kruisekit/internal/review/plaintest"
 	"github.com/kruisekit/kruisekit/internal/review/reviewtest"
@@ -31,36 +28,28 @@ const (
 func TestAdmission(t *testing.T) {
 	g := reviewtest.Start(t, reviewtest.Input{
 		Resources: []string{"resourcedistributions"}, Setup: serve(resourcedistribution.Options{On: true}),
-		Bad: newDistribution(t, "v1beta1", `{"spec":{"resource":{"kind":"Service"}}}`),
+		Bad: newDistribution(t, "v1beta1", "", `{"spec":{"resource":{"kind":"Service"}}}`),
 	})
 	t.Run("Manifests", func(t *testing.T) { testManifests(t, g) })
-	t.Run("Mistakes", func(t *testing.T) { reviewtest.Kind{Name: "resourcedistribution"}.Mistakes(t, g) })
+	k := reviewtest.Kind{Name: "resourcedistribution", New: newDistribution}
+	t.Run("Mistakes", func(t *testing.T) { k.Mistakes(t, g) })
 	t.Run("Creations", func(t *testing.T) { testCreations(t, g) })
 	t.Run("Updates", func(t *testing.T) { testUpdates(t, g) })
-	t.Run("Off", func(t *testing.T) { testOff(t, g) })
+	t.Run("Off", func(t *testing.T) { k.Off(t, g, serve(resourcedistribution.Options{}), 403) })
 }
 
-// early is the name of distributions that were created before the webhook.
-const early = "early"
-
-// serve serves the webhook. It does not review the creation of early distributions.
+// serve serves the webhook.
 func serve(o resourcedistribution.Options) reviewtest.Setup {
 	return func(mgr ctrl.Manager, _ client.Client) error {
 		w := resourcedistribution.New(o)
 		mgr.GetWebhookServer().Register(conversion.Path, conversion.NewHandler())
-		mgr.GetWebhookServer().Register(resourcedistribution.Path, &admission.Webhook{Handler: admission.HandlerFunc(
-			func(ctx context.Context, req admission.Request) admission.Response {
-				if req.Name == early && req.Operation == admissionv1.Create {
-					return admission.Allowed("")
-				}
-				return w.Validate(ctx, req)
-			})})
+		mgr.GetWebhookServer().Register(resourcedistribution.Path, reviewtest.ExceptEarly(w.Validate))
 		return nil
 	}
 }
 
-// newDistribution is a valid distribution that is changed by a merge patch.
-func newDistribution(t *testing.T, version, patch string) *unstructured.Unstructured {
+// newDistribution is a valid distribution that is changed by a merge patch. The kind has no namespace.
+func newDistribution(t *testing.T, version, _, patch string) *unstructured.Unstructured {
 	t.Helper()
 	plain := fmt.Sprintf(`{"apiVersion":"apps.kruise.io/%s","kind":"ResourceDistribution","metadata":{"generateName":"d-"},"spec":{"targets":{},
 		"resource":{"apiVersion":"v1","kind":"Secret","metadata":{"name":"pull"},"stringData":{"user":"reader"}}}}`, version)
@@ -133,12 +122,8 @@ func testCreations(t *testing.T, g *reviewtest.Ground) {
 		}
 		for _, version := range c.versions {
 			t.Run(name+"/"+version, func(t *testing.T) {
-				err := g.Client.Create(t.Context(), newDistribution(t, version, c.patch), client.DryRunAll)
-				if len(c.paths) > 0 {
-					reviewtest.Refused(t, err, 422, c.paths...)
-				} else if err != nil {
-					t.Error(err)
-				}
+				err := g.Client.Create(t.Context(), newDistribution(t, version, "", c.patch), client.DryRunAll)
+				reviewtest.Judged(t, err, 422, c.paths...)
 			})
 		}
 	}
@@ -146,8 +131,8 @@ func testCreations(t *testing.T, g *reviewtest.Ground) {
 
 // testUpdates: kind and name of the resource cannot change, and a fault that the stored distribution has rejects no update.
 func testUpdates(t *testing.T, g *reviewtest.Ground) {
-	valid := newDistribution(t, "v1beta1", "")
-	faulty := newDistribution(t, "v1beta1", `{"metadata":{"generateName":null,"name":"early","finalizers":["example.com/hold"]},
+	valid := newDistribution(t, "v1beta1", "", "")
+	faulty := newDistribution(t, "v1beta1", "", `{"metadata":{"generateName":null,"name":"early","finalizers":["example.com/hold"]},
 		"spec":{"targets":{"includedNamespaces":{"list":[{"name":"INVALID"}]}}}}`)
 	for _, d := range []*unstructured.Unstructured{valid, faulty} {
 		if err := g.Client.Create(t.Context(), d); err != nil {
@@ -155,27 +140,24 @@ func testUpdates(t *testing.T, g *reviewtest.Ground) {
 		}
 	}
 	for name, c := range map[string]struct {
-		distribution  *unstructured.Unstructured
-		change, paths string
+		distribution *unstructured.Unstructured
+		change       string
+		paths        []string
 	}{
-		"other data":            {valid, `{"spec":{"resource":{"stringData":{"user":"writer"}}}}`, ""},
-		"all namespaces":        {valid, `{"spec":{"targets":{"allNamespaces":true}}}`, ""},
-		"another name":          {valid, `{"spec":{"resource":{"metadata":{"name":"push"}}}}`, resource},
-		"another kind":          {valid, `{"spec":{"resource":{"kind":"ConfigMap","stringData":null}}}`, resource},
-		"a new fault":           {valid, `{"spec":{"targets":{"includedNamespaces":{"list":[{"name":"INVALID"}]}}}}`, included},
-		"a stored fault":        {faulty, `{"metadata":{"labels":{"a":"b"}}}`, ""},
-		"a new fault beside it": {faulty, `{"spec":{"targets":{"excludedNamespaces":{"list":[{"name":"a b"}]}}}}`, targets + ".excludedNamespaces"},
+		"other data":            {valid, `{"spec":{"resource":{"stringData":{"user":"writer"}}}}`, nil},
+		"all namespaces":        {valid, `{"spec":{"targets":{"allNamespaces":true}}}`, nil},
+		"another name":          {valid, `{"spec":{"resource":{"metadata":{"name":"push"}}}}`, []string{resource}},
+		"another kind":          {valid, `{"spec":{"resource":{"kind":"ConfigMap","stringData":null}}}`, []string{resource}},
+		"a new fault":           {valid, `{"spec":{"targets":{"includedNamespaces":{"list":[{"name":"INVALID"}]}}}}`, []string{included}},
+		"a stored fault":        {faulty, `{"metadata":{"labels":{"a":"b"}}}`, nil},
+		"a new fault beside it": {faulty, `{"spec":{"targets":{"excludedNamespaces":{"list":[{"name":"a b"}]}}}}`, []string{targets + ".excludedNamespaces"}},
 	} {
 		for _, version := range []string{"v1alpha1", "v1beta1"} {
 			t.Run(name+"/"+version, func(t *testing.T) {
-				d := newDistribution(t, version, "")
+				d := newDistribution(t, version, "", "")
 				d.SetName(c.distribution.GetName())
-				err := g.Client.Patch(t.Context(), d, client.RawPatch(types.MergePatchType, []byte(c.change)), client.DryRunAll)
-				if c.paths != "" {
-					reviewtest.Refused(t, err, 422, c.paths)
-				} else if err != nil {
-					t.Error(err)
-				}
+				change := client.RawPatch(types.MergePatchType, []byte(c.change))
+				reviewtest.Judged(t, g.Client.Patch(t.Context(), d, change, client.DryRunAll), 422, c.paths...)
 			})
 		}
 	}
@@ -183,32 +165,5 @@ func testUpdates(t *testing.T, g *reviewtest.Ground) {
 	if err := g.Client.Status().Patch(t.Context(), faulty.DeepCopy(), status); err != nil {
 		t.Errorf("status: %v", err)
 	}
-	leave(t, g, faulty)
-}
-
-// leave deletes a distribution, which then loses its finalizers.
-func leave(t *testing.T, g *reviewtest.Ground, d *unstructured.Unstructured) {
-	t.Helper()
-	if err := g.Client.Delete(t.Context(), d.DeepCopy()); err != nil {
-		t.Fatal(err)
-	}
-	change := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-	if err := g.Client.Patch(t.Context(), d.DeepCopy(), change); err != nil {
-		t.Errorf("remove the finalizers of a distribution that is being deleted: %v", err)
-	}
-}
-
-// testOff: with the gate off every distribution is rejected with 403, and a distribution that is being deleted can still leave.
-func testOff(t *testing.T, g *reviewtest.Ground) {
-	stored := newDistribution(t, "v1beta1", `{"metadata":{"finalizers":["example.com/hold"]}}`)
-	if err := g.Client.Create(t.Context(), stored); err != nil {
-		t.Fatal(err)
-	}
-	g.Serve(t, serve(resourcedistribution.Options{}))
-	for _, version := range []string{"v1alpha1", "v1beta1"} {
-		reviewtest.Refused(t, g.Client.Create(t.Context(), newDistribution(t, version, "")), 403)
-	}
-	stored.SetLabels(map[string]string{"a": "b"})
-	reviewtest.Refused(t, g.Client.Update(t.Context(), stored), 403)
-	leave(t, g, stored)
+	g.Leave(t, faulty)
 }

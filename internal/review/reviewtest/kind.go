@@ -15,22 +15,28 @@ import (
 	"github.com/kruisekit/kruisekit/internal/review/plaintest"
 )
 
-// Kind is a kind of two versions, for what an API server must show of each such kind.
+// Kind is a kind, for what an API server must show of each.
 type Kind struct {
 	// Name is the kind in lower case. The files of the kind have the name: <name>s.yaml, <name>-policy.yaml.
 	Name string
 	// New returns an object that is valid, of a version, whose spec is changed by a merge patch.
 	New func(t *testing.T, version, namespace, patch string) *unstructured.Unstructured
+	// Versions of the kind, the older one first; v1alpha1 and v1beta1 if nil.
+	Versions []string
 }
 
-// versions of a kind, the older one first.
-func versions() []string { return []string{"v1alpha1", "v1beta1"} }
+func (k Kind) versions() []string {
+	if k.Versions == nil {
+		return []string{"v1alpha1", "v1beta1"}
+	}
+	return k.Versions
+}
 
 func (k Kind) policy() string { return "kruisekit-" + k.Name }
 
 // Manifests applies the manifests of the reference's API unchanged, and once more as an update of something else.
 func (k Kind) Manifests(t *testing.T, g *Ground) {
-	for _, version := range versions() {
+	for _, version := range k.versions() {
 		namespace := g.Namespace(t)
 		for _, o := range Manifests(t, version, k.Name+"s.yaml") {
 			o.SetNamespace(namespace)
@@ -49,7 +55,7 @@ func (k Kind) Manifests(t *testing.T, g *Ground) {
 func (k Kind) Mistakes(t *testing.T, g *Ground) {
 	namespace := g.Namespace(t)
 	for _, m := range Mistakes(t, k.Name+"s.yaml") {
-		for _, version := range versions() {
+		for _, version := range k.versions() {
 			if m.Version != "" && m.Version != version || strings.HasPrefix(m.Refusal, "status.") { // a creation writes no status
 				continue
 			}
@@ -81,7 +87,7 @@ func (k Kind) mistake(t *testing.T, g *Ground, m Mistake, namespace string) {
 // named. So an object that is taken over differs from its revisions in nothing.
 func (k Kind) Recorded(t *testing.T, g *Ground, fields ...string) {
 	namespace := g.Namespace(t)
-	for _, version := range versions() {
+	for _, version := range k.versions() {
 		for _, recorded := range Recorded(t, "1-created", k.Name+"s."+version+".yaml") {
 			o := k.New(t, version, namespace, "")
 			o.Object["spec"] = recorded.DeepCopy().Object["spec"]
@@ -95,6 +101,23 @@ func (k Kind) Recorded(t *testing.T, g *Ground, fields ...string) {
 			}
 		}
 	}
+}
+
+// Off expects a webhook that is off, which the setup serves, to refuse creations and updates with a code, while an object that is being deleted can
+// still leave.
+func (k Kind) Off(t *testing.T, g *Ground, setup Setup, code int32) {
+	namespace, versions := g.Namespace(t), k.versions()
+	stored := k.New(t, versions[len(versions)-1], namespace, `{"metadata":{"finalizers":["example.com/hold"]}}`)
+	if err := g.Client.Create(t.Context(), stored); err != nil {
+		t.Fatal(err)
+	}
+	g.Serve(t, setup)
+	for _, version := range versions {
+		Refused(t, g.Client.Create(t.Context(), k.New(t, version, namespace, "")), code)
+	}
+	stored.SetLabels(map[string]string{"a": "b"})
+	Refused(t, g.Client.Update(t.Context(), stored), code)
+	g.Leave(t, stored)
 }
 
 func paths(fields []string) [][]string {
