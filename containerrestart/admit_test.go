@@ -15,7 +15,7 @@ import (
 	"github.com/kruisekit/kruisekit/containerrestart"
 )
 
-// TestAdmitRefuses has all that is refused, in the order in which it is told: nobody is to wait for a request that cannot be
+// TestAdmitRefuses has all that is refused, in the order in which it is reported: nobody is to wait for a request that cannot be
 // carried out.
 func TestAdmitRefuses(t *testing.T) {
 	only := func(name string) func(*request) {
@@ -134,7 +134,7 @@ func TestAdmitFills(t *testing.T) {
 			},
 		},
 		"connection": {
-			why: "it cannot run, and is told so later", pod: newPod(preStop(0, corev1.LifecycleHandler{TCPSocket: &corev1.TCPSocketAction{Port: port("web")}})),
+			why: "it cannot run, and fails later", pod: newPod(preStop(0, corev1.LifecycleHandler{TCPSocket: &corev1.TCPSocketAction{Port: port("web")}})),
 			want: func(r *request) {
 				r.Spec.Containers[0].PreStop = &appsv1beta1.CRRProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: port("web")}}
 			},

@@ -131,7 +131,7 @@ func TestDescribe(t *testing.T) {
 		},
 		"environment of one that ended": {why: "there is no process to read", view: view{Pod: newPod(owned, fed(0, "conf"), told(meta("app", 0, 7, 0), meta("log", 0, 8, none))), Containers: containers{plain(down("app", 0, -60), 7), both[1]}, Env: true}},
 
-		"annotation changed in place": {why: "the container starts anew", view: view{Pod: newPod(stale...), Containers: both, Env: true}, restart: []string{"app"}},
+		"annotation changed in place": {why: "the container restarts", view: view{Pod: newPod(stale...), Containers: both, Env: true}, restart: []string{"app"}},
 		"gate off":                    {why: "nothing is compared", view: view{Pod: newPod(stale...), Containers: both}},
 		"annotation patched":          {why: "nobody took the pod out of traffic", view: view{Pod: pod(stale, func(p *corev1.Pod) { p.Status.Conditions[3].Status = "True" }), Containers: both, Env: true}},
 		"never in place":              {why: "no condition is as good as True", view: view{Pod: pod(stale, func(p *corev1.Pod) { p.Status.Conditions = nil }), Containers: both, Env: true}},
@@ -213,7 +213,7 @@ func TestDescribeKill(t *testing.T) {
 	}
 }
 
-// TestDescribedCompletes closes the circle: what is told is what an in-place update waits for.
+// TestDescribedCompletes closes the circle: what is described is what an in-place update waits for.
 func TestDescribedCompletes(t *testing.T) {
 	p := newPod(owned, updating, fed(0, "conf"), annotated("conf", "2"), annotated(kruise.InPlaceUpdateStateKey, `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":null,"updateEnvFromMetadata":true}`))
 	view := containerrestart.View{Pod: p, Env: true, Environments: map[string]map[string]string{id("app", 0): {"CONF": "1"}, id("app", 1): {"CONF": "2"}}}
@@ -244,19 +244,19 @@ func TestStale(t *testing.T) {
 		env     bool
 		want    bool
 	}{
-		"nothing changed":         {"all is told", pod(), pod(), true, false},
-		"seen for the first time": {"all is told", nil, pod(), true, false},
+		"nothing changed":         {"all is reported", pod(), pod(), true, false},
+		"seen for the first time": {"all is reported", nil, pod(), true, false},
 		"old pod, untold":         {"a daemon that starts leaves it alone", nil, newPod(owned), true, false},
 		"old pod, half told":      {"somebody asked before", nil, newPod(owned, told(meta("app", 0, 7, none))), true, true},
 		"untold":                  {"now it has changed", newPod(owned), newPod(owned), true, true},
 		"nobody's":                {"nobody asks", newPod(), newPod(), true, false},
 		"more containers":         {"a sidecar came", pod(func(p *corev1.Pod) { p.Spec.Containers = p.Spec.Containers[:1] }), pod(), false, true},
-		"another container":       {"it started anew", pod(), pod(func(p *corev1.Pod) { p.Status.ContainerStatuses[1] = running("log", 1, 5) }), false, true},
+		"another container":       {"it restarted", pod(), pod(func(p *corev1.Pod) { p.Status.ContainerStatuses[1] = running("log", 1, 5) }), false, true},
 		"no container yet":        {"one with no ID does not count", pod(), newPod(owned, func(p *corev1.Pod) { p.Status.ContainerStatuses[1].ContainerID = "" }, told(meta("app", 0, 7, none))), true, false},
-		"one too many":            {"told of one that is gone", pod(), newPod(owned, func(p *corev1.Pod) { p.Status.ContainerStatuses = p.Status.ContainerStatuses[:1] }, fine[1]), false, true},
+		"one too many":            {"it describes one that is gone", pod(), newPod(owned, func(p *corev1.Pod) { p.Status.ContainerStatuses = p.Status.ContainerStatuses[:1] }, fine[1]), false, true},
 		"environment unknown":     {"it has to be read", pod(), newPod(owned, told(meta("app", 0, 7, 0), meta("log", 0, 8, none))), true, true},
 		"environment, gate off":   {"it is not compared", pod(), newPod(owned, told(meta("app", 0, 7, 0), meta("log", 0, 8, none))), false, false},
-		"environment differs":     {"the container has to start anew", conf("2"), conf("2"), true, true},
+		"environment differs":     {"the container has to restart", conf("2"), conf("2"), true, true},
 		"environment is back":     {"a restart may be under way", conf("2"), conf("1"), true, true},
 		"environment is right":    {"nothing to do", conf("1"), conf("1"), true, false},
 	}

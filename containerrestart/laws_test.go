@@ -152,7 +152,7 @@ func (w *world) look(reached map[string]int) {
 				reached["killed"]++
 			}
 			if newest := w.container(st.Name); st.Phase == succeeded && newest == r.Spec.Containers[i].StatusContext.ContainerID {
-				w.fail("%s of %s succeeded, and never started anew", st.Name, r.Name)
+				w.fail("%s of %s succeeded, and never restarted", st.Name, r.Name)
 			}
 		}
 	}

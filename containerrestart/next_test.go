@@ -194,11 +194,11 @@ func TestNext(t *testing.T) {
 		"ended":               {why: "there is nothing to do", work: work{Request: admitted(in(completed, st("app", pending, false, "")), done30), Containers: old}, do: containerrestart.DoNothing},
 		"ended during a kill": {why: "a kill that began is not given up", work: work{Request: admitted(in(completed, st("app", pending, false, ""), st("log", pending, false, "")), done30), Containers: old, Attempts: []containerrestart.Attempt{begun}}, do: containerrestart.DoNothing},
 		"ended before a kill": {
-			why: "what became of it is told, and nothing more is stopped", work: work{Request: admitted(in(completed, st("app", pending, false, ""), st("log", pending, false, "")), done30), Containers: old, Attempts: []containerrestart.Attempt{done("app", nil)}},
+			why: "what became of it is reported, and nothing more is stopped", work: work{Request: admitted(in(completed, st("app", pending, false, ""), st("log", pending, false, "")), done30), Containers: old, Attempts: []containerrestart.Attempt{done("app", nil)}},
 			write: status(completed, st("app", recreating, true, ""), st("log", pending, false, "")),
 		},
 		"ended before a kill that failed": {
-			why: "that is told too", work: work{Request: admitted(in(completed, st("app", pending, false, "")), done30), Attempts: []containerrestart.Attempt{done("app", boom)}},
+			why: "that is reported too", work: work{Request: admitted(in(completed, st("app", pending, false, "")), done30), Attempts: []containerrestart.Attempt{done("app", boom)}},
 			write: status(completed, st("app", failed, false, "kill container error: deadline exceeded")),
 		},
 		"told": {why: "once", work: work{Request: admitted(in(completed, st("app", recreating, true, "")), done30), Attempts: []containerrestart.Attempt{done("app", nil)}}, do: containerrestart.DoNothing},

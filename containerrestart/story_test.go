@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-var update = flag.Bool("update", false, "write the stories anew")
+var update = flag.Bool("update", false, "write the stories again")
 
 // TestStories tells what happens to some requests, second by second, and compares it with how it was told before.
 func TestStories(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 )
 
 // world is a node with one pod, its kubelet and runtime, an API server, a manager and a daemon. Both of these carry out
-// what they are told, on what they see, which may be older than what is.
+// what they get, on what they see, which may be older than what is.
 type world struct {
 	*rand.Rand
 	now      time.Time

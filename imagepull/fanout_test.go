@@ -81,7 +81,7 @@ func TestApplyJoins(t *testing.T) {
 		"the success has no time":            {list(did("nginx:1", 3, succeeded), func(n *v1beta1.NodeImage) { n.Status.ImageStatuses["nginx"].Tags[0].CompletionTime = nil }), nil, 4, v1beta1.PullIfNotPresent},
 		"it has it, but may be outdated":     {list(did("nginx:1", 3, succeeded)), list(always), 4, v1beta1.PullAlways},
 		"it failed":                          {list(wantsAlways, did("nginx:1", 3, failed)), nil, 4, v1beta1.PullIfNotPresent},
-		"it failed, and told of later times": {list(did("nginx:1", 3, failed), func(n *v1beta1.NodeImage) { n.Spec.Images["nginx"].Tags[0].Version = 2 }), list(always), 4, v1beta1.PullAlways},
+		"it failed, with later times":        {list(did("nginx:1", 3, failed), func(n *v1beta1.NodeImage) { n.Spec.Images["nginx"].Tags[0].Version = 2 }), list(always), 4, v1beta1.PullAlways},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := nodeImage("n1", append(list(lists("nginx:1", 3, "a"), secretsOf("nginx", v1beta1.ReferenceObject{Namespace: "kruise-daemon-config", Name: "s1"})), test.node...)...)
@@ -91,7 +91,7 @@ func TestApplyJoins(t *testing.T) {
 			if tag.Version != test.version || tag.ImagePullPolicy != test.policy {
 				t.Errorf("version %d, policy %s", tag.Version, tag.ImagePullPolicy)
 			}
-			if anew := tag.CreatedAt.Equal(ago(0)); anew != (tag.Version != old.Version) {
+			if restarted := tag.CreatedAt.Equal(ago(0)); restarted != (tag.Version != old.Version) {
 				t.Errorf("created at %v", tag.CreatedAt)
 			}
 			if diff := cmp.Diff([]corev1.ObjectReference{owner("a"), owner("b")}, tag.OwnerReferences); diff != "" {
@@ -106,7 +106,7 @@ func TestApplyJoins(t *testing.T) {
 
 func list[T any](all ...T) []T { return all }
 
-// A version begins anew after the last one, and is never negative.
+// A version begins again after the last one, and is never negative.
 func TestApplyVersions(t *testing.T) {
 	for name, test := range map[string]struct{ spec, status, want int64 }{
 		"the last one":       {math.MaxInt64, math.MaxInt64, 0},

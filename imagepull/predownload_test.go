@@ -46,7 +46,7 @@ func TestPreDownload(t *testing.T) {
 		"one image":          {"the other container keeps its own", template("web=web:1", "log=log:1"), template("web=web:2", "log=log:1"), []string{"web-6d5f-web web:2"}},
 		"a new container":    {"its image is on no node", template("web=web:1"), template("web=web:1", "log=log:1"), []string{"web-6d5f-log log:1"}},
 		"same image twice":   {"a node pulls it once", template("a=x:1", "b=x:1"), template("a=x:2", "b=x:2"), []string{"web-6d5f-a x:2"}},
-		"order is no matter": {"containers are told by name", template("a=a:1", "b=b:1"), template("b=b:1", "a=a:1"), nil},
+		"order is no matter": {"containers are matched by name", template("a=a:1", "b=b:1"), template("b=b:1", "a=a:1"), nil},
 		"images swapped":     {"told by container, as the reference does", template("a=x:1", "b=y:1"), template("a=y:1", "b=x:1"), []string{"web-6d5f-a y:1", "web-6d5f-b x:1"}},
 		"no image":           {"nothing to pull", template("a=x:1"), template("a="), nil},
 		"no containers":      {"", template(), template(), nil},

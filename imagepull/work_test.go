@@ -74,7 +74,7 @@ func TestOutage(t *testing.T) {
 	})
 }
 
-// Attempts are told as a line: each with its timeout, and how long was waited before it.
+// Attempts are printed as a line: each with its timeout, and how long was waited before it.
 func TestAttempts(t *testing.T) {
 	always := edit("nginx", func(s *v1beta1.ImageTagSpec) { s.ImagePullPolicy = v1beta1.PullAlways })
 	for name, test := range map[string]struct {

@@ -35,7 +35,7 @@ func TestDiff(t *testing.T) {
 			want: inplace.Change{Images: images("c1", "app:2"), Metadata: inplace.Metadata{Labels: values("new", "1")}},
 		},
 		"label that feeds": {
-			why: "what feeds a container is told by container, and the rest apart", from: with(feeds, label("conf", "1")), to: with(feeds, image(0, "app:2"), label("conf", "2"), label("other", "1")),
+			why: "what feeds a container is reported by container, and the rest apart", from: with(feeds, label("conf", "1")), to: with(feeds, image(0, "app:2"), label("conf", "2"), label("other", "1")),
 			want: inplace.Change{
 				Images: images("c1", "app:2"), Env: []string{"c1"}, Metadata: inplace.Metadata{Labels: values("other", "1")},
 				RefMetadata: map[string]metav1.ObjectMeta{"c1": {Labels: map[string]string{"conf": "2"}}},
@@ -156,18 +156,18 @@ func TestDiffBlocks(t *testing.T) {
 			to: first(func(c *corev1.Container) { c.Env = append(c.Env, corev1.EnvVar{Name: "NEW", Value: "1"}) }),
 		},
 		"changed variable": {
-			why: "the very field is told", from: one, want: []string{"spec.containers[c1].env[LEVEL].value"},
+			why: "the very field is reported", from: one, want: []string{"spec.containers[c1].env[LEVEL].value"},
 			to: first(func(c *corev1.Container) { c.Env[0].Value = "debug" }),
 		},
 		"pull policy and resources": {
-			why: "every reason is told", from: one, want: []string{"spec.containers[c1].imagePullPolicy", "spec.containers[c1].resources.requests"},
+			why: "every reason is reported", from: one, want: []string{"spec.containers[c1].imagePullPolicy", "spec.containers[c1].resources.requests"},
 			to: first(func(c *corev1.Container) {
 				c.ImagePullPolicy = corev1.PullNever
 				c.Resources.Requests = amounts("cpu", "1")
 			}),
 		},
 		"memory written otherwise": {
-			why: "only what differs is told, and the amount is the same", from: sized, want: []string{"spec.containers[c1].tty"},
+			why: "only what differs is reported, and the amount is the same", from: sized, want: []string{"spec.containers[c1].tty"},
 			to: with(sized, func(p *corev1.PodTemplateSpec) {
 				p.Spec.Containers[0].TTY = true
 				p.Spec.Containers[0].Resources.Limits["memory"] = amounts("memory", "1073741824")["memory"]
@@ -229,7 +229,7 @@ func TestDiffBlocks(t *testing.T) {
 			}),
 		},
 		"arguments": {
-			why: "a list without names is told by place", want: []string{"spec.containers[c1].args[1]"},
+			why: "an item of a list without names is named by its index", want: []string{"spec.containers[c1].args[1]"},
 			from: first(func(c *corev1.Container) { c.Args = []string{"a", "b"} }), to: first(func(c *corev1.Container) { c.Args = []string{"a"} }),
 		},
 		"init container": {

@@ -67,7 +67,7 @@ func TestRecordedStates(t *testing.T) {
 	}
 }
 
-// TestRecordedHashes computes what a real daemon told of real containers.
+// TestRecordedHashes computes what a real daemon reported of real containers.
 func TestRecordedHashes(t *testing.T) {
 	n := 0
 	for _, step := range []string{"1-created", "2-updating", "3-updated"} {

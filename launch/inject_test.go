@@ -161,7 +161,7 @@ func TestInjectFaults(t *testing.T) {
 		want []string
 	}{
 		"a word":           {"there is no order of words", asking("abc", "1"), []string{"spec.containers[0].env[0].value: Invalid value: \"abc\""}},
-		"both wrong":       {"each is told", asking("abc", "1.5"), []string{"spec.containers[0].env[0].value", "spec.containers[1].env[0].value"}},
+		"both wrong":       {"each is reported", asking("abc", "1.5"), []string{"spec.containers[0].env[0].value", "spec.containers[1].env[0].value"}},
 		"empty":            {"a variable without a value", env(newPod("a", "b"), 1, plain("X", ""), plain(priorityEnv, "")), []string{"spec.containers[1].env[1].value"}},
 		"blanks":           {"are no digits", asking(" 1", "2"), []string{"spec.containers[0].env[0].value"}},
 		"too large":        {"for 32 bits", asking("2147483648", "2"), []string{"spec.containers[0].env[0].value"}},
@@ -169,7 +169,7 @@ func TestInjectFaults(t *testing.T) {
 		"no name":          {"nothing to call the barrier after", unnamed, []string{"metadata.name: Required"}},
 		"no suffix":        {"the caller's fault", generated, []string{"metadata.name: Internal error"}},
 		"no room":          {"the barrier could never be made", endless, []string{"metadata.name: Too long"}},
-		"all alike, wrong": {"what is wrong is told", asking("x", "x"), []string{"env[0].value", "spec.containers[1]"}},
+		"all alike, wrong": {"what is wrong is reported", asking("x", "x"), []string{"env[0].value", "spec.containers[1]"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, faults := launch.Inject(c.pod, launch.Options{})

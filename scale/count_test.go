@@ -11,7 +11,7 @@ import (
 	"github.com/kruisekit/kruisekit/scale"
 )
 
-// numbers are cases that are told as stories: what happens to whom, and the codes of the notes.
+// numbers are cases in the form of stories: what happens to whom, and the codes of the notes.
 type numbers = map[string]struct {
 	why   string
 	input scale.Input

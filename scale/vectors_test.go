@@ -70,7 +70,7 @@ func TestDifferenceInSpecialCases(t *testing.T) {
 	})
 }
 
-// testDifference has counts of instances as they are told to Compute, and what separates them from the wanted ones.
+// testDifference has counts of instances as Compute gets them, and what separates them from the wanted ones.
 func testDifference(t *testing.T, cases vectors) {
 	t.Helper()
 	for name, c := range cases {

@@ -75,7 +75,7 @@ func TestInjectResources(t *testing.T) {
 			want: corev1.ResourceRequirements{Limits: amounts("300m", "220Mi"), Requests: amounts("110m", "95Mi")},
 		},
 		"without limit": {
-			why: "where one has none there is none, even for a constant, and that is told; a missing request is 0",
+			why: "where one has none there is none, even for a constant, and that is reported; a missing request is 0",
 			own: append([]corev1.Container{own("c", limits("", "100Mi"))}, twins...), with: computes(sum, ".*", "1", "200Mi", "cpu", ""),
 			want:  corev1.ResourceRequirements{Limits: amounts("", "200Mi"), Requests: amounts("300m", "")},
 			notes: []string{"Unlimited s"},

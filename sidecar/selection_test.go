@@ -66,7 +66,7 @@ func TestSelect(t *testing.T) {
 			want: []string{"a"},
 		},
 		"paused": {
-			why: "the pod is told of, if the set would match", namespace: shop,
+			why: "the pod is reported, if the set would match", namespace: shop,
 			sets:  []*v1beta1.SidecarSet{sidecarSet("a", pausedInjection), sidecarSet("b", pausedInjection, selects(withLabels("app", "y")))},
 			notes: []string{"InjectionPaused a"},
 		},

@@ -45,7 +45,7 @@ func TestParse(t *testing.T) {
 	}{
 		"good":          {why: "nothing is wrong", changes: []setChange{of(container("c"))}},
 		"nothing":       {why: "a set that selects nothing is one", changes: []setChange{selects(nil), inNamespace(&metav1.LabelSelector{})}},
-		"selectors":     {why: "each is told", changes: []setChange{selects(odd), inNamespace(odd)}, want: []string{"spec.selector", "spec.namespaceSelector"}},
+		"selectors":     {why: "each is reported", changes: []setChange{selects(odd), inNamespace(odd)}, want: []string{"spec.selector", "spec.namespaceSelector"}},
 		"a bad value":   {why: "no pod can have it", changes: []setChange{selects(withLabels("app", "?"))}, want: []string{"spec.selector"}},
 		"not pinned":    {why: "nobody asks for it", changes: []setChange{oddUpdates, partition("abc%")}},
 		"pinned":        {why: "it says which pods get what", changes: []setChange{oddUpdates, partition("abc%"), pins(ptr.To("r"), nil, partial)}, want: []string{"spec.updateStrategy.selector", "spec.updateStrategy.partition"}},
@@ -93,7 +93,7 @@ func TestBrokenSets(t *testing.T) {
 		"half other namespaces":     {why: "the pod is surely not there", changes: []setChange{inNamespace(half("team", "red"))}},
 		"perhaps the namespace":     {why: "the cause is unknown", changes: []setChange{inNamespace(half("team", "blue"))}, want: "spec.namespaceSelector"},
 		"odd namespaces, other pod": {why: "it means other pods", changes: []setChange{selects(withLabels("app", "bank")), inNamespace(withExpression("k", "Odd"))}},
-		"both":                      {why: "the namespace is told", changes: []setChange{selects(half("app", "shop")), inNamespace(half("team", "blue"))}, want: "spec.namespaceSelector"},
+		"both":                      {why: "the namespace is reported", changes: []setChange{selects(half("app", "shop")), inNamespace(half("team", "blue"))}, want: "spec.namespaceSelector"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestBrokenSets(t *testing.T) {
 			}
 			slices.Reverse(others)
 			if _, again := sidecar.Select(podOf(), shop, others); again == nil || again.Error() != err.Error() {
-				t.Errorf("of two broken sets the first by name is told: want %v, got %v", err, again)
+				t.Errorf("of two broken sets the first by name is reported: want %v, got %v", err, again)
 			}
 		})
 	}

@@ -88,7 +88,7 @@ func TestPullImages(t *testing.T) {
 		"short digest": {"it is no reference", []string{"a", "repo@sha256:0123"}, []string{"spec.images[1]: Invalid value"}},
 		"twice":        {"one job for each", []string{"a", "b", "a"}, []string{"spec.images[2]: Duplicate value"}},
 		"many":         {"so many may be", many(255), nil},
-		"too many":     {"the count is told before each is read", append(many(255), ":"), []string{"spec.images: Too many"}},
+		"too many":     {"the count is reported before any is read", append(many(255), ":"), []string{"spec.images: Too many"}},
 		"all at once":  {"in this order", []string{":", "a", "a"}, []string{"spec.images[2]: Duplicate value", "spec.images[0]: Invalid value"}},
 	}
 	for name, c := range cases {
@@ -111,7 +111,7 @@ func TestPullImages(t *testing.T) {
 	}
 }
 
-// TestOrder: the first fault that is told is the one that the reference tells.
+// TestOrder: the first fault is the one that the reference reports.
 func TestPullOrder(t *testing.T) {
 	job := &appsv1beta1.ImagePullJob{}
 	decode(t, `{"spec":{"image":"","parallelism":-1,"completionPolicy":{},"selector":{"names":["a","a"]},"podSelector":{"matchLabels":{"a b":"c"}}}}`, job)

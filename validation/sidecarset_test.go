@@ -95,7 +95,7 @@ func TestSidecarSet(t *testing.T) {
 		"odd mode":           {"sum or max", policy("avg", ".*", "cpu", "memory"), []string{sized + ".targetContainersMode" + invalid}},
 		"odd regex":          {"none, or a bad one", policy("sum", "(", "cpu", "memory"), []string{sized + ".targetContainersNameRegex" + invalid}},
 		"no regex":           {"none, or a bad one", policy("sum", "", "cpu", "memory"), []string{sized + ".targetContainersNameRegex" + invalid}},
-		"odd formulas":       {"each is told", policy("sum", ".*", "cpu*cpu", "cpu"), []string{sized + ".resourcesExpr.limits.cpu" + invalid, sized + ".resourcesExpr.requests.memory" + invalid}},
+		"odd formulas":       {"each is reported", policy("sum", ".*", "cpu*cpu", "cpu"), []string{sized + ".resourcesExpr.limits.cpu" + invalid, sized + ".resourcesExpr.requests.memory" + invalid}},
 		"formulas and own":   {"one of them; no more is looked at", strings.Replace(policy("avg", "(", "", ""), `"name"`, `"resources":{"requests":{"cpu":"1"}},"name"`, 1), []string{sized + forbidden}},
 		"formulas of plain":  {"it is over when others begin", `{"initContainers":[{"name":"i","resourcesPolicy":{"targetContainersMode":"sum","targetContainersNameRegex":".*","resourcesExpr":{"limits":{}}}}]}`, []string{"spec.initContainers[0].resourcesPolicy" + invalid}},
 		"formulas of native": {"it runs beside them", `{"updateStrategy":{"type":"NotUpdate"},` + fmt.Sprintf(native, `,"resourcesPolicy":{"targetContainersMode":"max","targetContainersNameRegex":"a","resourcesExpr":{"limits":{}}}`) + `}`, nil},

@@ -138,8 +138,8 @@ func TestSidecarSetConflicts(t *testing.T) {
 		"two that merge":          {"both come in", write("MergePatchJson", "k"), strings.Replace(write("MergePatchJson", "k"), `"b"`, `"c"`, 1), nil},
 		"no labels":               {"a pod without labels has both", `{"selector":{"matchLabels":null,"matchExpressions":[{"key":"a","operator":"DoesNotExist"}]}}`, `{"selector":{"matchLabels":null,"matchExpressions":[{"key":"b","operator":"NotIn","values":["x"]}]}}`, []string{"spec.containers[0].name: Invalid value"}},
 		"one that selects no pod": {"they never meet", `{}`, `{"selector":{"matchLabels":null}}`, nil},
-		"one that is broken":      {"it is told elsewhere", `{}`, `{"selector":{"matchExpressions":[{"key":"a","operator":"Odd"}]}}`, nil},
-		"broken namespaces":       {"it is told elsewhere", `{}`, `{"namespaceSelector":{"matchExpressions":[{"key":"a","operator":"Odd"}]}}`, nil},
+		"one that is broken":      {"it is reported elsewhere", `{}`, `{"selector":{"matchExpressions":[{"key":"a","operator":"Odd"}]}}`, nil},
+		"broken namespaces":       {"it is reported elsewhere", `{}`, `{"namespaceSelector":{"matchExpressions":[{"key":"a","operator":"Odd"}]}}`, nil},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

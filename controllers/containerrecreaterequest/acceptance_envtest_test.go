@@ -14,7 +14,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
-// A container starts anew, once; the request says so, is kept for as long as it asked, and goes.
+// A container restarts once; the request says so, is kept for as long as it asked, and goes.
 func TestRestart(t *testing.T) {
 	b, n := start(t)
 	pod := b.pod("web")
@@ -64,7 +64,7 @@ func states(pairs ...any) []v1beta1.ContainerRecreateRequestContainerRecreateSta
 	return all
 }
 
-// However it is asked for, each container starts anew, once.
+// However it is asked for, each container restarts once.
 func TestBothRestart(t *testing.T) {
 	for name, c := range map[string]struct {
 		why string

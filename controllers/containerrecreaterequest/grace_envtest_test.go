@@ -88,7 +88,7 @@ func TestUnreadyGrace(t *testing.T) {
 	}
 }
 
-// Without the gate the grace period is only a delay; that is told once.
+// Without the gate the grace period is only a delay; that is reported once.
 func TestGraceWithoutGate(t *testing.T) {
 	b, n := start(t)
 	pod := b.pod("web")

@@ -59,7 +59,7 @@ func (w *writes) client(c client.WithWatch) client.Client {
 	return around(c, func(_ string, write func() error) error { return w.do(write) })
 }
 
-// wholesome is a request that ended well, about a pod that is back in traffic with one container started anew, once.
+// wholesome is a request that ended well, about a pod that is back in traffic with one container restarted, once.
 func (b *bench) wholesome(r *request, pod *corev1.Pod) {
 	b.Helper()
 	b.becomes(r, ended(""))

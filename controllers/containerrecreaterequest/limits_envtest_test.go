@@ -33,7 +33,7 @@ func TestDaemonAbsent(t *testing.T) {
 	})
 }
 
-// The deadline ends a request while a container is being stopped, at the time and not before. That one still starts anew,
+// The deadline ends a request while a container is being stopped, at the time and not before. That container restarts nevertheless,
 // and the request tells; the next one is never touched.
 func TestDeadline(t *testing.T) {
 	const message = "recreating has exceeded the activeDeadlineSeconds"

@@ -71,7 +71,7 @@ func TestImagesBecomeJobs(t *testing.T) {
 	})
 }
 
-// Failed images are told in the order of the list, and what is written once is not written again.
+// Failed images are reported in the order of the list, and what is written once is not written again.
 func TestFailedImages(t *testing.T) {
 	b := start(t)
 	list := b.create("ahead", []string{"c:1", "a:1", "b:1"})

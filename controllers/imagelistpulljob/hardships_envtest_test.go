@@ -58,7 +58,7 @@ func TestInvalidLists(t *testing.T) {
 	}
 }
 
-// An image that no registry can have stops no other, and is told once.
+// An image that no registry can have stops no other, and is reported once.
 func TestImpossibleImage(t *testing.T) {
 	b := start(t)
 	list := b.create("ahead", []string{"Not An Image", "nginx:1"})
@@ -131,7 +131,7 @@ func TestMalformed(t *testing.T) {
 	})
 }
 
-// What refuses jobs is told, the status is written nevertheless, and the list goes on when it is over.
+// What refuses jobs is reported, the status is written nevertheless, and the list goes on when it is over.
 func TestRefusedJobs(t *testing.T) {
 	b := newBench(t)
 	refusing := make(chan struct{})

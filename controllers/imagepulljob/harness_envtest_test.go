@@ -335,7 +335,7 @@ func (p *passes) take() map[string]int {
 	return all
 }
 
-// nodes pull what their NodeImages ask for, as they are told to behave.
+// nodes pull what their NodeImages ask for, as the test wants them to behave.
 type nodes struct {
 	*bench
 	mu sync.Mutex

@@ -77,7 +77,7 @@ func testSecrets(t *testing.T, o imagepulljob.Options) {
 	b.status(first, "2/2/0/0", "job is running, progress 0.0%")
 	b.status(second, "2/2/0/0", "job is running, progress 0.0%")
 	if got := b.nodeImage(1).Spec.Images["nginx"].PullSecrets; len(got) != 1 || got[0].Name != copies[0].Name || got[0].Namespace != b.copies {
-		t.Errorf("node is told of %+v", got)
+		t.Errorf("the NodeImage has %+v", got)
 	}
 	if !slices.Contains(first.Finalizers, v1beta1.ImagePullJobFinalizerKey) {
 		t.Errorf("finalizers %q", first.Finalizers)
@@ -93,7 +93,7 @@ func testSecrets(t *testing.T, o imagepulljob.Options) {
 	b.copied(`later {} first`, `login {"auths":{"a":{}}} first,second`)
 	b.until(func() error {
 		if got := b.nodeImage(1).Spec.Images["nginx"].PullSecrets; len(got) != 2 {
-			return fmt.Errorf("node is told of %+v", got)
+			return fmt.Errorf("the NodeImage has %+v", got)
 		}
 		return nil
 	})
@@ -165,7 +165,7 @@ func TestJobAmongCopies(t *testing.T) {
 	job := b.create("web", "nginx:1", secrets("login"))
 	b.status(job, "1/0/1/0", "job has completed")
 	if got := b.nodeImage(1).Spec.Images["nginx"].PullSecrets; len(got) != 1 || got[0].Name != "login" || got[0].Mode != "" {
-		t.Errorf("node is told of %+v", got)
+		t.Errorf("the NodeImage has %+v", got)
 	}
 	if len(job.Finalizers) > 0 {
 		t.Errorf("finalizers %q: there is nothing to release", job.Finalizers)

@@ -78,7 +78,7 @@ func TestInvalid(t *testing.T) {
 	})
 }
 
-// A node whose list is full, and one whose NodeImage the API server refuses, are told in the status; the others go on.
+// A node whose list is full, and one whose NodeImage the API server refuses, are reported in the status; the others go on.
 func TestNodesThatCannot(t *testing.T) {
 	b := startWith(t, imagepulljob.Options{}, func(c client.WithWatch) client.Client {
 		return interceptor.NewClient(c, interceptor.Funcs{

@@ -34,7 +34,7 @@ func answers() map[string]func(*bench) {
 	}
 }
 
-// A silent node has failed after ten minutes, or what the options say, and those who asked are told.
+// A silent node has failed after ten minutes, or what the options say, and the jobs report it.
 func silentNode(b *bench) {
 	b.start(nodeimage.Options{ResponseTimeout: time.Hour})
 	job := b.job("a")
@@ -175,7 +175,7 @@ func before(do func(), status bool) func(client.WithWatch) client.WithWatch {
 	}
 }
 
-// A daemon that answers in the very moment in which its pull is given up is heard, and nobody is told of a failure.
+// A daemon that answers in the very moment in which its pull is given up is heard, and no failure is reported.
 func answerInTime(b *bench) {
 	answered := v1beta1.NodeImageStatus{
 		Desired: 1, Succeeded: 1, FirstSyncStatus: &v1beta1.SyncStatus{Status: v1beta1.SyncStatusSucceeded, SyncAt: metav1.NewTime(time.Unix(1, 0))},

@@ -120,7 +120,7 @@ func (b *bench) tag(tag string, owners ...*v1beta1.ImagePullJob) func(*v1beta1.N
 	}
 }
 
-// change reads an object anew and patches it.
+// change reads an object and patches it.
 func change[T client.Object](b *bench, object T, how ...func(T)) {
 	b.Helper()
 	before := refresh(b, object)

@@ -34,7 +34,7 @@ func TestHotUpgrade(t *testing.T) {
 		}
 	}
 	if n := b.events("ResetContainerSucceed"); n == 0 {
-		t.Error("nobody is told that a container was reset")
+		t.Error("no event reports that a container was reset")
 	}
 	b.change(set, image("mesh:3"))
 	b.works("mesh", "mesh-1", "mesh:3")

@@ -161,7 +161,7 @@ func TestDeletedSet(t *testing.T) {
 	b.runs("logs=logs:2", "mesh=mesh:1")
 }
 
-// TestMalformed: a set that cannot be read is told of, and keeps no other from its work.
+// TestMalformed: a set that cannot be read is reported, and keeps no other from its work.
 func TestMalformed(t *testing.T) {
 	b := start(t, sidecarset.Options{})
 	odd := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{

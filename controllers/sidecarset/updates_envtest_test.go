@@ -78,7 +78,7 @@ func TestBadImage(t *testing.T) {
 			b.counted(set, n, c.updated, n-c.updated, 0)
 			b.Still()
 			b.counted(set, n, c.updated, n-c.updated, 0)
-			b.Until(func() error { // nothing changes any more, and yet it is told
+			b.Until(func() error { // nothing changes any more, and an event reports it nevertheless
 				if got := b.events("UpdateLimited"); got != 1 {
 					return fmt.Errorf("%d events", got)
 				}
@@ -93,7 +93,7 @@ func TestBadImage(t *testing.T) {
 	}
 }
 
-// TestNotUpgradable: what cannot change in a pod is told once, and leaves the pods that there are. Pods that come later have it,
+// TestNotUpgradable: what cannot change in a pod is reported once, and leaves the pods that there are. Pods that come later have it,
 // and are updated as ever.
 func TestNotUpgradable(t *testing.T) {
 	b := start(t, sidecarset.Options{})
@@ -121,7 +121,7 @@ func TestNotUpgradable(t *testing.T) {
 	})
 	b.Still()
 	if n := b.events("NotUpgradablePods"); n != 1 {
-		t.Errorf("the same is told %d times", n)
+		t.Errorf("the same is reported %d times", n)
 	}
 }
 

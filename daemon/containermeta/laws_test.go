@@ -68,7 +68,7 @@ func ready(is corev1.ConditionStatus) func(*corev1.Pod) {
 }
 
 // TestOnce changes an annotation in place some times, with daemons that die, and calls that fail, between any two things that
-// they do. Each time, each container that is fed by it starts anew once, and no other does.
+// they do. Each time, each container that is fed by it restarts once, and no other does.
 func TestOnce(t *testing.T) {
 	t.Logf("-seed=%d", *seed)
 	deaths, failures := 0, 0

@@ -169,7 +169,7 @@ func TestGone(t *testing.T) {
 	})
 }
 
-// TestUnreadable has no env in the image. It is told what is known, and asked ever more seldom, and at last not any more.
+// TestUnreadable has no env in the image. What is known is reported; the image is asked ever more seldom, and at last no more.
 func TestUnreadable(t *testing.T) {
 	bubbletest.Test(t, func(t *testing.T) {
 		w := newWorld(1, map[string]nodetest.Way{"app": {NoEnv: true}})
@@ -180,7 +180,7 @@ func TestUnreadable(t *testing.T) {
 			told := w.pod.Annotations[kruise.RuntimeContainerMetaKey]
 			w.mu.Unlock()
 			if told == "" {
-				t.Errorf("nothing is told\n%s", w.text())
+				t.Errorf("nothing is reported\n%s", w.text())
 			}
 			early := w.node.CallsOf("Exec env")
 			if early < 6 {

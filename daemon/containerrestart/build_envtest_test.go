@@ -125,7 +125,7 @@ func (b *bench) ends(r *request, message string, states ...state) {
 	}
 }
 
-// up is a container that was stopped and has started anew.
+// up is a container that was stopped and has restarted.
 func up(name string) state { return state{Name: name, Phase: succeeded, IsKilled: true} }
 
 // stopsOf are those of the containers of a name.

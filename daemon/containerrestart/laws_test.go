@@ -176,7 +176,7 @@ func TestLaws(t *testing.T) {
 						t.Errorf("%s: %s is %s %s", name, s.Name, s.Phase, s.Message)
 					}
 					if is := w.ran[w.newest(s.Name)].ID; engine+"://"+is == r.Spec.Containers[n].StatusContext.ContainerID {
-						t.Errorf("%s: %s succeeded, and never started anew", name, s.Name)
+						t.Errorf("%s: %s succeeded, and never restarted", name, s.Name)
 					}
 				}
 			}

@@ -69,7 +69,7 @@ func TestDigestIsPulled(t *testing.T) {
 	})
 }
 
-// What comes is pulled beside the rest; what leaves is pulled no further, and nothing is told of it.
+// What comes is pulled beside the rest; what leaves is pulled no further, and no event reports it.
 func TestImagesComeAndGo(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.images.pull = takes(time.Minute)
@@ -116,7 +116,7 @@ func TestLimit(t *testing.T) {
 	})
 }
 
-// The status is the memory: after a restart, what has ended is not pulled again, and what has not begins anew.
+// The status is the memory: after a restart, what has ended is not pulled again, and what has not begins again.
 func TestRestart(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.images.pull = func(ctx context.Context, c call) (string, error) {
@@ -168,7 +168,7 @@ func TestSettledBySomebodyElse(t *testing.T) {
 	})
 }
 
-// Another version asks for another round: the pull of the old one stops, and nothing is told of it.
+// Another version asks for another round: the pull of the old one stops, and no event reports it.
 func TestAnotherRound(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.images.pull = takes(time.Minute)

@@ -277,7 +277,7 @@ func TestSecondWriter(t *testing.T) {
 	n.eventually(settled(1, 1))
 }
 
-// A process that starts anew pulls what is not settled, with a secret that it reads then.
+// A process that restarts pulls what is not settled, with a secret that it reads then.
 func TestProcessStartsAnew(t *testing.T) {
 	n := newNode(t)
 	secret := dockerConfig("a", "docker.io", "hub")

@@ -301,7 +301,7 @@ func TestEnd(t *testing.T) {
 	})
 }
 
-// A NodeImage that is deleted takes its pulls with it; another one of the name begins anew.
+// A NodeImage that is deleted takes its pulls with it; another one of the name begins again.
 func TestNodeImageIsDeleted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.images.pull = takes(time.Minute)

@@ -91,7 +91,7 @@ func (k *nodeKeyring) Forget(string) {
 	k.dropped++
 }
 
-// Who the registry is told to be asked by, in order. Empty is nobody.
+// The credentials that the registry is asked with, in order. Empty means none.
 func TestCredentials(t *testing.T) {
 	broken := dockerConfig("broken")
 	broken.Data[corev1.DockerConfigJsonKey] = []byte(`{"auths":{"docker.io":{"auth":"?"}}}`)
@@ -250,7 +250,7 @@ func TestSecretBehind(t *testing.T) {
 
 func list[T any](all ...T) []T { return all }
 
-// A secret is read once in five minutes. What the reference does not do: a refusal has it read anew, so that the next attempt
+// A secret is read once in five minutes. What the reference does not do: after a refusal it is read again, so that the next attempt
 // has the password that was rotated meanwhile.
 func TestSecretsAreRemembered(t *testing.T) {
 	inWorld(t, func(w *world) {

@@ -27,7 +27,7 @@ var (
 )
 
 // TestLaws has images come, change and go while the runtime is slow, fails, and restarts, the API server refuses writes or
-// loses answers, others settle pulls, and the process on the node starts anew.
+// loses answers, others settle pulls, and the process on the node restarts.
 func TestLaws(t *testing.T) {
 	for i := range *worlds {
 		t.Run(fmt.Sprintf("-seed=%d", *seed+i), func(t *testing.T) {

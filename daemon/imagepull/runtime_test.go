@@ -136,7 +136,7 @@ func fails(err error) func(context.Context, call) (string, error) {
 	return func(context.Context, call) (string, error) { return "", err }
 }
 
-// events records what is told, as "object: type reason message".
+// events records events, as "object: type reason message".
 type events struct {
 	mu  sync.Mutex
 	all []string

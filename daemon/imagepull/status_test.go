@@ -91,7 +91,7 @@ func TestOverwritesAreMended(t *testing.T) {
 	}
 }
 
-// An API server that is away costs nothing but time: results are kept, and told of when they are written.
+// An API server that is away costs nothing but time: results are kept, and reported when they are written.
 func TestAPIServerIsAway(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.begin()
@@ -121,7 +121,7 @@ func TestAPIServerIsAway(t *testing.T) {
 	})
 }
 
-// A write whose answer is lost is told of all the same, and not made again.
+// A write whose answer is lost is reported nevertheless, and not repeated.
 func TestAnswerIsLost(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.begin()

@@ -136,7 +136,7 @@ func works(t *testing.T, c *cluster.Cluster, engine *critest.Runtime) {
 		}
 		stops += engine.Calls()["StopContainer"]
 		if told := pod.Annotations[kruise.RuntimeContainerMetaKey]; stops != 1 || image.Status.Succeeded != 1 || !strings.Contains(told, "sidecar") {
-			return fmt.Errorf("%d containers stopped, %d images pulled, told of containers: %q", stops, image.Status.Succeeded, told)
+			return fmt.Errorf("%d containers stopped, %d images pulled, containers described as %q", stops, image.Status.Succeeded, told)
 		}
 		return nil
 	})

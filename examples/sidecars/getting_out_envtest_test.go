@@ -28,7 +28,7 @@ func testGettingOut(t *testing.T, c *cluster.Cluster) {
 	}
 	told := regexp.MustCompile(`(?m)^kubectl patch mutatingwebhookconfiguration (\S+) --type=json -p '([^']*)'$`).FindAllStringSubmatch(string(text), -1)
 	if len(told) != 2 {
-		t.Fatalf("%d patches are told, want one that opens an entry and one that deletes it", len(told))
+		t.Fatalf("%d patches are described, want one that opens an entry and one that deletes it", len(told))
 	}
 	patch := func(words []string) {
 		t.Helper()

@@ -89,7 +89,7 @@ func TestConditions(t *testing.T) {
 		"pods labelled as namespaces are": {"the label of a pod is no name of a namespace", []*appsv1beta1.SidecarSet{
 			newSet(t, "a", `selector: {matchLabels: {kubernetes.io/metadata.name: x}}`), newSet(t, "b", `selector: {matchLabels: {kubernetes.io/metadata.name: z}}`),
 		}, labels + "('kubernetes.io/metadata.name' in l && l['kubernetes.io/metadata.name'] in ['x','z']))"},
-		"in namespaces, pods labelled as they are": {"the one and the other are told apart", []*appsv1beta1.SidecarSet{
+		"in namespaces, pods labelled as they are": {"the two differ", []*appsv1beta1.SidecarSet{
 			newSet(t, "a", `{selector: {matchLabels: {kubernetes.io/metadata.name: x}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: one}}}`),
 			newSet(t, "b", `{selector: {matchLabels: {kubernetes.io/metadata.name: x}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: two}}}`),
 		}, labels + "((request.namespace in ['one','two']) && 'kubernetes.io/metadata.name' in l && l['kubernetes.io/metadata.name'] == 'x'))"},
@@ -181,7 +181,7 @@ func TestNotes(t *testing.T) {
 			200, 25,
 		},
 		"unreadable": {
-			"it is told, be it bounded or left out", []*appsv1beta1.SidecarSet{
+			"it is reported, be it bounded or left out", []*appsv1beta1.SidecarSet{
 				newSet(t, "a", `selector: {matchLabels: {app: "not a value!"}}`), newSet(t, "b", `selector: {matchLabels: {app: a, "not a key!": ""}}`),
 				newSet(t, "c", `{selector: {matchLabels: {app: "not a value!"}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: one}}}`),
 			}, []string{scope.NoteUnreadable, scope.NoteUnreadable, scope.NoteUnreadable}, 200, 1,

@@ -154,7 +154,7 @@ func (w *world) daemon(r *request) {
 	}
 }
 
-// controller is asked, and does what it is told.
+// controller is asked, and does what the answer says.
 func (w *world) controller() finish.Action {
 	in := finish.Input{Pod: w.pod, Node: w.node, Request: w.request, Now: w.now}
 	p := finish.Next(in)

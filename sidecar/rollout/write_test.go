@@ -49,7 +49,7 @@ func TestUpdateAnnotations(t *testing.T) {
 		images map[string]string
 	}{
 		"one image": {
-			why: "the other container is not told of", change: []setChange{newMesh}, images: map[string]string{"mesh": "mesh:2"},
+			why: "the state does not have the other container", change: []setChange{newMesh}, images: map[string]string{"mesh": "mesh:2"},
 			want: func(h string) map[string]string {
 				return map[string]string{hashes: `{"s":` + entry(h) + `}`, states: `{"s":` + state(h, last("mesh")) + `}`}
 			},
@@ -139,7 +139,7 @@ func TestMetadataAlone(t *testing.T) {
 	}
 }
 
-// TestUnreadable: a pod that cannot be dealt with is told of, and keeps no other from its turn.
+// TestUnreadable: a pod that cannot be read is reported, and keeps no other from its turn.
 func TestUnreadable(t *testing.T) {
 	before := sidecarSet("s", cold("mesh", "mesh:1"))
 	for name, change := range map[string]func(*corev1.Pod, *v1beta1.SidecarSet){

@@ -47,7 +47,7 @@ type fault struct {
 	field string
 }
 
-// unknown is the fault of strict decoding, which is told in words alone.
+// unknown is the fault of strict decoding, which has no field.
 const unknown metav1.CauseType = "unknown field"
 
 // testSchema spoils each path in all ways that its schema forbids, in the first manifest that sets it.

@@ -147,7 +147,7 @@ func (m *deployed) job(t *testing.T, change func(*corev1.PodSpec)) *batchv1.Job 
 	spec.RestartPolicy = corev1.RestartPolicyNever
 	spec.TerminationGracePeriodSeconds = ptr.To(int64(1))
 	spec.Containers = []corev1.Container{{Name: "main", Image: sleeper, Command: []string{"sleep", "2"}}}
-	sidecar := corev1.Container{Name: "sidecar", Image: sleeper} // serves until it is told to end
+	sidecar := corev1.Container{Name: "sidecar", Image: sleeper} // serves until it gets a signal
 	spec.Containers = append(spec.Containers, sidecar)
 	change(spec)
 	if err := m.Client.Create(t.Context(), job); err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/kruisekit/kruisekit/test/cluster/image"
 )
 
-// recreation is a pod of one test, whose containers are started anew.
+// recreation is a pod of one test, whose containers are restarted.
 type recreation struct {
 	*deployed
 	namespace string
@@ -176,12 +176,12 @@ func (m *deployed) testRecreateInOrder(t *testing.T) {
 	for before, after := range map[string]string{"a": "b", "b": "c"} {
 		began, ended := is[before].State.Running.StartedAt, is[after].LastTerminationState.Terminated.FinishedAt
 		if !ended.After(began.Time) {
-			t.Errorf("%s ended at %s, and %s before it began anew at %s", after, ended, before, began)
+			t.Errorf("%s ended at %s, and %s before it restarted at %s", after, ended, before, began)
 		}
 	}
 }
 
-// Only what is named is started anew, all at once if no order is wanted.
+// Only named containers are restarted, all at once if no order is wanted.
 func (m *deployed) testRecreateSome(t *testing.T) {
 	r := m.newRecreation(t, "node-2", nil, "a", "b", "c")
 	if err := r.ask(t, "some", nil, "a", "c"); err != nil {

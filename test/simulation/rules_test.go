@@ -236,7 +236,7 @@ func (r *rules) keepsPromise(w apiWrite) {
 	}
 }
 
-// restarting is told before a node restarts a container for its new image.
+// restarting is called before a node restarts a container for its new image.
 func (r *rules) restarting(pod *corev1.Pod) {
 	if hasGate(pod, kruise.InPlaceUpdateReady) && conditionOf(pod, corev1.PodReady) == corev1.ConditionTrue {
 		r.fail("%s is restarted in traffic", pod.Name)

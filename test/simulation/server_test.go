@@ -31,7 +31,7 @@ type server struct {
 	shop      shop
 	// last is what a snapshot showed.
 	last *snapshot
-	// watch is told every write once it is done.
+	// watch is called after every write.
 	watch func(apiWrite)
 }
 

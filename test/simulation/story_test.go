@@ -70,7 +70,7 @@ func (s *story) run(w *world) {
 	w.fail("the world stands still, and no note %s says why", s.stands)
 }
 
-// seedOfStories makes them the same whenever they are told.
+// seedOfStories makes each run of them the same.
 const seedOfStories = 1
 
 func TestStories(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/review/reviewtest"
 )
 
-// changes of a request, in any version, with what is told of them. The webhook and the policy judge alike.
+// changes of a request, in any version, with what the webhook answers. The webhook and the policy judge alike.
 func changes() map[string]struct {
 	change func(*unstructured.Unstructured)
 	at     []string

@@ -51,7 +51,7 @@ func TestCreate(t *testing.T) {
 			strings.Replace(labels, `"u1"`, `"u1","type":"virtual-kubelet"`, 1) + "," + context + "," + strategy,
 		},
 		"another type of node": {
-			"only that type is told", asked, func(w *world) { w.node.Labels = map[string]string{"type": "gpu"} },
+			"only that type is reported", asked, func(w *world) { w.node.Labels = map[string]string{"type": "gpu"} },
 			labels + "," + context + "," + strategy,
 		},
 		"fields of the future": {

@@ -93,16 +93,16 @@ func TestValidate(t *testing.T) {
 	}{
 		"job":          {"it is good", job, "v1beta1", good, "", open(), 200, "", 0},
 		"job, changed": {"all but pullSecrets can be", job, "v1alpha1", strings.Replace(good, `"a"`, `"b"`, 1), good, open(), 200, "", 0},
-		"odd job":      {"the place is told", job, "v1alpha1", odd, "", open(), 400, `spec.parallelism: Invalid value: "50%": must be a number of nodes, and no percentage`, 0},
+		"odd job":      {"the path is reported", job, "v1alpha1", odd, "", open(), 400, `spec.parallelism: Invalid value: "50%": must be a number of nodes, and no percentage`, 0},
 		"odd job before": {
 			"its finalizer must come off", job, "v1beta1", odd, odd, open(), 200, "", 1,
 		},
 		"odder than before": {"the new fault is not borne", job, "v1beta1", odder, odd, open(), 400, "spec.image: Invalid value", 1},
 		"odd list":          {"two of one", list, "v1beta1", manyNew, "", open(), 400, `spec.images[1]: Duplicate value: "a"`, 0},
-		"odd node":          {"the tag is told", node, "v1beta1", `{"spec":{"images":{"n":{"tags":[{"tag":"1"}]}}}}`, "", open(), 400, "spec.images[n].tags[1].createdAt: Required value", 0},
+		"odd node":          {"the tag is reported", node, "v1beta1", `{"spec":{"images":{"n":{"tags":[{"tag":"1"}]}}}}`, "", open(), 400, "spec.images[n].tags[1].createdAt: Required value", 0},
 		"secrets":           {"nodes may have used those that were given", job, "v1beta1", secret, good, open(), 403, "spec.pullSecrets: Forbidden: spec.pullSecrets is immutable", 0},
 		"secrets first":     {"they come before what is wrong", job, "v1alpha1", both, good, open(), 403, "spec.pullSecrets: Forbidden: spec.pullSecrets is immutable", 0},
-		"wrong type":        {"the place is told", job, "v1beta1", `{"spec":{"image":7}}`, "", open(), 400, "decode object: spec.image: a number where string is wanted", 0},
+		"wrong type":        {"the path is reported", job, "v1beta1", `{"spec":{"image":7}}`, "", open(), 400, "decode object: spec.image: a number where string is wanted", 0},
 
 		"no jobs":            {"as by default", job, "v1beta1", good, "", off, 403, "no image is pulled for a job: feature gate ImagePullJobGate is off", 0},
 		"no lists":           {"as by default", list, "v1beta1", manyNew, "", off, 403, "no image is pulled for a job", 0},

@@ -64,7 +64,7 @@ func testCases(t *testing.T, g *ground) {
 	}
 }
 
-// What keeps a pod from being created is told with the set, the field and the reason, in the words of whoever can mend it.
+// What keeps a pod from being created is reported with the set, the field and the reason.
 func testTold(t *testing.T, g *ground) {
 	const log, unread = `containers: [{name: log, image: l}]`, `annotations: {kruise.io/sidecarset-hash: "[]"}`
 	cases := map[string]struct {

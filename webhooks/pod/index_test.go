@@ -119,7 +119,7 @@ func TestStatus(t *testing.T) {
 	again.Status.MatchedPods = 7
 	_ = index.Put(again)
 	if index.Candidates("one", map[string]string{"app": "web"})[0] != before {
-		t.Error("it was read anew for a number of pods")
+		t.Error("it was read again for a number of pods")
 	}
 	again = again.DeepCopy()
 	again.Status.LatestRevision = "other"

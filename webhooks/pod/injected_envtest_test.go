@@ -156,7 +156,7 @@ func variables() map[string]injected {
 func records() map[string]injected {
 	const log, other = `containers: [{name: log, image: l}]`, `containers: [{name: other, image: o}]`
 	return map[string]injected{
-		"two-sets": {"both are told", "", lone, []string{log, other}, told, []string{
+		"two-sets": {"both are reported", "", lone, []string{log, other}, told, []string{
 			"list two-sets-0,two-sets-1", "two-sets-0 [log] two-sets-0-now", "two-sets-1 [other] two-sets-1-now",
 		}},
 		"legacy": {"it is read, and written as others are", `annotations: {kruise.io/sidecarset-hash: '{"former":"h"}', kruise.io/sidecarset-injected-list: former}`, lone, []string{log}, told, []string{

@@ -115,7 +115,7 @@ func TestDefaultsOfStored(t *testing.T) {
 	}{
 		"a new set":         {"all defaults", with("a:1", ""), "", `{"exec":{"command":["true"]},"periodSeconds":10}`},
 		"a stored one":      {"what it has gone without", with("a:2", done), with("a:1", done), `{"exec":{"command":["true"]}}`},
-		"written anew":      {"the same", with("a:2", ""), with("a:1", done), `{"exec":{"command":["true"]}}`},
+		"written again":     {"the same", with("a:2", ""), with("a:1", done), `{"exec":{"command":["true"]}}`},
 		"never defaulted":   {"all defaults", with("a:2", ""), with("a:1", ""), `{"exec":{"command":["true"]},"periodSeconds":10}`},
 		"another container": {"all defaults", with("a:2", ""), strings.ReplaceAll(with("a:1", done), `"agent"`, `"b"`), `{"exec":{"command":["true"]},"periodSeconds":10}`},
 	}

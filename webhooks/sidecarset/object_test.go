@@ -6,7 +6,7 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/sidecarset"
 )
 
-// A value that cannot be read is told with its place, also where its decoder does not know that.
+// A value that cannot be read is reported with its path, also where its decoder does not know that.
 func TestUnreadValues(t *testing.T) {
 	cases := map[string]struct {
 		why, spec string

@@ -28,7 +28,7 @@ func TestUnknownFields(t *testing.T) {
 		"a new set":      {"it is let in", typo, "", []string{path}, true, []string{told}, 3},
 		"a changed one":  {"it is let in", typo, `{}`, []string{path}, true, []string{told}, 2},
 		"one that stays": {"nobody looks at it", typo, typo, []string{path}, true, nil, 0},
-		"with a fault":   {"both are told", wrong, "", []string{path}, false, []string{told}, 2},
+		"with a fault":   {"both are reported", wrong, "", []string{path}, false, []string{told}, 2},
 	}
 	for name, c := range cases {
 		for _, version := range []string{"v1alpha1", "v1beta1"} {

@@ -157,7 +157,7 @@ func TestSequence(t *testing.T) {
 			hook: drain,
 			want: []string{killing, " 0 stop 4f2a within 2s", " 0 k is over"},
 		},
-		"a hook that fails is told, and changes nothing": {
+		"a hook that fails is reported, and changes nothing": {
 			grace: 30 * time.Second, hook: drain, exec: execAfter(0, 3, nil),
 			want: []string{
 				killing, " 0 exec in 4f2a: drain it",

@@ -127,7 +127,7 @@ func TestHTTPHookCut(t *testing.T) {
 	}
 }
 
-// runHook stops a container with a hook, and gives what is told of its failure.
+// runHook stops a container with a hook, and returns what is reported of its failure.
 func runHook(t *testing.T, get containerrestart.HTTPGet) string {
 	t.Helper()
 	s := &story{began: time.Now()}

@@ -183,7 +183,7 @@ func TestChosen(t *testing.T) {
 	}
 }
 
-// No delay is told apart from none given.
+// A delay of 0 is not the same as no delay.
 func TestNodeImageDelay(t *testing.T) {
 	for given, want := range map[time.Duration]time.Duration{time.Minute: time.Minute, 0: -1} {
 		if got := nodeImages(options.Options{NodeImageCreationDelay: given}).CreationDelay; got != want {

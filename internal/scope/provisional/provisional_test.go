@@ -64,7 +64,7 @@ type shelf struct {
 	gets int
 	// silent gives no answer.
 	silent bool
-	// held, if not nil, is told of each patch, and asked for leave.
+	// held, if not nil, is called before each patch.
 	held chan chan struct{}
 }
 
