@@ -102,10 +102,17 @@ func (m *deployed) testProbes(t *testing.T) {
 	// The file goes with the container, and the page comes back. The command may end with the container, which is no error.
 	said, err := m.Kubectl(t.Context(), "exec", "-n", p.PodProbeMarker.Namespace, "game", "-c", "server", "--", "kill", "1")
 	t.Logf("killed the container: %q, %v", said, err)
-	is := p.shows(t, "no", "up", false)
-	if is.UID != was.UID || is.Status.ContainerStatuses[0].RestartCount != 1 {
-		t.Errorf("pod %s became %s with %+v", was.UID, is.UID, is.Status.ContainerStatuses)
-	}
+	p.shows(t, "no", "up", false)
+	is := &corev1.Pod{}
+	eventually(t, func(ctx context.Context) error { // the daemon may know the new container before the kubelet reports it
+		if err := p.Client.Get(ctx, client.ObjectKeyFromObject(was), is); err != nil {
+			return err
+		}
+		if is.UID != was.UID || is.Status.ContainerStatuses[0].RestartCount != 1 {
+			return fmt.Errorf("pod %s became %s with %+v", was.UID, is.UID, is.Status.ContainerStatuses)
+		}
+		return nil
+	})
 	t.Log("another container started without a result")
 
 	if err := m.Client.Delete(t.Context(), p.PodProbeMarker); err != nil {
