@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -48,9 +49,15 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // podEvents enqueues the sets that a pod records.
 func (r *Reconciler) podEvents() handler.EventHandler {
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
-			for _, name := range setsOf(e.Object) {
-				q.AddAfter(request(name), max(newcomers, r.memory.pause(name)))
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+			pod, ok := e.Object.(*corev1.Pod)
+			if !ok {
+				return
+			}
+			for _, name := range rollout.Sets(pod) {
+				if r.counts(ctx, name, pod) {
+					q.AddAfter(request(name), max(newcomers, r.memory.pause(name)))
+				}
 			}
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
@@ -68,11 +75,18 @@ func (r *Reconciler) podEvents() handler.EventHandler {
 	}
 }
 
-// wake enqueues sets after a change of a pod. Sets that update no running pods ignore it.
+// counts reports whether a set counts a new pod, or is gone and has left a condition on a pod that is new only to the cache. A set that
+// comes later looks for its pods itself. When in doubt it counts.
+func (r *Reconciler) counts(ctx context.Context, name string, pod *corev1.Pod) bool {
+	err := r.api.Cached.Get(ctx, types.NamespacedName{Name: name}, stored.Untyped(gvk()), client.UnsafeDisableDeepCopy)
+	return !apierrors.IsNotFound(err) || len(rollout.Forget([]*corev1.Pod{pod}, name, r.api.Now())) > 0
+}
+
+// wake enqueues sets after a change of a pod. Sets that update no running pods ignore it, unless they are refreshed.
 func (r *Reconciler) wake(ctx context.Context, q queue, pod *corev1.Pod, names []string) {
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		if r.options.RefreshNotUpdate || r.looksAt(ctx, name, pod) {
+		if r.looksAt(ctx, name, pod) {
 			q.AddAfter(request(name), r.memory.pause(name))
 		}
 	}
@@ -83,6 +97,9 @@ func (r *Reconciler) looksAt(ctx context.Context, name string, pod *corev1.Pod) 
 	raw := stored.Untyped(gvk())
 	if err := r.api.Cached.Get(ctx, types.NamespacedName{Name: name}, raw, client.UnsafeDisableDeepCopy); err != nil {
 		return client.IgnoreNotFound(err) != nil
+	}
+	if r.options.RefreshNotUpdate {
+		return true
 	}
 	if t, _, err := unstructured.NestedString(raw.Object, "spec", "updateStrategy", "type"); err != nil || t != string(v1beta1.NotUpdateSidecarSetStrategyType) {
 		return true

@@ -1,13 +1,23 @@
 package sidecarset
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/failure"
 	"github.com/kruisekit/kruisekit/sidecar/rollout"
 )
@@ -44,6 +54,68 @@ func TestTerminal(t *testing.T) {
 	} {
 		if got := errors.Is(failure.Terminal(c.err, needsOtherSpec), reconcile.TerminalError(nil)); got != c.terminal {
 			t.Errorf("%s: retried: %t", name, !got)
+		}
+	}
+}
+
+// requests are the names of the sets that are enqueued.
+type requests struct {
+	queue
+
+	names []string
+}
+
+func (r *requests) AddAfter(item reconcile.Request, _ time.Duration) {
+	r.names = append(r.names, item.Name)
+}
+
+// only is a cache that has one set, and nothing else.
+type only struct{ *warehouse }
+
+func (o only) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	if key.Name != o.set.Name {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "sidecarsets"}, key.Name)
+	}
+	return o.warehouse.Get(ctx, key, into, opts...)
+}
+
+// TestRecordsOfUnknownSets: a pod may record what its owner writes there. Only sets that exist look at it.
+func TestRecordsOfUnknownSets(t *testing.T) {
+	names := []string{"mesh", "gone"}
+	for i := range 50_000 {
+		names = append(names, fmt.Sprintf("n%05d", i))
+	}
+	hostile := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{kruise.SidecarSetInjectedListKey: strings.Join(names, ",")}}}
+	marked := hostile.DeepCopy()
+	marked.Status.Conditions = []corev1.PodCondition{{Type: kruise.SidecarSetUpgradable, Message: `{"gone":false}`}}
+	bare := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}}
+	for name, c := range map[string]struct {
+		send func(r *Reconciler, q queue)
+		want []string
+	}{
+		"create": {func(r *Reconciler, q queue) {
+			r.podEvents().Create(t.Context(), event.CreateEvent{Object: hostile}, q)
+		}, []string{"mesh"}},
+		"create, and a condition names a set that is gone": {func(r *Reconciler, q queue) {
+			r.podEvents().Create(t.Context(), event.CreateEvent{Object: marked}, q)
+		}, []string{"gone", "mesh"}},
+		"update": {func(r *Reconciler, q queue) {
+			r.podEvents().Update(t.Context(), event.UpdateEvent{ObjectOld: bare, ObjectNew: hostile}, q)
+		}, []string{"mesh"}},
+		"delete": {func(r *Reconciler, q queue) {
+			r.podEvents().Delete(t.Context(), event.DeleteEvent{Object: hostile}, q)
+		}, []string{"mesh"}},
+	} {
+		for _, refresh := range []bool{false, true} {
+			r, err := New(only{stock(t, 0)}, Options{RefreshNotUpdate: refresh})
+			if err != nil {
+				t.Fatal(err)
+			}
+			q := &requests{}
+			c.send(r, q)
+			if slices.Sort(q.names); !slices.Equal(q.names, c.want) {
+				t.Errorf("%s (RefreshNotUpdate %t): %d requests, want %s, got %.5s", name, refresh, len(q.names), c.want, q.names)
+			}
 		}
 	}
 }

@@ -7,21 +7,35 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
 
-// Sets returns the names of the sets that a pod records, sorted, for an index of pods by them.
+// maxSets bounds the sets of a pod. The annotations of a pod have room for the records of some 700 sets, and no pod runs as many as 256
+// sidecars. The annotation is that of the owner of the pod, and each name costs an entry of an index.
+const maxSets = 256
+
+// Sets returns the names of the sets that a pod records, sorted, for an index of pods by them. Only the first 256 entries of a record
+// count, and of these the names that a set can have.
 func Sets(pod *corev1.Pod) []string {
-	text := pod.Annotations[kruise.SidecarSetInjectedListKey]
-	if text == "" {
-		return nil
+	var names []string
+	entries := 0
+	for name := range strings.SplitSeq(pod.Annotations[kruise.SidecarSetInjectedListKey], ",") {
+		if name == "" {
+			continue
+		}
+		if entries++; entries > maxSets {
+			break
+		}
+		if len(validation.IsDNS1123Subdomain(name)) == 0 {
+			names = append(names, name)
+		}
 	}
-	names := strings.Split(text, ",")
 	slices.Sort(names)
-	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
+	return slices.Compact(names)
 }
 
 // member is a pod that has the set.

@@ -235,6 +235,15 @@ func (a *tenant) report(t *testing.T, name string) {
 	}
 }
 
+// manyNames are n names of sets, all different: equal ones cost an index no more than one.
+func manyNames(n int) string {
+	var names strings.Builder
+	for i := range n {
+		fmt.Fprintf(&names, "n%04x,", i)
+	}
+	return names.String()
+}
+
 // flood creates objects of which many are refused, and returns how many were.
 func (a *tenant) flood(t *testing.T) string {
 	t.Helper()
@@ -257,7 +266,7 @@ func (a *tenant) flood(t *testing.T) string {
 		hostile := &corev1.Pod{ObjectMeta: *meta.DeepCopy()}
 		hostile.Annotations = map[string]string{
 			"kruise.io/sidecarset-hash": "[{", "apps.kruise.io/runtime-containers-meta": strings.Repeat("{", 100_000),
-			"apps.kruise.io/container-launch-priority": "Ordered", "kruise.io/sidecarset-injected-list": strings.Repeat(",", 50_000),
+			"apps.kruise.io/container-launch-priority": "Ordered", "kruise.io/sidecarset-injected-list": manyNames(25_000),
 		}
 		hostile.Spec.Containers = []corev1.Container{{Name: "a", Image: "nowhere.example.com/a:1", Env: []corev1.EnvVar{{Name: "KRUISE_CONTAINER_PRIORITY", Value: strconv.Itoa(i)}}}}
 		hostile.Spec.NodeSelector = map[string]string{"no": "such-node"}
