@@ -83,7 +83,7 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	return s, r.readNewest(ctx, s)
 }
 
-// readPods lists the pods of the target that the filter selects, as the own writes left them.
+// readPods lists the pods of the target that the filter selects and no other WorkloadSpread takes, as the own writes left them.
 func (r *Reconciler) readPods(ctx context.Context, s *snapshot) error {
 	target, is := spreads.TargetOf(s.spread)
 	if !is || s.target.Gone {
@@ -122,12 +122,9 @@ func (r *Reconciler) readPods(ctx context.Context, s *snapshot) error {
 	if err != nil {
 		return err
 	}
-	for _, pod := range written {
-		if subset.Selects(s.spread, pod.Labels) {
-			s.pods = append(s.pods, pod)
-		}
-	}
-	return nil
+	selected := slices.DeleteFunc(written, func(pod *corev1.Pod) bool { return !subset.Selects(s.spread, pod.Labels) })
+	s.pods, err = r.targets.Own(ctx, r.index, s.spread, selected)
+	return err
 }
 
 // distantPods lists the pods that a target of a further kind may have below other controllers: those that admission has spread, and those that

@@ -3,17 +3,18 @@ package workloadspread
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -36,15 +37,19 @@ type cluster struct {
 	// meanwhile runs before the next write of a status.
 	meanwhile func()
 	fault     error
+	// selector of scales.
+	selector string
 }
 
 func (c *cluster) Context() context.Context { return c.T.Context() }
 
 func (*cluster) RESTMapper() meta.RESTMapper {
-	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{appsv1.SchemeGroupVersion, batchv1.SchemeGroupVersion, appsv1beta1.GroupVersion})
+	games := schema.GroupVersion{Group: "example.com", Version: "v1"}
+	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{appsv1.SchemeGroupVersion, batchv1.SchemeGroupVersion, appsv1beta1.GroupVersion, games})
 	for _, gvk := range []schema.GroupVersionKind{
 		appsv1.SchemeGroupVersion.WithKind("Deployment"), appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
 		batchv1.SchemeGroupVersion.WithKind("Job"), appsv1beta1.GroupVersion.WithKind("CloneSet"),
+		games.WithKind("Game"), games.WithKind("Round"),
 	} {
 		m.Add(gvk, meta.RESTScopeNamespace)
 	}
@@ -72,17 +77,25 @@ func (s status) Patch(ctx context.Context, o client.Object, p client.Patch, opti
 
 // SubResource has scales.
 func (c *cluster) SubResource(name string) client.SubResourceClient {
-	return scales{c.Server.SubResource(name)}
+	return scales{c.Server.SubResource(name), c.selector}
 }
 
-type scales struct{ client.SubResourceClient }
+type scales struct {
+	client.SubResourceClient
+
+	selector string
+}
 
 // Get reads a scale of four replicas.
-func (scales) Get(_ context.Context, _, into client.Object, _ ...client.SubResourceGetOption) error {
-	if scale, is := into.(*autoscalingv1.Scale); is {
-		scale.Spec.Replicas = 4
+func (s scales) Get(_ context.Context, _, into client.Object, _ ...client.SubResourceGetOption) error {
+	scale, is := into.(*unstructured.Unstructured)
+	if !is {
+		return fmt.Errorf("scale is a %T", into)
 	}
-	return nil
+	return errors.Join(
+		unstructured.SetNestedField(scale.Object, int64(4), "spec", "replicas"),
+		unstructured.SetNestedField(scale.Object, s.selector, "status", "selector"),
+	)
 }
 
 func newCluster(t *testing.T) (*cluster, *Reconciler) {

@@ -32,32 +32,63 @@ type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 // together is how long events of pods are gathered, so that a thousand pods that are created at once cost few writes.
 const together = time.Second
 
-// spreadEvents requeues a WorkloadSpread whose spec has changed at once, and one whose books have changed when their records end.
+// spreadEvents requeues a WorkloadSpread whose spec has changed at once, and one whose books have changed when their records end. A
+// change of the spec requeues the rivals as well, which get or lose pods by the change.
 func (r *Reconciler) spreadEvents() handler.EventHandler {
-	put := func(o client.Object) {
-		if raw, is := o.(*unstructured.Unstructured); is {
-			if r.index.Put(raw) != nil {
-				r.index.Delete(client.ObjectKeyFromObject(raw))
-			}
+	request := func(o client.Object) ctrl.Request { return ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)} }
+	add := func(ctx context.Context, o client.Object, known *subset.Spread, q queue) {
+		q.Add(request(o))
+		for _, rival := range r.rivalsOf(ctx, known) {
+			q.Add(request(rival))
 		}
 	}
-	request := func(o client.Object) ctrl.Request { return ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)} }
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { put(e.Object); q.Add(request(e.Object)) },
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-			put(e.ObjectNew)
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, e.Object, r.file(e.Object), q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			known := r.file(e.ObjectNew)
 			if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
 				!equality.Semantic.DeepEqual(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) {
-				q.Add(request(e.ObjectNew))
+				add(ctx, e.ObjectNew, known, q)
 				return
 			}
 			q.AddAfter(request(e.ObjectNew), subset.CreatingTimeout+together)
 		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
-			r.index.Delete(client.ObjectKeyFromObject(e.Object))
-			q.Add(request(e.Object))
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
+			name := client.ObjectKeyFromObject(e.Object)
+			known := r.index.Named(name)
+			r.index.Delete(name)
+			add(ctx, e.Object, known, q)
 		},
 	}
+}
+
+// file files a WorkloadSpread in the index, and returns it; the one that the index had where the new one cannot be read.
+func (r *Reconciler) file(o client.Object) *subset.Spread {
+	name := client.ObjectKeyFromObject(o)
+	before := r.index.Named(name)
+	if raw, is := o.(*unstructured.Unstructured); is && r.index.Put(raw) != nil {
+		r.index.Delete(name)
+		return before
+	}
+	return r.index.Named(name)
+}
+
+// rivalsOf returns the other WorkloadSpreads of the target of a WorkloadSpread, and those of what controls the target. Those of further kinds are
+// reconciled by time.
+func (r *Reconciler) rivalsOf(ctx context.Context, ws *subset.Spread) []*subset.Spread {
+	if ws == nil {
+		return nil
+	}
+	target, is := spreads.TargetOf(ws)
+	if !is {
+		return nil
+	}
+	of := replicas.Workload{Namespace: ws.Namespace, Target: target}
+	all := slices.Clone(r.index.Of(of.Namespace, target))
+	if top, err := r.targets.Finder.Top(ctx, of); err == nil && top.Target != target {
+		all = append(all, r.index.Of(of.Namespace, top.Target)...)
+	}
+	return slices.DeleteFunc(all, func(other *subset.Spread) bool { return other.Name == ws.Name })
 }
 
 // podEvents requeues the WorkloadSpread of a pod when the pod counts differently.

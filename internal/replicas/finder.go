@@ -93,16 +93,24 @@ func (w *Finder) Top(ctx context.Context, of Workload) (Workload, error) {
 	if of.GroupKind() != ReplicaSets() {
 		return of, nil
 	}
-	set, err := w.metadata(ctx, of)
-	if err != nil || set == nil {
+	above, is, err := w.Above(ctx, of)
+	if err != nil || !is || above.GroupKind() != Deployments() {
 		return of, err
 	}
-	if owner := metav1.GetControllerOfNoCopy(set); owner != nil {
-		if above := Of(of.Namespace, owner); above.GroupKind() == Deployments() {
-			return above, nil
-		}
+	return above, nil
+}
+
+// Above returns the controller of a workload; false where there is none, or the metadata of the workload is not in the cache.
+func (w *Finder) Above(ctx context.Context, of Workload) (Workload, bool, error) {
+	object, err := w.metadata(ctx, of)
+	if err != nil || object == nil {
+		return Workload{}, false, err
 	}
-	return of, nil
+	owner := metav1.GetControllerOfNoCopy(object)
+	if owner == nil {
+		return Workload{}, false, nil
+	}
+	return Of(of.Namespace, owner), true, nil
 }
 
 // metadata reads a workload of a kind that is watched; nil where it does not exist.
