@@ -20,8 +20,11 @@ func (in *Input) check() error {
 		return &InputError{"NodeLabels", "must be empty without SpreadKeys"}
 	}
 	if in.Slots == nil {
-		if in.InOrder {
+		switch {
+		case in.InOrder:
 			return &InputError{"InOrder", "must be false without Slots"}
+		case in.NoCreate:
+			return &InputError{"NoCreate", "must be false without Slots"}
 		}
 		return nil
 	}
@@ -35,6 +38,7 @@ func (in *Input) check() error {
 		{"Limits.NoRollback", "must be false" + withSlots, in.Limits.NoRollback},
 		{"Limits.ExcludePreparingDelete", "must be false" + withSlots, in.Limits.ExcludePreparingDelete},
 		{"Limits.MaxUnavailableScaling", "must be nil with InOrder", in.Limits.MaxUnavailableScaling != nil && in.InOrder},
+		{"NoCreate", "must be false with InOrder", in.NoCreate && in.InOrder},
 		{"SpreadKeys", "must be empty" + withSlots, len(in.SpreadKeys) > 0},
 		{"Scatter", "must be empty with Slots and without Priority", len(in.Scatter) > 0 && in.Priority == nil},
 	} {

@@ -31,6 +31,8 @@ func TestIgnoredFields(t *testing.T) {
 		"no rollback":              {"slots never go back", scale.Input{Slots: slots, Limits: scale.Limits{NoRollback: true}}, "Limits.NoRollback must be false with Slots"},
 		"exclude":                  {"a slot is taken until it is free", scale.Input{Slots: slots, Limits: scale.Limits{ExcludePreparingDelete: true}}, "Limits.ExcludePreparingDelete must be false with Slots"},
 		"scaling in order":         {"one at a time", scale.Input{Slots: slots, InOrder: true, Limits: scale.Limits{MaxUnavailableScaling: ptr.To[int32](1)}}, "Limits.MaxUnavailableScaling must be nil with InOrder"},
+		"creations alone":          {"instances are alike", scale.Input{NoCreate: true}, "NoCreate must be false without Slots"},
+		"creations in order":       {"nothing is deleted before all slots are filled", scale.Input{Slots: slots, InOrder: true, NoCreate: true}, "NoCreate must be false with InOrder"},
 		"spread":                   {"no slot is chosen for its node", scale.Input{Slots: slots, SpreadKeys: []string{"zone"}}, "SpreadKeys must be empty with Slots"},
 		"scatter without priority": {"slots go in their order", scale.Input{Slots: slots, Scatter: scatter}, "Scatter must be empty with Slots and without Priority"},
 	}

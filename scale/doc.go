@@ -68,7 +68,7 @@
 //     bound is crossed already, no plan makes it worse. What is exempt: a deletion that a hook has released, an
 //     instance whose slot is not wanted.
 //   - A plan creates or deletes or updates. Updates wait until there is nothing to create or delete, unless that is
-//     limited to nothing.
+//     limited to nothing. With NoCreate, slots that cannot be filled keep no instance from being deleted.
 //   - A converged workload has an empty plan, but for the note of what the partition keeps. Every wait has a note, and
 //     RequeueAfter is set where only time is missing.
 //   - Every field of the input counts: a field that the mode ignores is an *InputError.

@@ -91,7 +91,7 @@ func (b *tape) pod() *corev1.Pod {
 func (b *tape) input() scale.Input {
 	input := scale.Input{
 		Now: b.time().Time, MinReadySeconds: b.number(), Updates: scale.Updates(b.text("", "", "Paused", "OnDelete", "Never")),
-		UpdateOnly: b.bool(), PreparingUpdateIsUpdated: b.bool(), UnavailableFirst: b.bool(), InOrder: b.bool(),
+		UpdateOnly: b.bool(), PreparingUpdateIsUpdated: b.bool(), UnavailableFirst: b.bool(), InOrder: b.bool(), NoCreate: b.bool(),
 		Limits: scale.Limits{
 			Replicas: b.number(), Partition: b.number(), MaxUnavailable: b.number(), MaxSurge: b.number(), MaxUnavailableScaling: ptr.To(b.number()),
 			NoRollback: b.bool(), ExcludePreparingDelete: b.bool(),

@@ -51,6 +51,9 @@ type Input struct {
 	Updates Updates
 	// UpdateOnly plans updates only, for when scaling failed and updates are to go on.
 	UpdateOnly bool
+	// NoCreate plans as if nothing were missing, for when creations are rejected and what they wait for may be what is to be deleted; with Slots
+	// and without InOrder only. Missing instances still count as unavailable.
+	NoCreate bool
 	// PreparingUpdateIsUpdated counts instances that a hook holds before their update as updated ones while scaling.
 	PreparingUpdateIsUpdated bool
 	// Priority and Scatter order updates. With slots, a Priority that is not nil, even an empty one, lets any slot keep

@@ -86,7 +86,7 @@ func silent(input scale.Input, plan scale.Result) string {
 		return fmt.Sprintf("the partition keeps %q, and the plan says %q", want, kept)
 	}
 	switch {
-	case planned > 0 || len(notes) > 0 || input.UpdateOnly:
+	case planned > 0 || len(notes) > 0 || input.UpdateOnly || input.NoCreate:
 	case plan.RequeueAfter > 0:
 		return "it waits for time, and does not say so"
 	case !converged(input):

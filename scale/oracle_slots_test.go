@@ -47,7 +47,7 @@ func (o slotOracle) plan() string {
 	plan := scale.Result{}
 	if !o.in.UpdateOnly {
 		plan.Restore = o.restore()
-		if len(plan.Restore) == 0 {
+		if len(plan.Restore) == 0 && !o.in.NoCreate {
 			plan.Create = o.create()
 		}
 		if len(plan.Restore)+len(plan.Create) == 0 {

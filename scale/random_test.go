@@ -157,7 +157,7 @@ func (r *random) slots(input scale.Input) scale.Input {
 		}
 	}
 	input.Limits.Partition = r.n(int32(len(input.Slots)))
-	input.InOrder = r.once(3)
+	input.InOrder, input.NoCreate = r.once(3), r.once(6)
 	return sensible(input)
 }
 
@@ -167,13 +167,13 @@ func sensible(in scale.Input) scale.Input {
 		in.NodeLabels = nil
 	}
 	if in.Slots == nil {
-		in.InOrder = false
+		in.InOrder, in.NoCreate = false, false
 		return in
 	}
 	in.Limits.Replicas, in.Limits.MaxSurge, in.Limits.NoRollback, in.Limits.ExcludePreparingDelete = int32(len(in.Slots)), 0, false, false
 	in.SpreadKeys, in.NodeLabels = nil, nil
 	if in.InOrder {
-		in.Limits.MaxUnavailableScaling = nil
+		in.Limits.MaxUnavailableScaling, in.NoCreate = nil, false
 	}
 	if in.Priority == nil {
 		in.Scatter = nil

@@ -54,7 +54,7 @@ func (p *planner) assign(names map[string]*member) (*slotted, error) {
 func (s *slotted) planSlots() {
 	if !s.in.UpdateOnly {
 		s.restoreSlots()
-		if s.idle() {
+		if s.idle() && !s.in.NoCreate {
 			s.createSlots()
 		}
 		if s.idle() {

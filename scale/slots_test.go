@@ -64,6 +64,7 @@ func unavailable(n int32) option { return func(i *scale.Input) { i.Limits.MaxUna
 func scalingOut(n int32) option      { return func(i *scale.Input) { i.Limits.MaxUnavailableScaling = &n } }
 func updates(u scale.Updates) option { return func(i *scale.Input) { i.Updates = u } }
 func onlyUpdates(i *scale.Input)     { i.UpdateOnly = true }
+func noCreate(i *scale.Input)        { i.NoCreate = true }
 func preDelete(h *kruise.LifecycleHook) option {
 	return func(i *scale.Input) { i.Hooks = &kruise.Lifecycle{PreDelete: h} }
 }
@@ -128,6 +129,9 @@ func TestSlotsDelete(t *testing.T) {
 		"in order, a wanted one is":    {"none goes", "N|nn", []option{inOrder}, "(NotAvailable)"},
 		"in order, one is missing":     {"it comes first", "-|nn", []option{inOrder}, "create 0+"},
 		"all, one is missing":          {"never both in one plan", "-|n", nil, "create 0+"},
+		"all, creations fail":          {"what is too many may be what they wait for", "-|n", []option{noCreate}, "delete 1"},
+		"doomed, creations fail":       {"what is missing spends the budget", "-xx", []option{noCreate, keep(3), unavailable(2)}, "delete 2 (DeleteLimited)"},
+		"none, creations fail":         {"updates go on", "-oo", []option{noCreate, unavailable(2)}, "update 2 (UpdateLimited)"},
 		"all, one is going":            {"it is not deleted twice", "n|tn", nil, "delete 2"},
 		"doomed":                       {"as many as may be unavailable, from the last", "xxxoox", []option{keep(6), unavailable(3)}, "delete 5 2 1 (DeleteLimited)"},
 		"doomed, and others are not":   {"no budget is left", "oxN", []option{keep(2)}, "(DeleteLimited Partition NotAvailable)"},

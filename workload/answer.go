@@ -60,7 +60,7 @@ func (p *Pass) lose(w *Write) {
 func (p *Pass) IsOutdated() bool { return p.outdated }
 
 func (p *Pass) succeeded(w *Write, object write.Object) []*Write {
-	if (p.stage == stageScale || p.stage == stageComplete) && len(w.rest) == 0 {
+	if p.stage >= stageComplete && p.stage <= stageFree && len(w.rest) == 0 {
 		p.scaled = true
 	}
 	switch w.Action {
@@ -111,7 +111,7 @@ func (p *Pass) deleteOwned(w *Write) []*Write {
 }
 
 func (p *Pass) fail(f Failure) {
-	f.Scaling = p.stage <= stageScale
+	f.Scaling = p.stage <= stageFree
 	p.failures = append(p.failures, f)
 }
 

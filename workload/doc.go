@@ -79,6 +79,7 @@
 //	first      the caller's own writes; pods that have finished are deleted
 //	complete   groups get the members that they lack; what is left of a group without a leader is deleted
 //	scale      instances are restored, created or deleted, as package scale plans
+//	free       slots without an order: where all creations of the plan are rejected or wait, instances are deleted
 //	continue   updates that have begun go on; states move; new pods open their readiness gate
 //	ask        where Input.Ask is set, the caller answers whether the updates may begin: see ActionAsk
 //	update     updates begin

@@ -54,6 +54,8 @@ const (
 	stageComplete
 	// stageScale restores, creates or deletes instances.
 	stageScale
+	// stageFree deletes instances where none of those that are missing can be created.
+	stageFree
 	// stageContinue continues updates that have begun, and moves states.
 	stageContinue
 	// stageAsk asks for the updates that begin next.
@@ -79,16 +81,26 @@ func Plan(in Input) (*Pass, error) {
 	p := &Pass{in: in, now: in.Scale.Now, repeats: repeats{known: in.Repeats, revision: in.Update.Name}}
 	p.changes.in = &p.in
 	p.observe()
-	if err := p.plan(false); err != nil {
+	if err := p.plan(planAll); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
+// extent is what a plan may do.
+type extent int8
+
+const (
+	planAll extent = iota
+	// planExisting leaves missing instances missing, planUpdates leaves the number of instances as it is.
+	planExisting
+	planUpdates
+)
+
 // plan makes a plan of the numbers, of the instances as they are now.
-func (p *Pass) plan(updateOnly bool) error {
+func (p *Pass) plan(e extent) error {
 	in := p.in.Scale
-	in.UpdateOnly = updateOnly || in.UpdateOnly
+	in.UpdateOnly, in.NoCreate = in.UpdateOnly || e == planUpdates, in.NoCreate || e == planExisting
 	in.Instances = make([]scale.Instance, 0, len(p.instances))
 	for _, i := range p.instances {
 		in.Instances = append(in.Instances, p.instanceOf(i))
@@ -138,6 +150,8 @@ func (p *Pass) begin() []*Write {
 		return p.complete()
 	case stageScale:
 		return p.scale()
+	case stageFree:
+		return p.free()
 	case stageContinue:
 		return p.continueAll()
 	case stageAsk:

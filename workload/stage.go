@@ -25,6 +25,19 @@ func (p *Pass) scale() []*Write {
 	return p.each(p.result.Delete, taskDelete)
 }
 
+// free deletes instances where creations are rejected or wait. What these wait for may be what is to be deleted, as the quota of the pods.
+func (p *Pass) free() []*Write {
+	slots := p.in.Scale.Slots != nil && !p.in.Scale.InOrder
+	if !slots || p.scaled || len(p.creations) == 0 || !p.failed() && !p.deferred {
+		return nil
+	}
+	if err := p.plan(planExisting); err != nil {
+		p.fail(Failure{Err: err})
+		return nil
+	}
+	return p.each(p.result.Delete, taskDelete)
+}
+
 // each gives instances a task, and returns its first writes.
 func (p *Pass) each(some []scale.Instance, t task) []*Write {
 	var writes []*Write
@@ -72,7 +85,7 @@ func (p *Pass) continueAll() []*Write {
 		return nil
 	}
 	if p.failed() || p.deferred {
-		if err := p.plan(true); err != nil {
+		if err := p.plan(planUpdates); err != nil {
 			p.fail(Failure{Err: err})
 			return nil
 		}
@@ -117,7 +130,7 @@ func (p *Pass) replan() []*Write {
 	}
 	p.replans++
 	notes := p.result.Notes
-	if err := p.plan(true); err != nil {
+	if err := p.plan(planUpdates); err != nil {
 		p.fail(Failure{Err: err})
 		return nil
 	}

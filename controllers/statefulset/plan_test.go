@@ -77,6 +77,10 @@ func TestPlanScale(t *testing.T) {
 		"down, two unready":    {why: "the first of them may be what the last one needs", replicas: 1, pods: []*corev1.Pod{pod("web-0", "web:1"), pod("web-1", "web:1", notReady), pod("web-2", "web:1", notReady)}},
 		"down, first unready":  {why: "no pod goes before all wanted pods are available", replicas: 1, pods: []*corev1.Pod{pod("web-0", "web:1", notReady), pod("web-1", "web:1"), pod("web-2", "web:1")}},
 		"down, parallel":       {why: "all go at once", replicas: 1, set: changes{parallel}, pods: several("web:1", 0, 1, 2), want: []string{"delete web-2", "delete web-1"}},
+		"down, name is taken":  {why: "a pod of another owner has a wanted name; what is too many goes", replicas: 2, set: changes{parallel}, pods: append(several("web:1", 1, 5), foreign("web-0")), want: []string{"delete web-5"}},
+		"down, ordered, taken": {why: "no pod goes before all wanted pods are available", replicas: 2, pods: append(several("web:1", 1, 5), foreign("web-0"))},
+		"chosen, name taken":   {why: "the missing pod spends the budget", replicas: 2, set: changes{parallel}, pods: append(marked("web:1", 1), foreign("web-0"))},
+		"chosen, budget of 2":  {why: "one more may be unavailable", replicas: 2, set: changes{parallel, maxUnavailable(2)}, pods: append(marked("web:1", 1), foreign("web-0")), want: []string{"delete web-1"}},
 		"failed":               {why: "an evicted pod is deleted, to come back with its name", replicas: 1, pods: []*corev1.Pod{pod("web-0", "web:1", podtest.Phase(corev1.PodFailed))}, want: []string{"delete web-0"}},
 		"failed, budget of 1":  {why: "the pod is replaced all the same", replicas: 2, set: changes{parallel, scalesWith(1)}, pods: []*corev1.Pod{pod("web-0", "web:1", podtest.Phase(corev1.PodFailed)), pod("web-1", "web:1")}, want: []string{"delete web-0"}},
 		"being deleted": {why: "its pods are those of the garbage collector", replicas: 2, set: changes{func(s *v1beta1.StatefulSet) {
@@ -91,6 +95,11 @@ func TestPlanScale(t *testing.T) {
 		"chosen":       {why: "from the last, as many as may be unavailable", replicas: 6, set: changes{parallel, maxUnavailable(3)}, pods: slices.Concat(marked("web:1", 0, 1, 2), several("web:1", 3, 4), marked("web:1", 5)), want: []string{"delete web-5", "delete web-2", "delete web-1"}},
 		"chosen, held": {why: "the paused set deletes no chosen pod", replicas: 1, set: changes{paused}, pods: marked("web:1", 0)},
 	})
+}
+
+// foreign is a pod that the set neither controls nor adopts.
+func foreign(name string) *corev1.Pod {
+	return pod(name, "web:1", podtest.Label("orphan", ""), podtest.Label("app", "other"))
 }
 
 func marked(image string, ordinals ...int) []*corev1.Pod {
