@@ -92,7 +92,7 @@ func TestPlan(t *testing.T) {
 				s.nodes["node-b"] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-b", Labels: map[string]string{"zone": "b"}}}
 			},
 		},
-		"a Job has no costs": {
+		"a Job has no costs, and an unwatched target is read again": {
 			spread: func() *subset.Spread {
 				ws := spreadOf(1, -1)
 				ws.Spec.TargetReference.Kind, ws.Spec.TargetReference.APIVersion = "Job", "batch/v1"

@@ -254,6 +254,25 @@ func TestDeployment(t *testing.T) {
 	}
 }
 
+// TestJob: events report what changes a Job, so that a pass asks for no other.
+func TestJob(t *testing.T) {
+	c, r := newCluster(t)
+	ws := spreadOf(1, -1)
+	ws.Spec.TargetReference = &appsv1beta1.TargetReference{APIVersion: "batch/v1", Kind: "Job", Name: "web"}
+	pod := spreadPod("p1", "a")
+	pod.OwnerReferences[0].APIVersion, pod.OwnerReferences[0].Kind = "batch/v1", "Job"
+	c.put(ws, pod, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid-web", Generation: 1}})
+	for range 2 {
+		result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "spread"}})
+		if err != nil || result != (ctrl.Result{}) {
+			t.Errorf("%+v, %v", result, err)
+		}
+	}
+	if got := c.spread().Status.SubsetStatuses; len(got) != 2 || got[0].Replicas != 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestBadSpec: what cannot be read is reported once, and stops nothing.
 func TestBadSpec(t *testing.T) {
 	c, r := newCluster(t)

@@ -3,6 +3,8 @@ package spreads
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -92,11 +94,11 @@ func (t *Targets) Read(ctx context.Context, ws *subset.Spread) (Target, error) {
 			paths = []string{path}
 		}
 	}
-	if of.GroupKind() == Jobs() || len(paths) > 0 {
-		return t.read(ctx, of, paths)
-	}
 	if err := t.watch(); err != nil {
 		return Target{}, err
+	}
+	if of.GroupKind() == Jobs() || len(paths) > 0 {
+		return t.read(ctx, of, paths)
 	}
 	found, err := t.Finder.Find(ctx, of)
 	if err != nil {
@@ -116,7 +118,7 @@ func (t *Targets) read(ctx context.Context, of replicas.Workload, paths []string
 	if err != nil || raw == nil || raw.GetDeletionTimestamp() != nil {
 		return Target{Gone: err == nil}, err
 	}
-	target := Target{UID: raw.GetUID(), Unwatched: true}
+	target := Target{UID: raw.GetUID(), Unwatched: !t.announces(of, paths)}
 	if len(paths) > 0 {
 		n, err := subset.ReplicasAt(raw.Object, paths)
 		target.Base, target.Fault = subset.Base{Replicas: n, Unknown: err != nil}, err
@@ -128,6 +130,12 @@ func (t *Targets) read(ctx context.Context, of replicas.Workload, paths []string
 	}
 	target.Base = subset.Base{Replicas: int32(min(n, 1<<30)), Unknown: err != nil}
 	return target, nil
+}
+
+// announces reports whether events announce each change of what read reads. The watches are of metadata, so that they show changes of a spec alone.
+func (t *Targets) announces(of replicas.Workload, paths []string) bool {
+	inSpec := func(path string) bool { return path == "" || strings.HasPrefix(path, "spec.") }
+	return (of.GroupKind() == Jobs() || t.Finder.IsWatched(of)) && !slices.ContainsFunc(paths, func(path string) bool { return !inSpec(path) })
 }
 
 // live reads a workload; nil where it does not exist.
