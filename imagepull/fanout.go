@@ -54,7 +54,8 @@ type Request struct {
 //   - The pull has succeeded five minutes ago or earlier, or at an unknown time. The node pulls only if the image is gone.
 //   - The pull has not ended and has the policy IfNotPresent, and this job has another policy.
 //
-// A job that Apply adds replaces the sandboxConfig of the image with its own. A job without a sandboxConfig leaves it unchanged.
+// A job that Apply adds replaces the sandboxConfig of the image with its own. A job without a sandboxConfig,
+// or with one that is too long for the NodeImage, leaves it unchanged.
 func (r Request) Apply(node *v1beta1.NodeImage) (*v1beta1.NodeImage, error) {
 	ref, err := r.reference()
 	if err != nil {
@@ -81,7 +82,7 @@ func (r Request) Apply(node *v1beta1.NodeImage) (*v1beta1.NodeImage, error) {
 	default:
 		image.Tags = append(image.Tags, r.tag(ref.Tag, next(-1, status)))
 	}
-	if r.Job.Spec.SandboxConfig != nil && !owned {
+	if r.Job.Spec.SandboxConfig != nil && !owned && r.takesSandbox(node, ref) {
 		image.SandboxConfig = r.Job.Spec.SandboxConfig.DeepCopy()
 	}
 	slices.SortStableFunc(image.Tags, func(a, b v1beta1.ImageTagSpec) int { return strings.Compare(a.Tag, b.Tag) })

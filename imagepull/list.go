@@ -60,6 +60,9 @@ func List(list *v1beta1.ImageListPullJob, jobs []*v1beta1.ImagePullJob, now time
 	}
 	chosen := plan.choose(list, jobs)
 	plan.Status = summarise(list, chosen, now)
+	if size := SandboxBytes(list.Spec.SandboxConfig); size > MaxSandboxBytes {
+		plan.note(NoteSandbox, list.Name, fmt.Sprintf("spec.sandboxConfig has %d bytes, of at most %d: nodes pull without it", size, MaxSandboxBytes))
+	}
 	for _, image := range distinct(list.Spec.Images) {
 		if chosen[image] != nil {
 			continue
@@ -146,7 +149,7 @@ func summarise(list *v1beta1.ImageListPullJob, chosen map[string]*v1beta1.ImageP
 	return s
 }
 
-// jobOf returns the job of an image. Of the pull secrets it has no more than a job may name.
+// jobOf returns the job of an image. Of the pull secrets it has no more than a job may name, and no sandboxConfig that is too long.
 func jobOf(list *v1beta1.ImageListPullJob, image, hash string) *v1beta1.ImagePullJob {
 	job := &v1beta1.ImagePullJob{
 		ObjectMeta: metav1.ObjectMeta{
@@ -161,6 +164,7 @@ func jobOf(list *v1beta1.ImageListPullJob, image, hash string) *v1beta1.ImagePul
 	if len(job.Spec.PullSecrets) > MaxPullSecrets {
 		job.Spec.PullSecrets = PullSecretsOf(job)
 	}
+	job.Spec.SandboxConfig = boundedSandbox(job.Spec.SandboxConfig)
 	return job
 }
 

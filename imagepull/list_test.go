@@ -51,6 +51,21 @@ func TestTemplateHash(t *testing.T) {
 	}
 }
 
+// The jobs of a list that was stored before the limit are admitted.
+func TestListSandbox(t *testing.T) {
+	l := listJob("nginx:1")
+	l.Spec.SandboxConfig = &v1beta1.SandboxConfig{Labels: map[string]string{"a": strings.Repeat("x", 20000)}}
+	plan := imagepull.List(l, nil, noon())
+	if len(plan.Create) != 1 || plan.Create[0].Spec.SandboxConfig != nil || codes(plan.Notes) != "SandboxConfigTooLarge pull-list" {
+		t.Errorf("%d jobs, notes %v", len(plan.Create), plan.Notes)
+	}
+	job := plan.Create[0]
+	job.UID = "1"
+	if again := imagepull.List(l, []*v1beta1.ImagePullJob{job}, noon()); len(again.Create)+len(again.DeleteJobs) > 0 {
+		t.Errorf("the job is replaced: %v", again.Notes)
+	}
+}
+
 func TestList(t *testing.T) {
 	l := listJob("nginx:1", "redis:1")
 	other := listJob("nginx:1", "redis:1")

@@ -44,6 +44,7 @@ const (
 
 // PreDownload returns a job for each image that is new in a container, in the order of the containers. The jobs run on the nodes of the
 // pods that are not yet of the revision, and end by themselves. Init containers do not count: an update does not start them again.
+// The jobs have the labels and annotations of the template for the container runtime, unless these are longer than MaxSandboxBytes.
 func PreDownload(r Rollout) []*v1beta1.ImagePullJob {
 	before := map[string]string{}
 	for i := range r.From.Spec.Containers {
@@ -81,7 +82,7 @@ func (r *Rollout) job(c *corev1.Container) *v1beta1.ImagePullJob {
 			CompletionPolicy: v1beta1.CompletionPolicy{
 				Type: v1beta1.Always, TTLSecondsAfterFinished: ptr.To[int32](keepSeconds),
 			},
-			SandboxConfig: &v1beta1.SandboxConfig{Labels: maps.Clone(labels), Annotations: maps.Clone(r.To.Annotations)},
+			SandboxConfig: boundedSandbox(&v1beta1.SandboxConfig{Labels: labels, Annotations: r.To.Annotations}),
 		}},
 	}
 	for _, secret := range r.To.Spec.ImagePullSecrets {

@@ -99,6 +99,15 @@ func TestJob(t *testing.T) {
 	}
 }
 
+// The labels and annotations of a template may be longer than a job's may be.
+func TestLongAnnotations(t *testing.T) {
+	to := template("web=web:2")
+	to.Annotations = map[string]string{"a": strings.Repeat("x", 20000)}
+	if jobs := imagepull.PreDownload(rollout(template("web=web:1"), to)); len(jobs) != 1 || jobs[0].Spec.SandboxConfig != nil {
+		t.Errorf("%d jobs", len(jobs))
+	}
+}
+
 func TestParallelism(t *testing.T) {
 	cases := map[string]struct {
 		why  string

@@ -21,25 +21,27 @@ const (
 // hasRoom reports whether a NodeImage takes a job as another owner of an image, at the place of its tag or below zero for a new tag.
 func (r Request) hasRoom(n *v1beta1.NodeImage, ref Reference, at int) bool {
 	image, listed := n.Spec.Images[ref.Name]
-	ours := func(t v1beta1.ImageTagSpec) bool {
-		return slices.ContainsFunc(t.OwnerReferences, func(o corev1.ObjectReference) bool { return r.ofNamespace(o) })
-	}
 	switch {
 	case at >= 0:
 		owners := image.Tags[at].OwnerReferences
 		return within(MaxOwners, len(owners), func() int { return count(owners, r.ofNamespace) })
 	case listed:
-		return within(MaxTags, len(image.Tags), func() int { return count(image.Tags, ours) })
+		return within(MaxTags, len(image.Tags), func() int { return count(image.Tags, r.hasTag) })
 	}
 	return within(MaxImages, len(n.Spec.Images), func() int {
 		mine := 0
 		for _, other := range n.Spec.Images {
-			if slices.ContainsFunc(other.Tags, ours) {
+			if slices.ContainsFunc(other.Tags, r.hasTag) {
 				mine++
 			}
 		}
 		return mine
 	})
+}
+
+// hasTag reports whether a job of the namespace owns a tag.
+func (r Request) hasTag(t v1beta1.ImageTagSpec) bool {
+	return slices.ContainsFunc(t.OwnerReferences, r.ofNamespace)
 }
 
 func (r Request) ofNamespace(o corev1.ObjectReference) bool {

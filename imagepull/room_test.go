@@ -3,6 +3,7 @@ package imagepull_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -68,5 +69,66 @@ func TestRoom(t *testing.T) {
 				t.Errorf("notes %q, again after %s", codes(plan.Notes), plan.RequeueAfter)
 			}
 		})
+	}
+}
+
+// The labels and annotations for container runtimes of one namespace leave NodeImages small enough for the patches of others.
+func TestSandboxRoom(t *testing.T) {
+	config := func(bytes int) *v1beta1.SandboxConfig {
+		return &v1beta1.SandboxConfig{Annotations: map[string]string{"a": strings.Repeat("x", bytes)}}
+	}
+	has := func(namespace string, images, bytes int) func(*v1beta1.NodeImage) {
+		return func(n *v1beta1.NodeImage) {
+			for i := range images {
+				name := fmt.Sprintf("%s-%d", namespace, i)
+				lists(name+":1", 0, "a")(n)
+				edit(name, func(s *v1beta1.ImageTagSpec) { s.OwnerReferences[0].Namespace = namespace })(n)
+				image := n.Spec.Images[name]
+				image.SandboxConfig = config(bytes)
+				n.Spec.Images[name] = image
+			}
+		}
+	}
+	for name, test := range map[string]struct {
+		bytes int
+		have  []func(*v1beta1.NodeImage)
+		kept  bool
+	}{
+		"a job may have many":                          {16000, nil, true},
+		"and not more":                                 {700000, nil, false},
+		"which counts as it is stored":                 {16384 - 7, nil, true},
+		"to the byte":                                  {16384 - 6, nil, false},
+		"the images of a namespace have many":          {16000, list(has("shop", 29, 16000)), true},
+		"and leave some to others":                     {16000, list(has("shop", 30, 16000)), false},
+		"which have them":                              {16000, list(has("other", 30, 16000)), true},
+		"up to the limit":                              {16000, list(has("other", 32, 16000)), false},
+		"those of all namespaces count":                {16000, list(has("other", 10, 16000), has("shop", 22, 16000)), false},
+		"what was stored before the limits counts too": {1, list(has("other", 1, 700000)), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := nodeImage("n1", test.have...)
+			r := request(pullJob("late", "nginx:1", func(j *v1beta1.ImagePullJob) { j.Spec.SandboxConfig = config(test.bytes) }))
+			if got := apply(t, r, n).Spec.Images["nginx"]; len(got.Tags) != 1 || (got.SandboxConfig != nil) != test.kept {
+				t.Errorf("%d tags, %d bytes", len(got.Tags), len(jsonOf(got.SandboxConfig)))
+			}
+			plan, err := r.Review([]*v1beta1.NodeImage{n})
+			if err != nil || len(plan.Update) != 1 || (codes(plan.Notes) == "") != test.kept {
+				t.Errorf("next updates %v, notes %v, %v", plan.Update, plan.Notes, err)
+			}
+			for _, n := range plan.Notes {
+				if n.Code != imagepull.NoteSandbox || !imagepull.NeedsUser(n) {
+					t.Errorf("note %v", n)
+				}
+			}
+		})
+	}
+}
+
+func TestSandboxBytes(t *testing.T) {
+	for _, text := range []string{"", "plain", "é\u2028", "<&>\"\\\x01"} {
+		c := &v1beta1.SandboxConfig{Labels: map[string]string{text: text}}
+		if got, want := imagepull.SandboxBytes(c), len(jsonOf(c.Labels))-1; got != want {
+			t.Errorf("%q: %d bytes, want %d", text, got, want)
+		}
 	}
 }

@@ -65,6 +65,7 @@ func (r Request) Review(nodes []*v1beta1.NodeImage) (JobPlan, error) {
 	}
 	if plan.Status.CompletionTime == nil {
 		r.fanOut(&plan, s)
+		r.noteSandbox(&plan, ref, nodes)
 	}
 	return plan, nil
 }

@@ -1,6 +1,7 @@
 package validation
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -114,6 +115,9 @@ func checkPull(t *appsv1beta1.ImagePullJobTemplate, at *field.Path) field.ErrorL
 	faults := checkPace(t, at)
 	if n := len(t.PullSecrets); n > imagepull.MaxPullSecrets {
 		faults = append(faults, field.TooMany(at.Child("pullSecrets"), n, imagepull.MaxPullSecrets))
+	}
+	if n := imagepull.SandboxBytes(t.SandboxConfig); n > imagepull.MaxSandboxBytes {
+		faults = append(faults, field.Invalid(at.Child("sandboxConfig"), n, fmt.Sprintf("must be at most %d bytes as JSON", imagepull.MaxSandboxBytes)))
 	}
 	return faults
 }

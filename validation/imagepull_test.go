@@ -34,6 +34,10 @@ func TestPullTemplate(t *testing.T) {
 		"secrets":          {"as many as may be", `"pullSecrets":["s"` + strings.Repeat(`,"s"`, 31) + `]` + always + `}`, nil},
 		"too many secrets": {"each is copied", `"pullSecrets":["s"` + strings.Repeat(`,"s"`, 32) + `]` + always + `}`, []string{"spec.pullSecrets: Too many"}},
 
+		"sandbox":             {"as long as may be", `"sandboxConfig":{"annotations":{"a":"` + strings.Repeat("x", 16377) + `"}}` + always + `}`, nil},
+		"too long a sandbox":  {"it is copied to each node", `"sandboxConfig":{"annotations":{"a":"` + strings.Repeat("x", 16378) + `"}}` + always + `}`, []string{"spec.sandboxConfig: Invalid value"}},
+		"sandbox of two maps": {"they are copied together", `"sandboxConfig":{"labels":{"a":"` + strings.Repeat("x", 9000) + `"},"annotations":{"a":"` + strings.Repeat("x", 9000) + `"}}` + always + `}`, []string{"spec.sandboxConfig: Invalid value"}},
+
 		"paused":             {"no node pulls", `"parallelism":0` + always + `}`, nil},
 		"number as text":     {"it is a number all the same", `"parallelism":"4"` + always + `}`, nil},
 		"negative text":      {"no number of nodes is below zero", `"parallelism":"-1"` + always + `}`, []string{"spec.parallelism: Invalid value"}},

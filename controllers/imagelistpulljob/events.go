@@ -16,11 +16,11 @@ const (
 	reasonInvalidSpec  = "InvalidSpec"
 )
 
-// misfits are the images that are passed over, and why.
+// misfits are the images that are passed over, and a sandboxConfig that is left out, and why.
 func (a *act) misfits() string {
 	var all []string
 	for _, n := range a.plan.Notes {
-		if n.Code == imagepull.NoteBadImage {
+		if n.Code == imagepull.NoteBadImage || n.Code == imagepull.NoteSandbox {
 			all = append(all, n.Text)
 		}
 	}

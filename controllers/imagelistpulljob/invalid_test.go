@@ -39,6 +39,7 @@ func TestInvalid(t *testing.T) {
 		"names twice":    {`{"images":["a"],"selector":{"names":["n","n"]}}`, "spec.selector.names[1]: Duplicate"},
 		"names, labels":  {`{"images":["a"],"selector":{"names":["n"],"matchLabels":{"a":"b"}}}`, "spec.selector.names: Forbidden"},
 		"many secrets":   {`{"images":["a"],"pullSecrets":["` + strings.Join(secrets, `","`) + `"]}`, ""},
+		"long sandbox":   {`{"images":["a"],"sandboxConfig":{"annotations":{"a":"` + strings.Repeat("x", 20000) + `"}}}`, ""},
 		"a list without": {`{}`, "spec.images: Required"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -30,6 +30,11 @@ func TestInvalid(t *testing.T) {
 				}
 			}, "",
 		},
+		"long sandbox": {
+			"the reference has no limit, and the nodes pull without it", func(s *v1beta1.ImagePullJobSpec) {
+				s.SandboxConfig = &v1beta1.SandboxConfig{Labels: map[string]string{"a": strings.Repeat("x", 20000)}}
+			}, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			job := &v1beta1.ImagePullJob{}

@@ -66,10 +66,10 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 }
 
 // invalid returns the first fault for which the webhook rejects a job that has its defaults; nil if there is none. Too many pull secrets
-// are no such fault: takeovers find such jobs, and the plan uses the first secrets and reports the rest.
+// and too long a sandboxConfig are no such faults: takeovers find such jobs, and the plan leaves out what is too much and reports it.
 func invalid(job *pullJob) error {
 	for _, fault := range validation.ImagePullJob(job) {
-		if fault.Field != "spec.pullSecrets" {
+		if fault.Field != "spec.pullSecrets" && fault.Field != "spec.sandboxConfig" {
 			return fault
 		}
 	}

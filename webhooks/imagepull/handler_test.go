@@ -83,6 +83,9 @@ func TestValidate(t *testing.T) {
 		manyNew = `{"spec":{"images":["a","a"],"completionPolicy":{"type":"Always"}}}`
 		empty   = `{"spec":{}}`
 	)
+	sandbox := func(bytes int) string {
+		return strings.Replace(good, `"image"`, `"sandboxConfig":{"labels":{"a":"`+strings.Repeat("x", bytes)+`"}},"image"`, 1)
+	}
 	off := imagepull.Options{}
 	cases := map[string]struct {
 		why, resource, version, now, stored string
@@ -104,13 +107,16 @@ func TestValidate(t *testing.T) {
 		"secrets first":     {"they come before what is wrong", job, "v1alpha1", both, good, open(), 403, "spec.pullSecrets: Forbidden: spec.pullSecrets is immutable", 0},
 		"wrong type":        {"the path is reported", job, "v1beta1", `{"spec":{"image":7}}`, "", open(), 400, "decode object: spec.image: a number where string is wanted", 0},
 
-		"no jobs":            {"as by default", job, "v1beta1", good, "", off, 403, "no image is pulled for a job: feature gate ImagePullJobGate is off", 0},
-		"no lists":           {"as by default", list, "v1beta1", manyNew, "", off, 403, "no image is pulled for a job", 0},
-		"no jobs but nodes":  {"they are for daemons", node, "v1beta1", empty, "", off, 200, "", 0},
-		"no daemon":          {"nobody would pull", node, "v1beta1", empty, "", imagepull.Options{NoDaemon: true}, 403, "no image is pulled ahead: feature gate KruiseDaemon is off", 0},
-		"no daemon for jobs": {"nobody would pull", job, "v1alpha1", good, "", imagepull.Options{NoDaemon: true, Jobs: true}, 403, "no image is pulled ahead", 0},
-		"off, changed":       {"what stays is not open to changes", job, "v1beta1", good, good, off, 403, "no image is pulled for a job", 0},
-		"off, leaving":       {"its finalizer must come off", job, "v1beta1", leaving, leaving, off, 200, "", 0},
+		"long sandbox":        {"all nodes would store it", job, "v1beta1", sandbox(20000), "", open(), 400, "spec.sandboxConfig: Invalid value: 20007: must be at most 16384 bytes as JSON", 0},
+		"long sandbox before": {"its finalizer must come off", job, "v1alpha1", sandbox(20000), sandbox(20000), open(), 200, "", 1},
+		"longer than before":  {"it is another fault", job, "v1beta1", sandbox(20001), sandbox(20000), open(), 400, "spec.sandboxConfig: Invalid value", 0},
+		"no jobs":             {"as by default", job, "v1beta1", good, "", off, 403, "no image is pulled for a job: feature gate ImagePullJobGate is off", 0},
+		"no lists":            {"as by default", list, "v1beta1", manyNew, "", off, 403, "no image is pulled for a job", 0},
+		"no jobs but nodes":   {"they are for daemons", node, "v1beta1", empty, "", off, 200, "", 0},
+		"no daemon":           {"nobody would pull", node, "v1beta1", empty, "", imagepull.Options{NoDaemon: true}, 403, "no image is pulled ahead: feature gate KruiseDaemon is off", 0},
+		"no daemon for jobs":  {"nobody would pull", job, "v1alpha1", good, "", imagepull.Options{NoDaemon: true, Jobs: true}, 403, "no image is pulled ahead", 0},
+		"off, changed":        {"what stays is not open to changes", job, "v1beta1", good, good, off, 403, "no image is pulled for a job", 0},
+		"off, leaving":        {"its finalizer must come off", job, "v1beta1", leaving, leaving, off, 200, "", 0},
 		"off before decoding": {
 			"the answer is the same for all", job, "v1beta1", `{"spec":7}`, "", off, 403, "no image is pulled for a job", 0,
 		},
