@@ -31,7 +31,10 @@ func newModel(t *testing.T, o sidecarset.Options, wrap func(client.WithWatch) cl
 	if err := m.Server.IndexField(t.Context(), &corev1.Pod{}, "kruisekit.dev/sidecarset", bySet); err != nil {
 		t.Fatal(err)
 	}
-	o.Namespace, o.Now, o.Recorder, o.Live = m.namespace, m.Now, m.Server, m.Server
+	o.Namespace, o.Now, o.Recorder = m.namespace, m.Now, m.Server
+	if o.Live == nil {
+		o.Live = m.Server
+	}
 	var c client.WithWatch = m.Server
 	if wrap != nil {
 		c = wrap(c)

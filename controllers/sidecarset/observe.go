@@ -8,7 +8,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -137,25 +136,4 @@ func (r *Reconciler) observeRevisions(ctx context.Context, s *snapshot) error {
 	})
 	revision.Sort(s.history)
 	return nil
-}
-
-// isGone reports whether a set does not exist, also past a cache that may hold only some sets. When in doubt the set exists.
-func (r *Reconciler) isGone(ctx context.Context, name string) bool {
-	for _, reader := range []client.Reader{r.api.Cached, r.api.Live} {
-		if err := reader.Get(ctx, types.NamespacedName{Name: name}, stored.Untyped(gvk())); !apierrors.IsNotFound(err) {
-			return false
-		}
-	}
-	return true
-}
-
-// gone reports which sets do not exist, and remembers it for the pass.
-func (p *pass) gone(ctx context.Context) func(string) bool {
-	known := map[string]bool{p.set.Name: false}
-	return func(name string) bool {
-		if _, asked := known[name]; !asked {
-			known[name] = p.isGone(ctx, name)
-		}
-		return known[name]
-	}
 }

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,6 +40,8 @@ type Reconciler struct {
 	meters    meters
 	// failures are those that were emitted as events.
 	failures once.Texts[string]
+	// answers are whether sets that the cache lacks do not exist.
+	answers *cache.LRUExpireCache
 }
 
 // New returns a Reconciler. The client may read from a cache.
@@ -56,6 +59,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 		api: api, options: o.withDefaults(), meters: meters, sets: sets, status: statuspatch.Writer{Client: c, Kind: sets},
 		revisions: history.Writer{Client: c, Live: api.Live, Writes: ledger.New[*appsv1.ControllerRevision](api.Live, api.Now)},
 		memory:    memory{newWrites: func() *podwrites.Writes { return podwrites.New(api.Live, api.Now) }},
+		answers:   cache.NewLRUExpireCacheWithClock(answersKept, clock(api.Now)),
 	}, nil
 }
 

@@ -3,7 +3,6 @@ package rollout
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -50,7 +49,7 @@ func (in *Input) mark(pod *corev1.Pod, upgradable bool) (*Change, error) {
 	all := upgradableBy(old)
 	was, known := all[in.Set.Name]
 	all[in.Set.Name] = upgradable
-	maps.DeleteFunc(all, func(name string, _ bool) bool { return name != in.Set.Name && in.Gone != nil && in.Gone(name) })
+	dropGone(all, in.Set.Name, in.Gone)
 	change, err := markOf(pod, all, in.Now)
 	if change != nil {
 		change.Blocks = !upgradable && (!known || was)

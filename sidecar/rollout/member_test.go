@@ -1,6 +1,7 @@
 package rollout_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -43,5 +44,28 @@ func TestSetsAreBounded(t *testing.T) {
 	}
 	if got := rollout.Sets(recording(strings.Join(names[:256], ","))); !slices.Equal(got, names[:256]) {
 		t.Errorf("a pod records %d of 256 sets", len(got))
+	}
+}
+
+// TestRecordsOfManySets: an update asks about few of the sets that a pod records, always the same.
+func TestRecordsOfManySets(t *testing.T) {
+	before := sidecarSet("s", cold("mesh", "mesh:1"))
+	pod, records := podOf("a", before), map[string]any{}
+	for i := range 1000 {
+		records[fmt.Sprintf("n%04d", i)] = nil
+	}
+	data, err := json.Marshal(records)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = string(data)
+	asked := map[string]bool{}
+	for range 2 {
+		in := input(edited(before, image("mesh:2")), pod)
+		in.Gone = func(set string) bool { asked[set] = true; return true }
+		oneUpdate(t, in)
+	}
+	if len(asked) > 256 {
+		t.Errorf("asked about %d sets", len(asked))
 	}
 }

@@ -30,7 +30,7 @@ type Input struct {
 	// missing has only the label kubernetes.io/metadata.name.
 	Namespaces map[string]map[string]string
 	// Gone reports whether a set that a pod records has been deleted: the next write of the pod removes what it records of that
-	// set. Nil keeps all.
+	// set. Of each pod it is called for 256 sets at most. Nil keeps all.
 	Gone func(set string) bool
 	// May is called before a pod is planned to be updated. A refusal has a reason, and the next pod takes the turn. Nil allows all.
 	May func(pod *corev1.Pod) (ok bool, why string)

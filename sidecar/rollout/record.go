@@ -3,6 +3,8 @@ package rollout
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -103,14 +105,29 @@ func (d *draft) recordState(m *member, begins bool) error {
 		return fmt.Errorf("encode annotation %s: %w", key, err)
 	}
 	all[d.set.Name] = data
-	for name := range all {
-		if name != d.set.Name && d.gone != nil && d.gone(name) {
-			delete(all, name)
-		}
-	}
+	dropGone(all, d.set.Name, d.gone)
 	if data, err = json.Marshal(all); err != nil {
 		return fmt.Errorf("encode annotation %s: %w", key, err)
 	}
 	d.annotate(key, string(data))
 	return nil
+}
+
+// dropGone removes what a pod records of other sets that are gone. It asks about as many sets as a pod can have.
+func dropGone[T any](all map[string]T, set string, gone func(string) bool) {
+	if gone == nil {
+		return
+	}
+	asked := 0
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if name == set {
+			continue
+		}
+		if asked++; asked > maxSets {
+			return
+		}
+		if gone(name) {
+			delete(all, name)
+		}
+	}
 }
