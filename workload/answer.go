@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,6 +10,10 @@ import (
 
 	"github.com/kruisekit/kruisekit/write"
 )
+
+// ErrUnobserved is the answer to the creation of a pod that exists and is of the workload, as one that is deleted and that a cache shows no
+// more. The pass is to be made again, and nothing has failed.
+var ErrUnobserved = errors.New("the pod exists, and was not observed")
 
 // Answer takes what the API server answered to a write: the object as it is now, or the error. It returns the writes
 // that follow from the answer. A nil pod is no object. The writes are dated from now, the time of the answer: a grace period begins when the pod has left
@@ -30,7 +35,7 @@ func (p *Pass) Answer(now time.Time, w *Write, object write.Object, err error) [
 	switch {
 	case err == nil:
 		return p.succeeded(w, object)
-	case w.Verb != write.Create && write.IsOutdated(err), apierrors.IsAlreadyExists(err) && len(w.rest) > 0:
+	case w.Verb != write.Create && write.IsOutdated(err), errors.Is(err, ErrUnobserved), apierrors.IsAlreadyExists(err) && len(w.rest) > 0:
 		// What the pod needs exists and was not observed: it may be terminating or another owner's, so that the pod would never start.
 		p.wake(p.in.Repeats.outdatedPause())
 		p.outdated = true

@@ -106,7 +106,7 @@
 //   - No order of answers, whether success, conflict, refusal or timeout, keeps a pod out of traffic for good, or creates an
 //     instance twice.
 //   - Each failure stops only its own instance. Where an update is refused, another instance takes its turn.
-//   - A write that was decided upon an older pod is no failure: the pass asks to be made again.
+//   - A write that was decided upon an older pod is no failure: the pass asks to be made again. Neither is ErrUnobserved.
 //   - With Input.Repeats, a write that another writer reverts is made again at most once a minute, and so are passes in a row whose
 //     writes are outdated each time.
 //   - The grace period of a pod begins when the pod has left traffic, however long the writes before it took.

@@ -80,10 +80,10 @@ func (k *Kit) emitWrite(o *Observation, w *workload.Write, answer write.Object, 
 	if w.Verb == write.Delete && apierrors.IsNotFound(err) {
 		err = nil
 	}
-	claimExists := w.Verb == write.Create && w.Object != write.Object(w.Pod) && apierrors.IsAlreadyExists(err)
+	exists := errors.Is(err, workload.ErrUnobserved) || w.Verb == write.Create && w.Object != write.Object(w.Pod) && apierrors.IsAlreadyExists(err)
 	events := k.options.Events.of(w)
 	switch {
-	case claimExists, w.Verb == write.Patch && write.IsOutdated(err): // the next pass observes the object again
+	case exists, w.Verb == write.Patch && write.IsOutdated(err): // the next pass observes the object again
 	case err != nil:
 		k.emit(o, warning(events.Failed), w, err)
 	case w.Action == workload.ActionUpdate && !revision.Match(answer.GetLabels()[kruise.PodRevisionLabelKey], w.Revision): // a step before

@@ -9,15 +9,19 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/execution"
 	"github.com/kruisekit/kruisekit/internal/history"
+	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/predownload"
 	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/workload"
@@ -143,6 +147,7 @@ func (k *Kit) Execute(ctx context.Context, o *Observation, p *Plan, sent func(w 
 	execution.Run(ctx, p.Pass, k.Now, execution.Asking(k.options.Ask, func(ctx context.Context, w *workload.Write) (write.Object, error) {
 		answer, err := runtimeclient.Send(ctx, k.Client, &w.Write)
 		k.Record(o.Key(), &w.Write, answer, err)
+		err = k.explainTaken(ctx, o, w, err)
 		if sent != nil {
 			sent(w, err)
 		}
@@ -160,6 +165,19 @@ func (k *Kit) Execute(ctx context.Context, o *Observation, p *Plan, sent func(w 
 	if k.options.Explain != nil {
 		k.options.Explain(ctx, o.Key(), p.Notes())
 	}
+}
+
+// explainTaken adds workload.ErrUnobserved to the error of a pod whose name a pod of the workload has: the cache shows an earlier state, as of a
+// pod that was deleted a moment ago. A pod that is gone by now was the same.
+func (k *Kit) explainTaken(ctx context.Context, o *Observation, w *workload.Write, err error) error {
+	if _, isPod := w.Object.(*corev1.Pod); !isPod || w.Verb != write.Create || !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	live, failed := stored.Metadata(ctx, k.Live, corev1.SchemeGroupVersion.WithKind("Pod"), client.ObjectKeyFromObject(w.Object))
+	if failed != nil || live != nil && !owned.Controls(o.Object, live) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", workload.ErrUnobserved, err)
 }
 
 // Finish is the result of a pass. Errors follow from the writes, and of a template whose pods cannot be managed only another spec mends them.
