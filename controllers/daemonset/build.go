@@ -3,6 +3,7 @@ package daemonset
 import (
 	"fmt"
 	"hash/fnv"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,7 +33,13 @@ type maker struct {
 // build returns the pod of each creation.
 func (b *maker) build(creations []workload.Creation) ([][]write.Object, error) {
 	s := b.snapshot
-	taken, present := map[string]bool{}, map[string][]string{}
+	taken, present := maps.Clone(s.Taken), map[string][]string{}
+	if taken == nil {
+		taken = map[string]bool{}
+	}
+	for name, until := range s.known.taken {
+		taken[name] = taken[name] || s.Now.Before(until)
+	}
 	for _, pod := range s.AllPods() {
 		taken[pod.Name] = true
 		node := eligible.NodeOf(pod)

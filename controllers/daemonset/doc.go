@@ -15,7 +15,7 @@
 // Heartbeats and conditions wake none.
 //
 // The name of a new pod follows from its node and from the pods there, so that a creation that is repeated gives no second pod, whatever the
-// cache shows.
+// cache shows. A name that a pod of another owner has is left out for ten minutes.
 //
 // A spec that no webhook has rejected is validated by package validation. A fault in the selector or the template leaves the pods as they are,
 // with a condition and an event. A fault elsewhere is reported, and the default is used.

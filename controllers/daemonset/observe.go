@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -35,6 +36,8 @@ type knowledge struct {
 	// backoff counts failed pods of a generation.
 	backoff    placement.Backoff
 	generation int64
+	// taken are names that pods of other owners had, until when they are not tried again.
+	taken map[string]time.Time
 }
 
 // observe makes the snapshot; nil when there is nothing to do.

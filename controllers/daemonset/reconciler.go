@@ -2,8 +2,13 @@ package daemonset
 
 import (
 	"context"
+	"errors"
+	"maps"
+	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -16,6 +21,8 @@ import (
 	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/podwatch"
 	"github.com/kruisekit/kruisekit/internal/workloads"
+	"github.com/kruisekit/kruisekit/workload"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // Reconciler brings Advanced DaemonSets to what they ask for.
@@ -103,7 +110,35 @@ func (r *Reconciler) execute(ctx context.Context, s *snapshot, p *plan) {
 		p.After.In(p.placed.RequeueAfter)
 		p.Waits = append(p.Waits, p.placed.Notes...)
 	}
-	r.kit.Execute(ctx, &s.Observation, p.Plan, nil)
+	var mu sync.Mutex
+	var taken []string
+	r.kit.Execute(ctx, &s.Observation, p.Plan, func(w *workload.Write, err error) {
+		if w.Verb == write.Create && apierrors.IsAlreadyExists(err) && !errors.Is(err, workload.ErrUnobserved) {
+			mu.Lock()
+			defer mu.Unlock()
+			taken = append(taken, w.Object.GetName())
+		}
+	})
+	r.noteTaken(s, taken)
+}
+
+// takenFor is how long the name of a pod that another owner has is not tried again.
+const takenFor = 10 * time.Minute
+
+// noteTaken has the next passes choose other names for pods.
+func (r *Reconciler) noteTaken(s *snapshot, names []string) {
+	if len(names)+len(s.known.taken) == 0 {
+		return
+	}
+	all := maps.Clone(s.known.taken)
+	maps.DeleteFunc(all, func(_ string, until time.Time) bool { return !s.Now.Before(until) })
+	if all == nil {
+		all = map[string]time.Time{}
+	}
+	for _, name := range names {
+		all[name] = s.Now.Add(takenFor)
+	}
+	r.memory.Note(s.Key(), func(k *knowledge) { k.taken = all })
 }
 
 // trim deletes revisions that are beyond the limit, and that no pod has.

@@ -1,6 +1,6 @@
 // Package batches executes many writes in batches that grow, so that an API server that fails is not asked a thousand times.
 //
-//	Run        for writes that are alike, as the creation of pods: what refuses one refuses all
+//	Run        for writes that are alike, as the creation of pods: what refuses one refuses all, unless its name is taken
 //	Each       for writes to objects of their own: a refusal concerns one item
 //	Isolated   for writes in namespaces of their own: any error concerns one item
 //
@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -22,9 +24,9 @@ import (
 const most = 64
 
 // Run calls do for the items, first for one, then for twice as many at a time as before. No batch starts after one with an
-// error. It returns how many calls succeeded.
+// error, except that an object of the same name exists. It returns how many calls succeeded.
 func Run[T any](items []T, do func(T) error) (succeeded int, err error) {
-	return run(items, do, func(error) bool { return true })
+	return run(items, do, func(err error) bool { return !apierrors.IsAlreadyExists(err) })
 }
 
 // Each is Run, except that an item whose write is refused stops no other item. Only an error that does not concern one

@@ -16,6 +16,7 @@ import (
 func TestBatches(t *testing.T) {
 	outage := apierrors.NewServiceUnavailable("later")
 	refusal := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New("quota"))
+	taken := apierrors.NewAlreadyExists(schema.GroupResource{Resource: "pods"}, "a")
 	type execute = func([]int, func(int) error) (int, error)
 	run, each := batches.Run[int], batches.Each[int]
 	cases := map[string]struct {
@@ -30,6 +31,7 @@ func TestBatches(t *testing.T) {
 		"the first fails":                     {run, 20, map[int]error{0: outage}, 1, 0},
 		"one of the third batch fails":        {run, 20, map[int]error{4: outage}, 7, 6},
 		"alike: a refusal stops the others":   {run, 20, map[int]error{1: refusal}, 3, 2},
+		"alike: a taken name stops no other":  {run, 20, map[int]error{0: taken, 4: taken}, 20, 18},
 		"alike: a panic stops the others":     {run, 20, map[int]error{1: nil}, 3, 2},
 		"each: nothing":                       {each, 0, nil, 0, 0},
 		"each: a refusal stops no other item": {each, 20, map[int]error{0: refusal, 4: refusal}, 20, 18},
