@@ -62,6 +62,25 @@ func TestWorkloadSpread(t *testing.T) {
 				"spec.subsets[0].tolerations[3].effect: Unsupported value", "spec.subsets[0].tolerations[4].operator: Invalid value", "spec.subsets[0].tolerations[5].effect: Invalid value",
 			},
 		},
+		"values of tolerations": {
+			"as the API server checks them in pods",
+			`{"subsets":[{"name":"a","tolerations":[{"key":"a","value":"-"},{"key":"a","operator":"Equal","value":"b c"},{"key":"a","operator":"Gt","value":"x"},{"key":"a","operator":"Lt","value":"07"},
+			{"key":"a","operator":"Lt","value":"9223372036854775808"},{"key":"a","operator":"Gt"},{"key":"a","operator":"Lt","value":"-5"},{"key":"a","value":"b"},{"key":"a","operator":"Equal"}]}]}`,
+			[]string{
+				"spec.subsets[0].tolerations[0].operator: Invalid value", "spec.subsets[0].tolerations[1].operator: Invalid value", "spec.subsets[0].tolerations[2].value: Invalid value",
+				"spec.subsets[0].tolerations[3].value: Invalid value", "spec.subsets[0].tolerations[4].value: Invalid value", "spec.subsets[0].tolerations[5].value: Invalid value",
+			},
+		},
+		"required fields of nodes": {
+			"nodes are selected by the name alone",
+			`{"subsets":[{"name":"a","requiredNodeSelector":{"matchFields":[{"key":"metadata.uid","operator":"In","values":["a"]},{"key":"metadata.name","operator":"In","values":["A b"]},{"key":"metadata.name","operator":"NotIn","values":["a"]}]}}]}`,
+			[]string{"spec.subsets[0].requiredNodeSelector.matchFields[0].key: Invalid value", "spec.subsets[0].requiredNodeSelector.matchFields[1].values[0]: Invalid value"},
+		},
+		"preferred fields of nodes": {
+			"nodes are selected by the name alone",
+			`{"subsets":[{"name":"a","preferredNodeSelector":[{"weight":1,"preference":{"matchFields":[{"key":"spec.unschedulable","operator":"In","values":["a"]}]}}]}]}`,
+			[]string{"spec.subsets[0].preferredNodeSelector[0].preference.matchFields[0].key: Invalid value"},
+		},
 		"a patch":               {"it must be an object", `{"subsets":[{"name":"a","patch":7}]}`, []string{"spec.subsets[0].patch: Invalid value"}},
 		"mixed types":           {"they cannot be added", three(`3`, `"30%"`, `null`), []string{"spec.subsets[1].maxReplicas: Invalid value"}},
 		"a negative number":     {"there is none", three(`-1`, `1`, `1`), []string{most}},

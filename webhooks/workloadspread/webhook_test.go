@@ -77,6 +77,7 @@ const good = `{"metadata":{"name":"s"},"spec":{"targetRef":{"apiVersion":"apps/v
 // TestValidate: which objects are rejected, with which code and paths. What exactly is invalid is tested in package validation.
 func TestValidate(t *testing.T) {
 	with := func(text, instead string) string { return strings.Replace(good, text, instead, 1) }
+	const tolerates = `{"name":"b","tolerations":[{"key":"a","value":"-"}]}`
 	patched := func(patch string) string { return with(`{"name":"b"}`, `{"name":"b","patch":`+patch+`}`) }
 	template := map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "main", "image": "m"}}}}
 	other := &appsv1beta1.WorkloadSpread{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other"}}
@@ -106,6 +107,8 @@ func TestValidate(t *testing.T) {
 		"another kind":        {why: "the installation does not", now: with(`"apps/v1","kind":"Deployment"`, `"example.com/v1","kind":"Toy"`), code: 400, paths: []string{"spec.targetRef"}},
 		"a conflict":          {why: "one spreads the pods of a target", now: good, shelf: shelf{other: other}, code: 400, paths: []string{"spec.targetRef"}},
 		"a stored conflict":   {why: "what is stored is a warning", now: with(`3`, `4`), before: good, shelf: shelf{other: other}, warnings: 1},
+		"a new toleration":    {why: "API servers reject the pods", now: with(`{"name":"b"}`, tolerates), code: 400, paths: []string{"spec.subsets[1].tolerations[0].operator"}},
+		"a stored toleration": {why: "what is stored is a warning", now: strings.Replace(with(`{"name":"b"}`, tolerates), `3`, `4`, 1), before: with(`{"name":"b"}`, tolerates), warnings: 1},
 		"another target":      {why: "the target cannot change", now: with(`"web"`, `"db"`), before: good, code: 400, paths: []string{"spec.targetRef"}},
 		"a patch":             {why: "it is tried with the target", now: patched(`{"metadata":{"labels":{"a":"b"}}}`), shelf: shelf{template: template}, reads: 1, creates: 1},
 		"a patch, no target":  {why: "the target may come later", now: patched(`{"metadata":{"labels":{"a":"b"}}}`), reads: 1},
