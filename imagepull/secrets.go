@@ -24,6 +24,8 @@ const (
 	MaxPullSecrets = 32
 	// MaxPullSecretBytes is how long the docker configuration in a pull secret may be.
 	MaxPullSecretBytes = 64 << 10
+	// MaxBatchSecrets is how many references to copies an image of a NodeImage has before those to deleted copies are dropped.
+	MaxBatchSecrets = 64
 )
 
 // PullSecretsOf returns the names of the pull secrets of a job, each once, and no more than a job may name.
