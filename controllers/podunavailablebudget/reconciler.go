@@ -76,7 +76,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	if err != nil {
 		return err
 	}
-	r.controller, r.cache, r.workloads.Cached, r.workloads.Mapper = c, mgr.GetCache(), mgr.GetCache(), mgr.GetRESTMapper()
+	r.controller, r.cache = c, mgr.GetCache()
+	r.workloads.Cached, r.workloads.Indexer, r.workloads.Mapper = mgr.GetCache(), mgr.GetCache(), mgr.GetRESTMapper()
 	return nil
 }
 

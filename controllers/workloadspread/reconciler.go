@@ -91,7 +91,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	if err != nil {
 		return err
 	}
-	r.controller, r.cache, r.targets.Finder.Cached, r.targets.Finder.Mapper = c, mgr.GetCache(), mgr.GetCache(), mgr.GetRESTMapper()
+	r.controller, r.cache = c, mgr.GetCache()
+	r.targets.Finder.Cached, r.targets.Finder.Indexer, r.targets.Finder.Mapper = mgr.GetCache(), mgr.GetCache(), mgr.GetRESTMapper()
 	return nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"sync"
 	"time"
 
@@ -34,6 +33,8 @@ const (
 type Finder struct {
 	// Cached reads metadata of the watched kinds, Live of the others.
 	Cached, Live client.Reader
+	// Indexer adds the index that ReplicaSetsOf needs to Cached; nil where Cached has the index.
+	Indexer client.FieldIndexer
 	// Scales reads scale subresources.
 	Scales client.Client
 	// Mapper has the kinds that are served.
@@ -44,6 +45,8 @@ type Finder struct {
 	mu sync.Mutex
 	// watched are the kinds whose metadata is in the cache.
 	watched map[schema.GroupKind]schema.GroupVersionKind
+	// indexed reports that Cached has the index of ReplicaSets.
+	indexed bool
 	sizes   map[types.UID]size
 	foreign map[Workload]answer
 	shares  map[string]share
@@ -174,27 +177,6 @@ func (w *Finder) IsWatched(of Workload) bool {
 	defer w.mu.Unlock()
 	_, is := w.watched[of.GroupKind()]
 	return is
-}
-
-// ReplicaSetsOf returns the UIDs of the ReplicaSets of a Deployment, sorted.
-func (w *Finder) ReplicaSetsOf(ctx context.Context, namespace string, deployment types.UID) ([]types.UID, error) {
-	w.mu.Lock()
-	gvk := w.watched[ReplicaSets()]
-	w.mu.Unlock()
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	if err := w.Cached.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list replicasets: %w", err)
-	}
-	var all []types.UID
-	for i := range list.Items {
-		set := &list.Items[i]
-		if owner := metav1.GetControllerOfNoCopy(set); owner != nil && owner.UID == deployment && set.DeletionTimestamp == nil {
-			all = append(all, set.UID)
-		}
-	}
-	slices.Sort(all)
-	return all, nil
 }
 
 func gone(of Workload) Found {
