@@ -102,7 +102,7 @@ func checkPod(r *request, pod *corev1.Pod, node *corev1.Node) *field.Error {
 }
 
 func active(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+	return pod.DeletionTimestamp == nil && !hasEnded(pod)
 }
 
 // fillContainers notes in each container how it runs now, and how it is stopped.

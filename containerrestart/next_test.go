@@ -25,6 +25,7 @@ func TestNext(t *testing.T) {
 	type containers = []containerrestart.Container
 	old := containers{up("app", 0, -60), up("log", 0, -60)}
 	both := in(recreating, st("app", pending, false, ""), st("log", pending, false, ""))
+	succeed := func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }
 	forced := with(strategy{ForceRecreate: true})
 	ordered := with(strategy{OrderedRecreate: true})
 	done := func(name string, err error) containerrestart.Attempt {
@@ -152,6 +153,18 @@ func TestNext(t *testing.T) {
 		"not there, together": {
 			why: "the other need not wait", work: work{Request: admitted(in(recreating, st("app", pending, false, "not found container on Node"), st("log", pending, false, ""))), Containers: old[1:], Together: true},
 			kills: []string{"log"}, notes: []string{containerrestart.NoteNotFound},
+		},
+		"exited": {
+			why: "the kubelet starts it again", work: work{Request: admitted(in(recreating, st("app", recreating, true, ""), st("log", succeeded, true, ""))), Containers: containers{down("app", 0, -60)}, Pod: newPod()},
+			after: 3 * time.Second, notes: []string{containerrestart.NoteStarting},
+		},
+		"exited, in a pod that has ended": {
+			why: "nothing starts it again, and the manager completes the request", work: work{Request: admitted(in(recreating, st("app", recreating, true, ""), st("log", succeeded, true, ""))), Containers: containers{down("app", 0, -60)}, Pod: newPod(succeed)},
+			notes: []string{containerrestart.NoteStarting},
+		},
+		"not there, in a pod that has ended": {
+			why: "it does not come", work: work{Request: admitted(in(recreating, st("app", pending, false, "not found container on Node"), st("log", pending, false, ""))), Containers: old[1:], Pod: newPod(succeed)},
+			notes: []string{containerrestart.NoteNotFound},
 		},
 		"gone after it was stopped": {
 			why: "the next one has no container yet", work: work{Request: admitted(in(recreating, st("app", recreating, true, ""), st("log", succeeded, true, "")))},

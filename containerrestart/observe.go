@@ -54,10 +54,10 @@ func (s *stepper) observe(c *appsv1beta1.ContainerRecreateRequestContainer) stat
 	switch {
 	case now == nil:
 		s.note(NoteNotFound, "waits for container "+c.Name+", which the runtime does not have")
-		s.wake(pollEvery)
+		s.poll()
 		st.Phase, st.Message = appsv1beta1.ContainerRecreateRequestPending, messageNotFound
 	case now.State == StateExited:
-		s.wake(pollEvery)
+		s.poll()
 		return s.exited(st, c, now)
 	case s.strategy.ForceRecreate && !st.IsKilled:
 	case isNew(c, now):
@@ -68,6 +68,13 @@ func (s *stepper) observe(c *appsv1beta1.ContainerRecreateRequestContainer) stat
 		st.Phase = appsv1beta1.ContainerRecreateRequestRecreating
 	}
 	return st
+}
+
+// poll looks again soon for a container that the kubelet starts; the kubelet starts none in a pod that has ended.
+func (s *stepper) poll() {
+	if s.Pod == nil || s.Pod.UID != podOf(s.Request) || !hasEnded(s.Pod) {
+		s.wake(pollEvery)
+	}
 }
 
 // previous is the state of a container as the request has it.

@@ -22,6 +22,7 @@ const (
 // The messages of requests that end early.
 const (
 	messageGone       = "pod has gone"
+	messageOver       = "pod has ended"
 	messageNoResponse = "daemon has not responded for a long time"
 	messageDeadline   = "recreating has exceeded the activeDeadlineSeconds"
 	messageTooMany    = "more than 99 requests of the pod are before this one"
@@ -78,7 +79,7 @@ func (p Plan) Empty() bool {
 }
 
 // Supervise returns what the manager does about a request. The manager enforces its time limits, takes the pod out of traffic
-// and puts it back, and cleans up. It also copies the state of new containers from the pod into the request, for the daemon.
+// and puts it back, and cleans up. A request whose pod has ended, with its containers, is completed. It also copies the state of new containers from the pod into the request, for the daemon.
 func Supervise(in Input) Plan {
 	s := &supervisor{Input: in, status: *in.Request.Status.DeepCopy()}
 	r := in.Request
@@ -89,17 +90,34 @@ func Supervise(in Input) Plan {
 		s.complete(messageGone)
 	case outnumbered(r, in.Others):
 		s.complete(messageTooMany)
+	case isOver(r, in.Pod):
+		s.complete(messageOver)
 	case s.late():
 		s.complete(messageNoResponse)
 	case r.Spec.ActiveDeadlineSeconds != nil && s.due(r.CreationTimestamp, secondsOf(*r.Spec.ActiveDeadlineSeconds)):
 		s.complete(messageDeadline)
 	case r.Status.Phase == appsv1beta1.ContainerRecreateRequestRecreating:
 		s.snapshot()
-		s.requeue(pollEvery)
+		if !hasEnded(in.Pod) { // else no container starts, and the end of one is an event
+			s.requeue(pollEvery)
+		}
 		s.takeOut()
 	}
 	s.plan.Write = writeOf(r, s.status, false)
 	return s.plan
+}
+
+// hasEnded reports whether a pod starts no container again.
+func hasEnded(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// isOver reports whether a pod has ended and runs no container of a request. The sidecars of a pod that has ended may still run.
+func isOver(r *appsv1beta1.ContainerRecreateRequest, pod *corev1.Pod) bool {
+	return hasEnded(pod) && !slices.ContainsFunc(r.Spec.Containers, func(c appsv1beta1.ContainerRecreateRequestContainer) bool {
+		status := statusOf(pod, c.Name)
+		return status != nil && status.State.Running != nil
+	})
 }
 
 type supervisor struct {

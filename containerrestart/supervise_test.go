@@ -22,6 +22,7 @@ const (
 	noResponse = ended1 + `"daemon has not responded for a long time","phase":"Completed"}}`
 	deadline   = ended1 + `"recreating has exceeded the activeDeadlineSeconds","phase":"Completed"}}`
 	tooMany    = ended1 + `"more than 99 requests of the pod are before this one","phase":"Completed"}}`
+	podEnded   = ended1 + `"pod has ended","phase":"Completed"}}`
 	gone       = ended1 + `"pod has gone","phase":"Completed"}}`
 	takenOut   = `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"conditions":[{"type":"PreRecreateGrace","status":"True","lastTransitionTime":"2026-11-21T12:00:30Z","reason":"PreRecreateGrace","message":"Pod has been forced to not-ready for unreadyGracePeriodSeconds drain"}]}}`
 )
@@ -53,6 +54,14 @@ func TestSupervise(t *testing.T) {
 	mark := func(status metav1.ConditionStatus, seconds float64) func(*request) {
 		return func(r *request) {
 			r.Status.Conditions = append(r.Status.Conditions, metav1.Condition{Type: containerrestart.InTurn, Status: status, LastTransitionTime: stamp(seconds)})
+		}
+	}
+	over := func(phase corev1.PodPhase) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Status.Phase = phase
+			for i := range p.Status.ContainerStatuses {
+				p.Status.ContainerStatuses[i].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
+			}
 		}
 	}
 	unready := with(strategy{UnreadyGracePeriodSeconds: ptr.To[int64](5)})
@@ -95,6 +104,12 @@ func TestSupervise(t *testing.T) {
 		"no pod":         {why: "there is nothing left to restart", request: admitted(in(recreating)), write: gone, notes: []string{containerrestart.NoteEnded}},
 		"another pod":    {why: "it only has the same name", request: admitted(), pod: newPod(func(p *corev1.Pod) { p.UID = "u2" }), write: gone, notes: []string{containerrestart.NoteEnded}},
 		"pod is deleted": {why: "it is as good as gone", request: admitted(in(pending)), pod: newPod(func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(stamp(1)) }), write: gone, notes: []string{containerrestart.NoteEnded}},
+
+		"pod has ended":                    {why: "no container starts again", request: admitted(in(recreating)), pod: newPod(over("Succeeded")), write: podEnded, notes: []string{containerrestart.NoteEnded}},
+		"pod has failed":                   {why: "no container starts again", request: admitted(), pod: newPod(over("Failed")), write: podEnded, notes: []string{containerrestart.NoteEnded}},
+		"pod has ended without a status":   {why: "an evicted pod has none", request: admitted(in(recreating)), pod: newPod(over("Failed"), func(p *corev1.Pod) { p.Status.ContainerStatuses = nil }), write: podEnded, notes: []string{containerrestart.NoteEnded}},
+		"recreating, pod Succeeded":        {why: "a sidecar that still runs is stopped, and the next event is its end", request: admitted(in(recreating)), pod: newPod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), after: 0},
+		"containers ended, pod still runs": {why: "the kubelet may start them again", request: admitted(in(recreating)), pod: newPod(over("Running")), after: 3 * time.Second},
 
 		"waits for another":       {why: "there is no limit to that", request: admitted(old, in(pending)), others: []*request{admitted(named("first", -50), in(recreating))}, pod: newPod(), notes: []string{containerrestart.NoteQueued}},
 		"other pods do not count": {why: "requests queue by the UID", request: admitted(in(pending)), others: []*request{admitted(named("first", -50), in(recreating), func(r *request) { r.Labels["crr.apps.kruise.io/pod-uid"] = "u0" })}, pod: newPod(), after: 30 * time.Second},

@@ -112,7 +112,7 @@ func podEvents() predicate.Predicate {
 		if !isPod || !isToo {
 			return true
 		}
-		return was.UID != is.UID || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) ||
+		return was.UID != is.UID || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) || was.Status.Phase != is.Status.Phase ||
 			!slices.EqualFunc(was.Status.ContainerStatuses, is.Status.ContainerStatuses, alike) ||
 			!slices.EqualFunc(was.Status.InitContainerStatuses, is.Status.InitContainerStatuses, alike)
 	}}

@@ -37,6 +37,7 @@ func TestPodEvents(t *testing.T) {
 		"another start":   {"", func(p *corev1.Pod) { p.Status.ContainerStatuses[0].State.Running = started(5) }, true},
 		"a sidecar":       {"native sidecars can be asked for", func(p *corev1.Pod) { p.Status.InitContainerStatuses[0].Ready = true }, true},
 		"terminating":     {"the request is over", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }, true},
+		"finished":        {"no container starts again", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, true},
 		"another of that": {"deleted and made again, seen as one change", func(p *corev1.Pod) { p.UID = "2" }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
