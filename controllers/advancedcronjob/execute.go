@@ -45,10 +45,10 @@ func (a *act) run(ctx context.Context) error {
 	return errors.Join(err, a.delete(ctx, a.trim, reasonDeleted))
 }
 
-// delete deletes children, and what belongs to them.
+// delete deletes children, and what belongs to them. One that may not be deleted stops the deletion of no other.
 func (a *act) delete(ctx context.Context, all []child, reason string) error {
 	kind := a.childKinds[a.kind.name]
-	deleted, err := batches.Run(all, func(c child) error {
+	deleted, err := batches.Each(all, func(c child) error {
 		name, uid := types.NamespacedName{Namespace: c.GetNamespace(), Name: c.GetName()}, c.GetUID()
 		raw := kind.Named(name)
 		err := a.api.Client.Delete(ctx, raw, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))

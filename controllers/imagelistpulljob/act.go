@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,12 +58,13 @@ func (a *act) label(ctx context.Context) error {
 	return nil
 }
 
-// make creates the jobs that are lacking.
+// make creates the jobs that are lacking. One that is refused stops the creation of no other.
 func (a *act) make(ctx context.Context) error {
-	made, err := batches.Run(a.plan.Create, func(job *v1beta1.ImagePullJob) error { return a.create(ctx, job) })
+	made, err := batches.Each(a.plan.Create, func(job *v1beta1.ImagePullJob) error { return a.create(ctx, job) })
 	switch {
 	case err != nil:
-		a.api.Event(a.list, corev1.EventTypeWarning, reasonFailedCreate, fmt.Sprintf("failed to create ImagePullJobs: %v", err))
+		first, _, _ := strings.Cut(err.Error(), "\n") // an event has no room for one of each image
+		a.api.Event(a.list, corev1.EventTypeWarning, reasonFailedCreate, "failed to create ImagePullJobs: "+first)
 	case made > 0 && !a.met.Load():
 		a.api.Event(a.list, corev1.EventTypeNormal, reasonCreated, fmt.Sprintf("created ImagePullJobs: %d", made))
 	}
@@ -84,7 +86,7 @@ func (a *act) create(ctx context.Context, job *v1beta1.ImagePullJob) error {
 	unstructured.RemoveNestedField(raw.Object, "status")
 	switch err := a.api.Client.Create(ctx, raw); {
 	case apierrors.IsAlreadyExists(err):
-		return a.meet(ctx, job)
+		return a.meet(ctx, job, err)
 	case err != nil:
 		a.jobObjects.Writes.Doubt(a.key(), raw, err)
 		return fmt.Errorf("create job of image %s: %w", job.Spec.Image, err)
@@ -105,14 +107,14 @@ func (a *act) nameOf(job *v1beta1.ImagePullJob) string {
 }
 
 // meet is about a job that is there already: made by an earlier process, or on its way out.
-func (a *act) meet(ctx context.Context, job *v1beta1.ImagePullJob) error {
+func (a *act) meet(ctx context.Context, job *v1beta1.ImagePullJob, exists error) error {
 	there := stored.Untyped(jobKind())
 	switch err := a.api.Live.Get(ctx, client.ObjectKeyFromObject(job), there); {
 	case apierrors.IsNotFound(err):
 	case err != nil:
 		return fmt.Errorf("read job %s past the cache: %w", job.Name, err)
 	case !owned.Controls(a.list, there):
-		return fmt.Errorf("create job of image %s: the name %s is taken", job.Spec.Image, job.Name)
+		return fmt.Errorf("create job of image %s: the name %s is taken: %w", job.Spec.Image, job.Name, exists)
 	case there.GetDeletionTimestamp() == nil:
 		a.jobObjects.Writes.Created(a.key(), there)
 	}
@@ -125,9 +127,9 @@ func (a *act) holds(name string) bool {
 	return slices.ContainsFunc(a.jobs, func(job *v1beta1.ImagePullJob) bool { return job.Name == name })
 }
 
-// drop deletes the jobs that are of no more use.
+// drop deletes the jobs that are of no more use. One that may not be deleted stops the deletion of no other.
 func (a *act) drop(ctx context.Context) error {
-	dropped, err := batches.Run(a.plan.DeleteJobs, func(job *v1beta1.ImagePullJob) error {
+	dropped, err := batches.Each(a.plan.DeleteJobs, func(job *v1beta1.ImagePullJob) error {
 		raw := a.jobObjects.Named(client.ObjectKeyFromObject(job))
 		if err := a.api.Client.Delete(ctx, raw, client.Preconditions{UID: &job.UID}); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete job %s: %w", job.Name, err)

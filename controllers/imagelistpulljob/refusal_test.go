@@ -1,0 +1,104 @@
+package imagelistpulljob_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/controllers/imagelistpulljob"
+	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/test/objects"
+)
+
+// refuses is a client that may neither create nor delete the jobs of one image.
+type refuses struct {
+	client.Client
+
+	image, name string
+}
+
+func (r *refuses) refuse(o client.Object) error {
+	return apierrors.NewForbidden(schema.GroupResource{Group: "apps.kruise.io", Resource: "imagepulljobs"}, o.GetName(), errors.New("a policy refuses it"))
+}
+
+func (r *refuses) Create(ctx context.Context, o client.Object, options ...client.CreateOption) error {
+	if image, _, _ := unstructured.NestedString(o.(*unstructured.Unstructured).Object, "spec", "image"); image == r.image {
+		return r.refuse(o)
+	}
+	return r.Client.Create(ctx, o, options...)
+}
+
+func (r *refuses) Delete(ctx context.Context, o client.Object, options ...client.DeleteOption) error {
+	if o.GetName() == r.name {
+		return r.refuse(o)
+	}
+	return r.Client.Delete(ctx, o, options...)
+}
+
+// A job that may not be created or deleted keeps those of other images from nothing.
+func TestOneRefusedImage(t *testing.T) {
+	m := objects.NewModel(t, &v1beta1.ImageListPullJobList{}, v1beta1.AddToScheme)
+	if err := owned.Index(t.Context(), m.Server, &v1beta1.ImagePullJob{}); err != nil {
+		t.Fatal(err)
+	}
+	events := record.NewFakeRecorder(100)
+	c := &refuses{Client: m.Server, image: "a:1"}
+	reconciler, err := imagelistpulljob.New(c, imagelistpulljob.Options{Now: m.Now, Recorder: events, Live: m.Server})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Reconciler = reconciler
+	list := &v1beta1.ImageListPullJob{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "ahead"}}
+	list.Spec.Images = []string{"a:1", "b:1", "c:1", "d:1"}
+	m.Put(list)
+	jobs := func() map[string]string {
+		all := &v1beta1.ImagePullJobList{}
+		if err := m.Server.List(t.Context(), all); err != nil {
+			t.Fatal(err)
+		}
+		names := map[string]string{}
+		for i := range all.Items {
+			names[all.Items[i].Spec.Image] = all.Items[i].Name
+		}
+		return names
+	}
+	try := func(want string) {
+		t.Helper()
+		m.Reconcile()
+		if m.Due.IsZero() {
+			t.Error("the refused job is not tried again")
+		}
+		var images []string
+		for image := range jobs() {
+			images = append(images, image)
+		}
+		slices.Sort(images)
+		if got := strings.Join(images, " "); got != want {
+			t.Errorf("jobs of %q, want %q", got, want)
+		}
+	}
+	try("b:1 c:1 d:1")
+	m.Look(list)
+	if told := <-events.Events; list.Status.Desired != 4 || !strings.Contains(told, "FailedCreate") || !strings.Contains(told, "a policy refuses it") {
+		t.Errorf("status %+v, event %s", list.Status, told)
+	}
+	objects.Change(m, list, func(l *v1beta1.ImageListPullJob) { l.Spec.Images = []string{"a:1"} })
+	c.name = slices.Min([]string{jobs()["b:1"], jobs()["c:1"], jobs()["d:1"]})
+	var kept string
+	for image, name := range jobs() {
+		if name == c.name {
+			kept = image
+		}
+	}
+	try(kept)
+}
