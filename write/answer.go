@@ -52,16 +52,19 @@ func IsFinal(err error) bool {
 
 // IsOutdated reports whether an error says that the object is no longer what the write was decided upon: it is gone, its
 // version or UID is another, or a test of the JSON patch failed. Observe the object and plan again; there is nothing to
-// report to a user.
+// report to a user. What a webhook denies is not outdated, with whatever status.
 func IsOutdated(err error) bool {
+	var answer apierrors.APIStatus
+	if errors.As(err, &answer) && isDenial(answer) {
+		return false
+	}
 	if apierrors.IsConflict(err) {
 		return true
 	}
 	if apierrors.IsNotFound(err) {
 		return !apierrors.IsUnexpectedServerError(err) // else the API server lacks the resource or the subresource
 	}
-	var answer apierrors.APIStatus
-	if !errors.As(err, &answer) {
+	if answer == nil {
 		return false
 	}
 	// An API server that rejects an object lists the causes and the kind. Where a test of the patch failed it lists neither.
@@ -70,4 +73,10 @@ func IsOutdated(err error) bool {
 		return false
 	}
 	return status.Details == nil || len(status.Details.Causes) == 0 && status.Details.Kind == ""
+}
+
+// isDenial reports whether an answer is that of a webhook. The API server passes its status on, with these words before the message.
+func isDenial(answer apierrors.APIStatus) bool {
+	message := answer.Status().Message
+	return strings.HasPrefix(message, "admission webhook ") && strings.Contains(message, " denied the request")
 }

@@ -16,6 +16,13 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
+// denied is the error of a write that a webhook denies with a status and a message only.
+func denied(code int32) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: code, Message: `admission webhook "rules.example.com" denied the request: no such image`,
+	}}
+}
+
 func TestIsOutdated(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	kind := schema.GroupKind{Kind: "Pod"}
@@ -31,6 +38,11 @@ func TestIsOutdated(t *testing.T) {
 			"the API server answers so where a test of a JSON patch fails",
 			apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", "testing value /a failed", 0, false), true,
 		},
+		"denied by a webhook": {
+			"the webhook denies it again; API servers pass the status of a webhook on without details", denied(http.StatusUnprocessableEntity), false,
+		},
+		"denied as a conflict": {"what a webhook compares is not what the write was decided upon", denied(http.StatusConflict), false},
+		"denied as not found":  {"the object is there", denied(http.StatusNotFound), false},
 		"wrapped": {
 			"callers wrap errors", fmt.Errorf("patch pod a: %w", apierrors.NewConflict(pods, "a", errors.New("changed"))), true,
 		},
@@ -70,6 +82,7 @@ func TestClasses(t *testing.T) {
 		"too large for etcd":           {"the same, as the API server answers it", &apierrors.StatusError{ErrStatus: metav1.Status{Code: 500, Message: "etcdserver: request is too large"}}, classes{refused: true, final: true}},
 		"too large for its connection": {"the same", &apierrors.StatusError{ErrStatus: metav1.Status{Code: 500, Message: "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2113022 vs. 2097152)"}}, classes{refused: true, final: true}},
 		"wrapped":                      {"callers wrap errors", fmt.Errorf("write pod: %w", apierrors.NewBadRequest("no")), classes{refused: true, final: true}},
+		"denied by a webhook":          {"a user has to do something", denied(http.StatusUnprocessableEntity), classes{refused: true, final: true}},
 		"webhook":                      {"a webhook that fails may fail for all", apierrors.NewInternalError(errors.New("webhook")), classes{}},
 		"unauthorized":                 {"all writes fail", apierrors.NewUnauthorized("who"), classes{}},
 		"throttled":                    {"all writes fail for now", apierrors.NewTooManyRequests("slow down", 1), classes{}},
