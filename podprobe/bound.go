@@ -7,6 +7,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/note"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 const (
@@ -76,24 +77,25 @@ func sizeOfPod(p *v1alpha1.PodProbe) int {
 	return 2 * (len(p.Name) + len(p.Namespace) + len(p.UID) + len(p.IP))
 }
 
+// sizeOf is that of the JSON which an API server stores.
 func sizeOf(p *v1alpha1.ContainerProbe) int {
-	n := 2*len(p.Name) + len(p.ContainerName)
+	n := 2*write.EncodedLen(p.Name) + write.EncodedLen(p.ContainerName)
 	if exec := p.Probe.Exec; exec != nil {
 		for _, text := range exec.Command {
-			n += len(text) + 3
+			n += write.EncodedLen(text) + 1
 		}
 	}
 	if get := p.Probe.HTTPGet; get != nil {
-		n += len(get.Path) + len(get.Host) + len(get.Port.StrVal)
+		n += write.EncodedLen(get.Path) + write.EncodedLen(get.Host) + write.EncodedLen(get.Port.StrVal)
 		for _, h := range get.HTTPHeaders {
-			n += len(h.Name) + len(h.Value) + 22
+			n += write.EncodedLen(h.Name) + write.EncodedLen(h.Value) + 18
 		}
 	}
 	if socket := p.Probe.TCPSocket; socket != nil {
-		n += len(socket.Host) + len(socket.Port.StrVal)
+		n += write.EncodedLen(socket.Host) + write.EncodedLen(socket.Port.StrVal)
 	}
 	if grpc := p.Probe.GRPC; grpc != nil && grpc.Service != nil {
-		n += len(*grpc.Service)
+		n += write.EncodedLen(*grpc.Service)
 	}
 	return max(n, leastProbe)
 }

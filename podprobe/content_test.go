@@ -1,8 +1,10 @@
 package podprobe_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -181,11 +183,21 @@ func TestDesiredAgainstOracle(t *testing.T) {
 	}
 }
 
-// A namespace that takes too much of a node loses probes, and another one keeps all of its own.
+// A namespace that takes too much of a node loses probes, and another one keeps all of its own. What is escaped in a stored object takes more.
 func TestDesiredIsBounded(t *testing.T) {
+	for _, c := range []struct {
+		text        string
+		least, most int
+	}{{"x", 300, 512}, {"\x01", 50, 85}, {"<", 50, 85}} {
+		t.Run(strconv.Quote(c.text), func(t *testing.T) { testDesiredIsBounded(t, c.text, c.least, c.most) })
+	}
+}
+
+func testDesiredIsBounded(t *testing.T, text string, least, most int) {
+	t.Helper()
 	n := podprobe.Node{Markers: []*v1alpha1.PodProbeMarker{markerOf("modest", "m", "web", execOf("p", "true"))}}
 	for i := range 40 {
-		n.Markers = append(n.Markers, markerOf("greedy", fmt.Sprintf("m-%02d", i), "web", execOf("p", "echo", strings.Repeat("x", 1000))))
+		n.Markers = append(n.Markers, markerOf("greedy", fmt.Sprintf("m-%02d", i), "web", execOf("p", "echo", strings.Repeat(text, 1000))))
 	}
 	for i := range 50 {
 		n.Pods = append(n.Pods, podOf("greedy", fmt.Sprintf("web-%02d", i), web()), podOf("modest", fmt.Sprintf("web-%02d", i), web()))
@@ -195,11 +207,14 @@ func TestDesiredIsBounded(t *testing.T) {
 	for _, p := range got.PodProbes {
 		count[p.Namespace] += len(p.Probes)
 	}
-	if count["modest"] != 50 || count["greedy"] < 300 || count["greedy"] > 512 {
+	if count["modest"] != 50 || count["greedy"] < least || count["greedy"] > most {
 		t.Errorf("probes by namespace: %v", count)
 	}
 	if len(got.Notes) == 0 || got.Notes[0].Code != podprobe.NoteFull {
 		t.Errorf("notes: %v", got.Notes)
+	}
+	if stored, err := json.Marshal(got.PodProbes); err != nil || len(stored) > 600<<10 {
+		t.Errorf("the probes take %d bytes (%v)", len(stored), err)
 	}
 	if n.Asked = got.PodProbes; podprobe.Desired(n).Changed {
 		t.Error("its own result changes")

@@ -3,7 +3,9 @@ package podprobe
 import (
 	"encoding/json"
 	"slices"
+	"sort"
 	"strconv"
+	"strings"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -132,7 +134,7 @@ func stateOf(name string, had *v1alpha1.ContainerProbeState, f Finding, most int
 		return *had, false, true
 	}
 	state = v1alpha1.ContainerProbeState{
-		Name: name, State: f.State, Message: Cut(f.Message, most), LastProbeTime: atSecond(f.At), LastTransitionTime: atSecond(f.At),
+		Name: name, State: f.State, Message: cutEncoded(f.Message, most), LastProbeTime: atSecond(f.At), LastTransitionTime: atSecond(f.At),
 	}
 	if had == nil || had.State != f.State {
 		return state, true, true
@@ -149,13 +151,24 @@ func stateOf(name string, had *v1alpha1.ContainerProbeState, f Finding, most int
 // atSecond is a time as the API server stores it.
 func atSecond(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }
 
-// messageBytes returns how long each message of a node may be, for the API server to store all.
+// messageBytes returns how long each message of a node may be as JSON, for the API server to store all.
 func messageBytes(spec *v1alpha1.NodePodProbeSpec) int {
 	n := 0
 	for i := range spec.PodProbes {
 		n += len(spec.PodProbes[i].Probes)
 	}
-	return min(MaxMessage, MaxContent/max(n, 1))
+	return MaxContent / max(n, 1)
+}
+
+// cutEncoded returns a message of at most MaxMessage bytes, which takes at most so many bytes as JSON.
+func cutEncoded(text string, most int) string {
+	text = Cut(text, MaxMessage)
+	most += len(`""`)
+	if write.EncodedLen(text) <= most {
+		return text
+	}
+	end := sort.Search(len(text), func(i int) bool { return write.EncodedLen(strings.ToValidUTF8(text[:i+1], "")) > most })
+	return Cut(text, end)
 }
 
 // Urgency is how soon a status is to be written.

@@ -3,6 +3,7 @@ package podprobe_test
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -139,8 +140,15 @@ func TestStatusWriteTests(t *testing.T) {
 	}
 }
 
-// A node with the most probes has a status that an API server stores.
+// A node with the most probes has a status that an API server stores, whatever the probes print.
 func TestReportIsBounded(t *testing.T) {
+	for _, text := range []string{"x", "\x01", "<", `"`, "漢", "\xff"} {
+		t.Run(strconv.Quote(text), func(t *testing.T) { testReportIsBounded(t, text) })
+	}
+}
+
+func testReportIsBounded(t *testing.T, text string) {
+	t.Helper()
 	n := podprobe.Node{}
 	for i := range 8 {
 		n.Markers = append(n.Markers, markerOf("shop", fmt.Sprintf("m%d", i), "web", execOf("a", "true"), execOf("b", "true")))
@@ -152,15 +160,15 @@ func TestReportIsBounded(t *testing.T) {
 	findings := map[podprobe.Key]podprobe.Finding{}
 	for _, p := range spec.PodProbes {
 		for _, c := range p.Probes {
-			findings[podprobe.Key{UID: p.UID, Name: c.Name}] = finding("Failed", strings.Repeat("x", 5000), 0)
+			findings[podprobe.Key{UID: p.UID, Name: c.Name}] = finding("Failed", strings.Repeat(text, 5000), 0)
 		}
 	}
 	status, _ := podprobe.Report(podprobe.Reporting{Spec: &spec, Status: &v1alpha1.NodePodProbeStatus{}, Findings: findings})
-	text, err := json.Marshal(v1alpha1.NodePodProbe{Spec: spec, Status: status})
+	stored, err := json.Marshal(v1alpha1.NodePodProbe{Spec: spec, Status: status})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(findings) < 900 || len(text) > 1400<<10 {
-		t.Errorf("%d probes take %d bytes", len(findings), len(text))
+	if len(findings) < 900 || len(stored) > 1400<<10 {
+		t.Errorf("%d probes take %d bytes", len(findings), len(stored))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/ordinals"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // MostBytes is how large the records of one PersistentPodState may become: etcd rejects an object of 1.5 MiB.
@@ -174,11 +175,12 @@ func those(of map[string]string, keys []string) map[string]string {
 	return some
 }
 
+// sizeOf is that of the JSON which an API server stores.
 func sizeOf(name string, r record) int {
 	n := len(name) + len(r.NodeName) + 128
 	for _, m := range []map[string]string{r.NodeTopologyLabels, r.Annotations} {
 		for k, v := range m {
-			n += len(k) + len(v) + 8
+			n += write.EncodedLen(k) + write.EncodedLen(v) + 4
 		}
 	}
 	return n

@@ -1,6 +1,7 @@
 package podstate_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -154,25 +155,39 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// The records of a PersistentPodState have a bound, and the condition names a few pods.
-func TestBounds(t *testing.T) {
+// The records of a PersistentPodState have a bound. What is escaped in a stored object takes more.
+func TestRecordsAreBounded(t *testing.T) {
+	for text, want := range map[string]int{"x": 10, `"`: 5, "<": 1} {
+		t.Run(text, func(t *testing.T) { testRecordsAreBounded(t, text, want) })
+	}
+}
+
+func testRecordsAreBounded(t *testing.T, text string, want int) {
+	t.Helper()
 	s := newState(annotations("big"), requiring(zone))
 	nodes := []*corev1.Node{newNode("n1", "a")}
 	var pods []*corev1.Pod
 	for i := range int32(20) {
 		p := ready(ordinals.Name("db", i), "n1")
-		p.Annotations = map[string]string{"big": strings.Repeat("x", 100<<10)}
+		p.Annotations = map[string]string{"big": strings.Repeat(text, 100<<10)}
 		pods = append(pods, p)
 	}
 	pass := podstate.Plan(input(s, 20, nodes, pods...))
-	if n := len(pass.Status.PodStates); n != 10 || len(pass.Notes) != 10 || pass.Notes[0].Code != podstate.NoteTooLarge || pass.Notes[0].Level != note.Blocked {
+	if n := len(pass.Status.PodStates); n != want || len(pass.Notes) != 20-want || pass.Notes[0].Code != podstate.NoteTooLarge || pass.Notes[0].Level != note.Blocked {
 		t.Errorf("%d records, notes %v", n, pass.Notes)
 	}
-	s = newState()
+	if stored, err := json.Marshal(pass.Status); err != nil || len(stored) > podstate.MostBytes {
+		t.Errorf("the status takes %d bytes (%v)", len(stored), err)
+	}
+}
+
+// The condition names a few pods.
+func TestConditionNamesFewPods(t *testing.T) {
+	s, nodes := newState(), []*corev1.Node{newNode("n1", "a")}
 	for i := range int32(100) {
 		recorded(ordinals.Name("db", i), "n1", "gone")(s)
 	}
-	pass = podstate.Plan(input(s, 100, nodes))
+	pass := podstate.Plan(input(s, 100, nodes))
 	if text := pass.Status.Conditions[0].Message; !strings.HasSuffix(text, " and 90 more") || len(text) > 300 {
 		t.Errorf("the message is %s", text)
 	}

@@ -56,7 +56,7 @@ func below() map[string][]string {
 		"imagepull":        {"note", "revision", "lifecycle", "scale"},            // imagepull/order asks in which order pods are updated
 		"containerrestart": {"note", "write", "revision", "lifecycle", "inplace"}, // it reports the hashes that inplace waits for
 		"podprobe":         {"note", "write"},
-		"podstate":         {"note", "ordinals"},
+		"podstate":         {"note", "write", "ordinals"},
 		"validation":       {"note", "write", "revision", "lifecycle", "inplace", "ordinals", "scale", "schedule", "sidecar", "imagepull", "containerrestart", "podprobe", "podstate", "spread"},
 	}
 }
