@@ -64,8 +64,11 @@ func TestLeanWorkloadsForPodStates(t *testing.T) {
 	o := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps/v1", "kind": "StatefulSet",
 		"metadata": map[string]any{
-			"name": "web", "namespace": "n", "uid": "1", "deletionTimestamp": "2026-01-01T00:00:00Z", "labels": map[string]any{"a": "b"},
-			"annotations": map[string]any{v1beta1.AnnotationAutoGeneratePersistentPodState: "true", v1beta1.AnnotationRequiredPersistentTopology: "zone", "c": "d"},
+			"name": "web", "namespace": "n", "uid": "1", "generation": int64(7), "deletionTimestamp": "2026-01-01T00:00:00Z", "labels": map[string]any{"a": "b"},
+			"annotations": map[string]any{
+				v1beta1.AnnotationAutoGeneratePersistentPodState: "true", v1beta1.AnnotationRequiredPersistentTopology: "zone", "c": "d",
+				v1beta1.AnnotationReleaseMissingTopologyAfter: "10m", v1beta1.AnnotationRestorePodAnnotations: "true",
+			},
 		},
 		"spec": map[string]any{"replicas": int64(3), "ordinals": map[string]any{"start": int64(2)}, "template": map[string]any{"spec": map[string]any{}}},
 	}}
@@ -80,7 +83,7 @@ func TestLeanWorkloadsForPodStates(t *testing.T) {
 	if diff := cmp.Diff(annotations, o.GetAnnotations()); diff != "" {
 		t.Error(diff)
 	}
-	if !deleted.Equal(o.GetDeletionTimestamp()) || o.GetName() != "web" || o.GetNamespace() != "n" || o.GetUID() != "1" {
+	if !deleted.Equal(o.GetDeletionTimestamp()) || o.GetName() != "web" || o.GetNamespace() != "n" || o.GetUID() != "1" || o.GetGeneration() != 7 {
 		t.Errorf("%v", o.Object)
 	}
 	if spec := o.Object["spec"].(map[string]any); spec["template"] != nil || o.GetLabels() != nil {

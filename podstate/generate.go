@@ -2,7 +2,6 @@ package podstate
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -90,16 +89,26 @@ func regenerate(a *Asker, stored *State) Generation {
 	next.Spec.RequiredPersistentTopology = wanted.Spec.RequiredPersistentTopology
 	next.Spec.PreferredPersistentTopology = wanted.Spec.PreferredPersistentTopology
 	next.Spec.PersistentPodAnnotations = wanted.Spec.PersistentPodAnnotations
-	if len(wanted.Annotations) > 0 {
+	for _, key := range followed() {
+		value, is := wanted.Annotations[key]
+		if !is {
+			delete(next.Annotations, key)
+			continue
+		}
 		if next.Annotations == nil {
 			next.Annotations = map[string]string{}
 		}
-		maps.Copy(next.Annotations, wanted.Annotations)
+		next.Annotations[key] = value
 	}
 	if apiequality.Semantic.DeepEqual(stored.Spec, next.Spec) && apiequality.Semantic.DeepEqual(stored.Annotations, next.Annotations) {
 		return Generation{State: stored}
 	}
 	return Generation{Action: Update, State: next}
+}
+
+// followed are the annotations that a generated PersistentPodState has where its workload has them.
+func followed() []string {
+	return []string{v1beta1.AnnotationReleaseMissingTopologyAfter, v1beta1.AnnotationRestorePodAnnotations}
 }
 
 // asks reports whether a workload asks for a PersistentPodState, with a topology.
@@ -132,7 +141,7 @@ func generated(a *Asker) *State {
 	for _, key := range split(of[v1beta1.AnnotationPersistentPodAnnotations]) {
 		s.Spec.PersistentPodAnnotations = append(s.Spec.PersistentPodAnnotations, v1beta1.PersistentPodAnnotation{Key: key})
 	}
-	for _, key := range []string{v1beta1.AnnotationReleaseMissingTopologyAfter, v1beta1.AnnotationRestorePodAnnotations} {
+	for _, key := range followed() {
 		if value, is := of[key]; is {
 			if s.Annotations == nil {
 				s.Annotations = map[string]string{}

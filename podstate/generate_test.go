@@ -56,6 +56,11 @@ func TestGenerate(t *testing.T) {
 	advanced.Metadata.UID = "other"
 	releases := asker("true", "zone, host", "rack", "a,b")
 	releases.Metadata.Annotations[v1beta1.AnnotationReleaseMissingTopologyAfter] = "10m"
+	released := func(after string) func(*podstate.State) {
+		return func(s *podstate.State) {
+			s.Annotations = map[string]string{v1beta1.AnnotationReleaseMissingTopologyAfter: after}
+		}
+	}
 	for name, c := range map[string]struct {
 		why    string
 		askers []podstate.Asker
@@ -71,6 +76,8 @@ func TestGenerate(t *testing.T) {
 		"another annotation":   {"the spec follows", []podstate.Asker{asker("true", "zone", "rack", "a,b")}, generated(), podstate.Update},
 		"other pods' keys":     {"the spec follows these, too", []podstate.Asker{asker("true", "zone,host", "rack", "a")}, generated(), podstate.Update},
 		"a release":            {"the annotation follows", []podstate.Asker{releases}, generated(), podstate.Update},
+		"a release no more":    {"the annotation goes with that of the workload", []podstate.Asker{asks}, generated(released("10m")), podstate.Update},
+		"the same release":     {"nothing is written", []podstate.Asker{releases}, generated(released("10m")), podstate.Nothing},
 		"turned off":           {"the object is deleted", []podstate.Asker{asker("false", "zone")}, generated(), podstate.Delete},
 		"no topology any more": {"the object is deleted", []podstate.Asker{asker("true", "")}, generated(), podstate.Delete},
 		"no annotation":        {"the object is deleted", []podstate.Asker{asker()}, generated(), podstate.Delete},

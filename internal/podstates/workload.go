@@ -56,19 +56,21 @@ func reservedOf(workload *unstructured.Unstructured) (ordinals.Set, error) {
 var errReserved = errors.New("spec.reserveOrdinals must be numbers and ranges")
 
 // Part returns the fields of a workload that its PersistentPodState is decided by, for caches that drop others: what WorkloadOf and the
-// annotations of package podstate need, and the deletion.
+// annotations of package podstate need, the deletion, and the generation by which a watch sees a change.
 func Part(workload *unstructured.Unstructured) map[string]any {
 	part := map[string]any{}
 	annotations := map[string]any{}
 	for key, value := range workload.GetAnnotations() {
-		if strings.HasPrefix(key, "kruise.io/") {
+		if strings.HasPrefix(key, "kruise.io/") || strings.HasPrefix(key, "kruisekit.dev/") {
 			annotations[key] = value
 		}
 	}
 	if len(annotations) > 0 {
 		part["metadata"] = map[string]any{"annotations": annotations}
 	}
-	for _, path := range [][]string{{"metadata", "deletionTimestamp"}, {"spec", "replicas"}, {"spec", "ordinals"}, {"spec", "reserveOrdinals"}} {
+	for _, path := range [][]string{
+		{"metadata", "deletionTimestamp"}, {"metadata", "generation"}, {"spec", "replicas"}, {"spec", "ordinals"}, {"spec", "reserveOrdinals"},
+	} {
 		if value, is, err := unstructured.NestedFieldNoCopy(workload.Object, path...); is && err == nil {
 			within, _ := part[path[0]].(map[string]any)
 			if within == nil {

@@ -6,7 +6,7 @@
 //	err = w.SetupWithManager(mgr)
 //
 // Laws:
-//   - A rejection of an invalid object is 422, names every fault with its path, and each fault is a cause.
+//   - A rejection of an invalid object is 400, names every fault with its path, and each fault is a cause.
 //   - An update is not rejected for a fault that the stored object has already. The fault is a warning then.
 //   - An update of an object that is being deleted is admitted, so that finalizers can be removed.
 //   - v1alpha1 is read as v1beta1, as API servers convert it.

@@ -68,13 +68,13 @@ func testVersion(t *testing.T, g *reviewtest.Ground, version string) {
 		}
 	}
 	create := func(o *unstructured.Unstructured) error { return g.Client.Create(t.Context(), o) }
-	reviewtest.Refused(t, create(object(version, namespace, "second", "apps/v1beta2", "cache")), 422, "spec.targetRef")
+	reviewtest.Refused(t, create(object(version, namespace, "second", "apps/v1beta2", "cache")), 400, "spec.targetRef")
 	if err := create(object(version, elsewhere, "second", "apps/v1beta2", "cache")); err != nil {
 		t.Errorf("another namespace: %v", err)
 	}
 	weight := object(version, namespace, "weight", "apps/v1", "weight")
 	weight.Object["spec"].(map[string]any)["preferredPersistentTopology"].([]any)[0].(map[string]any)["weight"] = int64(101)
-	reviewtest.Refused(t, create(weight), 422, "spec.preferredPersistentTopology[0].weight")
+	reviewtest.Refused(t, create(weight), 400, "spec.preferredPersistentTopology[0].weight")
 	o := object(version, namespace, "fresh", "apps/v1", "fresh")
 	if err := create(o); err != nil {
 		t.Fatal(err)
@@ -82,9 +82,9 @@ func testVersion(t *testing.T, g *reviewtest.Ground, version string) {
 	if err := unstructured.SetNestedField(o.Object, "apps/v1beta2", "spec", "targetRef", "apiVersion"); err != nil {
 		t.Fatal(err)
 	}
-	reviewtest.Refused(t, g.Client.Update(t.Context(), o), 422, "spec.targetRef")
+	reviewtest.Refused(t, g.Client.Update(t.Context(), o), 400, "spec.targetRef")
 	game := object(version, namespace, "game", "example.com/v1", "game")
-	reviewtest.Refused(t, create(game.DeepCopy()), 422, "spec.targetRef")
+	reviewtest.Refused(t, create(game.DeepCopy()), 400, "spec.targetRef")
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kruise-configuration"}, Data: map[string]string{
 		"PPS_Watch_Custom_Workload_WhiteList": `{"workloads":[{"Group":"example.com","Version":"v2","Kind":"StatefulSet"}]}`,
 	}}

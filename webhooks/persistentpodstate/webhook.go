@@ -81,14 +81,14 @@ func (w *Webhook) Validate(ctx context.Context, req admission.Request) admission
 		if conflict != nil {
 			faults = append(faults, conflict)
 		}
-		return review.Judged(podstates.Kind().GroupKind(), req.Name, faults, nil)
+		return review.JudgedBadRequest(faults, nil)
 	}
 	before, err := read(version, req.OldObject.Raw)
 	if err != nil {
 		return review.BadRequest(err)
 	}
 	added, borne := review.Added(faults, validation.PersistentPodState(before, kinds...))
-	return review.Judged(podstates.Kind().GroupKind(), req.Name, append(added, validation.PersistentPodStateUpdate(now, before)...), borne)
+	return review.JudgedBadRequest(append(added, validation.PersistentPodStateUpdate(now, before)...), borne)
 }
 
 // kinds returns the kinds of the white list, where the target is no StatefulSet.
