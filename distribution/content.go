@@ -79,8 +79,8 @@ func checkType(is content, at *field.Path) field.ErrorList {
 		if faults := required(key); len(faults) > 0 {
 			return faults
 		}
-		if !json.Valid(is.Data[key]) {
-			return field.ErrorList{field.Invalid(data.Key(key), "<secret contents redacted>", "must be JSON")}
+		if json.Unmarshal(is.Data[key], &map[string]any{}) != nil {
+			return field.ErrorList{field.Invalid(data.Key(key), "<secret contents redacted>", "must be a JSON object")}
 		}
 		return nil
 	}

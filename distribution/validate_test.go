@@ -67,6 +67,7 @@ func TestValidate(t *testing.T) {
 		"any type":         {secret(`,"type":"example.com/any"`), nil},
 		"no config":        {secret(`,"type":"kubernetes.io/dockerconfigjson"`), []string{"spec.resource.data[.dockerconfigjson]: FieldValueRequired"}},
 		"config":           {secret(`,"type":"kubernetes.io/dockerconfigjson","stringData":{".dockerconfigjson":"{}"}`), nil},
+		"a list as config": {secret(`,"type":"kubernetes.io/dockerconfigjson","stringData":{".dockerconfigjson":"[]"}`), []string{"spec.resource.data[.dockerconfigjson]: FieldValueInvalid"}},
 		"bad config":       {secret(`,"type":"kubernetes.io/dockercfg","stringData":{".dockercfg":"secret"}`), []string{"spec.resource.data[.dockercfg]: FieldValueInvalid"}},
 		"half of TLS":      {secret(`,"type":"kubernetes.io/tls","stringData":{"tls.crt":""}`), []string{"spec.resource.data[tls.key]: FieldValueRequired"}},
 		"no key of SSH":    {secret(`,"type":"kubernetes.io/ssh-auth"`), []string{"spec.resource.data[ssh-privatekey]: FieldValueRequired"}},

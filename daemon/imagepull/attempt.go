@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -64,16 +65,7 @@ func (m *mail) take() []outcome {
 func (r *Reconciler) try(ctx context.Context, a *attempt) outcome {
 	began := r.options.Now()
 	o := outcome{attempt: a}
-	if a.ifAbsent {
-		o.imageID, o.err = r.find(ctx, a.pull.Reference)
-		if o.imageID != "" {
-			o.result = resultPresent
-		}
-	}
-	if o.result == "" && o.err == nil {
-		o.imageID, o.err = r.pull(ctx, a)
-		o.result = resultPulled
-	}
+	o.imageID, o.result, o.err = r.obtain(ctx, a)
 	if o.err != nil {
 		o.result = resultOf(ctx, o.err)
 	}
@@ -83,6 +75,26 @@ func (r *Reconciler) try(ctx context.Context, a *attempt) outcome {
 	o.at = r.options.Now()
 	r.metrics.attempted(o, o.at.Sub(began))
 	return o
+}
+
+// obtain finds or pulls an image. A panic fails the attempt, and ends no other work of the daemon.
+func (r *Reconciler) obtain(ctx context.Context, a *attempt) (id, result string, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			log.FromContext(ctx).Error(fmt.Errorf("panic: %v", fault), "Recovered panic of a pull", "image", a.pull.Reference.String(), "stack", string(debug.Stack()))
+			id, err = "", fmt.Errorf("pull image %q: panic: %v", a.pull.Reference.String(), fault)
+		}
+	}()
+	if a.ifAbsent {
+		if id, err = r.find(ctx, a.pull.Reference); id != "" {
+			return id, resultPresent, nil
+		}
+		if err != nil {
+			return "", "", err
+		}
+	}
+	id, err = r.pull(ctx, a)
+	return id, resultPulled, err
 }
 
 func resultOf(ctx context.Context, err error) string {

@@ -2,11 +2,14 @@ package stopping
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // Options of a Crew.
@@ -169,7 +172,7 @@ func (c *Crew[K]) next(ctx context.Context) []func() {
 		c.working++
 		turns = append(turns, func() {
 			defer cancel()
-			err := c.stop(inner, j.order)
+			err := c.carryOut(inner, j.order)
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.leave()
@@ -180,6 +183,17 @@ func (c *Crew[K]) next(ctx context.Context) []func() {
 		})
 	}
 	return turns
+}
+
+// carryOut stops a container. A panic fails the order, and ends no other work of the daemon.
+func (c *Crew[K]) carryOut(ctx context.Context, o Order) (err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			log.FromContext(ctx).Error(fmt.Errorf("panic: %v", fault), "Recovered panic of a stop", "stack", string(debug.Stack()))
+			err = fmt.Errorf("stop container: panic: %v", fault)
+		}
+	}()
+	return c.stop(ctx, o)
 }
 
 // leave makes room for another.

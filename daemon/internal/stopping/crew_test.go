@@ -319,6 +319,27 @@ func TestBound(t *testing.T) {
 	})
 }
 
+// A panic in the stop of a container fails that order, and no other.
+func TestPanicOfAStop(t *testing.T) {
+	bubbletest.Test(t, func(t *testing.T) {
+		s := &story{stop: func(context.Context) error { panic("an odd container") }}
+		crew, quit := s.crew(t, 1, nil)
+		defer quit()
+		crew.Begin("odd", s.order(time.Second, nil))
+		bubbletest.Wait()
+		s.stop = nil
+		crew.Begin("plain", s.order(time.Second, nil))
+		bubbletest.Wait()
+		known := crew.Known()
+		if odd := known["odd"]; !odd.Done || odd.Err == nil || odd.Err.Error() != "stop container: panic: an odd container" {
+			t.Errorf("%+v", odd)
+		}
+		if plain := known["plain"]; !plain.Done || plain.Err != nil {
+			t.Errorf("%+v", plain)
+		}
+	})
+}
+
 func TestMetrics(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	for range 2 { // of one name in one process, they count together
