@@ -30,7 +30,7 @@ type maker struct {
 	plan     *plan
 }
 
-// build returns the pod of each creation.
+// build returns the pod of each creation. A node whose orphan is adopted waits for the pass that observes the adoption.
 func (b *maker) build(creations []workload.Creation) ([][]write.Object, error) {
 	s := b.snapshot
 	taken, present := maps.Clone(s.Taken), map[string][]string{}
@@ -45,9 +45,16 @@ func (b *maker) build(creations []workload.Creation) ([][]write.Object, error) {
 		node := eligible.NodeOf(pod)
 		present[node] = append(present[node], string(pod.UID))
 	}
+	adopted := map[string]bool{}
+	for _, pod := range s.Orphans {
+		adopted[eligible.NodeOf(pod)] = true
+	}
 	all := make([][]write.Object, len(creations))
 	for i, c := range creations {
 		node := placement.NodeOf(c.Slot)
+		if adopted[node] {
+			continue
+		}
 		name := b.name(node, present[node], taken)
 		taken[name] = true
 		all[i] = []write.Object{b.newPod(name, node)}
