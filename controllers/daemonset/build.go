@@ -65,14 +65,14 @@ func (b *maker) build(creations []workload.Creation) ([][]write.Object, error) {
 // name returns the name of a new pod. It follows from the node and from the pods there, so that a creation that is repeated, because its
 // answer was lost or a cache does not show it, gives no second pod.
 func (b *maker) name(node string, present []string, taken map[string]bool) string {
-	const longest, suffix = 63, 10 // as long as a host name
+	const suffix = 10
 	h := fnv.New64a()
 	fmt.Fprint(h, b.snapshot.set.UID, node, present)
-	stem := b.snapshot.set.Name + "-"
+	stem := workloads.StemOf(b.snapshot.set.Name) + "-"
 	for {
 		sum := h.Sum64()
 		hash := revision.EncodeSafely(uint32(sum)) + revision.EncodeSafely(uint32(sum>>32))
-		name := stem[:min(len(stem), longest-suffix)] + hash[:min(len(hash), suffix)]
+		name := stem + hash[:min(len(hash), suffix)]
 		if !taken[name] {
 			return name
 		}

@@ -47,7 +47,7 @@ func newModel(t *testing.T, nodes int, o daemonset.Options) *model {
 			t.Fatal(err)
 		}
 	}
-	if err := workloads.IndexOrphans(t.Context(), m.Server, "DaemonSet", workloads.OwnerOfRevision); err != nil {
+	if err := workloads.IndexOrphans(t.Context(), m.Server, "DaemonSet", workloads.OwnerOfPod); err != nil {
 		t.Fatal(err)
 	}
 	for i := range nodes {

@@ -37,7 +37,7 @@ type Reconciler struct {
 // New returns a Reconciler. The client may read from a cache.
 func New(c client.Client, o Options) (*Reconciler, error) {
 	kit, err := workloads.New("daemonset", c, workloads.Options{
-		Kind: gvk(), Binding: binding.Options{Live: o.Live, Recorder: o.Recorder, Now: o.Now}, Stem: workloads.OwnerOfRevision,
+		Kind: gvk(), Binding: binding.Options{Live: o.Live, Recorder: o.Recorder, Now: o.Now}, Stem: workloads.OwnerOfPod, Cut: workloads.StemOf,
 		Dependents: dependents.Options{PullJobs: o.PreDownload},
 		Scaling:    failedScale, Updating: failedUpdate, Events: events(), Ask: o.Ask, Explain: o.Explain,
 	})

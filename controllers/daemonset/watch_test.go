@@ -3,17 +3,22 @@ package daemonset
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/eligible"
+	"github.com/kruisekit/kruisekit/test/objects"
 )
 
 // An event of a node wakes the sets for which the node becomes another one, and no others.
@@ -74,5 +79,43 @@ func TestNodeEvents(t *testing.T) {
 				t.Errorf("woken: %v, want %v", got, c.want)
 			}
 		})
+	}
+}
+
+// An orphan reconciles the sets that its name can come from.
+func TestOrphanEvents(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := v1beta1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	server := objects.New(scheme, time.Now)
+	long := strings.Repeat("log-agent-", 6)
+	for _, name := range []string{"web", long + "a", long + "b", strings.Repeat("a", 51) + ".b"} {
+		if err := server.Put(&v1beta1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := New(server, Options{Live: server})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for why, c := range map[string]struct {
+		pod  string
+		want []string
+	}{
+		"the set of the name": {"web-x7k2p", []string{"web"}},
+		"no set":              {"db-x7k2p", nil},
+		"no dash":             {"web", nil},
+		"sets of long names, by their first characters": {long[:52] + "-5b79945866", []string{long + "a", long + "b"}},
+		"a generated name without a dash":               {long[:58] + "x7k2p", []string{long + "a", long + "b"}},
+		"a dot is left out":                             {strings.Repeat("a", 51) + "-5b79945866", []string{strings.Repeat("a", 51) + ".b"}},
+	} {
+		var got []string
+		for _, request := range r.kit.OfOrphan(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: c.pod}}) {
+			got = append(got, request.Name)
+		}
+		if slices.Sort(got); !slices.Equal(got, c.want) {
+			t.Errorf("%s: pod %s reconciles %v, want %v", why, c.pod, got, c.want)
+		}
 	}
 }

@@ -3,7 +3,6 @@ package workloads
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +31,8 @@ type Options struct {
 	// Stem is the name of the workload that a pod with a name can belong to. Pods without a controller are adopted by it, and so are revisions
 	// whose names have it before the hash. Nil for a kind that adopts none.
 	Stem func(pod string) (workload string, ok bool)
+	// Cut is what Stem returns for the pods of a workload; nil for the name of the workload. See StemOf.
+	Cut func(workload string) string
 	// Scaling and Updating are the types of the conditions about failed writes.
 	Scaling, Updating string
 	Events            Events
@@ -91,12 +92,6 @@ func IndexOrphans(ctx context.Context, indexer client.FieldIndexer, kind string,
 		return fmt.Errorf("index orphaned revisions: %w", err)
 	}
 	return nil
-}
-
-// OwnerOfRevision is the part of a name before the last dash: the name of the workload of a revision, or of a pod with a generated name.
-func OwnerOfRevision(name string) (string, bool) {
-	dash := strings.LastIndexByte(name, '-')
-	return name[:max(dash, 0)], dash > 0
 }
 
 // forget drops what is known of a workload that is gone.

@@ -93,13 +93,15 @@ func (k *Kit) Observe(ctx context.Context, o *Observation, selector *metav1.Labe
 // observeOrphans finds what to adopt. An adoption follows a live read of the workload: the cache may show a workload that is gone, and whose
 // pods were left to another one of its name.
 func (k *Kit) observeOrphans(ctx context.Context, o *Observation) error {
-	options := append(owned.Orphans(o.Object.GetNamespace(), o.Kind.Kind, o.Object.GetName()), client.UnsafeDisableDeepCopy)
+	orphans := func(of string) []client.ListOption {
+		return append(owned.Orphans(o.Object.GetNamespace(), o.Kind.Kind, of), client.UnsafeDisableDeepCopy)
+	}
 	var pods corev1.PodList
-	if err := k.Client.List(ctx, &pods, options...); err != nil {
+	if err := k.Client.List(ctx, &pods, orphans(k.cut(o.Object.GetName()))...); err != nil {
 		return fmt.Errorf("read orphans: %w", err)
 	}
 	var revisions appsv1.ControllerRevisionList
-	if err := k.Client.List(ctx, &revisions, options...); err != nil {
+	if err := k.Client.List(ctx, &revisions, orphans(o.Object.GetName())...); err != nil {
 		return fmt.Errorf("read orphans: %w", err)
 	}
 	o.Taken = map[string]bool{}

@@ -44,14 +44,40 @@ func (k *Kit) Controller(ctx context.Context, mgr ctrl.Manager, c Controller) (*
 	return bound, nil
 }
 
-// OfOrphan is the request of the workload that a pod without a controller can belong to by its name, see Options.Stem; none where there is no
+// OfOrphan are the requests of the workloads that a pod without a controller can belong to by its name, see Options.Stem; none where there is no
 // such workload.
 func (k *Kit) OfOrphan(ctx context.Context, pod client.Object) []reconcile.Request {
 	name, ok := k.options.Stem(pod.GetName())
 	if !ok || metav1.GetControllerOfNoCopy(pod) != nil {
 		return nil
 	}
+	if k.options.Cut != nil && len(name) >= longestStem-1 { // a dot may be left out
+		return k.beginning(ctx, pod.GetNamespace(), name)
+	}
 	return k.Existing(ctx, types.NamespacedName{Namespace: pod.GetNamespace(), Name: name})
+}
+
+// beginning are the requests of the workloads whose names have a stem.
+func (k *Kit) beginning(ctx context.Context, namespace, stem string) []reconcile.Request {
+	all, err := stored.List(ctx, k.Cached, k.options.Kind, client.InNamespace(namespace))
+	if err != nil {
+		return nil
+	}
+	var requests []reconcile.Request
+	for _, object := range all {
+		if k.cut(object.GetName()) == stem {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)})
+		}
+	}
+	return requests
+}
+
+// cut is what the names of pods of a workload have of its name.
+func (k *Kit) cut(workload string) string {
+	if k.options.Cut == nil {
+		return workload
+	}
+	return k.options.Cut(workload)
 }
 
 // Existing is the request of a workload; none where the cache has no such workload.

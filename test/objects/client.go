@@ -38,12 +38,22 @@ func (*Server) Watch(context.Context, client.ObjectList, ...client.ListOption) (
 	return nil, errors.New("package objects has no watch")
 }
 
-// IndexField implements client.FieldIndexer. The index holds for all kinds. The values of an untyped object are computed from untyped objects.
+// IndexField implements client.FieldIndexer. The index holds for the kind, and for all kinds that have none of that name. The values of an
+// untyped object are computed from untyped objects.
 func (s *Server) IndexField(_ context.Context, of client.Object, field string, values client.IndexerFunc) error {
 	_, untyped := of.(*unstructured.Unstructured)
-	s.indexes[field] = index{values: values, untyped: untyped}
+	k, _, err := s.keyOf(of, client.ObjectKey{})
+	if err != nil {
+		return err
+	}
+	for _, kind := range []string{k.kind, ""} {
+		s.indexes[indexed{kind, field}] = index{values: values, untyped: untyped}
+	}
 	return nil
 }
+
+// indexed is the name of an index, for a kind or, without one, for the others.
+type indexed struct{ kind, field string }
 
 // index is a field of objects.
 type index struct {
@@ -92,7 +102,7 @@ func (s *Server) List(_ context.Context, into client.ObjectList, options ...clie
 	list := reflect.ValueOf(items).Elem()
 	list.SetLen(0)
 	for _, object := range s.each(k.kind) {
-		selected, err := s.selects(o, object)
+		selected, err := s.selects(o, k.kind, object)
 		if err != nil {
 			return err
 		}
@@ -112,8 +122,8 @@ func (s *Server) List(_ context.Context, into client.ObjectList, options ...clie
 	return nil
 }
 
-// selects reports whether a list has an object. Fields are those of an index.
-func (s *Server) selects(o *client.ListOptions, object client.Object) (bool, error) {
+// selects reports whether a list has an object of a kind. Fields are those of an index.
+func (s *Server) selects(o *client.ListOptions, kind string, object client.Object) (bool, error) {
 	if o.Namespace != "" && o.Namespace != object.GetNamespace() || o.LabelSelector != nil && !o.LabelSelector.Matches(labels.Set(object.GetLabels())) {
 		return false, nil
 	}
@@ -121,7 +131,10 @@ func (s *Server) selects(o *client.ListOptions, object client.Object) (bool, err
 		return true, nil
 	}
 	for _, r := range o.FieldSelector.Requirements() {
-		field, known := s.indexes[r.Field]
+		field, known := s.indexes[indexed{kind, r.Field}]
+		if !known {
+			field, known = s.indexes[indexed{"", r.Field}]
+		}
 		if !known {
 			return false, fmt.Errorf("field %s has no index", r.Field)
 		}

@@ -33,7 +33,7 @@ type Server struct {
 	stored  map[key]client.Object
 	// applied are the fields that managers have applied.
 	applied  map[applier]map[string]any
-	indexes  map[string]index
+	indexes  map[indexed]index
 	requests []string
 	events   []Event
 }
@@ -53,7 +53,7 @@ type Event struct {
 
 // New returns a server without objects. The scheme has their kinds.
 func New(scheme *runtime.Scheme, now func() time.Time) *Server {
-	return &Server{scheme: scheme, now: now, stored: map[key]client.Object{}, applied: map[applier]map[string]any{}, indexes: map[string]index{}}
+	return &Server{scheme: scheme, now: now, stored: map[key]client.Object{}, applied: map[applier]map[string]any{}, indexes: map[indexed]index{}}
 }
 
 // Version changes with each change of an object.
