@@ -18,6 +18,7 @@
 //   - The order of nodes and pods does not matter. Nothing of the input is changed.
 //   - A node has one slot, and with a surge at most two. A node that is not eligible has none, but for a pod that may stay there.
 //   - No more surge slots are opened than MaxSurge, but for nodes whose pod is not available.
+//   - No more slots are opened than Burst, surge slots included.
 //   - A pod that does not become available counts against MaxUnavailable wherever it is, unless Loose is set.
 //   - A failed pod is replaced less and less often: after a second, two, four, at most every fifteen minutes.
 //   - A converged workload has a slot per node, each with one pod, and no note but for what the partition and the selector keep.

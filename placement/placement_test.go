@@ -110,6 +110,12 @@ func told(r placement.Result) string {
 
 func TestPlan(t *testing.T) {
 	surge := func(in *placement.Input) { in.Limits.MaxSurge = amount("1") }
+	second := func(n string) func(*placement.Input) {
+		return func(in *placement.Input) { in.Limits.MaxSurge = amount(n) }
+	}
+	burst := func(n string) func(*placement.Input) {
+		return func(in *placement.Input) { in.Limits.Burst = amount(n) }
+	}
 	keep := func(n string) func(*placement.Input) {
 		return func(in *placement.Input) { in.Limits.Partition = amount(n) }
 	}
@@ -145,6 +151,9 @@ func TestPlan(t *testing.T) {
 		"nonsense is as if it were not set":                    {"n1:old", []func(*placement.Input){keep("x%"), func(in *placement.Input) { in.Limits.Burst = amount("-5") }}, "n1=n1-0 | - | max 1, keep 0"},
 		"the selector keeps other nodes":                       {"n1:old n2:old", []func(*placement.Input){func(in *placement.Input) { in.Selector = labels.SelectorFromSet(labels.Set{"name": "n2"}) }}, "n1=n1-0~ n2=n2-0 | - | max 1, keep 0"},
 		"the burst bounds creations, which count against it":   {"n1 n2 n3", []func(*placement.Input){func(in *placement.Input) { in.Limits.Burst = amount("2"); in.Limits.MaxUnavailable = amount("3") }}, "n1= n2= | - | max 2, keep 0"},
+		"the burst bounds second pods":                         {"n1:old n2:old n3:old", []func(*placement.Input){second("100%"), burst("2")}, "n1=n1-0~ n2=n2-0~ n2/new= n3=n3-0~ n3/new= | - | max 0, keep 0"},
+		"also those beside pods that are not available":        {"n1:old- n2:old n3:old-", []func(*placement.Input){second("100%"), burst("1")}, "n1=n1-0~ n2=n2-0~ n3=n3-0~ n3/new= | - | max 0, keep 0"},
+		"together with other creations":                        {"n1 n2:old n3:old", []func(*placement.Input){second("100%"), burst("2")}, "n1= n2=n2-0~ n3=n3-0~ n3/new= | - | max 0, keep 0"},
 		"progressive creation goes by the first names":         {"n1 n2:new n3", []func(*placement.Input){keep("1"), func(in *placement.Input) { in.PartitionedScaling = true }}, "n1= n2=n2-0 | - | max 1, keep 1"},
 		"and stops where as many are new as the rest":          {"n1 n2:new n3:new", []func(*placement.Input){keep("1"), func(in *placement.Input) { in.PartitionedScaling = true }}, "n2=n2-0 n3=n3-0 | - | max 1, keep 1"},
 		"a budget of the reference leaves old pods out":        {"n1:old- n2:old", []func(*placement.Input){func(in *placement.Input) { in.Loose = true }}, "n1=n1-0 n2=n2-0 | - | max 2, keep 0"},
@@ -257,6 +266,9 @@ func checkLaws(t *testing.T, r *rand.Rand, seed uint64) {
 	}
 	for _, slot := range got.Slots {
 		slots[placement.NodeOf(slot)]++
+	}
+	if n := len(slices.DeleteFunc(slices.Clone(got.Slots), func(slot string) bool { return names[slot] })); n > int(got.Burst) {
+		fail("%d pods are created, and the burst is %d", n, got.Burst)
 	}
 	verdicts, opened := map[string]eligible.Verdict{}, 0
 	for _, node := range in.Nodes {

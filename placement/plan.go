@@ -23,7 +23,7 @@ type planner struct {
 	// places are the nodes that are eligible or have a pod, by name.
 	places []*place
 	// deletions and creations count those of the plan, waiting those that the burst keeps.
-	deletions, waitingDeletions, waitingCreations, waitingPartition int
+	deletions, creations, waitingDeletions, waitingCreations, waitingPartition int
 	// withheld is how many slots are left out although they lack an available pod, stray how many slots without one are not of eligible
 	// nodes.
 	withheld, stray int32

@@ -14,7 +14,7 @@ import (
 
 // create gives slots to the nodes, as far as the burst and the partition go.
 func (p *planner) create() {
-	quota, created := p.quota(), 0
+	quota := p.quota()
 	for _, at := range p.places {
 		switch {
 		case at.keep != nil:
@@ -26,14 +26,23 @@ func (p *planner) create() {
 			p.result.Slots = append(p.result.Slots, at.name)
 		case quota == 0:
 			p.waitingPartition++
-		case created >= int(p.result.Burst):
-			p.waitingCreations++
+		case !p.mayCreate():
 			p.withheld++
 		default:
-			quota, created = quota-1, created+1
+			quota--
 			p.result.Slots = append(p.result.Slots, at.name)
 		}
 	}
+}
+
+// mayCreate counts a creation, unless the pass has enough of them.
+func (p *planner) mayCreate() bool {
+	if p.creations >= int(p.result.Burst) {
+		p.waitingCreations++
+		return false
+	}
+	p.creations++
+	return true
 }
 
 // quota is how many nodes may get a pod because of the partition; below zero for all.
@@ -115,13 +124,15 @@ func (p *planner) update() {
 		if len(at.active) > 1 {
 			continue
 		}
-		if p.isAvailable(at.keep) {
-			if open >= p.result.Surge {
-				waiting++
-				continue
-			}
-			open++
+		available := p.isAvailable(at.keep)
+		if available && open >= p.result.Surge {
+			waiting++
+			continue
 		}
+		if !p.mayCreate() {
+			continue
+		}
+		open += int32(boolean(available))
 		p.result.Slots = append(p.result.Slots, at.name+surgeSuffix)
 	}
 	p.noteCount(NoteSurge, waiting, "to be updated until new pods beside old ones are available")
