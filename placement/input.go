@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/eligible"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/scale"
@@ -37,6 +38,8 @@ type Input struct {
 	// Loose counts as the reference does: a pod that is not available takes nothing of MaxUnavailable where it is still to be
 	// updated, or where the partition or the selector keeps it.
 	Loose bool
+	// PreDelete is the hook that holds pods before their deletion; nil for none.
+	PreDelete *kruise.LifecycleHook
 	// Backoff is the one that the plan before returned.
 	Backoff Backoff
 }
@@ -64,8 +67,8 @@ type Result struct {
 	Partition, MaxUnavailable, Burst int32
 	// Desired is how many nodes are eligible, Surge how many of them may have a second pod.
 	Desired, Surge int32
-	// Failed are the pods that have failed and are deleted in this pass.
-	Failed []*corev1.Pod
+	// Failed are the pods that have failed and are deleted in this pass, Held those that the hook holds before that.
+	Failed, Held []*corev1.Pod
 	// Backoff is to be given to the next plan, once the writes of this one are sent.
 	Backoff Backoff
 	// RequeueAfter is when to look again although nothing changes; 0 for never.

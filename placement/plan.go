@@ -222,7 +222,11 @@ func (p *planner) settleFailed(at *place) {
 			p.surplus(at, pod)
 		}
 		p.note(note.Info, NoteFailed, pod.Name, at.name+": it failed")
-		p.result.Failed = append(p.result.Failed, pod)
+		if lifecycle.HasAny(pod, p.in.PreDelete) {
+			p.result.Held = append(p.result.Held, pod)
+		} else {
+			p.result.Failed = append(p.result.Failed, pod)
+		}
 		break // one at a time holds the slot
 	}
 }

@@ -68,6 +68,9 @@ func (p *plan) placeNodes(s *snapshot, o Options) {
 		Selector: s.updates, PartitionedScaling: spec.ScaleStrategy != nil && spec.ScaleStrategy.PartitionedScaling,
 		Loose: o.LooseBudget, Backoff: s.known.backoff,
 	}
+	if hooks := hooksOf(s.set); hooks != nil {
+		p.place.PreDelete = hooks.PreDelete
+	}
 	if p.isInPlace() {
 		p.place.InPlace = func(pod *corev1.Pod) bool { return p.canChange(s, o, pod) }
 	}
@@ -146,7 +149,7 @@ func (o Options) input(s *snapshot, p *plan) workload.Input {
 // holdFailed returns the writes after which pods that have failed wait for their preDelete hook, as other pods do.
 func (p *plan) holdFailed(s *snapshot) []write.Write {
 	var writes []write.Write
-	for _, pod := range p.placed.Failed {
+	for _, pod := range p.placed.Held {
 		_, move := lifecycle.BeforeDelete(lifecycle.Situation{Pod: pod, Hooks: hooksOf(s.set)})
 		if w, err := move.Next(pod, s.Now); err == nil && w != nil {
 			writes = append(writes, *w)
