@@ -1,6 +1,11 @@
 package daemonset
 
-import "github.com/kruisekit/kruisekit/internal/workloads"
+import (
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/workloads"
+)
 
 // reasonFailedPod is the reason of the event about a pod that has failed.
 const reasonFailedPod = "FailedDaemonPod"
@@ -11,9 +16,19 @@ func events() workloads.Events {
 	return workloads.Events{
 		CreatePod: workloads.Outcome{Succeeded: event("SuccessfulCreate", "Created pod: %[1]s"), Failed: event("FailedCreate", "Error creating: %[4]v")},
 		DeletePod: workloads.Outcome{Succeeded: event("SuccessfulDelete", "Deleted pod: %[1]s"), Failed: event("FailedDelete", "Error deleting: %[4]v")},
+		Invalid:   selectingAll,
 		UpdateInPlace: workloads.Outcome{
 			Succeeded: event("SuccessfulUpdatePodInPlace", "successfully update pod %[1]s in-place"),
 			Failed:    event("FailedUpdatePodInPlace", "failed to update pod %[1]s in-place: %[4]v"),
 		},
 	}
+}
+
+// selectingAll is the event of a set whose selector is empty.
+func selectingAll(o client.Object) workloads.Event {
+	set, is := o.(*v1beta1.DaemonSet)
+	if !is || set.Spec.Selector == nil || len(set.Spec.Selector.MatchLabels)+len(set.Spec.Selector.MatchExpressions) > 0 {
+		return workloads.Event{}
+	}
+	return workloads.Event{Reason: "SelectingAll", Text: "This daemon set is selecting all pods. A non-empty selector is required."}
 }

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
@@ -45,6 +46,8 @@ type Events struct {
 	NotAhead Event
 	// Waits is about a pod that cannot be created yet. Its error is what the pod waits for.
 	Waits Event
+	// Invalid returns the event of a workload whose spec cannot be used, without placeholders. Nil and the zero Event are for InvalidSpec.
+	Invalid func(client.Object) Event
 }
 
 // of are the events of a write.
@@ -145,9 +148,16 @@ func (k *Kit) emitWaits(o *Observation, p *Plan) {
 
 // emitInvalid emits what of the spec cannot be used, as long as the status does not have the text.
 func (k *Kit) emitInvalid(o *Observation, conditionType string, err error) {
-	if err != nil && !o.hasText(conditionType, err) {
-		k.Warningf(o.Object, reasonInvalidSpec, "%v", err)
+	if err == nil || o.hasText(conditionType, err) {
+		return
 	}
+	if of := k.options.Events.Invalid; of != nil && conditionType == k.options.Scaling {
+		if e := of(o.Object); e.Reason != "" {
+			k.Warningf(o.Object, e.Reason, "%s", e.Text)
+			return
+		}
+	}
+	k.Warningf(o.Object, reasonInvalidSpec, "%v", err)
 }
 
 func (k *Kit) emitPullJob(o *Observation) func(*v1beta1.ImagePullJob, error) {
