@@ -3,6 +3,7 @@ package cloneset
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -166,6 +167,11 @@ func passes(tb testing.TB) map[string]func(n int) *warehouse {
 		"scale in by half": func(n int) *warehouse {
 			w := stock(tb, n, 0)
 			w.set.Spec.Replicas = ptr.To(int32(n / 2))
+			return w
+		},
+		"long podsToDelete": func(n int) *warehouse {
+			w := stock(tb, n, 0)
+			w.set.Spec.ScaleStrategy.PodsToDelete = slices.Repeat([]string{w.pods[0].Name}, 10*n)
 			return w
 		},
 	}

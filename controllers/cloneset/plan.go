@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -102,8 +103,9 @@ func (o Options) input(s *snapshot, p *plan) workload.Input {
 	for _, c := range spec.Template.Spec.TopologySpreadConstraints {
 		in.Scale.SpreadKeys = append(in.Scale.SpreadKeys, c.TopologyKey)
 	}
+	named := sets.New(spec.ScaleStrategy.PodsToDelete...)
 	for i := range in.Instances {
-		in.Instances[i].MarkedForDeletion = slices.Contains(spec.ScaleStrategy.PodsToDelete, in.Instances[i].Name)
+		in.Instances[i].MarkedForDeletion = named.Has(in.Instances[i].Name)
 	}
 	of := func(rev *appsv1.ControllerRevision) workload.Revision {
 		r := workload.Revision{Name: rev.Name, Label: o.revisionLabel(rev.Name), Data: rev.Data.Raw}

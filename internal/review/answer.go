@@ -16,6 +16,20 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
+// maxFaults bounds the faults of an answer: nobody reads more, and an object has room for 400,000. andMore stands for the others.
+const (
+	maxFaults = 100
+	andMore   = " (and more)"
+)
+
+// some returns the first faults, and what to say of the others.
+func some(faults field.ErrorList) (first field.ErrorList, rest string) {
+	if len(faults) > maxFaults {
+		return faults[:maxFaults], andMore
+	}
+	return faults, ""
+}
+
 // Patched allows an object with a patch.
 func Patched(patch []write.Op) admission.Response {
 	answer := admission.Allowed("")
@@ -48,8 +62,9 @@ func Forbidden(message string) admission.Response {
 	return Denied(metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message})
 }
 
-// Rejected has all faults as text, and each as a cause. The code is 400 for what is invalid, 403 for what must not be changed.
+// Rejected has the first 100 faults as text, and each as a cause. The code is 400 for what is invalid, 403 for what must not be changed.
 func Rejected(code int32, faults field.ErrorList) admission.Response {
+	faults, rest := some(faults)
 	texts := make([]string, len(faults))
 	causes := make([]metav1.StatusCause, len(faults))
 	for i, fault := range faults {
@@ -61,7 +76,7 @@ func Rejected(code int32, faults field.ErrorList) admission.Response {
 		reason = metav1.StatusReasonForbidden
 	}
 	return Denied(metav1.Status{
-		Code: code, Reason: reason, Message: strings.Join(texts, "; "), Details: &metav1.StatusDetails{Causes: causes},
+		Code: code, Reason: reason, Message: strings.Join(texts, "; ") + rest, Details: &metav1.StatusDetails{Causes: causes},
 	})
 }
 

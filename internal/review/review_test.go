@@ -2,12 +2,14 @@ package review_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -151,6 +153,31 @@ func TestAnswers(t *testing.T) {
 	}
 	if answer := review.Patched(nil); !answer.Allowed || answer.Patch != nil || answer.PatchType != nil {
 		t.Errorf("an empty patch is none: %+v", answer)
+	}
+}
+
+// TestManyFaults: an answer has some of many faults.
+func TestManyFaults(t *testing.T) {
+	var faults field.ErrorList
+	for i := range 101 {
+		faults = append(faults, field.Invalid(field.NewPath("spec", "images").Index(i), "a", "odd"))
+	}
+	for name, answer := range map[string]func(field.ErrorList) admission.Response{
+		"422": func(f field.ErrorList) admission.Response { return review.Invalid(schema.GroupKind{Kind: "A"}, "a", f) },
+		"400": func(f field.ErrorList) admission.Response { return review.Rejected(400, f) },
+	} {
+		for _, n := range []int{100, 101} {
+			result := answer(faults[:n]).Result
+			if more := strings.HasSuffix(result.Message, " (and more)"); len(result.Details.Causes) != 100 || more != (n > 100) {
+				t.Errorf("%s for %d faults: %d causes, and more: %t", name, n, len(result.Details.Causes), more)
+			}
+		}
+	}
+	for _, n := range []int{100, 101} {
+		warnings := review.Warned(admission.Allowed(""), faults[:n]).Warnings
+		if more := strings.HasSuffix(warnings[99], " (and more)"); len(warnings) != 100 || more != (n > 100) {
+			t.Errorf("%d warnings of %d faults, and more: %t", len(warnings), n, more)
+		}
 	}
 }
 

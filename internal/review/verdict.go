@@ -14,9 +14,12 @@ import (
 	"github.com/kruisekit/kruisekit/internal/podtemplate"
 )
 
-// Invalid is 422 with a cause for each fault, as API servers answer.
+// Invalid is 422 with a cause for each of the first 100 faults, as API servers answer.
 func Invalid(kind schema.GroupKind, name string, faults field.ErrorList) admission.Response {
-	return Denied(apierrors.NewInvalid(kind, name, faults).Status())
+	first, rest := some(faults)
+	status := apierrors.NewInvalid(kind, name, first).Status()
+	status.Message += rest
+	return Denied(status)
 }
 
 // Judged rejects an object with faults, as Invalid does, and admits an object without faults. It warns of the faults that the stored object has.
@@ -37,10 +40,15 @@ func JudgedBadRequest(faults, borne field.ErrorList) admission.Response {
 	return Warned(answer, borne)
 }
 
-// Warned adds a warning for each fault that the stored object has.
+// Warned adds a warning for each of the first 100 faults that the stored object has.
 func Warned(answer admission.Response, borne field.ErrorList) admission.Response {
-	for _, fault := range borne {
-		answer.Warnings = append(answer.Warnings, fault.Error())
+	first, rest := some(borne)
+	for i, fault := range first {
+		text := fault.Error()
+		if i == maxFaults-1 {
+			text += rest
+		}
+		answer.Warnings = append(answer.Warnings, text)
 	}
 	return answer
 }

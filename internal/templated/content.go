@@ -114,7 +114,13 @@ func (k *Kind[T]) stored(req admission.Request) map[string]any {
 
 // foundBefore leaves out faults that were found already.
 func foundBefore(faults, found field.ErrorList) field.ErrorList {
-	return slices.DeleteFunc(faults, func(f *field.Error) bool {
-		return slices.ContainsFunc(found, func(g *field.Error) bool { return f.Field == g.Field && f.Type == g.Type })
-	})
+	type fault struct {
+		field string
+		of    field.ErrorType
+	}
+	known := map[fault]bool{}
+	for _, f := range found {
+		known[fault{f.Field, f.Type}] = true
+	}
+	return slices.DeleteFunc(faults, func(f *field.Error) bool { return known[fault{f.Field, f.Type}] })
 }

@@ -3,12 +3,12 @@ package cloneset
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,15 +35,18 @@ func podFaults(ctx context.Context, api API, r change) (field.ErrorList, error) 
 		}
 		return faults, nil
 	}
+	known := sets.New(r.Before.Spec.ScaleStrategy.PodsToDelete...)
 	var added []string
 	for _, name := range names {
-		switch {
-		case slices.Contains(r.Before.Spec.ScaleStrategy.PodsToDelete, name), slices.Contains(added, name):
-		case len(validation.NameIsDNSSubdomain(name, false)) > 0:
-			faults = append(faults, field.Invalid(at, name, "is no name of a pod"))
-		default:
-			added = append(added, name)
+		if known.Has(name) {
+			continue
 		}
+		known.Insert(name)
+		if len(validation.NameIsDNSSubdomain(name, false)) > 0 {
+			faults = append(faults, field.Invalid(at, name, "is no name of a pod"))
+			continue
+		}
+		added = append(added, name)
 	}
 	pods, err := podsNamed(ctx, api, r, added)
 	if err != nil {

@@ -1,0 +1,69 @@
+package cloneset_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/kruisekit/kruisekit/internal/review/plaintest"
+	"github.com/kruisekit/kruisekit/webhooks/cloneset"
+)
+
+// named is a patch that names n pods to delete, all different.
+func named(n int, more string) string {
+	var names strings.Builder
+	for i := range n {
+		fmt.Fprintf(&names, `"pod-%07d",`, i)
+	}
+	return `{"scaleStrategy":{"podsToDelete":[` + names.String() + `"mine"]}` + more + `}`
+}
+
+// TestReviewsGrowWithThePods: twenty times the names cost about twenty times as much, whether they are new, or were there before.
+func TestReviewsGrowWithThePods(t *testing.T) {
+	const n, times, rounds = 1_000, 20, 3
+	for name, request := range map[string]func(n int) admission.Request{
+		"new":    func(n int) admission.Request { return newRequest(t, "v1beta1", `{}`, named(n, "")) },
+		"stored": func(n int) admission.Request { return newRequest(t, "v1beta1", named(n, ""), named(n, `,"replicas":2`)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var small, large time.Duration
+			for range rounds {
+				if small, large = fastest(t, request(n)), fastest(t, request(times*n)); large <= 5*times*small {
+					break
+				}
+			}
+			if large > 5*times*small { // a busy machine is allowed for, in one of the rounds; a square is not
+				t.Errorf("%d names take %s, %d take %s", n, small, times*n, large)
+			}
+		})
+	}
+}
+
+func fastest(t *testing.T, r admission.Request) time.Duration {
+	t.Helper()
+	w, _ := newWebhooks(t, cloneset.Options{}, nil)
+	best := time.Hour
+	for range 3 {
+		start := time.Now()
+		w.Validate(t.Context(), r)
+		best = min(best, time.Since(start))
+	}
+	return best
+}
+
+// TestManyFaults: an answer has some faults of many, and the names that were there before have none.
+func TestManyFaults(t *testing.T) {
+	w, _ := newWebhooks(t, cloneset.Options{}, nil)
+	for _, stored := range []string{"", `{}`} {
+		answer := w.Validate(t.Context(), newRequest(t, "v1alpha1", stored, named(1000, "")))
+		if n := len(plaintest.Causes(answer)); answer.Allowed || n == 0 || n > 100 || !strings.Contains(answer.Result.Message, "and more") {
+			t.Errorf("stored %q: allowed %t, %d causes, %.300s", stored, answer.Allowed, n, answer.Result.Message)
+		}
+	}
+	if answer := w.Validate(t.Context(), newRequest(t, "v1alpha1", named(1000, ""), named(1000, `,"replicas":2`))); !answer.Allowed {
+		t.Errorf("what was there before: %.300s", answer.Result.Message)
+	}
+}
