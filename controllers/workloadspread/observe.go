@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,6 +19,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/replicas"
 	"github.com/kruisekit/kruisekit/internal/spreads"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/spread/subset"
 )
 
@@ -177,38 +179,58 @@ func (r *Reconciler) readNodes(ctx context.Context, s *snapshot) error {
 	return nil
 }
 
-// readNewest finds the newest version. It reads ReplicaSets live, whose annotations no cache has, while there are several versions.
+// readNewest finds the newest version, by which the pods have their costs. It reads the target or its ReplicaSets live while there are several versions,
+// because no cache has annotations of ReplicaSets.
 func (r *Reconciler) readNewest(ctx context.Context, s *snapshot) error {
 	sets := map[string]string{}
+	s.newest = appsv1beta1.WorkloadSpreadVersionIgnored
 	for _, pod := range s.pods {
 		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && subset.Active(pod) {
-			sets[s.version(pod)] = owner.Name
 			s.newest = s.version(pod)
+			sets[s.newest] = owner.Name
 		}
 	}
-	if len(sets) < 2 {
-		if s.newest == "" {
-			s.newest = appsv1beta1.WorkloadSpreadVersionIgnored
-		}
+	if len(sets) < 2 || !spreads.HasCosts(s.spread) {
 		return nil
 	}
-	most, s2 := int64(-1), ""
+	var err error
+	if target, _ := spreads.TargetOf(s.spread); target.Kind == "CloneSet" {
+		s.newest, err = r.newestOfCloneSet(ctx, s)
+	} else {
+		s.newest, err = r.newestOfReplicaSets(ctx, s, sets)
+	}
+	return err
+}
+
+// newestOfCloneSet returns the version to which a CloneSet updates its pods.
+func (r *Reconciler) newestOfCloneSet(ctx context.Context, s *snapshot) (string, error) {
+	set := stored.Untyped(appsv1beta1.GroupVersion.WithKind("CloneSet"))
+	name := types.NamespacedName{Namespace: s.spread.Namespace, Name: s.spread.Spec.TargetReference.Name}
+	if err := r.api.Live.Get(ctx, name, set); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("read cloneset %s: %w", name.Name, err)
+	}
+	updated, _, _ := unstructured.NestedString(set.Object, "status", "updateRevision")
+	return revision.Short(updated), nil
+}
+
+// newestOfReplicaSets returns the version of the newest ReplicaSet, of names by version.
+func (r *Reconciler) newestOfReplicaSets(ctx context.Context, s *snapshot, sets map[string]string) (string, error) {
+	most, newest := int64(-1), ""
 	for version, name := range sets {
 		set, err := stored.Metadata(ctx, r.api.Live, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), types.NamespacedName{Namespace: s.spread.Namespace, Name: name})
 		if err != nil {
-			return fmt.Errorf("read replicaset %s: %w", name, err)
+			return "", fmt.Errorf("read replicaset %s: %w", name, err)
 		}
 		if set == nil {
 			continue
 		}
-		revision, err := strconv.ParseInt(set.Annotations["deployment.kubernetes.io/revision"], 10, 64)
+		number, err := strconv.ParseInt(set.Annotations["deployment.kubernetes.io/revision"], 10, 64)
 		if err != nil {
-			revision = 0
+			number = 0
 		}
-		if revision > most || revision == most && version > s2 {
-			most, s2 = revision, version
+		if number > most || number == most && version > newest {
+			most, newest = number, version
 		}
 	}
-	s.newest = s2
-	return nil
+	return newest, nil
 }
