@@ -81,7 +81,7 @@ func Plan(in Input) (Pass, error) {
 	if err != nil {
 		return Pass{}, err
 	}
-	d.limit = limit
+	d.limit = max(limit, 0) // so that differences of counts do not overflow
 	d.begin()
 	d.decide()
 	return d.pass, nil
@@ -159,13 +159,13 @@ func (d *decision) explain(n note.Note) { d.pass.Notes = append(d.pass.Notes, n)
 // create gives due nodes their pods, as many as the parallelism allows.
 func (d *decision) create() {
 	if d.running > d.limit {
-		d.explain(blocked(NoteTooMany, "", fmt.Sprintf("%d pods are active, the parallelism is %d", d.running, max(d.limit, 0))))
+		d.explain(blocked(NoteTooMany, "", fmt.Sprintf("%d pods are active, the parallelism is %d", d.running, d.limit)))
 	}
 	n := min(len(d.due), int(max(d.limit-d.running-d.leaving, 0)))
 	for _, node := range d.due[:n] {
 		d.pass.Create = append(d.pass.Create, d.newPod(node))
 	}
 	if rest := d.due[n:]; len(rest) > 0 {
-		d.explain(waiting(NoteLimited, "", fmt.Sprintf("%d nodes wait for others, at most %d pods are active: %s", len(rest), max(d.limit, 0), some(rest))))
+		d.explain(waiting(NoteLimited, "", fmt.Sprintf("%d nodes wait for others, at most %d pods are active: %s", len(rest), d.limit, some(rest))))
 	}
 }

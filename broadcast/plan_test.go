@@ -40,6 +40,7 @@ func TestPlan(t *testing.T) {
 		"percentage":            {"40% of five is two", changes{parallelism("40%")}, "a b c d e", "a=running", "b", "", "running: desired 5, active 2, succeeded 0, failed 0", "", false},
 		"percentage rounded":    {"a percentage is rounded up", changes{parallelism("50%")}, "a b c d e", "", "a b c", "", "running: desired 5, active 3, succeeded 0, failed 0", "", false},
 		"none at once":          {"parallelism 0 creates no pod", changes{parallelism("0%")}, "a b", "", "", "", "running: desired 2, active 0, succeeded 0, failed 0", "", false},
+		"below zero":            {"no number is too low", changes{parallelism("-2147483648")}, "a b c", "a=running", "", "", "running: desired 3, active 1, succeeded 0, failed 0", "", false},
 		"cordoned":              {"a cordoned node gets no pod", nil, "a b:cordoned", "", "a", "", "running: desired 1, active 1, succeeded 0, failed 0", "", false},
 		"tainted":               {"a taint that is not tolerated keeps pods away", nil, "a b:tainted c:evicting d:preferred", "", "a d", "", "running: desired 2, active 2, succeeded 0, failed 0", "", false},
 		"too small":             {"a node that cannot allocate the requests gets no pod", changes{requesting("2")}, "a b:small", "", "a", "", "running: desired 1, active 1, succeeded 0, failed 0", "", false},
