@@ -15,6 +15,10 @@
 // day that clocks skip has no tick on that day. A time of the day that clocks repeat has two. The ticks are those of the parser, but
 // for days on which clocks change at midnight: the parser skips some of these.
 //
+// If both day fields are restricted, a day that matches one of them suffices; a star restricts nothing. A star with a step above 1, as
+// "*/10", restricts as a list does: version 3.0.1 of the parser decides so, which the reference and the CronJobs of Kubernetes have, and
+// Schedule keeps to it. In other crons such a star is a star.
+//
 // Laws:
 //   - Plan is deterministic, and changes nothing. Time is input.
 //   - A tick is after Last, or after Created where Last is zero, and not after Now. So a caller that records Last has one child for a tick.
