@@ -108,17 +108,15 @@ func TestNodesThatCannot(t *testing.T) {
 func TestNodeImageTooLarge(t *testing.T) {
 	b := start(t, imagepulljob.Options{})
 	b.haveOne(1, func(n *v1beta1.NodeImage) {
-		labels := map[string]string{}
-		for i := range 1560 {
-			labels[fmt.Sprint(i)] = strings.Repeat("x", 990)
-		}
-		n.Spec.Images = map[string]v1beta1.ImageSpec{"large": {Tags: []v1beta1.ImageTagSpec{}, SandboxConfig: &v1beta1.SandboxConfig{Labels: labels}}}
+		// A policy is counted nowhere, because every client but a test has a short one.
+		policy := v1beta1.ImagePullPolicy(strings.Repeat("x", 1_563_000))
+		n.Spec.Images = map[string]v1beta1.ImageSpec{"large": {Tags: []v1beta1.ImageTagSpec{{Tag: "1", ImagePullPolicy: policy}}}}
 	})
 	b.haveOne(2)
 	b.haveOne(3)
 	b.seen(3)
 	job := b.create("web", "nginx:1", func(j *v1beta1.ImagePullJob) {
-		j.Spec.SandboxConfig = &v1beta1.SandboxConfig{Labels: map[string]string{"more": strings.Repeat("x", 20000)}}
+		j.Spec.SandboxConfig = &v1beta1.SandboxConfig{Labels: map[string]string{"more": strings.Repeat("x", 16000)}}
 	})
 	b.status(job, "3/0/2/0", "job is running, progress 66.7%, NodeImages that take no change: 1")
 }
