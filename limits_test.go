@@ -33,6 +33,7 @@ func TestDocumentedLimits(t *testing.T) {
 		fmt.Sprintf("| pull secrets of a job | %d, each of at most %d KiB |", imagepull.MaxPullSecrets, imagepull.MaxPullSecretBytes>>10),
 		fmt.Sprintf("| images of a node, tags of an image, jobs of a tag | %d, %d, %d;", imagepull.MaxImages, imagepull.MaxTags, imagepull.MaxOwners),
 		fmt.Sprintf("| references to pull secrets that an image of a NodeImage keeps after their jobs have ended | %d |", imagepull.MaxBatchSecrets),
+		fmt.Sprintf("| a NodeImage, with the names of images, jobs and pull secrets | %d MiB,", imagepull.MaxNodeBytes>>20),
 		fmt.Sprintf("| `sandboxConfig` of a job, of all images of a node | %d KiB, %d KiB;", imagepull.MaxSandboxBytes>>10, imagepull.MaxNodeSandboxBytes>>10),
 		fmt.Sprintf("| subsets of a UnitedDeployment | %d;", validation.MaxSubsets),
 		fmt.Sprintf("| probes of all pods of a node | %d KiB of JSON in their NodePodProbe", podprobe.MaxContent>>10),

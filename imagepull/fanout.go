@@ -15,9 +15,9 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
-// ErrFull is the error of a NodeImage that lists as many images, tags of an image or owners of a tag as it may: a job waits until one
-// leaves.
-var ErrFull = errors.New("the NodeImage lists as many images, tags or owners as it may")
+// ErrFull is the error of a NodeImage that lists as many images, tags of an image or owners of a tag as it may, or is as long as it may be:
+// a job waits until one leaves.
+var ErrFull = errors.New("the NodeImage lists as much as it may")
 
 const (
 	// defaultKeepSeconds is for how long a tag outlives its pull and its job's interest, unless the caller knows better.
@@ -45,7 +45,8 @@ type Request struct {
 }
 
 // Apply returns a copy of the NodeImage that lists the job's image, owned by the job. It returns nil where the NodeImage
-// lists the job and its secrets already.
+// lists the job and its secrets already, or
+// lists the job and has no room for its secrets.
 //
 // When other jobs own the tag, Apply adds the job's owner reference and secrets to theirs, and keeps the larger of each limit.
 // Apply raises the version of such a tag, so that the node pulls it again, in these cases only:
@@ -65,10 +66,11 @@ func (r Request) Apply(node *v1beta1.NodeImage) (*v1beta1.NodeImage, error) {
 	at := tagAt(image.Tags, ref.Tag)
 	owned := at >= 0 && owns(image.Tags[at].OwnerReferences, r.Job)
 	missing := lacking(image.PullSecrets, r.Secrets)
-	if owned && len(missing) == 0 {
+	fits := len(missing) == 0 && owned || r.takesBytes(node, ref, missing)
+	if owned && (len(missing) == 0 || !fits) {
 		return nil, nil
 	}
-	if !owned && !r.hasRoom(node, ref, at) {
+	if !owned && (!fits || !r.hasRoom(node, ref, at)) {
 		return nil, fmt.Errorf("%s: image %s: %w", node.Name, ref.Name, ErrFull)
 	}
 	changed := node.DeepCopy()

@@ -8,7 +8,7 @@ const (
 	NotePaused = "Paused"
 	// NoteLimited says that nodes wait for others to finish.
 	NoteLimited = "ParallelismReached"
-	// NoteFull is a node that lists as many images as it may.
+	// NoteFull is a node that lists as much as it may.
 	NoteFull = "NodeImageFull"
 	// NoteDeadline is a job that took too long.
 	NoteDeadline = "DeadlineExceeded"

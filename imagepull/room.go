@@ -16,6 +16,8 @@ const (
 	MaxTags = 128
 	// MaxOwners is how many jobs own one tag at most.
 	MaxOwners = 256
+	// MaxNodeBytes is how long a NodeImage is at most, as JSON, by an estimate.
+	MaxNodeBytes = 1 << 20
 )
 
 // hasRoom reports whether a NodeImage takes a job as another owner of an image, at the place of its tag or below zero for a new tag.

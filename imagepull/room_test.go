@@ -132,3 +132,51 @@ func TestSandboxBytes(t *testing.T) {
 		}
 	}
 }
+
+// What one namespace lists leaves NodeImages small enough for the store, however long its names are.
+func TestBytesRoom(t *testing.T) {
+	has := func(namespace string, images int) func(*v1beta1.NodeImage) {
+		secrets := make([]v1beta1.ReferenceObject, 32)
+		for i := range secrets {
+			secrets[i] = v1beta1.ReferenceObject{Namespace: "kruise-daemon-config", Name: fmt.Sprintf("%s-%d", strings.Repeat("x", 240), i), Mode: "batch"}
+		}
+		return func(n *v1beta1.NodeImage) {
+			for i := range images {
+				name := fmt.Sprintf("%s-%d", namespace, i)
+				lists(name+":1", 0, "a")(n)
+				edit(name, func(s *v1beta1.ImageTagSpec) { s.OwnerReferences[0].Namespace = namespace })(n)
+				secretsOf(name, secrets...)(n)
+			}
+		}
+	}
+	late := func(n *v1beta1.NodeImage) { lists("nginx:1", 0, "late")(n) }
+	for name, test := range map[string]struct {
+		have []func(*v1beta1.NodeImage)
+		want string // updates and notes
+	}{
+		"a namespace may list much":               {list(has("shop", 80)), "[n1] "},
+		"and leaves some to others":               {list(has("shop", 93)), "[] NodeImageFull n1"},
+		"which have it":                           {list(has("other", 93)), "[n1] "},
+		"up to the limit":                         {list(has("other", 110)), "[] NodeImageFull n1"},
+		"a job that is listed gets its secrets":   {list(has("shop", 80), late), "[n1] "},
+		"and does without where there is no room": {list(has("shop", 110), late), "[] "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n, r := nodeImage("n1", test.have...), request(pullJob("late", "nginx:1"), "s")
+			plan, err := r.Review([]*v1beta1.NodeImage{n})
+			if got := fmt.Sprint(plan.Update, " ", codes(plan.Notes)); got != test.want || err != nil {
+				t.Errorf("next updates %s, want %s, %v", got, test.want, err)
+			}
+			changed, err := r.Apply(n)
+			if (changed == nil) != (len(plan.Update) == 0) || err != nil && !errors.Is(err, imagepull.ErrFull) {
+				t.Errorf("apply: %v, %v", changed != nil, err)
+			}
+			if full := strings.Contains(test.want, "Full"); full != strings.Contains(plan.Status.Message, "without room for another image: 1") {
+				t.Errorf("message %q", plan.Status.Message)
+			}
+			if changed != nil && len(jsonOf(changed.Spec)) > imagepull.MaxNodeBytes {
+				t.Errorf("%d bytes", len(jsonOf(changed.Spec)))
+			}
+		})
+	}
+}

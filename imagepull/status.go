@@ -35,8 +35,9 @@ const fullDelay = time.Minute
 // standing is what a job's nodes did.
 type standing struct {
 	succeeded, failed, active []string
-	// ask are the nodes whose NodeImages do not list the job yet; mend those that lack a secret; full those without room.
-	ask, mend, full []string
+	// ask are the NodeImages that do not list the job yet; mend those that lack a secret; full the nodes of those without room.
+	ask, mend []*v1beta1.NodeImage
+	full      []string
 }
 
 // Review returns the status of the job on the nodes that it selects, and which NodeImages to update next. The nodes pull in
@@ -64,7 +65,7 @@ func (r Request) Review(nodes []*v1beta1.NodeImage) (JobPlan, error) {
 		}
 	}
 	if plan.Status.CompletionTime == nil {
-		r.fanOut(&plan, s)
+		r.fanOut(&plan, s, ref)
 		r.noteSandbox(&plan, ref, nodes)
 	}
 	return plan, nil
@@ -123,14 +124,14 @@ func (r Request) stand(ref Reference, nodes []*v1beta1.NodeImage) standing {
 		at := tagAt(image.Tags, ref.Tag)
 		if at < 0 || !owns(image.Tags[at].OwnerReferences, r.Job) {
 			if r.hasRoom(n, ref, at) {
-				s.ask = append(s.ask, n.Name)
+				s.ask = append(s.ask, n)
 			} else {
 				s.full = append(s.full, n.Name)
 			}
 			continue
 		}
 		if len(lacking(image.PullSecrets, r.Secrets)) > 0 {
-			s.mend = append(s.mend, n.Name)
+			s.mend = append(s.mend, n)
 		}
 		status := statusOf(n, ref)
 		switch {
@@ -165,9 +166,6 @@ func (r Request) count(s standing, desired int) v1beta1.ImagePullJobStatus {
 		status.Message = "job is running, no progress"
 	default:
 		status.Message = fmt.Sprintf("job is running, progress %.1f%%", 100*float64(finished)/float64(status.Desired))
-		if len(s.full) > 0 {
-			status.Message += fmt.Sprintf(", NodeImages without room for another image: %d", len(s.full))
-		}
 	}
 	return status
 }
@@ -176,7 +174,7 @@ func (r Request) count(s standing, desired int) v1beta1.ImagePullJobStatus {
 func (r Request) giveUp(plan *JobPlan, s standing) {
 	status := &plan.Status
 	// Failures come first, then what is under way, then what has not begun.
-	status.FailedNodes = slices.Concat(s.failed, s.active, s.ask, s.full)
+	status.FailedNodes = slices.Concat(s.failed, s.active, namesOf(s.ask), s.full)
 	status.Failed, status.Active = int32(len(status.FailedNodes)), 0
 	status.CompletionTime = ptr.To(metav1.NewTime(r.Now))
 	status.Message = "job exceeds activeDeadlineSeconds"
@@ -186,23 +184,57 @@ func (r Request) giveUp(plan *JobPlan, s standing) {
 
 // fanOut adds the job to as many nodes as may pull at once. A node of the job that lacks a secret gets it in any case, unless
 // parallelism is 0.
-func (r Request) fanOut(plan *JobPlan, s standing) {
+func (r Request) fanOut(plan *JobPlan, s standing, ref Reference) {
 	limit := r.parallelism(plan)
+	next, waiting := r.next(&s, ref, limit)
+	if len(s.full) > 0 {
+		plan.Status.Message += fmt.Sprintf(", NodeImages without room for another image: %d", len(s.full))
+	}
 	if len(s.full) > 0 && (plan.RequeueAfter == 0 || plan.RequeueAfter > fullDelay) {
 		plan.RequeueAfter = fullDelay
 	}
 	for _, name := range s.full {
-		plan.note(NoteFull, name, fmt.Sprintf("lists as many images, tags or owners as it may, and has no room for %s", r.Job.Spec.Image))
+		plan.note(NoteFull, name, fmt.Sprintf("lists as much as it may, and has no room for %s", r.Job.Spec.Image))
 	}
 	if limit == 0 {
 		plan.note(NotePaused, r.Job.Name, "parallelism is 0, no node starts to pull")
 		return
 	}
-	room := min(max(limit-len(s.active), 0), len(s.ask))
-	plan.Update = slices.Concat(s.mend, s.ask[:room])
-	if waiting := len(s.ask) - room; waiting > 0 {
+	plan.Update = next
+	if waiting > 0 {
 		plan.note(NoteLimited, r.Job.Name, fmt.Sprintf("%d nodes wait, %d pull at once", waiting, limit))
 	}
+}
+
+// next returns the nodes that are next, and how many wait for them. Whether a NodeImage is short enough is found out only now, because that
+// takes a look at all that it lists.
+func (r Request) next(s *standing, ref Reference, limit int) (names []string, waiting int) {
+	room := limit - len(s.active)
+	for _, n := range s.mend {
+		if limit > 0 && r.takesBytes(n, ref, lacking(n.Spec.Images[ref.Name].PullSecrets, r.Secrets)) {
+			names = append(names, n.Name)
+		}
+	}
+	for _, n := range s.ask {
+		switch {
+		case room <= 0:
+			waiting++
+		case r.takesBytes(n, ref, lacking(n.Spec.Images[ref.Name].PullSecrets, r.Secrets)):
+			names = append(names, n.Name)
+			room--
+		default:
+			s.full = append(s.full, n.Name)
+		}
+	}
+	return names, waiting
+}
+
+func namesOf(nodes []*v1beta1.NodeImage) []string {
+	names := make([]string, len(nodes))
+	for i, n := range nodes {
+		names[i] = n.Name
+	}
+	return names
 }
 
 func (r Request) parallelism(plan *JobPlan) int {
