@@ -15,6 +15,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/claims"
 	"github.com/kruisekit/kruisekit/internal/history"
 	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
@@ -30,12 +31,12 @@ type identity struct {
 	claims   claims.Pool
 }
 
-// build returns, for each creation, the missing claims and the pod.
+// build returns, for each creation, the missing claims and the pod. It leaves creations out that are too many for one pass.
 func (b *identity) build(creations []workload.Creation) ([][]write.Object, error) {
 	s := b.snapshot
 	templates := map[string]*corev1.PodTemplateSpec{b.plan.Update: &s.set.Spec.Template}
 	var all [][]write.Object
-	b.plan.ids = b.ids(len(creations))
+	b.plan.ids = b.ids(workloads.MaxCreations(len(creations), &s.set.Spec))
 	for i, id := range b.plan.ids {
 		name := creations[i].Revision
 		if templates[name] == nil {

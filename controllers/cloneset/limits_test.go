@@ -1,6 +1,8 @@
 package cloneset
 
 import (
+	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -8,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/workloads"
@@ -44,6 +48,35 @@ func TestScaleMaxUnavailable(t *testing.T) {
 			}
 			if got := len(p.Pass.Creations()); got != c.want {
 				t.Errorf("%s: creates %d pods, want %d", c.why, got, c.want)
+			}
+		})
+	}
+}
+
+// A pass builds few pods, however many a set asks for, and fewer of a large template: the manager holds them all.
+func TestPodsOfAPass(t *testing.T) {
+	for name, c := range map[string]struct{ variables, want int }{"plain": {1, 512}, "large": {10_000, 54}} {
+		t.Run(name, func(t *testing.T) {
+			set := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "set"}}
+			set.Spec.Replicas = ptr.To(int32(math.MaxInt32))
+			set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+			set.Spec.Template.Labels = map[string]string{"app": "web"}
+			container := corev1.Container{Name: "app", Image: "app:1"}
+			for i := range c.variables {
+				container.Env = append(container.Env, corev1.EnvVar{Name: fmt.Sprintf("VARIABLE_%d", i), Value: "some value, as it is usual"})
+			}
+			set.Spec.Template.Spec.Containers = []corev1.Container{container}
+			set.Default()
+			ids := 0
+			o := Options{NewID: func() string { ids++; return fmt.Sprintf("%05d", ids) }}
+			p, err := o.plan(&snapshot{set: set, Observation: workloads.Observation{
+				Object: set, Kind: gvk(), Selector: labels.SelectorFromSet(set.Spec.Template.Labels), Now: time.Unix(1_800_000_000, 0),
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := len(p.Pass.Next()); got != c.want {
+				t.Errorf("builds %d pods, want %d", got, c.want)
 			}
 		})
 	}

@@ -50,7 +50,11 @@ func (b *maker) build(creations []workload.Creation) ([][]write.Object, error) {
 		adopted[eligible.NodeOf(pod)] = true
 	}
 	all := make([][]write.Object, len(creations))
+	most := workloads.MaxCreations(len(creations), &b.snapshot.set.Spec)
 	for i, c := range creations {
+		if most == 0 {
+			break // the next pass goes on
+		}
 		node := placement.NodeOf(c.Slot)
 		if adopted[node] {
 			continue
@@ -58,6 +62,7 @@ func (b *maker) build(creations []workload.Creation) ([][]write.Object, error) {
 		name := b.name(node, present[node], taken)
 		taken[name] = true
 		all[i] = []write.Object{b.newPod(name, node)}
+		most--
 	}
 	return all, nil
 }

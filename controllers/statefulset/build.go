@@ -13,6 +13,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/claims"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/ordinals"
@@ -38,7 +39,11 @@ const noteNameTaken = "PodNameTaken"
 func (b *identity) build(creations []workload.Creation) ([][]write.Object, error) {
 	s := b.snapshot
 	all := make([][]write.Object, len(creations))
+	most := workloads.MaxCreations(len(creations), &s.set.Spec)
 	for i, c := range creations {
+		if most == 0 {
+			break // the next pass goes on
+		}
 		template := s.set.Spec.Template.DeepCopy()
 		if c.Revision != b.plan.Update {
 			var err error
@@ -56,6 +61,7 @@ func (b *identity) build(creations []workload.Creation) ([][]write.Object, error
 			continue
 		}
 		all[i] = append(s.claims.Missing(ordinal), b.newPod(ordinal, c.Revision, template))
+		most--
 	}
 	return all, nil
 }
