@@ -11,8 +11,8 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// ErrUnobserved is the answer to the creation of a pod that exists and is of the workload, as one that is deleted and that a cache shows no
-// more. The pass is to be made again, and nothing has failed.
+// ErrUnobserved is the answer to the creation of a pod that exists and is of the workload, as one whose deletion a cache does not show yet. The
+// pass is to be made again, and nothing has failed.
 var ErrUnobserved = errors.New("the pod exists, and was not observed")
 
 // Answer takes what the API server answered to a write: the object as it is now, or the error. It returns the writes
