@@ -35,19 +35,25 @@ func (in *injector) container(set *Set, sc *part) (*corev1.Container, error) {
 		env = append(env, lent.env...)
 	}
 	c.Env = append(c.Env, corev1.EnvVar{Name: kruise.SidecarInjectedEnvName, Value: "true"})
-	for i := range env {
-		if indexOfEnv(c.Env, env[i].Name) < 0 {
-			c.Env = append(c.Env, *env[i].DeepCopy())
-		}
-	}
+	addEnv(c, env)
 	if p := sc.ShareVolumeDevicePolicy; p != nil && p.Type == appsv1beta1.ShareVolumePolicyEnabled {
 		in.addDevices(set, c, lent.devices)
 	}
 	return c, nil
 }
 
-func indexOfEnv(env []corev1.EnvVar, name string) int {
-	return slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == name })
+// addEnv adds the variables that the container does not have.
+func addEnv(c *corev1.Container, env []corev1.EnvVar) {
+	known := make(map[string]bool, len(c.Env))
+	for i := range c.Env {
+		known[c.Env[i].Name] = true
+	}
+	for i := range env {
+		if name := env[i].Name; !known[name] {
+			known[name] = true
+			c.Env = append(c.Env, *env[i].DeepCopy())
+		}
+	}
 }
 
 // collectVolumes collects the volumes of the set that a container mounts itself.
@@ -98,43 +104,54 @@ func findVolume(volumes []corev1.Volume, name string) *corev1.Volume {
 
 // addMounts adds the mounts that other containers lend.
 func (in *injector) addMounts(set *Set, c *corev1.Container, lent []corev1.VolumeMount) {
+	volumes := byPath(c, len(lent))
 	for _, m := range lent {
-		if other, taken := at(c, m.MountPath); taken {
+		if other, taken := volumes[m.MountPath]; taken {
 			if other != m.Name {
 				in.note(NoteNotShared, set, "container %s has another volume than %s at %s", c.Name, m.Name, m.MountPath)
 			}
 			continue
 		}
+		volumes[m.MountPath] = m.Name
 		c.VolumeMounts = append(c.VolumeMounts, *m.DeepCopy())
 	}
 }
 
 // addDevices adds the devices that other containers lend.
 func (in *injector) addDevices(set *Set, c *corev1.Container, lent []corev1.VolumeDevice) {
+	volumes := byPath(c, len(lent))
 	for _, d := range lent {
-		if other, taken := at(c, d.DevicePath); taken {
+		if other, taken := volumes[d.DevicePath]; taken {
 			if other != d.Name {
 				in.note(NoteNotShared, set, "container %s has another volume than %s at %s", c.Name, d.Name, d.DevicePath)
 			}
 			continue
 		}
+		volumes[d.DevicePath] = d.Name
 		c.VolumeDevices = append(c.VolumeDevices, d)
 	}
 }
 
-// at returns the volume that a container has at a path.
-func at(c *corev1.Container, path string) (volume string, taken bool) {
+// byPath returns the volumes that a container has, by path: the first of a path, and a mount rather than a device. A container can lend as
+// much as fits into a request, and is not validated yet.
+func byPath(c *corev1.Container, more int) map[string]string {
+	volumes := make(map[string]string, len(c.VolumeMounts)+len(c.VolumeDevices)+more)
 	for i := range c.VolumeMounts {
-		if c.VolumeMounts[i].MountPath == path {
-			return c.VolumeMounts[i].Name, true
+		if m := &c.VolumeMounts[i]; !has(volumes, m.MountPath) {
+			volumes[m.MountPath] = m.Name
 		}
 	}
 	for i := range c.VolumeDevices {
-		if c.VolumeDevices[i].DevicePath == path {
-			return c.VolumeDevices[i].Name, true
+		if d := &c.VolumeDevices[i]; !has(volumes, d.DevicePath) {
+			volumes[d.DevicePath] = d.Name
 		}
 	}
-	return "", false
+	return volumes
+}
+
+func has(volumes map[string]string, path string) bool {
+	_, taken := volumes[path]
+	return taken
 }
 
 // shared is what containers of the pod lend, in their order.
@@ -149,16 +166,29 @@ func share(sources []*corev1.Container) shared {
 	var s shared
 	for _, c := range sources {
 		s.devices = append(s.devices, c.VolumeDevices...)
+		var env map[string]*corev1.EnvVar // few containers have a sub-path with variables
 		for i := range c.VolumeMounts {
 			s.mounts = append(s.mounts, c.VolumeMounts[i])
 			for _, name := range variables(c.VolumeMounts[i].SubPathExpr) {
-				if e := lastEnv(c.Env, name); e != nil {
+				if env == nil {
+					env = envByName(c.Env)
+				}
+				if e := env[name]; e != nil {
 					s.env = append(s.env, *e)
 				}
 			}
 		}
 	}
 	return s
+}
+
+// envByName returns the last variable of each name, which is the one that counts.
+func envByName(env []corev1.EnvVar) map[string]*corev1.EnvVar {
+	all := make(map[string]*corev1.EnvVar, len(env))
+	for i := range env {
+		all[env[i].Name] = &env[i]
+	}
+	return all
 }
 
 // lastEnv returns the last variable of a name, which is the one that counts.

@@ -58,8 +58,10 @@ func (in *injector) mergeContainers(have []corev1.Container, add []added) []core
 // mergeSecrets returns each secret once.
 func mergeSecrets(have, add []corev1.LocalObjectReference) []corev1.LocalObjectReference {
 	var all []corev1.LocalObjectReference
+	known := map[corev1.LocalObjectReference]bool{}
 	for _, s := range slices.Concat(have, add) {
-		if !slices.Contains(all, s) {
+		if !known[s] {
+			known[s] = true
 			all = append(all, s)
 		}
 	}

@@ -2,7 +2,6 @@ package sizing
 
 import (
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -35,8 +34,12 @@ func (p Policy) Targets(pod *corev1.Pod, declared []string) []corev1.Container {
 	if pod == nil {
 		return nil
 	}
+	brought := make(map[string]bool, len(declared))
+	for _, name := range declared {
+		brought[name] = true
+	}
 	counts := func(c *corev1.Container) bool {
-		return (p.names == nil || p.names.MatchString(c.Name)) && !slices.Contains(declared, c.Name)
+		return !brought[c.Name] && (p.names == nil || p.names.MatchString(c.Name))
 	}
 	var targets []corev1.Container
 	for i := range pod.Spec.InitContainers {
