@@ -1,6 +1,7 @@
 package workloadspread
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -16,6 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
@@ -213,33 +215,34 @@ func TestRivalOfFurtherKind(t *testing.T) {
 func TestRivalEvents(t *testing.T) {
 	later := only("v2", ofWebV1("b"))
 	later.Generation = 2
-	for name, c := range map[string]struct {
-		spread *subset.Spread
-		do     func(*Reconciler, *testing.T, *subset.Spread, queue)
-	}{
-		"created": {ofWebV1("b"), func(r *Reconciler, t *testing.T, ws *subset.Spread, q queue) {
-			t.Helper()
-			r.spreadEvents().Create(t.Context(), event.CreateEvent{Object: raw(t, ws)}, q)
-		}},
-		"created for the same target": {ofWeb("b"), func(r *Reconciler, t *testing.T, ws *subset.Spread, q queue) {
-			t.Helper()
-			r.spreadEvents().Create(t.Context(), event.CreateEvent{Object: raw(t, ws)}, q)
-		}},
-		"changed": {ofWebV1("b"), func(r *Reconciler, t *testing.T, ws *subset.Spread, q queue) {
-			t.Helper()
-			r.spreadEvents().Update(t.Context(), event.UpdateEvent{ObjectOld: raw(t, ws), ObjectNew: raw(t, later)}, q)
-		}},
-		"deleted": {ofWebV1("b"), func(r *Reconciler, t *testing.T, ws *subset.Spread, q queue) {
-			t.Helper()
-			r.spreadEvents().Delete(t.Context(), event.DeleteEvent{Object: raw(t, ws)}, q)
-		}},
+	created := func(ws *subset.Spread) func(context.Context, handler.EventHandler, queue) {
+		o := raw(t, ws)
+		return func(ctx context.Context, h handler.EventHandler, q queue) {
+			h.Create(ctx, event.CreateEvent{Object: o}, q)
+		}
+	}
+	was, is := raw(t, ofWebV1("b")), raw(t, later)
+	for name, do := range map[string]func(context.Context, handler.EventHandler, queue){
+		"created":                     created(ofWebV1("b")),
+		"created for the same target": created(ofWeb("b")),
+		"changed": func(ctx context.Context, h handler.EventHandler, q queue) {
+			h.Update(ctx, event.UpdateEvent{ObjectOld: was, ObjectNew: is}, q)
+		},
+		"deleted": func(ctx context.Context, h handler.EventHandler, q queue) {
+			h.Create(ctx, event.CreateEvent{Object: was}, q)
+			for range q.Len() {
+				request, _ := q.Get()
+				q.Done(request)
+			}
+			h.Delete(ctx, event.DeleteEvent{Object: was}, q)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			have, r := shop(t, ofWeb("a"), c.spread)
+			have, r := shop(t, ofWeb("a"))
 			have.pass(r, "a")
 			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
 			defer q.ShutDown()
-			c.do(r, t, c.spread, q)
+			do(t.Context(), r.spreadEvents(), q)
 			if q.Len() != 2 {
 				t.Errorf("%d requests, want b and a", q.Len())
 			}
