@@ -37,6 +37,11 @@ func (r Request) takesBytes(n *v1beta1.NodeImage, ref Reference, lacks []v1beta1
 	return all <= share || all <= MaxNodeBytes && mine <= share
 }
 
+// takesSecrets reports whether a NodeImage lacks secrets of a job that it lists, and has room for them.
+func (r Request) takesSecrets(n *v1beta1.NodeImage, ref Reference, lacks []v1beta1.ReferenceObject) bool {
+	return len(lacks) > 0 && r.takesBytes(n, ref, lacks)
+}
+
 func bytesOf(secrets []v1beta1.ReferenceObject) int {
 	n := 0
 	for _, s := range secrets {

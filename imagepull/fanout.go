@@ -66,11 +66,10 @@ func (r Request) Apply(node *v1beta1.NodeImage) (*v1beta1.NodeImage, error) {
 	at := tagAt(image.Tags, ref.Tag)
 	owned := at >= 0 && owns(image.Tags[at].OwnerReferences, r.Job)
 	missing := lacking(image.PullSecrets, r.Secrets)
-	fits := len(missing) == 0 && owned || r.takesBytes(node, ref, missing)
-	if owned && (len(missing) == 0 || !fits) {
+	if owned && !r.takesSecrets(node, ref, missing) {
 		return nil, nil
 	}
-	if !owned && (!fits || !r.hasRoom(node, ref, at)) {
+	if !owned && (!r.takesBytes(node, ref, missing) || !r.hasRoom(node, ref, at)) {
 		return nil, fmt.Errorf("%s: image %s: %w", node.Name, ref.Name, ErrFull)
 	}
 	changed := node.DeepCopy()
@@ -84,7 +83,7 @@ func (r Request) Apply(node *v1beta1.NodeImage) (*v1beta1.NodeImage, error) {
 	default:
 		image.Tags = append(image.Tags, r.tag(ref.Tag, next(-1, status)))
 	}
-	if r.Job.Spec.SandboxConfig != nil && !owned && r.takesSandbox(node, ref) {
+	if !owned && r.takesSandbox(node, ref) {
 		image.SandboxConfig = r.Job.Spec.SandboxConfig.DeepCopy()
 	}
 	slices.SortStableFunc(image.Tags, func(a, b v1beta1.ImageTagSpec) int { return strings.Compare(a.Tag, b.Tag) })

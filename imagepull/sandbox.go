@@ -54,11 +54,11 @@ func boundedSandbox(c *v1beta1.SandboxConfig) *v1beta1.SandboxConfig {
 	return c.DeepCopy()
 }
 
-// takesSandbox reports whether a NodeImage has room for the sandboxConfig of the job, in the place of the one that its image has.
+// takesSandbox reports whether the job has a sandboxConfig for which a NodeImage has room, in the place of the one that its image has.
 func (r Request) takesSandbox(n *v1beta1.NodeImage, ref Reference) bool {
 	const share = MaxNodeSandboxBytes - MaxNodeSandboxBytes/16
 	own := SandboxBytes(r.Job.Spec.SandboxConfig)
-	if own > MaxSandboxBytes {
+	if r.Job.Spec.SandboxConfig == nil || own > MaxSandboxBytes {
 		return false
 	}
 	all, mine := own, own

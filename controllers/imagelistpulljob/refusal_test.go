@@ -27,20 +27,20 @@ type refuses struct {
 	image, name string
 }
 
-func (r *refuses) refuse(o client.Object) error {
+func refusal(o client.Object) error {
 	return apierrors.NewForbidden(schema.GroupResource{Group: "apps.kruise.io", Resource: "imagepulljobs"}, o.GetName(), errors.New("a policy refuses it"))
 }
 
 func (r *refuses) Create(ctx context.Context, o client.Object, options ...client.CreateOption) error {
 	if image, _, _ := unstructured.NestedString(o.(*unstructured.Unstructured).Object, "spec", "image"); image == r.image {
-		return r.refuse(o)
+		return refusal(o)
 	}
 	return r.Client.Create(ctx, o, options...)
 }
 
 func (r *refuses) Delete(ctx context.Context, o client.Object, options ...client.DeleteOption) error {
 	if o.GetName() == r.name {
-		return r.refuse(o)
+		return refusal(o)
 	}
 	return r.Client.Delete(ctx, o, options...)
 }
