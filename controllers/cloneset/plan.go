@@ -68,6 +68,14 @@ const fixedPrefix = "claims:"
 // needsAllPods reports whether the pass would do harm where the cache lacks a pod: it would create the pod twice, or delete its claims.
 func (p *plan) needsAllPods() bool { return len(p.Pass.Creations()) > 0 || p.deletesClaims }
 
+// markNamed marks the pods that the set names for deletion.
+func (s *snapshot) markNamed(pods []workload.Instance) {
+	named := sets.New(s.set.Spec.ScaleStrategy.PodsToDelete...)
+	for i := range pods {
+		pods[i].MarkedForDeletion = named.Has(pods[i].Name)
+	}
+}
+
 // input is the set as package workload looks at it.
 func (o Options) input(s *snapshot, p *plan) workload.Input {
 	spec := &s.set.Spec
@@ -103,10 +111,7 @@ func (o Options) input(s *snapshot, p *plan) workload.Input {
 	for _, c := range spec.Template.Spec.TopologySpreadConstraints {
 		in.Scale.SpreadKeys = append(in.Scale.SpreadKeys, c.TopologyKey)
 	}
-	named := sets.New(spec.ScaleStrategy.PodsToDelete...)
-	for i := range in.Instances {
-		in.Instances[i].MarkedForDeletion = named.Has(in.Instances[i].Name)
-	}
+	s.markNamed(in.Instances)
 	of := func(rev *appsv1.ControllerRevision) workload.Revision {
 		r := workload.Revision{Name: rev.Name, Label: o.revisionLabel(rev.Name), Data: rev.Data.Raw}
 		if o.RecreateOnClaimChange && in.Strategy != workload.InPlaceOnly {

@@ -27,10 +27,10 @@ func (c clock) Now() time.Time { return c() }
 
 // isGone reports whether a set does not exist, also past a cache that may hold only some sets. When in doubt the set exists.
 func (r *Reconciler) isGone(ctx context.Context, name string) bool {
-	return r.lacks(ctx, r.api.Cached, name) && r.lacks(ctx, r.api.Live, name)
+	return lacks(ctx, r.api.Cached, name) && lacks(ctx, r.api.Live, name)
 }
 
-func (r *Reconciler) lacks(ctx context.Context, reader client.Reader, name string) bool {
+func lacks(ctx context.Context, reader client.Reader, name string) bool {
 	return apierrors.IsNotFound(reader.Get(ctx, types.NamespacedName{Name: name}, stored.Untyped(gvk()), client.UnsafeDisableDeepCopy))
 }
 
@@ -42,7 +42,7 @@ func (p *pass) gone(ctx context.Context) func(string) bool {
 		if is, asked := known[name]; asked {
 			return is
 		}
-		is := p.lacks(ctx, p.api.Cached, name)
+		is := lacks(ctx, p.api.Cached, name)
 		if is {
 			kept, ok := p.answers.Get(name)
 			switch {
@@ -52,7 +52,7 @@ func (p *pass) gone(ctx context.Context) func(string) bool {
 				is = false
 			default:
 				left--
-				is = p.lacks(ctx, p.api.Live, name)
+				is = lacks(ctx, p.api.Live, name)
 				p.answers.Add(name, is, answersFor)
 			}
 		}

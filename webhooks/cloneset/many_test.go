@@ -25,8 +25,10 @@ func named(n int, more string) string {
 func TestReviewsGrowWithThePods(t *testing.T) {
 	const n, times, rounds = 1_000, 20, 3
 	for name, request := range map[string]func(n int) admission.Request{
-		"new":    func(n int) admission.Request { return newRequest(t, "v1beta1", `{}`, named(n, "")) },
-		"stored": func(n int) admission.Request { return newRequest(t, "v1beta1", named(n, ""), named(n, `,"replicas":2`)) },
+		"new": func(n int) admission.Request { return newRequest(t, "v1beta1", `{}`, named(n, "")) },
+		"stored": func(n int) admission.Request {
+			return newRequest(t, "v1beta1", named(n, ""), named(n, `,"replicas":2`))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var small, large time.Duration
