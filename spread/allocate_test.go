@@ -154,7 +154,7 @@ func TestAdaptive(t *testing.T) {
 		{"more", spread.Adaptive, 8, "a max2 has2 ready2,b has0 down,c has0 down,d has2 ready2", []int32{2, 0, 0, 6}, ""},
 		{"recovered: ready replicas stay, and a new one goes to the front", spread.Adaptive, 8, "a max2 has2 ready2,b has0,c has0,d has6 ready2", []int32{2, 4, 0, 2}, ""},
 		{"ready replicas stay", spread.Adaptive, 4, "a has2 ready2,b has0,c has0,d has6 ready6", []int32{2, 0, 0, 2}, ""},
-		{"a lowered maximum holds, also here", spread.Adaptive, 6, "a max2 has4 ready4 down,b has2 ready2", []int32{2, 4}, ""},
+		{"ready pods stay where new ones do not fit, also above a lowered maximum", spread.Adaptive, 6, "a max2 has4 ready4 down,b has2 ready2", []int32{4, 2}, ""},
 		{"shares do not count", spread.Adaptive, 3, "a =1,b", []int32{3, 0}, ""},
 	} {
 		t.Run(fmt.Sprintf("%s, %d: %s", c.subsets, c.total, c.why), c.run)

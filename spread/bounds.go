@@ -51,7 +51,7 @@ func (r room) adapted(s *Subset) room {
 	ready := int64(max(s.Ready, 0))
 	switch {
 	case s.Exists && s.Unschedulable:
-		return room{min(max(ready, r.least), r.most), min(ready, r.most)}
+		return room{max(ready, r.least), min(ready, r.most)} // ready replicas stay, also those above the maximum
 	case ready > r.least:
 		r.least = min(ready, r.most)
 	}

@@ -15,8 +15,8 @@
 //   - The allocation is deterministic, and has one number for each subset. No number is negative.
 //   - The sum is the wanted number of replicas, wherever the specification allows that sum. Only reserved pods, and new pods of a subset
 //     that has yet to prove itself, are added beyond the sum: they have substitutes.
-//   - No subset gets more than its maximum. A minimum is met before any subset gets more than its own minimum, in the order of
-//     the subsets.
+//   - No subset gets more than its maximum, but for ready replicas of an unschedulable subset, which stay. A minimum is met before any
+//     subset gets more than its own minimum, in the order of the subsets.
 //   - With shares alone, the order of the subsets does not matter, and subsets without a share differ by at most one. No other such
 //     division moves fewer replicas.
 //   - With bounds, one replica more is one more in one subset, and no subset loses any.

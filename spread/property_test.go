@@ -167,11 +167,12 @@ func boundsOf(s *spread.Subset, mode spread.Mode) (least, most int32) {
 		most = s.MaxReplicas.IntVal
 	}
 	if mode == spread.Adaptive {
-		if s.Ready > least {
-			least = min(s.Ready, most)
-		}
-		if s.Exists && s.Unschedulable {
+		switch {
+		case s.Exists && s.Unschedulable:
+			least = max(least, s.Ready)
 			most = max(least, min(s.Ready, most))
+		case s.Ready > least:
+			least = min(s.Ready, most)
 		}
 	}
 	return least, most

@@ -9,6 +9,7 @@
 //
 // Laws:
 //   - Apply writes the rendered fields and no others.
+//   - An object that API servers accept and cannot apply is put: its rendered fields of the spec are replaced. The next apply owns them.
 //   - Inherit makes the fields that another program wrote on behalf of the same owner those of the manager, once. The next apply removes the
 //     ones that are no longer rendered.
 //   - A content that was written is written again only when another writer has changed the object since, and then after growing pauses of up to
