@@ -35,8 +35,12 @@ func Launch() Step {
 
 func launchFromManager(ctrl.Manager, Options) (Step, error) { return Launch(), nil }
 
+// mostFaults bounds the faults of an answer. The API server has not validated the pod yet, and each fault costs the text of those before.
+const mostFaults = 100
+
 // invalidFields rejects a pod because of its own fields.
 func invalidFields(faults field.ErrorList) *InvalidError {
+	faults = faults[:min(len(faults), mostFaults)]
 	e := &InvalidError{Err: faults.ToAggregate()}
 	for _, fault := range faults {
 		e.Causes = append(e.Causes, metav1.StatusCause{Type: metav1.CauseType(fault.Type), Field: fault.Field, Message: fault.ErrorBody()})
