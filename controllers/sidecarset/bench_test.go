@@ -3,6 +3,7 @@ package sidecarset
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -119,6 +120,20 @@ func (w *warehouse) halfway(tb testing.TB) *warehouse {
 	return fresh
 }
 
+// scattered gives each of some pods a value of a label, by which the set scatters updates.
+func (w *warehouse) scattered(tb testing.TB, each int) *warehouse {
+	tb.Helper()
+	fresh := w.halfway(tb)
+	fresh.pods = slices.Clone(w.pods)
+	for i := range fresh.pods {
+		pod := fresh.pods[i].DeepCopy()
+		pod.Labels["group"] = fmt.Sprint(i / each)
+		fresh.pods[i] = *pod
+	}
+	fresh.set.Spec.UpdateStrategy.ScatterStrategy = kruise.UpdateScatterStrategy{{Key: "group", Value: "*"}}
+	return fresh
+}
+
 func (w *warehouse) pass(tb testing.TB) (notes []note.Note) {
 	tb.Helper()
 	r, err := New(w, Options{
@@ -149,11 +164,14 @@ func BenchmarkReconcile(b *testing.B) {
 	}
 }
 
-// TestPassesGrowWithThePods: ten times the pods cost about ten times as much.
+// TestPassesGrowWithThePods: twenty times the pods cost about twenty times as much.
 func TestPassesGrowWithThePods(t *testing.T) {
-	const n, times, rounds = 300, 10, 6
+	const n, times, rounds = 300, 20, 3
 	small, large := stock(t, n), stock(t, times*n)
-	for name, pair := range map[string][2]*warehouse{"idle": {small, large}, "waiting": {small.halfway(t), large.halfway(t)}} {
+	for name, pair := range map[string][2]*warehouse{
+		"idle": {small, large}, "waiting": {small.halfway(t), large.halfway(t)},
+		"scattered": {small.scattered(t, 1), large.scattered(t, 1)}, "scattered in pairs": {small.scattered(t, 2), large.scattered(t, 2)},
+	} {
 		t.Run(name, func(t *testing.T) {
 			if notes := pair[1].pass(t); (len(notes) == 0) != (name == "idle") {
 				t.Errorf("%d notes", len(notes))

@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -134,32 +133,10 @@ func (p *planner) order(waiting []*member) {
 	if err := scale.Prioritise(waiting, (*member).labels, u.PriorityStrategy); err != nil {
 		p.note(NotePriorityIgnored, nil, "%v", err)
 	}
-	copy(waiting, scale.Scatter(waiting, p.members, (*member).labels, p.terms(u.ScatterStrategy)))
+	copy(waiting, scale.Scatter(waiting, p.members, (*member).labels, p.terms(u.ScatterStrategy, waiting)))
 }
 
 func (m *member) labels() map[string]string { return m.pod.Labels }
-
-// terms returns the terms of the strategy, with one term for each existing value in place of *.
-func (p *planner) terms(s kruise.UpdateScatterStrategy) kruise.UpdateScatterStrategy {
-	var terms kruise.UpdateScatterStrategy
-	add := func(term kruise.UpdateScatterTerm) {
-		if !slices.Contains(terms, term) {
-			terms = append(terms, term)
-		}
-	}
-	for _, term := range s {
-		if term.Value != "*" {
-			add(term)
-			continue
-		}
-		for _, m := range p.members {
-			if value, ok := m.pod.Labels[term.Key]; ok {
-				add(kruise.UpdateScatterTerm{Key: term.Key, Value: value})
-			}
-		}
-	}
-	return terms
-}
 
 // restarts returns the largest number of restarts of some containers.
 func restarts(statuses []corev1.ContainerStatus, of func(name string) bool) int64 {
