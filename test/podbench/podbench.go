@@ -165,15 +165,39 @@ func (b *Bench) run(config *rest.Config, add func(ctrl.Manager) error) (stop fun
 // second, each handler has seen every object as the API server has it, and no answer is outstanding.
 func (b *Bench) Still() {
 	b.Helper()
-	var last []int
 	b.Until(func() error {
 		before, err := b.left()
-		if err == nil && !slices.Equal(before, last) {
-			err = errors.New("requests were queued meanwhile")
+		if err == nil {
+			err = b.behind()
 		}
-		last = before
-		return err
+		after, work := b.left()
+		switch {
+		case err != nil:
+			return err
+		case work != nil:
+			return work
+		case !slices.Equal(before, after): // an event came after the queues were looked at
+			return errors.New("requests were queued meanwhile")
+		}
+		return nil
 	})
+}
+
+// behind returns an error where a handler has not seen what the API server has.
+func (b *Bench) behind() error {
+	b.mu.Lock()
+	managers := slices.Clone(b.observed)
+	b.mu.Unlock()
+	for _, m := range managers {
+		what, err := m.cache.behind(b.Context(), b.Client)
+		if err != nil {
+			return err
+		}
+		if what != "" {
+			return errors.New(what)
+		}
+	}
+	return nil
 }
 
 // left returns an error that describes work that is left, and counts that change with each piece of work.
@@ -189,15 +213,6 @@ func (b *Bench) left() (counts []int, err error) {
 		counts = append(counts, added...)
 		if work != "" {
 			err = errors.New(work)
-		}
-	}
-	for _, m := range managers {
-		if err != nil {
-			break
-		}
-		var what string
-		if what, err = m.cache.behind(b.Context(), b.Client); what != "" {
-			err = errors.New(what)
 		}
 	}
 	return counts, err
