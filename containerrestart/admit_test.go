@@ -15,7 +15,7 @@ import (
 	"github.com/kruisekit/kruisekit/containerrestart"
 )
 
-// TestAdmitRefuses has all that is refused, in the order in which it is reported: nobody is to wait for a request that cannot be
+// TestAdmitRefuses has all that is refused, in the order in which it is reported: no user waits for a request that cannot be
 // carried out.
 func TestAdmitRefuses(t *testing.T) {
 	only := func(name string) func(*request) {

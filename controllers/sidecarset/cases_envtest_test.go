@@ -38,7 +38,7 @@ func TestRecreatedSet(t *testing.T) {
 	b.runs("mesh=mesh:2", "mesh=mesh:2")
 }
 
-// TestUnfitVersion: a set of which no revision can be made, because nobody judged it when it came, is reported once, and is
+// TestUnfitVersion: a set of which no revision can be made, because no webhook reviewed it, is reported once, and is
 // reconciled when it is mended.
 func TestUnfitVersion(t *testing.T) {
 	b := start(t, sidecarset.Options{})

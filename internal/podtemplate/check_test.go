@@ -140,7 +140,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestUnknown: fields that nobody knows are reported where that is wanted, and cost a call only where there are some.
+// TestUnknown: unknown fields are reported where the caller asks for it, and cost a call only where there are some.
 func TestUnknown(t *testing.T) {
 	strict := func(what string) error {
 		return apierrors.NewBadRequest(`PodTemplate in version "v1" cannot be handled as a PodTemplate: strict decoding error: ` + what)

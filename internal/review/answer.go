@@ -16,7 +16,7 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// maxFaults bounds the faults of an answer: nobody reads more, and an object has room for 400,000. andMore stands for the others.
+// maxFaults bounds the faults of an answer: an object has room for 400,000, and each costs time. andMore stands for the others.
 const (
 	maxFaults = 100
 	andMore   = " (and more)"

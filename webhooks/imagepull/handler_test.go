@@ -113,8 +113,8 @@ func TestValidate(t *testing.T) {
 		"no jobs":             {"as by default", job, "v1beta1", good, "", off, 403, "no image is pulled for a job: feature gate ImagePullJobGate is off", 0},
 		"no lists":            {"as by default", list, "v1beta1", manyNew, "", off, 403, "no image is pulled for a job", 0},
 		"no jobs but nodes":   {"they are for daemons", node, "v1beta1", empty, "", off, 200, "", 0},
-		"no daemon":           {"nobody would pull", node, "v1beta1", empty, "", imagepull.Options{NoDaemon: true}, 403, "no image is pulled ahead: feature gate KruiseDaemon is off", 0},
-		"no daemon for jobs":  {"nobody would pull", job, "v1alpha1", good, "", imagepull.Options{NoDaemon: true, Jobs: true}, 403, "no image is pulled ahead", 0},
+		"no daemon":           {"no daemon pulls", node, "v1beta1", empty, "", imagepull.Options{NoDaemon: true}, 403, "no image is pulled ahead: feature gate KruiseDaemon is off", 0},
+		"no daemon for jobs":  {"no daemon pulls", job, "v1alpha1", good, "", imagepull.Options{NoDaemon: true, Jobs: true}, 403, "no image is pulled ahead", 0},
 		"off, changed":        {"what stays is not open to changes", job, "v1beta1", good, good, off, 403, "no image is pulled for a job", 0},
 		"off, leaving":        {"its finalizer must come off", job, "v1beta1", leaving, leaving, off, 200, "", 0},
 		"off before decoding": {

@@ -1,0 +1,37 @@
+package objects
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+)
+
+// FrozenPods returns a client that lists the pods as they are now, by their owner, until catchUp is called: a cache that lags. Lists by other
+// fields, as those of orphans, show what is stored.
+func (s *Server) FrozenPods(t testing.TB) (lagging client.Client, catchUp func()) {
+	t.Helper()
+	var pods corev1.PodList
+	if err := s.List(t.Context(), &pods); err != nil {
+		t.Fatal(err)
+	}
+	frozen := true
+	return interceptor.NewClient(s, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, into client.ObjectList, opts ...client.ListOption) error {
+			if list, isPods := into.(*corev1.PodList); isPods && frozen && !hasOtherField(opts) {
+				pods.DeepCopyInto(list)
+				return nil
+			}
+			return c.List(ctx, into, opts...)
+		},
+	}), func() { frozen = false }
+}
+
+// hasOtherField reports whether a list is by a field that is not the owner.
+func hasOtherField(opts []client.ListOption) bool {
+	var o client.ListOptions
+	o.ApplyOptions(opts)
+	return o.FieldSelector != nil && !o.FieldSelector.Empty() && o.FieldSelector.Requirements()[0].Field != "kruisekit.dev/owner-uid"
+}
