@@ -37,7 +37,8 @@ type knowledge struct {
 	backoff    placement.Backoff
 	generation int64
 	// taken are names that pods of other owners had, until when they are not tried again.
-	taken map[string]time.Time
+	taken  map[string]time.Time
+	equals equals
 }
 
 // observe makes the snapshot; nil when there is nothing to do.

@@ -1,6 +1,7 @@
 package daemonset
 
 import (
+	"slices"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -32,6 +33,12 @@ type plan struct {
 	placed placement.Result
 	// changes are the updates that are possible in place, by the hash that pods have.
 	changes map[string]bool
+	equals  equals
+	// merged are the revisions that hold the template of the update revision, held the hashes of these that pods have, and moves the writes
+	// that give such pods the hash of the update revision.
+	merged []*appsv1.ControllerRevision
+	held   map[string]bool
+	moves  []write.Write
 }
 
 // plan reads nothing but the snapshot and the options.
@@ -45,6 +52,7 @@ func (o Options) plan(s *snapshot) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.merge(s)
 	p.placeNodes(s, o)
 	in := o.input(s, p)
 	b := &maker{options: o, snapshot: s, plan: p}
@@ -142,7 +150,7 @@ func (o Options) input(s *snapshot, p *plan) workload.Input {
 		notNow := i.NotNow || p.place.IsUpdated(i.Pod) && i.Pod.Labels[kruise.PodRevisionLabelKey] == ""
 		in.Instances = append(in.Instances, workload.Instance{Name: i.Name, Pods: []workload.Pod{{Pod: i.Pod}}, NotNow: notNow, Recreate: recreate})
 	}
-	in.First = append(s.Ownership(), p.holdFailed(s)...)
+	in.First = slices.Concat(s.Ownership(), p.moves, p.holdFailed(s))
 	return in
 }
 

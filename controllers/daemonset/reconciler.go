@@ -106,7 +106,7 @@ func (r *Reconciler) execute(ctx context.Context, s *snapshot, p *plan) {
 		for _, pod := range p.placed.Failed {
 			r.kit.Warningf(s.set, reasonFailedPod, "Found failed daemon pod %s/%s on node %s, will try to kill it", pod.Namespace, pod.Name, pod.Spec.NodeName)
 		}
-		r.memory.Note(s.Key(), func(k *knowledge) { k.generation, k.backoff = s.set.Generation, p.placed.Backoff })
+		r.memory.Note(s.Key(), func(k *knowledge) { k.generation, k.backoff, k.equals = s.set.Generation, p.placed.Backoff, p.equals })
 		p.After.In(p.placed.RequeueAfter)
 		p.Waits = append(p.Waits, p.placed.Notes...)
 	}
@@ -139,9 +139,4 @@ func (r *Reconciler) noteTaken(s *snapshot, names []string) {
 		all[name] = s.Now.Add(takenFor)
 	}
 	r.memory.Note(s.Key(), func(k *knowledge) { k.taken = all })
-}
-
-// trim deletes revisions that are beyond the limit, and that no pod has.
-func (r *Reconciler) trim(ctx context.Context, s *snapshot, p *plan) error {
-	return r.kit.Trim(ctx, &s.Observation, p.Plan, *s.set.Spec.RevisionHistoryLimit)
 }
