@@ -97,9 +97,10 @@ func checkTemplateUpdate(is, was *appsv1beta1.SubsetTemplate, at *field.Path) fi
 		}
 	}
 	if a, b := is.AdvancedStatefulSetTemplate, was.AdvancedStatefulSetTemplate; a != nil && b != nil {
-		for _, fault := range StatefulSetUpdate(&appsv1beta1.StatefulSet{Spec: a.Spec}, &appsv1beta1.StatefulSet{Spec: b.Spec}) {
-			fault.Field = at.Child("advancedStatefulSetTemplate", fault.Field).String()
-			faults = append(faults, fault)
+		fixed := *b.Spec.DeepCopy()
+		fixed.Replicas, fixed.Template, fixed.UpdateStrategy = a.Spec.Replicas, a.Spec.Template, a.Spec.UpdateStrategy
+		if !equality.Semantic.DeepEqual(a.Spec, fixed) {
+			faults = append(faults, field.Forbidden(at.Child("advancedStatefulSetTemplate", "spec"), "only replicas, template and updateStrategy can be changed"))
 		}
 	}
 	return faults

@@ -1,6 +1,7 @@
 package validation_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -165,6 +167,56 @@ func TestUnitedDeploymentUpdate(t *testing.T) {
 		got := validation.UnitedDeploymentUpdate(united(c.change), united()).ToAggregate()
 		if c.want == "" && got != nil || c.want != "" && (got == nil || !strings.Contains(got.Error(), c.want)) {
 			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}
+
+// Of the template of a StatefulSet, few fields can be changed, and of that of an Advanced StatefulSet fewer.
+func TestUnitedDeploymentTemplateUpdate(t *testing.T) {
+	for change, allowed := range map[string]string{
+		`{"replicas":7}`: "statefulSetTemplate advancedStatefulSetTemplate",
+		`{"template":{"spec":{"hostNetwork":true}}}`:                 "statefulSetTemplate advancedStatefulSetTemplate",
+		`{"updateStrategy":{"type":"OnDelete"}}`:                     "statefulSetTemplate advancedStatefulSetTemplate",
+		`{"persistentVolumeClaimRetentionPolicy":{}}`:                "statefulSetTemplate",
+		`{"ordinals":{"start":7}}`:                                   "statefulSetTemplate",
+		`{"minReadySeconds":7}`:                                      "statefulSetTemplate",
+		`{"selector":{}}`:                                            "",
+		`{"serviceName":"other"}`:                                    "",
+		`{"podManagementPolicy":"Parallel"}`:                         "",
+		`{"revisionHistoryLimit":7}`:                                 "",
+		`{"volumeClaimTemplates":[{"metadata":{"name":"data"}}]}`:    "",
+		`{"reserveOrdinals":[7]}`:                                    "",
+		`{"lifecycle":{}}`:                                           "",
+		`{"scaleStrategy":{}}`:                                       "",
+		`{"volumeClaimUpdateStrategy":{"type":"OnPVCDelete"}}`:       "",
+		`{"updateStrategy":{"rollingUpdate":{"minReadySeconds":7}}}`: "statefulSetTemplate advancedStatefulSetTemplate",
+	} {
+		for kind, spec := range map[string]func(*v1beta1.SubsetTemplate) any{
+			"statefulSetTemplate": func(t *v1beta1.SubsetTemplate) any {
+				t.StatefulSetTemplate = &v1beta1.StatefulSetTemplateSpec{}
+				return &t.StatefulSetTemplate.Spec
+			},
+			"advancedStatefulSetTemplate": func(t *v1beta1.SubsetTemplate) any {
+				t.AdvancedStatefulSetTemplate = &v1beta1.AdvancedStatefulSetTemplateSpec{}
+				return &t.AdvancedStatefulSetTemplate.Spec
+			},
+		} {
+			was, is := united(), united()
+			spec(&was.Spec.Template)
+			changed := spec(&is.Spec.Template)
+			if err := json.Unmarshal([]byte(change), changed); err != nil {
+				t.Fatal(err)
+			}
+			if equality.Semantic.DeepEqual(is, was) {
+				continue // the kind has no such field
+			}
+			faults := validation.UnitedDeploymentUpdate(is, was)
+			if isAllowed := strings.Contains(" "+allowed, " "+kind); isAllowed != (len(faults) == 0) {
+				t.Errorf("%s of %s: got %v", change, kind, faults)
+			}
+			if len(faults) > 0 && (faults[0].Field != "spec.template."+kind+".spec" || faults[0].Type != field.ErrorTypeForbidden) {
+				t.Errorf("%s of %s: got %v", change, kind, faults)
+			}
 		}
 	}
 }
