@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kruisekit/kruisekit/pub"
+	"github.com/kruisekit/kruisekit/test/growth"
 )
 
 // BenchmarkReview decides about one disruption by a budget over 10,000 pods with 1,000 records.
@@ -48,17 +49,11 @@ func TestCostOfAnEvent(t *testing.T) {
 			all[i] = newPod(fmt.Sprint("web-", i))
 		}
 		counted, budget := counts(all), newBudget(maxUnavailable("30%"))
-		best := time.Hour
-		for range 20 {
-			begin := time.Now()
-			for range 20 {
-				counted.Set(newPod("web-5", unready), pub.Policy{})
-				counted.Set(all[5], pub.Policy{})
-				pub.Recount(pub.Input{Budget: budget, Counts: counted, Total: deployments(int32(n)), Now: at(0)})
-			}
-			best = min(best, time.Since(begin)/20)
-		}
-		return best
+		return growth.Cost(func() {
+			counted.Set(newPod("web-5", unready), pub.Policy{})
+			counted.Set(all[5], pub.Policy{})
+			pub.Recount(pub.Input{Budget: budget, Counts: counted, Total: deployments(int32(n)), Now: at(0)})
+		})
 	}
 	few, many := cost(100), cost(10000)
 	t.Logf("an event among 100 pods takes %v, among 10,000 %v", few, many)

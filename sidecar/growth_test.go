@@ -3,17 +3,17 @@ package sidecar_test
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kruisekit/kruisekit/sidecar"
+	"github.com/kruisekit/kruisekit/test/growth"
 )
 
 // TestInjectionsGrowWithThePod: twenty times of what a container lends costs about twenty times as much. The API server has not validated the
 // pod yet.
 func TestInjectionsGrowWithThePod(t *testing.T) {
-	const n, times, rounds = 500, 20, 3
+	const n, times = 500, 20
 	sets := parse(sidecarSet("mesh", of(container("proxy", sharing, sharingDevices, computes(sum, ".*", "cpu", "", "", "")))))
 	for name, build := range map[string]func(c *corev1.Container, pod *corev1.Pod, i int){
 		"mounts":  func(c *corev1.Container, _ *corev1.Pod, i int) { mounts("a", fmt.Sprintf("/%07d", i))(c) },
@@ -30,30 +30,17 @@ func TestInjectionsGrowWithThePod(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			fastest := func(n int) time.Duration {
+			growth.Linear(t, n, times, func(n int) func() {
 				pod := podOf(own("main", limits("1", "1")))
 				for i := range n {
 					build(&pod.Spec.Containers[0], pod, i)
 				}
-				best := time.Hour
-				for range 3 {
-					start := time.Now()
+				return func() {
 					if _, err := sidecar.Inject(pod, sets, at()); err != nil {
 						t.Fatal(err)
 					}
-					best = min(best, time.Since(start))
 				}
-				return best
-			}
-			var small, large time.Duration
-			for range rounds {
-				if small, large = fastest(n), fastest(times*n); large <= 5*times*small {
-					break
-				}
-			}
-			if large > 5*times*small { // a busy machine is allowed for, in one of the rounds; a square is not
-				t.Errorf("%d take %s, %d take %s", n, small, times*n, large)
-			}
+			})
 		})
 	}
 }

@@ -3,11 +3,11 @@ package workload_test
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kruisekit/kruisekit/scale"
+	"github.com/kruisekit/kruisekit/test/growth"
 	"github.com/kruisekit/kruisekit/workload"
 )
 
@@ -72,29 +72,14 @@ func BenchmarkPass(b *testing.B) {
 
 // Ten times the pods cost about ten times as much, also where each has its slot and each is written.
 func TestPassesGrowWithThePods(t *testing.T) {
-	const n, times, rounds = 200, 10, 6
-	fastest := func(in workload.Input) time.Duration {
-		best := time.Hour
-		for range 3 {
-			start := time.Now()
-			refuse(t, in)
-			best = min(best, time.Since(start))
-		}
-		return best
-	}
+	const n, times = 200, 10
 	for _, slots := range []bool{false, true} {
-		few, many := crowd(t, n, slots, true), crowd(t, times*n, slots, true)
-		if writes := refuse(t, many); writes != times*n {
+		if writes := refuse(t, crowd(t, times*n, slots, true)); writes != times*n {
 			t.Fatalf("slots %t: %d writes, want one for each of %d pods", slots, writes, times*n)
 		}
-		var small, large time.Duration
-		for range rounds {
-			if small, large = fastest(few), fastest(many); large <= 4*times*small {
-				break
-			}
-		}
-		if large > 4*times*small { // of a square, the factor is ten times ten
-			t.Errorf("slots %t: %d pods take %s, %d take %s", slots, n, small, times*n, large)
-		}
+		growth.Linear(t, n, times, func(n int) func() {
+			in := crowd(t, n, slots, true)
+			return func() { refuse(t, in) }
+		})
 	}
 }

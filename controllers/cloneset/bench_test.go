@@ -21,6 +21,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/revision"
+	"github.com/kruisekit/kruisekit/test/growth"
 )
 
 // warehouse is a cache that has everything, and an API server that says yes to deletions and statuses and takes note.
@@ -194,18 +195,13 @@ func BenchmarkReconcile(b *testing.B) {
 
 // Ten times the pods cost about ten times as much, in whatever a set is doing.
 func TestPassesGrowWithThePods(t *testing.T) {
-	const n, times, rounds = 1_000, 10, 6
+	const n, times = 1_000, 10
 	for name, build := range passes(t) {
 		t.Run(name, func(t *testing.T) {
-			var small, large time.Duration
-			for range rounds {
-				if small, large = fastest(t, build(n)), fastest(t, build(times*n)); large <= 5*times*small {
-					break
-				}
-			}
-			if large > 5*times*small { // a machine with other work to do is allowed for, in one of the rounds; a square is not
-				t.Errorf("%d pods take %s, %d take %s", n, small, times*n, large)
-			}
+			growth.Linear(t, n, times, func(n int) func() {
+				w := build(n)
+				return func() { w.pass(t) }
+			})
 			if name == "scale in by half" {
 				w := build(times * n)
 				if w.pass(t); w.deleted.Load() != int64(times*n/2) {
@@ -214,15 +210,4 @@ func TestPassesGrowWithThePods(t *testing.T) {
 			}
 		})
 	}
-}
-
-func fastest(t *testing.T, w *warehouse) time.Duration {
-	t.Helper()
-	best := time.Hour
-	for range 5 {
-		start := time.Now()
-		w.pass(t)
-		best = min(best, time.Since(start))
-	}
-	return best
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/kruisekit/kruisekit/internal/claims"
 	"github.com/kruisekit/kruisekit/internal/history"
 	"github.com/kruisekit/kruisekit/internal/owned"
-	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
@@ -36,7 +35,7 @@ func (b *identity) build(creations []workload.Creation) ([][]write.Object, error
 	s := b.snapshot
 	templates := map[string]*corev1.PodTemplateSpec{b.plan.Update: &s.set.Spec.Template}
 	var all [][]write.Object
-	b.plan.ids = b.ids(workloads.MaxCreations(len(creations), &s.set.Spec))
+	b.plan.ids = b.ids(b.plan.MaxCreations(&s.Observation, len(creations), &s.set.Spec))
 	for i, id := range b.plan.ids {
 		name := creations[i].Revision
 		if templates[name] == nil {

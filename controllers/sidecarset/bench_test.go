@@ -22,6 +22,7 @@ import (
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/sidecar"
 	"github.com/kruisekit/kruisekit/sidecar/history"
+	"github.com/kruisekit/kruisekit/test/growth"
 )
 
 // warehouse is a cache that has everything, and an API server that takes statuses. All else panics: a pass that is measured
@@ -166,7 +167,7 @@ func BenchmarkReconcile(b *testing.B) {
 
 // TestPassesGrowWithThePods: twenty times the pods cost about twenty times as much.
 func TestPassesGrowWithThePods(t *testing.T) {
-	const n, times, rounds = 300, 20, 3
+	const n, times = 300, 20
 	small, large := stock(t, n), stock(t, times*n)
 	for name, pair := range map[string][2]*warehouse{
 		"idle": {small, large}, "waiting": {small.halfway(t), large.halfway(t)},
@@ -176,28 +177,15 @@ func TestPassesGrowWithThePods(t *testing.T) {
 			if notes := pair[1].pass(t); (len(notes) == 0) != (name == "idle") {
 				t.Errorf("%d notes", len(notes))
 			}
-			var s, l time.Duration
-			for range rounds {
-				if s, l = fastest(t, pair[0]), fastest(t, pair[1]); l <= 5*times*s {
-					break
+			growth.Linear(t, n, times, func(size int) func() {
+				w := pair[0]
+				if size != n {
+					w = pair[1]
 				}
-			}
-			if l > 5*times*s { // a busy machine is allowed for, in one of the rounds; a square is not
-				t.Errorf("%d pods take %s, %d take %s", n, s, times*n, l)
-			}
+				return func() { w.pass(t) }
+			})
 		})
 	}
-}
-
-func fastest(t *testing.T, w *warehouse) time.Duration {
-	t.Helper()
-	best := time.Hour
-	for range 3 {
-		start := time.Now()
-		w.pass(t)
-		best = min(best, time.Since(start))
-	}
-	return best
 }
 
 func parse(tb testing.TB, sets ...*v1beta1.SidecarSet) []*sidecar.Set {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/claims"
-	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/ordinals"
@@ -39,7 +38,7 @@ const noteNameTaken = "PodNameTaken"
 func (b *identity) build(creations []workload.Creation) ([][]write.Object, error) {
 	s := b.snapshot
 	all := make([][]write.Object, len(creations))
-	most := workloads.MaxCreations(len(creations), &s.set.Spec)
+	most := b.plan.MaxCreations(&s.Observation, len(creations), &s.set.Spec)
 	for i, c := range creations {
 		if most == 0 {
 			break // the next pass goes on

@@ -4,6 +4,7 @@
 //	go run ./hack/level envtest|simulated|e2e|nightly [go test flags]
 //	go run ./hack/level all [go test flags]
 //	go run ./hack/level packages
+//	go run ./hack/level binaries DIRECTORY unit|envtest|simulated|e2e|nightly
 //
 // The unit level is every test that needs no cluster, with the race detector. Of the other levels it runs the tests in files
 // with the level's build tag, and no others. It holds the control plane that the tests of the envtest level share, so that a
@@ -12,6 +13,7 @@
 // With all, the set-up comes first: system packages where this process can install them, and the programs of the clusters. The e2e
 // level, whose tests wait for half of their time, then runs beside the other levels, which leave the processors to it. A table of
 // the levels comes last: passed, failed, skipped and why. packages does the first part of the set-up alone.
+// binaries builds the test binaries of a level, and prints how to run each of them, for who runs them more than once: see hack/stress.
 //
 // With KRUISEKIT_RETRY=1, as in CI, up to three failed tests of a level run once more. One that passes then is flaky: the level is not
 // red, its first output stands above, and the last lines name it.
@@ -54,6 +56,13 @@ func main() {
 	ctx, flags := context.Background(), os.Args[2:]
 	if os.Args[1] == "packages" {
 		if absent := prepare(ctx, os.Stdout); len(absent) > 0 && required() {
+			os.Exit(1)
+		}
+		return
+	}
+	if os.Args[1] == "binaries" {
+		if err := binariesOf(ctx, os.Args[2:], os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 		return

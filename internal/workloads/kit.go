@@ -61,6 +61,8 @@ type Known struct {
 	// Failures are the messages of the conditions in the last status that was written, by their type. The cache may still show the
 	// status from before.
 	Failures map[string]string
+
+	rejected rejections
 }
 
 // New returns the kit of one reconciler.

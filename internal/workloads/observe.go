@@ -43,6 +43,8 @@ type Observation struct {
 	// Taken are the names of pods that the workload does not control, where it adopts any.
 	Taken map[string]bool
 	Known Known
+
+	rejected rejections
 }
 
 // Read reads a workload, with its defaults; nil where the workload is gone. check returns what of the spec cannot be used at all, and what has a
@@ -84,6 +86,7 @@ func (k *Kit) Observe(ctx context.Context, o *Observation, selector *metav1.Labe
 		return err
 	}
 	o.Observed = *observed
+	o.rejected = o.Known.rejected.next(o.Object.GetGeneration(), o.Inactive, o.Now)
 	if o.IsDeleted() || k.options.Stem == nil {
 		return nil
 	}

@@ -161,7 +161,9 @@ func (k *Kit) Execute(ctx context.Context, o *Observation, p *Plan, sent func(w 
 	if err != nil {
 		p.UpdateErr = errors.Join(p.UpdateErr, err)
 	}
-	k.memory.Note(o.Key(), func(known *Known) { known.Outdated, known.Repeats = outdated, p.Pass.Repeats() })
+	k.memory.Note(o.Key(), func(known *Known) {
+		known.Outdated, known.Repeats, known.rejected = outdated, p.Pass.Repeats(), o.rejected
+	})
 	if k.options.Explain != nil {
 		k.options.Explain(ctx, o.Key(), p.Notes())
 	}

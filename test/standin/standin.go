@@ -35,6 +35,8 @@ type Kubelet struct {
 	// Unready says of a pod whose containers run whether it is kept from being ready, as by a probe that fails. It is
 	// asked whenever the pod changes.
 	Unready func(*corev1.Pod) bool
+	// Rejects says whether the node has no room for a pod of which no container has run. The pod fails.
+	Rejects func(*corev1.Pod) bool
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
 }
@@ -83,6 +85,10 @@ func (k *Kubelet) now() metav1.Time {
 // Run makes the status of a pod on a node what it should be, and reports whether that changed it.
 func (k *Kubelet) Run(pod *corev1.Pod) bool {
 	before := pod.Status.DeepCopy()
+	if k.Rejects != nil && len(pod.Status.ContainerStatuses) == 0 && k.Rejects(pod) {
+		pod.Status.Phase, pod.Status.Reason, pod.Status.Message = corev1.PodFailed, "OutOfpods", "Pod was rejected: Node didn't have enough resource: pods"
+		return !apiequality.Semantic.DeepEqual(before, &pod.Status)
+	}
 	pod.Status.Phase = corev1.PodRunning
 	ready := true
 	for i := range pod.Spec.Containers {

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/kruisekit/kruisekit/internal/review/plaintest"
+	"github.com/kruisekit/kruisekit/test/growth"
 	"github.com/kruisekit/kruisekit/webhooks/cloneset"
 )
 
@@ -23,7 +23,7 @@ func named(n int, more string) string {
 
 // TestReviewsGrowWithThePods: twenty times the names cost about twenty times as much, whether they are new, or were there before.
 func TestReviewsGrowWithThePods(t *testing.T) {
-	const n, times, rounds = 1_000, 20, 3
+	const n, times = 1_000, 20
 	for name, request := range map[string]func(n int) admission.Request{
 		"new": func(n int) admission.Request { return newRequest(t, "v1beta1", `{}`, named(n, "")) },
 		"stored": func(n int) admission.Request {
@@ -31,29 +31,13 @@ func TestReviewsGrowWithThePods(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var small, large time.Duration
-			for range rounds {
-				if small, large = fastest(t, request(n)), fastest(t, request(times*n)); large <= 5*times*small {
-					break
-				}
-			}
-			if large > 5*times*small { // a busy machine is allowed for, in one of the rounds; a square is not
-				t.Errorf("%d names take %s, %d take %s", n, small, times*n, large)
-			}
+			growth.Linear(t, n, times, func(n int) func() {
+				w, _ := newWebhooks(t, cloneset.Options{}, nil)
+				r := request(n)
+				return func() { w.Validate(t.Context(), r) }
+			})
 		})
 	}
-}
-
-func fastest(t *testing.T, r admission.Request) time.Duration {
-	t.Helper()
-	w, _ := newWebhooks(t, cloneset.Options{}, nil)
-	best := time.Hour
-	for range 3 {
-		start := time.Now()
-		w.Validate(t.Context(), r)
-		best = min(best, time.Since(start))
-	}
-	return best
 }
 
 // TestManyFaults: an answer has some faults of many, and the names that were there before have none.

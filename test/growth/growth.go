@@ -1,0 +1,63 @@
+// Package growth tests that the cost of work grows in proportion to its size, and not with the square of it, as what a user of one namespace
+// can store must not stop the manager for the others.
+//
+//	growth.Linear(t, 500, 20, func(n int) func() {
+//		pod := podOf(n)
+//		return func() { inject(pod) }
+//	})
+//
+// Cost is the processor time of the process, to which other processes of a busy machine add nothing. Work may use several goroutines. Tests that
+// run in parallel with others of their package cannot be measured so.
+package growth
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+const (
+	// tolerance is how many times more than in proportion large work may cost: caches, the garbage collector and logarithms are allowed for.
+	tolerance = 5
+	// samples are how often work is measured before its cost counts.
+	samples = 5
+	// least is the processor time below which work is repeated within a sample: the clock is too coarse for less.
+	least = 5 * time.Millisecond
+)
+
+// Linear fails the test if work of times the size n costs far more than times as much as work of the size n. prepare returns the work of a size,
+// which can be done again and again. For a square to be seen, times must be 10 or more.
+func Linear(t *testing.T, n, times int, prepare func(n int) (work func())) {
+	t.Helper()
+	if tolerance*2 > times {
+		t.Fatalf("a square of %d times the size would not be seen", times)
+	}
+	small, best := Cost(prepare(n)), time.Duration(math.MaxInt64)
+	limit, large := tolerance*time.Duration(times)*small, prepare(times*n)
+	for range samples {
+		if best = min(best, sample(large)); best <= limit {
+			return
+		}
+	}
+	t.Errorf("work of the size %d costs %s, and of %d times the size %s", n, small, times, best)
+}
+
+// Cost returns the processor time of work: that of the cheapest of some samples.
+func Cost(work func()) time.Duration {
+	best := time.Duration(math.MaxInt64)
+	for range samples {
+		best = min(best, sample(work))
+	}
+	return best
+}
+
+// sample does work once, or often enough for the clock, and returns the processor time for each time.
+func sample(work func()) time.Duration {
+	begun := used()
+	for done := 1; ; done++ {
+		work()
+		if spent := used() - begun; spent >= least {
+			return spent / time.Duration(done)
+		}
+	}
+}
