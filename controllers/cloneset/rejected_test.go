@@ -27,11 +27,17 @@ func TestRejectedPods(t *testing.T) {
 		}
 		m.Clock = m.Due
 	}
-	created := 0
+	created, statuses := 0, 0
 	for _, request := range m.Server.Requests() {
 		if strings.HasPrefix(request, "POST pods/") {
 			created++
 		}
+		if strings.Contains(request, "/status") {
+			statuses++
+		}
+	}
+	if statuses > 3*70 {
+		t.Errorf("%d writes of the status in an hour, want a few a minute", statuses)
 	}
 	if most := 2 + 2*70; created > most || created < 60 {
 		t.Errorf("%d pods are created in an hour, want two a minute at most: %d", created, most)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -132,28 +133,41 @@ func Start(t *testing.T, programs map[string]string, registryURL string) *Node {
 	if err := n.holder.Start(); err != nil {
 		t.Fatal(err)
 	}
-	n.await(t, filepath.Join(dir, "ready"))
+	n.await(t, func() error {
+		_, err := os.Stat(filepath.Join(dir, "ready"))
+		return err
+	})
 	n.StartContainerd(t)
 	return n
 }
 
-// await waits until there is a file.
-func (*Node) await(t *testing.T, path string) {
+// await waits until a check returns nil.
+func (*Node) await(t *testing.T, check func() error) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	limit := time.NewTimer(eventually)
 	defer limit.Stop()
 	for {
-		if _, err := os.Stat(path); err == nil {
+		err := check()
+		if err == nil {
 			return
 		}
 		select {
 		case <-tick.C:
 		case <-limit.C:
-			t.Fatalf("%s does not appear", path)
+			t.Fatal(err)
 		}
 	}
+}
+
+// listens reports whether containerd accepts connections. Its socket is there a moment before that.
+func (n *Node) listens() error {
+	conn, err := net.Dial("unix", n.Socket()) //nolint:noctx // returns at once
+	if err != nil {
+		return err
+	}
+	return conn.Close()
 }
 
 // Run is the node's /run.
@@ -179,7 +193,7 @@ func (n *Node) StartContainerd(t *testing.T) {
 	if err := n.containerd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	n.await(t, n.Socket())
+	n.await(t, n.listens)
 }
 
 // StopContainerd kills it. Containers go on.
