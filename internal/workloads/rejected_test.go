@@ -42,8 +42,11 @@ func TestRejections(t *testing.T) {
 		"more of them in the pause": {{pods: failed("a")}, {pods: failed("b"), want: 1, d: time.Second}, {after: 400 * time.Millisecond, pods: failed("b", "c", "d"), want: 3, d: 600 * time.Millisecond}},
 		"the pause is over":         {{pods: failed("a")}, {pods: failed("b"), want: 1, d: time.Second}, {after: time.Second, pods: failed("b")}},
 		"again and again": {
-			{pods: failed("a")}, {pods: failed("b"), want: 1, d: time.Second}, {after: time.Second, pods: failed("c", "d"), want: 2, d: 2 * time.Second},
-			{after: 3 * time.Second, pods: failed("e"), want: 1, d: 4 * time.Second}, {after: time.Minute, pods: failed("f"), want: 1, d: 8 * time.Second},
+			{pods: failed("a")},
+			{pods: failed("b"), want: 1, d: time.Second},
+			{after: time.Second, pods: failed("c", "d"), want: 2, d: 2 * time.Second},
+			{after: 3 * time.Second, pods: failed("e"), want: 1, d: 4 * time.Second},
+			{after: time.Minute, pods: failed("f"), want: 1, d: 8 * time.Second},
 		},
 		"long after that":   {{pods: failed("a")}, {pods: failed("b"), want: 1, d: time.Second}, {after: 62 * time.Second, pods: failed("c")}},
 		"another spec":      {{pods: failed("a")}, {pods: failed("b"), want: 1, d: time.Second}, {generation: 1, pods: failed("b")}},

@@ -26,7 +26,10 @@ func TestCost(t *testing.T) {
 	if small, large := Cost(square(10)), Cost(square(200)); large < 200*small {
 		t.Errorf("400 times the work costs %s, and once %s", large, small)
 	}
-	if asleep := Cost(func() { time.Sleep(20 * time.Millisecond); spin(1000) }); asleep > 15*time.Millisecond {
+	if asleep := Cost(func() {
+		<-time.NewTimer(20 * time.Millisecond).C
+		spin(1000)
+	}); asleep > 15*time.Millisecond {
 		t.Errorf("work that sleeps costs %s", asleep)
 	}
 }

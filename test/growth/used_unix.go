@@ -11,8 +11,6 @@ import (
 // used returns the processor time that the process has used.
 func used() time.Duration {
 	var usage unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
-		panic(err) // the kernel knows no other answer to these arguments
-	}
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &usage) // it has no error for these arguments
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
