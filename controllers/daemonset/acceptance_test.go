@@ -182,3 +182,32 @@ func TestNoHistory(t *testing.T) {
 		t.Errorf("%d revisions, want that of the pods", n)
 	}
 }
+
+// Pods of nodes that another template excludes are deleted beside those that the budget allows, and neither waits for the other.
+func TestExcludedNodes(t *testing.T) {
+	m := newModel(t, 5, daemonset.Options{})
+	for _, name := range []string{"n1", "n2", "n3"} {
+		m.label(name, "pool", "blue")
+	}
+	set := m.create(unavailable("1"))
+	m.eventually(set, settled(5))
+	m.change(set, image("agent:2"), func(s *v1beta1.DaemonSet) { s.Spec.Template.Spec.NodeSelector = map[string]string{"pool": "blue"} })
+	m.Reconcile() // what no node is to have goes first
+	m.Reconcile()
+	if got := m.picture(); got != "n1:1 n2:1 n3:1* n4:1* n5:1*" {
+		t.Errorf("pods %q while the first ones terminate", got)
+	}
+	m.becomes(set, "n1:2 n2:2 n3:2")
+}
+
+// One pass creates at most the default burst of 250 pods.
+func TestDefaultBurst(t *testing.T) {
+	m := newModel(t, 300, daemonset.Options{})
+	m.create()
+	for _, want := range []int{250, 300} {
+		m.Reconcile()
+		if n := len(m.pods()); n != want {
+			t.Errorf("%d pods after a pass, want %d", n, want)
+		}
+	}
+}
