@@ -1,6 +1,7 @@
 package scale_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/scale"
+	"github.com/kruisekit/kruisekit/test/growth"
 )
 
 // TestScatter has _ for a plain item and a letter for one that carries the label of that name.
@@ -116,6 +118,22 @@ func FuzzScatter(f *testing.F) {
 		matching := slices.DeleteFunc(slices.Clone(one), func(i int) bool { return items[i] != 'A' })
 		if !slices.IsSorted(matching) {
 			t.Errorf("%q from %d: those that match changed their order: %v", items, past, one)
+		}
+	})
+}
+
+// TestScatterGrowsWithTheTerms: twenty times the items and terms cost about twenty times as much.
+func TestScatterGrowsWithTheTerms(t *testing.T) {
+	growth.Linear(t, 200, 20, func(n int) func() {
+		items, terms := make([]map[string]string, n), kruise.UpdateScatterStrategy{}
+		for i := range items {
+			items[i] = map[string]string{"pair": fmt.Sprint(i / 2)}
+		}
+		for i := range n {
+			terms = append(terms, kruise.UpdateScatterTerm{Key: "pair", Value: fmt.Sprint(i)})
+		}
+		return func() {
+			scale.Scatter(items, items, func(item map[string]string) map[string]string { return item }, terms)
 		}
 	})
 }

@@ -23,23 +23,29 @@ func Scatter[T any](candidates, all []T, labelsOf func(T) map[string]string, s k
 	return candidates
 }
 
-// scatterTerms are the terms that match a candidate, the commonest first. A single term is used as it is.
+// maxTerms bounds the terms that scatter. Each one walks all items.
+const maxTerms = 256
+
+// scatterTerms are the terms that match a candidate, the commonest first. A single term is used as it is. One that matches a single candidate
+// leaves the order as it is; of more than maxTerms others, the commonest count.
 func scatterTerms[T any](candidates []T, labelsOf func(T) map[string]string, s kruise.UpdateScatterStrategy) []kruise.UpdateScatterTerm {
 	if len(s) == 1 {
 		return s
 	}
-	count := map[kruise.UpdateScatterTerm]int{}
+	times, count := map[kruise.UpdateScatterTerm]int{}, map[kruise.UpdateScatterTerm]int{}
+	for _, term := range s {
+		times[term]++
+	}
 	for _, item := range candidates {
-		set := labelsOf(item)
-		for _, term := range s {
-			if value, ok := set[term.Key]; ok && value == term.Value {
-				count[term]++
+		for key, value := range labelsOf(item) {
+			if term := (kruise.UpdateScatterTerm{Key: key, Value: value}); times[term] > 0 {
+				count[term] += times[term]
 			}
 		}
 	}
-	terms := slices.DeleteFunc(slices.Clone(s), func(t kruise.UpdateScatterTerm) bool { return count[t] == 0 })
+	terms := slices.DeleteFunc(slices.Clone(s), func(t kruise.UpdateScatterTerm) bool { return count[t] <= 1 })
 	slices.SortStableFunc(terms, func(a, b kruise.UpdateScatterTerm) int { return cmp.Compare(count[b], count[a]) })
-	return terms
+	return terms[:min(len(terms), maxTerms)]
 }
 
 func scatter[T any](candidates, all []T, matches func(T) bool) []T {
