@@ -11,14 +11,11 @@ import (
 	"github.com/kruisekit/kruisekit/test/requests"
 )
 
-// On 1,000 nodes, a pod costs one write to create and one to open its gate, and three to update in place. The taint of one node costs the
+// On 300 nodes, a pod costs one write to create and one to open its gate, and three to update in place. The taint of one node costs the
 // deletion of its pod. Where events of pods arrive together, a pass looks at all of them: a turn of the model is one pass, and the kubelets have
 // their turn after it. TestManyNodes has passes as events arrive one by one.
 func TestCost(t *testing.T) {
-	nodes, passes := 1000, 0
-	if testing.Short() {
-		nodes = 300
-	}
+	nodes, passes := 300, 0
 	m := newModel(t, nodes, daemonset.Options{Explain: func(context.Context, types.NamespacedName, []note.Note) { passes++ }})
 	m.Server.Requests()
 	set := m.create(inPlace, unavailable("50%"))

@@ -206,12 +206,12 @@ func TestRefusedPod(t *testing.T) {
 	}
 }
 
-// 5,000 probed pods on 100 nodes: one write to set up each node, one for each pod and flip, none while nothing changes.
+// 1,000 probed pods on 100 nodes: one write to set up each node, one for each pod and flip, none while nothing changes.
 func TestCost(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some seconds")
 	}
-	const nodes, pods = 100, 50
+	const nodes, pods = 100, 10
 	w := newWorld(t)
 	w.put(markerOf("ppm", "web", "idle"))
 	for i := range nodes {
