@@ -46,6 +46,11 @@ func (p *plan) merge(s *snapshot) {
 			p.merged, moves[hashOf(rev)] = append(p.merged, rev), true
 		}
 	}
+	for _, rev := range s.Revisions {
+		if !p.equals.known[rev.UID] {
+			delete(moves, hashOf(rev)) // whoever wrote the label, pods that have it may run another template
+		}
+	}
 	if len(moves) == 0 {
 		return
 	}

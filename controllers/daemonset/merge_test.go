@@ -26,7 +26,7 @@ func (m *model) twin(hash string, number int64, pods int) {
 	m.Helper()
 	revisions := m.revisions()
 	twin := revisions[len(revisions)-1].DeepCopy()
-	twin.Name, twin.UID, twin.ResourceVersion, twin.Revision = "agent-"+hash, "twin", "", number
+	twin.Name, twin.UID, twin.ResourceVersion, twin.Revision = "agent-twin", "twin", "", number
 	twin.Labels[kruise.PodRevisionLabelKey], twin.Labels[kruise.RevisionHashLabelKey] = hash, hash
 	data := strings.Replace(string(twin.Data.Raw), `"spec":{"containers"`, `"spec":{"dnsPolicy":"ClusterFirst","containers"`, 1)
 	if data == string(twin.Data.Raw) {
@@ -150,4 +150,17 @@ func TestEqualRevisionOfManyPods(t *testing.T) {
 	if diff := cmp.Diff(uids(before), uids(m.pods())); diff != "" {
 		t.Errorf("pods (-before +after):\n%s", diff)
 	}
+}
+
+// A label that two revisions have, one of them of another template, says nothing about pods.
+func TestEqualRevisionWithForeignHash(t *testing.T) {
+	m := newModel(t, 2, daemonset.Options{})
+	set := m.create(partition("1"))
+	m.eventually(set, settled(2))
+	m.change(set, image("agent:2"))
+	m.becomes(set, "n1:1 n2:2")
+	m.twin(m.on("n1").Labels[kruise.PodRevisionLabelKey], 0, 0)
+	m.Still()
+	m.change(set, partition("0"))
+	m.becomes(set, "n1:2 n2:2")
 }
