@@ -149,7 +149,7 @@ func quiet() []string {
 	return []string{
 		"k8s.io/api/", "k8s.io/apimachinery/", "k8s.io/utils/", "k8s.io/component-helpers/resource/", "k8s.io/component-helpers/scheduling/", "k8s.io/apiextensions-apiserver/pkg/apis/",
 		"sigs.k8s.io/yaml", "sigs.k8s.io/json", "sigs.k8s.io/randfill", "github.com/google/go-cmp/", "github.com/distribution/reference",
-		"github.com/robfig/cron/", "github.com/opencontainers/go-digest", "gopkg.in/evanphx/json-patch.v4",
+		"github.com/robfig/cron/", "github.com/opencontainers/go-digest", "gopkg.in/evanphx/json-patch.v4", "golang.org/x/sys/unix",
 		"sigs.k8s.io/controller-runtime/pkg/client", "sigs.k8s.io/controller-runtime/pkg/reconcile", "k8s.io/client-go/kubernetes/scheme",
 	}
 }
