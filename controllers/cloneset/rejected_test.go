@@ -19,14 +19,7 @@ func TestRejectedPods(t *testing.T) {
 	full := true
 	m.Kubelet.Rejects = func(pod *corev1.Pod) bool { return full && pod.Name != "web-aa" && pod.Name != "web-ab" }
 	set := m.create("web", 4, nil)
-	begun := m.Clock
-	for m.Clock.Sub(begun) < time.Hour {
-		m.Still()
-		if m.Due.IsZero() {
-			t.Fatal("the set does not look again")
-		}
-		m.Clock = m.Due
-	}
+	m.RunFor(time.Hour)
 	created, statuses := 0, 0
 	for _, request := range m.Server.Requests() {
 		if strings.HasPrefix(request, "POST pods/") {

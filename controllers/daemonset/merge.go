@@ -48,7 +48,7 @@ func (p *plan) merge(s *snapshot) {
 	}
 	for _, rev := range s.Revisions {
 		if !p.equals.known[rev.UID] {
-			delete(moves, hashOf(rev)) // whoever wrote the label, pods that have it may run another template
+			delete(moves, hashOf(rev)) // users may write the label: pods that have it may run the other template
 		}
 	}
 	if len(moves) == 0 {

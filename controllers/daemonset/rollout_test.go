@@ -236,21 +236,6 @@ func TestOnDelete(t *testing.T) {
 	m.idle()
 }
 
-// Progressive creation gives pods to as many nodes as the partition leaves.
-func TestProgressive(t *testing.T) {
-	m := newModel(t, 4, daemonset.Options{})
-	set := m.create(progressive, partition("4"))
-	m.stays("")
-	m.change(set, partition("3"))
-	m.becomes(set, "n1:1")
-	m.change(set, partition("2"))
-	m.becomes(set, "n1:1 n2:1")
-	m.addNode("n0")
-	m.becomes(set, "n0:1 n1:1 n2:1")
-	m.change(set, partition("0"))
-	m.becomes(set, "n0:1 n1:1 n2:1 n3:1 n4:1")
-}
-
 // A hook holds one pod at a time, and a pod that is wanted again is released from its deletion.
 func TestPreDeleteHook(t *testing.T) {
 	m := newModel(t, 2, daemonset.Options{})

@@ -18,14 +18,7 @@ func TestRejectedPods(t *testing.T) {
 			m := newModel(t, statefulset.Options{})
 			m.Kubelet.Rejects = func(pod *corev1.Pod) bool { return pod.Name == "web-1" }
 			set := m.create("web", 3, change)
-			begun := m.Clock
-			for m.Clock.Sub(begun) < time.Hour {
-				m.Still()
-				if m.Due.IsZero() {
-					t.Fatal("the set does not look again")
-				}
-				m.Clock = m.Due
-			}
+			m.RunFor(time.Hour)
 			created := 0
 			for _, request := range m.Server.Requests() {
 				if strings.HasPrefix(request, "POST pods/web-1 ") {

@@ -13,8 +13,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/kruisekit/kruisekit/test/cluster/binaries"
 )
 
 // binariesOf builds the programs that a level needs, and its test binaries in a directory. For each binary it prints a line: the directory of its
@@ -36,14 +34,8 @@ func binariesOf(ctx context.Context, arguments []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	cache, err := binaries.Open()
-	if err != nil {
+	if err := build(ctx, os.Stderr, subsetsOf(level)...); err != nil { // out has the list alone
 		return err
-	}
-	for _, subset := range subsetsOf(level) {
-		if err := cache.Build(ctx, subset, os.Stderr); err != nil {
-			return err
-		}
 	}
 	path, err := durationsFile(level)
 	if err != nil {

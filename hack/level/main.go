@@ -89,7 +89,7 @@ func all(ctx context.Context, flags []string) []outcome {
 	setUp := map[string]error{}
 	for _, level := range levels() {
 		if obstacle(level, s.absent) == "" {
-			setUp[level] = build(ctx, subsetsOf(level)...)
+			setUp[level] = build(ctx, os.Stdout, subsetsOf(level)...)
 		}
 	}
 	run := func(s session, level string) outcome {
@@ -125,13 +125,13 @@ func subsetsOf(level string) []binaries.Subset {
 	}[level]
 }
 
-func build(ctx context.Context, subsets ...binaries.Subset) error {
+func build(ctx context.Context, out io.Writer, subsets ...binaries.Subset) error {
 	cache, err := binaries.Open()
 	if err != nil {
 		return err
 	}
 	for _, s := range subsets {
-		if err := cache.Build(ctx, s, os.Stdout); err != nil {
+		if err := cache.Build(ctx, s, out); err != nil {
 			return err
 		}
 	}

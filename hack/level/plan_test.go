@@ -158,3 +158,20 @@ func TestRaces(t *testing.T) {
 		})
 	}
 }
+
+// A test binary has the arguments of go test that are not of the go command.
+func TestOfBinary(t *testing.T) {
+	for level, want := range map[string]string{
+		unit:    "-test.count=1 -test.timeout=20m",
+		envtest: "-test.count=1 -test.timeout=20m '-test.run=^(TestA|TestB)$' -test.timeout=20m",
+		e2e:     "-test.count=1 -test.timeout=20m '-test.run=^(TestA|TestB)$' -test.parallel=16 -test.timeout=30m",
+	} {
+		i := invocation{tests: []string{"TestA", "TestB"}}
+		if level == unit {
+			i.tests = nil
+		}
+		if got := strings.Join(i.ofBinary(usualFlags(level)), " "); got != want {
+			t.Errorf("%s: %s, want %s", level, got, want)
+		}
+	}
+}

@@ -22,8 +22,8 @@ const (
 	andMore   = " (and more)"
 )
 
-// some returns the first faults, and what to say of the others.
-func some(faults field.ErrorList) (first field.ErrorList, rest string) {
+// First returns the first faults, and what to say of the others.
+func First(faults field.ErrorList) (first field.ErrorList, rest string) {
 	if len(faults) > maxFaults {
 		return faults[:maxFaults], andMore
 	}
@@ -64,7 +64,7 @@ func Forbidden(message string) admission.Response {
 
 // Rejected has the first 100 faults as text, and each as a cause. The code is 400 for what is invalid, 403 for what must not be changed.
 func Rejected(code int32, faults field.ErrorList) admission.Response {
-	faults, rest := some(faults)
+	faults, rest := First(faults)
 	texts := make([]string, len(faults))
 	causes := make([]metav1.StatusCause, len(faults))
 	for i, fault := range faults {

@@ -16,7 +16,7 @@ import (
 
 // Invalid is 422 with a cause for each of the first 100 faults, as API servers answer.
 func Invalid(kind schema.GroupKind, name string, faults field.ErrorList) admission.Response {
-	first, rest := some(faults)
+	first, rest := First(faults)
 	status := apierrors.NewInvalid(kind, name, first).Status()
 	status.Message += rest
 	return Denied(status)
@@ -42,7 +42,7 @@ func JudgedBadRequest(faults, borne field.ErrorList) admission.Response {
 
 // Warned adds a warning for each of the first 100 faults that the stored object has.
 func Warned(answer admission.Response, borne field.ErrorList) admission.Response {
-	first, rest := some(borne)
+	first, rest := First(borne)
 	for i, fault := range first {
 		text := fault.Error()
 		if i == maxFaults-1 {

@@ -55,7 +55,7 @@ func (r rejections) next(generation int64, pods []*corev1.Pod, now time.Time) re
 	switch {
 	case fresh == 0:
 	case next.since.IsZero(): // one rejection is no sequence: the replacement does not wait
-		next.since, next.count = now, 0
+		next.since = now
 	case now.Sub(next.since) < next.pause: // of the same pods
 		next.count += fresh
 	default:
@@ -66,7 +66,7 @@ func (r rejections) next(generation int64, pods []*corev1.Pod, now time.Time) re
 
 // wait returns how many new pods wait, and how long.
 func (r rejections) wait(now time.Time) (pods int, d time.Duration) {
-	if d = r.since.Add(r.pause).Sub(now); d <= 0 || r.count == 0 {
+	if d = r.since.Add(r.pause).Sub(now); d <= 0 {
 		return 0, 0
 	}
 	return r.count, d

@@ -133,7 +133,7 @@ func (p *planner) order(waiting []*member) {
 	if err := scale.Prioritise(waiting, (*member).labels, u.PriorityStrategy); err != nil {
 		p.note(NotePriorityIgnored, nil, "%v", err)
 	}
-	copy(waiting, scale.Scatter(waiting, p.members, (*member).labels, p.terms(u.ScatterStrategy, waiting)))
+	copy(waiting, scale.Scatter(waiting, p.members, (*member).labels, p.terms(u.ScatterStrategy)))
 }
 
 func (m *member) labels() map[string]string { return m.pod.Labels }

@@ -154,6 +154,16 @@ func (m *Model) Still() {
 	_ = m.Turns(func() error { return errNever })
 }
 
+// RunFor runs for a time. It fails the test where the reconciler asks for no further pass.
+func (m *Model) RunFor(d time.Duration) {
+	m.t.Helper()
+	for end := m.Clock.Add(d); m.Clock.Before(end); m.Clock = m.Due {
+		if m.Still(); m.Due.IsZero() {
+			m.t.Fatal("nothing is due")
+		}
+	}
+}
+
 // Eventually runs until the check returns nil. It moves the clock to the next requeue where nothing else is left to do.
 func (m *Model) Eventually(check func() error) {
 	m.t.Helper()

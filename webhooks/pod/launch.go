@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/kruisekit/kruisekit/internal/review"
 	"github.com/kruisekit/kruisekit/internal/scope"
 	"github.com/kruisekit/kruisekit/launch"
 )
@@ -35,13 +36,13 @@ func Launch() Step {
 
 func launchFromManager(ctrl.Manager, Options) (Step, error) { return Launch(), nil }
 
-// mostFaults bounds the faults of an answer. The API server has not validated the pod yet, and each fault costs the text of those before.
-const mostFaults = 100
-
-// invalidFields rejects a pod because of its own fields.
+// invalidFields rejects a pod because of its own fields. The API server has not validated the pod yet: there may be any number of faults.
 func invalidFields(faults field.ErrorList) *InvalidError {
-	faults = faults[:min(len(faults), mostFaults)]
+	faults, rest := review.First(faults)
 	e := &InvalidError{Err: faults.ToAggregate()}
+	if rest != "" {
+		e.Err = fmt.Errorf("%w%s", e.Err, rest)
+	}
 	for _, fault := range faults {
 		e.Causes = append(e.Causes, metav1.StatusCause{Type: metav1.CauseType(fault.Type), Field: fault.Field, Message: fault.ErrorBody()})
 	}

@@ -3,6 +3,7 @@ package pod
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +24,7 @@ func TestManyFaultyPriorities(t *testing.T) {
 	if !errors.As(err, &invalid) || len(invalid.Causes) != 100 || invalid.Causes[99].Field != "spec.containers[99].env[0].value" {
 		t.Fatalf("%d bytes", len(fmt.Sprint(err)))
 	}
-	if text := invalid.Error(); len(text) > 20_000 {
-		t.Errorf("the text has %d bytes", len(text))
+	if text := invalid.Error(); len(text) > 20_000 || !strings.HasSuffix(text, "(and more)") {
+		t.Errorf("the text has %d bytes, and ends with %q", len(text), text[max(0, len(text)-20):])
 	}
 }
