@@ -7,6 +7,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/scope"
@@ -36,6 +37,18 @@ type base struct {
 // webhook is what the constructors of webhooks return.
 type webhook interface {
 	SetupWithManager(mgr ctrl.Manager) error
+}
+
+// coldManager is a manager whose readiness checks are wrapped.
+type coldManager struct {
+	ctrl.Manager
+
+	wrap func(check healthz.Checker) healthz.Checker
+}
+
+// AddReadyzCheck adds the wrapped check.
+func (m coldManager) AddReadyzCheck(name string, check healthz.Checker) error {
+	return m.Manager.AddReadyzCheck(name, m.wrap(check)) //nolint:wrapcheck // the method of the manager itself
 }
 
 // serve serves what a constructor has returned.

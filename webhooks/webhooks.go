@@ -7,6 +7,7 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	"github.com/kruisekit/kruisekit/webhooks/advancedcronjob"
 	"github.com/kruisekit/kruisekit/webhooks/broadcastjob"
@@ -75,6 +76,9 @@ type Options struct {
 	SidecarSet sidecarset.Options
 	// Reach is how API servers reach the webhook of new pods. It must be that of controllers/podscope.
 	Reach Reach
+	// ColdStart wraps the readiness checks of caches: certificates.Keeper.ColdStart. Nil leaves the checks as they are, which fits where
+	// API servers need no conversion webhook to read stored objects.
+	ColdStart func(check healthz.Checker) healthz.Checker
 	// CoverTimeout is how long a set waits at most to be covered. Default 1 second.
 	CoverTimeout time.Duration
 
@@ -134,6 +138,9 @@ func AddToManager(mgr ctrl.Manager, o Options) error {
 	}
 	if err := o.complete(mgr, c); err != nil {
 		return err
+	}
+	if o.ColdStart != nil {
+		mgr = coldManager{mgr, o.ColdStart}
 	}
 	b := base{Options: o, mgr: mgr, live: c}
 	for _, e := range list() {

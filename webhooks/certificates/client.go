@@ -3,10 +3,12 @@ package certificates
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,14 +26,33 @@ type definition struct {
 
 	Spec struct {
 		Conversion *apiextensionsv1.CustomResourceConversion `json:"conversion,omitempty"`
+		Versions   []version                                 `json:"versions,omitempty"`
 	} `json:"spec"`
+	Status struct {
+		StoredVersions []string `json:"storedVersions,omitempty"`
+	} `json:"status"`
+}
+
+// version is a version of a CRD without its schema.
+type version struct {
+	Name    string `json:"name"`
+	Storage bool   `json:"storage"`
 }
 
 // DeepCopyObject copies.
 func (d *definition) DeepCopyObject() runtime.Object {
 	c := &definition{TypeMeta: d.TypeMeta, ObjectMeta: *d.DeepCopy()}
 	c.Spec.Conversion = d.Spec.Conversion.DeepCopy()
+	c.Spec.Versions = slices.Clone(d.Spec.Versions)
+	c.Status.StoredVersions = slices.Clone(d.Status.StoredVersions)
 	return c
+}
+
+// storesOlder reports whether etcd may hold objects in a version that is not the storage version.
+func (d *definition) storesOlder() bool {
+	return slices.ContainsFunc(d.Status.StoredVersions, func(stored string) bool {
+		return !slices.Contains(d.Spec.Versions, version{Name: stored, Storage: true})
+	})
 }
 
 // newClient reads live, and knows the few kinds without asking the server.
@@ -40,7 +61,7 @@ func newClient(config *rest.Config) (client.WithWatch, error) {
 	definitions := apiextensionsv1.SchemeGroupVersion
 	scheme.AddKnownTypeWithName(definitions.WithKind(string(conversion)), &definition{})
 	metav1.AddToGroupVersion(scheme, definitions)
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, admissionv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, admissionv1.AddToScheme, discoveryv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("make scheme: %w", err)
 		}
@@ -50,6 +71,7 @@ func newClient(config *rest.Config) (client.WithWatch, error) {
 		mapper.Add(k.version(), meta.RESTScopeRoot)
 	}
 	mapper.Add(secret.version(), meta.RESTScopeNamespace)
+	mapper.Add(discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), meta.RESTScopeNamespace)
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)

@@ -10,6 +10,7 @@
 //	mgr, err := ctrl.NewManager(config, ctrl.Options{WebhookServer: keeper.With(server)})
 //	...
 //	err = mgr.AddReadyzCheck("webhook", keeper.Ready)
+//	err = mgr.AddReadyzCheck("caches", keeper.ColdStart(caches))
 //
 // Do not use it where certificates come as files that something else renews: controller-runtime's webhook server reads those
 // by itself. For a Secret that cert-manager fills, set Options.External.
@@ -25,7 +26,7 @@
 //
 // # What it needs
 //
-// In its namespace: create secrets; get, watch, update its one Secret. In the cluster, by name: get, watch, patch the targets.
+// In its namespace: create secrets; get, watch, update its one Secret; list EndpointSlices for ColdStart. In the cluster, by name: get, watch, patch the targets.
 //
 // # Why not cert-controller
 //

@@ -34,6 +34,10 @@ type Keeper struct {
 	serving atomic.Pointer[material]
 	// settled says that all targets have carried the CA of what is served.
 	settled atomic.Bool
+	// conversions are the CRDs whose objects need this service to be read.
+	conversions conversions
+	// cold is what ColdStart has found.
+	cold coldStart
 }
 
 // New makes a Keeper for the webhooks that API servers reach through a Service.
@@ -46,7 +50,9 @@ func New(config *rest.Config, service types.NamespacedName, o Options) (*Keeper,
 		return nil, err
 	}
 	names := []string{service.Name + "." + service.Namespace + ".svc", "localhost"}
-	return &Keeper{client: live, service: service, options: o.withDefaults(service), names: names}, nil
+	k := &Keeper{client: live, service: service, options: o.withDefaults(service), names: names}
+	k.cold.endpoints = k.endpoints
+	return k, nil
 }
 
 // NeedLeaderElection is false: every replica serves.

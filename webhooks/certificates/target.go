@@ -60,7 +60,16 @@ func (k *Keeper) difference(ctx context.Context, t Target, bundle []byte) (clien
 		}
 		return nil, nil, fmt.Errorf("read %s: %w", t, err)
 	}
+	if d, ok := object.(*definition); ok {
+		k.conversions.observe(d, k.converts(d))
+	}
 	return object, k.operations(object, bundle), nil
+}
+
+// converts reports whether API servers ask the service to convert objects of a CRD.
+func (k *Keeper) converts(d *definition) bool {
+	c := d.client()
+	return c != nil && c.Service != nil && c.Service.Namespace == k.service.Namespace && c.Service.Name == k.service.Name
 }
 
 // operations change the CA alone, and test before that the entries are still those that were read.
@@ -86,8 +95,8 @@ func (k *Keeper) operations(object client.Object, bundle []byte) []write.Op {
 			webhook(i, o.Webhooks[i].Name, &o.Webhooks[i].ClientConfig)
 		}
 	case *definition:
-		if c := o.client(); c != nil && c.Service != nil {
-			add("/spec/conversion/webhook", c.CABundle, c.Service.Namespace, c.Service.Name)
+		if k.converts(o) {
+			add("/spec/conversion/webhook", o.client().CABundle, k.service.Namespace, k.service.Name)
 		}
 	}
 	return all

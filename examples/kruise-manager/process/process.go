@@ -71,7 +71,7 @@ func New(ctx context.Context, rc *rest.Config, o options.Options) (ctrl.Manager,
 	if err := mgr.Add(&leadership{elected: mgr.Elected()}); err != nil {
 		return nil, fmt.Errorf("add metrics: %w", err)
 	}
-	return mgr, addAll(ctx, mgr, o)
+	return mgr, addAll(ctx, mgr, keeper, o)
 }
 
 // certificateOptions are the options for the keeper of the certificate.
@@ -83,7 +83,7 @@ func certificateOptions(o options.Options) certificates.Options {
 }
 
 // addAll adds webhooks and controllers.
-func addAll(ctx context.Context, mgr ctrl.Manager, o options.Options) error {
+func addAll(ctx context.Context, mgr ctrl.Manager, keeper *certificates.Keeper, o options.Options) error {
 	inSpec, err := resizeInSpec(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return err
@@ -96,6 +96,7 @@ func addAll(ctx context.Context, mgr ctrl.Manager, o options.Options) error {
 	admitted.SidecarSet.Namespace, admitted.Pod.Sidecars.Namespace = o.Webhook.Namespace, o.Webhook.Namespace
 	admitted.PersistentPodState.Namespace = o.Webhook.Namespace
 	admitted.Reach.Service = o.Webhook.Service
+	admitted.ColdStart = keeper.ColdStart
 	admitted.Deletion = guarded(admitted.Deletion, o.Protection, refusals)
 	admitted.Desk.Versioned, admitted.Desk.Namespace = o.VersionedSpreads, o.Webhook.Namespace
 	if admitted.Budgets, err = guard(mgr, o, inSpec, refusals); err != nil {

@@ -32,17 +32,19 @@ import (
 // started is a manager in this process, with ports of its own.
 type started struct {
 	probes string
-	stop   func() error
+	// webhooks is the port of the webhooks.
+	webhooks string
+	stop     func() error
 }
 
 func start(t *testing.T, c *cluster.Cluster, namespace string, flags ...string) *started {
 	t.Helper()
 	probes, webhooks := freePort(t), freePort(t)
-	o, err := options.Parse(append(flags,
-		"--metrics-addr=0", "--health-probe-addr=127.0.0.1:"+probes,
+	o, err := options.Parse(append([]string{
+		"--metrics-addr=0", "--health-probe-addr=127.0.0.1:" + probes,
 		// The API server is shared: what other tests make is not for this manager.
-		"--namespace="+namespace, "--controllers=*,-nodeimage",
-	), func(name string) string {
+		"--namespace=" + namespace, "--controllers=*,-nodeimage",
+	}, flags...), func(name string) string {
 		return map[string]string{"POD_NAMESPACE": namespace, "WEBHOOK_PORT": webhooks}[name]
 	})
 	if err != nil {
@@ -62,7 +64,7 @@ func start(t *testing.T, c *cluster.Cluster, namespace string, flags ...string) 
 		return ended
 	})
 	t.Cleanup(func() { _ = stop() })
-	return &started{probes: "http://127.0.0.1:" + probes, stop: stop}
+	return &started{probes: "http://127.0.0.1:" + probes, webhooks: webhooks, stop: stop}
 }
 
 func freePort(t *testing.T) string {
