@@ -22,22 +22,19 @@ import (
 	"github.com/kruisekit/kruisekit/test/cluster"
 )
 
-const (
-	conversionCRDs = "../../../config/crd/both"
-	coldNamespace  = "shop"
-)
+const conversionCRDs = "../../../config/crd/both"
 
 // coldObjects have a kind of each cache that readiness waits for, in the older version and in the stored one.
 func coldObjects(version string) string {
 	return fmt.Sprintf(`
 apiVersion: policy.kruise.io/%[1]s
 kind: PodUnavailableBudget
-metadata: {name: %[1]s, namespace: shop}
+metadata: {name: %[1]s, namespace: fixtures}
 spec: {selector: {matchLabels: {app: web}}, maxUnavailable: 1}
 ---
 apiVersion: apps.kruise.io/%[1]s
 kind: WorkloadSpread
-metadata: {name: %[1]s, namespace: shop}
+metadata: {name: %[1]s, namespace: fixtures}
 spec:
   targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
   subsets: [{name: a, maxReplicas: 1}, {name: b}]
@@ -51,7 +48,7 @@ spec:
 `, version)
 }
 
-// storedAs returns the directory of the CRDs as OpenKruise 1.8 had them: the older version is the storage version.
+// storedAs returns the CRDs as OpenKruise 1.8 stored their objects: as v1alpha1, but for StatefulSets.
 func storedAs(t *testing.T, c *cluster.Cluster) string {
 	t.Helper()
 	text, err := c.Kubectl(t.Context(), "kustomize", conversionCRDs)
@@ -61,7 +58,7 @@ func storedAs(t *testing.T, c *cluster.Cluster) string {
 	swap := strings.NewReplacer("storage: true", "storage: false", "storage: false", "storage: true")
 	var older []string
 	for document := range strings.SplitSeq(text, "\n---\n") {
-		if strings.Contains(document, "storage: false") {
+		if strings.Contains(document, "storage: false") && !strings.Contains(document, "name: statefulsets.apps.kruise.io\n") {
 			document = swap.Replace(document)
 		}
 		older = append(older, document)
@@ -94,6 +91,15 @@ func address(t *testing.T) string {
 	return ""
 }
 
+// applyAll applies until the API server knows the kinds.
+func applyAll(t *testing.T, c *cluster.Cluster, arguments ...string) {
+	t.Helper()
+	eventually(t, func(ctx context.Context) error {
+		_, err := c.Kubectl(ctx, append([]string{"apply", "--server-side", "--force-conflicts"}, arguments...)...)
+		return err
+	})
+}
+
 // publish does the work of the controller of EndpointSlices: an endpoint is ready while its replica is.
 func publish(ctx context.Context, c *cluster.Cluster, name, at string, s *started) error {
 	port, err := strconv.Atoi(s.webhooks)
@@ -110,47 +116,4 @@ func publish(ctx context.Context, c *cluster.Cluster, name, at string, s *starte
 		return nil
 	})
 	return errors.Join(err, unready)
-}
-
-// A takeover of an installation that stored v1alpha1, and each restart of all replicas after it: no replica runs that converts the objects
-// that the caches of new replicas list.
-func TestColdStart(t *testing.T) {
-	at := address(t)
-	c := cluster.Start(t, cluster.Options{Private: true})
-	apply := func(arguments ...string) {
-		t.Helper()
-		eventually(t, func(ctx context.Context) error {
-			_, err := c.Kubectl(ctx, append([]string{"apply", "--server-side", "--force-conflicts"}, arguments...)...)
-			return err
-		})
-	}
-	for _, n := range []string{"kruise-system", "kruise-daemon-config", coldNamespace} {
-		if _, err := c.Kubectl(t.Context(), "create", "namespace", n); err != nil {
-			t.Fatal(err)
-		}
-	}
-	apply("-f", storedAs(t, c))
-	apply("-f", write(t, coldObjects("v1alpha1")))
-	apply("-k", conversionCRDs)
-	apply("-f", write(t, coldObjects("v1beta1")))
-	apply("-k", "../../../config/default")
-
-	flags := []string{"--namespace=", "--webhook-answer-pods"}
-	replicas := map[string]*started{"a": start(t, c, "kruise-system", flags...), "b": start(t, c, "kruise-system", flags...)}
-	eventually(t, func(ctx context.Context) error {
-		var all []error
-		for name, s := range replicas {
-			all = append(all, publish(ctx, c, name, at, s))
-		}
-		return errors.Join(all...)
-	})
-	for _, resource := range []string{"podunavailablebudgets.policy.kruise.io", "workloadspreads.apps.kruise.io", "sidecarsets.apps.kruise.io"} {
-		kind, group, _ := strings.Cut(resource, ".")
-		for _, version := range []string{"v1alpha1", "v1beta1"} {
-			names, err := c.Kubectl(t.Context(), "get", kind+"."+version+"."+group, "-A", "-o", "jsonpath={.items[*].metadata.name}")
-			if err != nil || names != "v1alpha1 v1beta1" {
-				t.Errorf("%s in %s are %q: %v", kind, version, names, err)
-			}
-		}
-	}
 }
