@@ -50,8 +50,8 @@ func (p *Pass) goAhead(i *instance, m *member) (w *Write, waits bool) {
 		p.refrain(i)
 		p.fail(Failure{Object: m.pod.Name, Ahead: true, Err: fmt.Errorf("pod %s: %w", m.pod.Name, a.Err)})
 		return nil, true
-	case int(m.prepared) < len(a.Writes):
-		return &Write{Write: a.Writes[m.prepared], Action: ActionAhead}, true
+	case int(m.ahead) < len(a.Writes):
+		return &Write{Write: a.Writes[m.ahead], Action: ActionAhead}, true
 	case a.Wait != "":
 		p.note(note.Waiting, NoteAhead, m.pod.Name, a.Wait)
 	}

@@ -72,7 +72,11 @@ func (p *Pass) succeeded(w *Write, object write.Object) []*Write {
 	case ActionFirst, ActionDeleteOwned:
 		return nil
 	case ActionPrepare, ActionAhead:
-		if w.member != nil {
+		switch {
+		case w.member == nil:
+		case w.Action == ActionAhead:
+			w.member.ahead++
+		default:
 			w.member.prepared++
 		}
 		p.repeats.made(w, p.now)

@@ -38,7 +38,7 @@ func TestBefore(t *testing.T) {
 			in.Update = in.Current
 			in.Before = func(pod *corev1.Pod) []write.Write {
 				if pod.Name != "c" {
-					t.Errorf("%s is not to be deleted", pod.Name)
+					return nil
 				}
 				var all []write.Write
 				for _, claim := range []string{"data-c", "logs-c"} {
@@ -65,6 +65,25 @@ func TestBefore(t *testing.T) {
 				t.Error("no pass follows that deletes the pod")
 			}
 		})
+	}
+}
+
+// Another client may delete a pod at any time, so that what precedes a deletion is written for pods that stay, and for those that terminate.
+func TestBeforeOfAll(t *testing.T) {
+	s := three(t)
+	s.pods["b"].DeletionTimestamp = &metav1.Time{Time: noon}
+	in := s.input()
+	in.Update = in.Current
+	in.Before = func(pod *corev1.Pod) []write.Write {
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-" + pod.Name}}
+		s.pods[claim.Name] = &corev1.Pod{} // stands for the claim, which the server patches
+		return []write.Write{{Verb: write.Patch, Object: claim, Body: write.Bytes("[]")}}
+	}
+	in.Scale.Slots, in.Scale.Limits.Replicas, in.Scale.InOrder = []string{"a"}, 0, true
+	pass := s.run(in)
+	slices.Sort(s.sent)
+	if want := []string{"Delete c", "Prepare data-a", "Prepare data-b", "Prepare data-c"}; !slices.Equal(s.sent, want) {
+		t.Errorf("sent %v, want %v, failures %v", s.sent, want, pass.Failures())
 	}
 }
 

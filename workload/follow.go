@@ -21,6 +21,8 @@ func (p *Pass) follow(i *instance) []*Write {
 		return nil
 	}
 	switch {
+	case p.stage == stageFirst:
+		return p.prepare(i)
 	case i.task == taskUpdate && p.isGroup():
 		return p.updateGroup(i, p.target())
 	case i.task == taskContinue && p.isGroup():
@@ -52,7 +54,10 @@ func (p *Pass) add(writes []*Write, i *instance, m *member, w *Write) []*Write {
 	}
 	w.Instance, w.Pod, w.of, w.member = i.Name, m.pod, i, m
 	pause := p.repeats.pause(w, p.now)
-	if i.writes++; int(i.writes) > maxWritesPerPod*len(i.members) {
+	if w.Action != ActionPrepare { // there are as many of these as the caller returned
+		i.writes++
+	}
+	if int(i.writes) > maxWritesPerPod*len(i.members) {
 		pause = longestPause
 	}
 	if pause > 0 {
@@ -91,10 +96,18 @@ func (p *Pass) delete(i *instance, m *member) *Write {
 	if verdict, move := lifecycle.BeforeDelete(p.situation(i, m)); verdict != lifecycle.Go {
 		return p.move(i, m, move)
 	}
+	if w := p.beforeDelete(m); w != nil {
+		return w
+	}
+	return &Write{Write: write.Write{Verb: write.Delete, Object: m.pod}, Action: ActionDelete}
+}
+
+// beforeDelete returns the next write that comes before the deletion of a pod; nil where all are made.
+func (p *Pass) beforeDelete(m *member) *Write {
 	if before := p.in.before(m.pod); int(m.prepared) < len(before) {
 		return &Write{Write: before[m.prepared], Action: ActionPrepare}
 	}
-	return &Write{Write: write.Write{Verb: write.Delete, Object: m.pod}, Action: ActionDelete}
+	return nil
 }
 
 // before returns what is written before a pod is deleted.

@@ -36,8 +36,9 @@ type Input struct {
 	Build func([]Creation) ([][]write.Object, error)
 	// Owned returns what is deleted after a pod of an instance that is scaled in or recreated. Nil for nothing.
 	Owned func(*corev1.Pod) []write.Object
-	// Before returns what is written before a pod is deleted, as for objects that must outlast the pod or go with it. The pod stays
-	// where one of these writes fails. The writes of an observation that shows them made must be left out. Nil for nothing.
+	// Before returns what is written before a pod is deleted, as the owner references of objects that must outlast the pod or go with it.
+	// As another client may delete a pod at any time, each pass writes it first, for all pods. A pod for which one of these writes fails is
+	// not deleted. The writes of an observation that shows them made must be left out. Nil for nothing.
 	Before func(*corev1.Pod) []write.Write
 	// Ahead returns what comes before the update of a pod. Nil for nothing.
 	Ahead func(*corev1.Pod) Ahead

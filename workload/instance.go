@@ -55,9 +55,9 @@ type member struct {
 	rank int32
 	// busy is the round in which the write was returned that is under way; zero for none.
 	busy int32
-	// prepared counts the writes of Input.Before, or of Input.Ahead, that have succeeded.
-	prepared int16
-	deleted  bool
+	// prepared counts the writes of Input.Before that have succeeded, ahead those of Input.Ahead.
+	prepared, ahead int16
+	deleted         bool
 }
 
 // isBusy reports whether a write of the pod is under way. A write of an earlier round was not sent.
@@ -191,30 +191,50 @@ func (p *Pass) first() []*Write {
 	}
 	for k := range p.in.Instances {
 		for _, pod := range p.in.Instances[k].Pods {
-			w := p.dispose(pod)
-			if w != nil && w.Action == ActionDelete {
-				if before := p.in.before(pod.Pod); len(before) > 0 {
-					writes = append(writes, p.prepare(before)...)
-					continue
-				}
+			if p.isMember(pod) {
+				continue
 			}
-			if w != nil {
+			if before := p.in.before(pod.Pod); len(before) > 0 {
+				writes = append(writes, p.prepareAll(before)...)
+			} else if w := p.dispose(pod); w != nil {
 				w.Instance, w.Pod = p.in.Instances[k].Name, pod.Pod
 				writes = append(writes, w)
 			}
 		}
 	}
+	for _, i := range p.instances {
+		writes = append(writes, p.prepare(i)...)
+	}
 	return writes
 }
 
-// prepare returns what is written before a pod is deleted that has finished. The next pass deletes the pod.
-func (p *Pass) prepare(before []write.Write) []*Write {
+// prepareAll returns what is written before a pod is deleted that is no member of its instance. The next pass goes on with the pod.
+func (p *Pass) prepareAll(before []write.Write) []*Write {
 	writes := make([]*Write, len(before))
 	for k := range before {
 		writes[k] = &Write{Write: before[k], Action: ActionPrepare}
 	}
 	p.wake(retryOutdated)
 	return writes
+}
+
+// prepare returns, for each member of an instance, the next write that comes before its deletion.
+func (p *Pass) prepare(i *instance) []*Write {
+	if p.in.Before == nil {
+		return nil
+	}
+	var writes []*Write
+	for _, m := range i.members {
+		if !p.isBusy(m) {
+			writes = p.add(writes, i, m, p.beforeDelete(m))
+		}
+	}
+	return writes
+}
+
+// isMember reports whether a pod is a member of its instance that neither has finished nor terminates.
+func (p *Pass) isMember(pod Pod) bool {
+	return pod.Pod != nil && !isTerminating(pod.Pod) && !p.isSurplus(pod.Member)
 }
 
 // dispose returns the write of a pod that has finished, or that is no member of its group; nil for other pods.

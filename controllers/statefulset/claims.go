@@ -37,7 +37,7 @@ func (o Options) expands(set *v1beta1.StatefulSet) bool {
 	return o.ExpandClaims && set.Spec.VolumeClaimUpdateStrategy.Type == v1beta1.OnPodRollingUpdateVolumeClaimUpdateStrategyType
 }
 
-// firstWrites release and adopt pods, repair what identifies a pod, and bring the claims of wanted pods to what they are to be.
+// firstWrites release and adopt pods, repair what identifies a pod, and create claims that pods wait for.
 func (s *snapshot) firstWrites() []write.Write {
 	writes := s.Ownership()
 	if s.IsDeleted() {
@@ -57,19 +57,15 @@ func (s *snapshot) firstWrites() []write.Write {
 				writes = append(writes, write.Write{Verb: write.Create, Object: claim})
 			}
 		}
-		writes = append(writes, s.claims.Refer(pod, ordinal, false)...)
 	}
 	return writes
 }
 
-// handOver returns what is written before a pod is deleted: where the set does not want its ordinal any more, and the policy deletes the
-// claims then, they refer to the pod, with which the garbage collector deletes them.
-func (s *snapshot) handOver(pod *corev1.Pod) []write.Write {
+// retain returns what is written before a pod is deleted: where the set does not want its ordinal any more, and the policy deletes the
+// claims then, they refer to the pod, with which the garbage collector deletes them. The claims of a wanted ordinal outlast the pod.
+func (s *snapshot) retain(pod *corev1.Pod) []write.Write {
 	ordinal, ok := s.ordinal(pod.Name)
-	if ok && s.window.Contains(ordinal) {
-		return nil
-	}
-	return s.claims.Refer(pod, ordinal, true)
+	return s.claims.Refer(pod, ordinal, !ok || !s.window.Contains(ordinal))
 }
 
 // compareClaims marks the instances that update for their claims: those that lack one, and with expand those whose claims are to grow.

@@ -58,7 +58,7 @@ func (o Options) input(s *snapshot, p *plan) workload.Input {
 		},
 		Instances: workload.Pods(slices.Concat(s.Active, s.Inactive)),
 		Strategy:  workload.Strategy(p.rolling.PodUpdatePolicy), Policy: workloads.Policy(o.Installed), MayUpdate: o.MayUpdate, Ask: o.Ask != nil,
-		Repeats: s.Known.Repeats, First: s.firstWrites(), Before: s.handOver,
+		Repeats: s.Known.Repeats, First: s.firstWrites(), Before: s.retain,
 	}
 	if in.Strategy != workload.InPlaceIfPossible && in.Strategy != workload.InPlaceOnly {
 		in.Strategy = workload.Recreate
