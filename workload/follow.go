@@ -64,7 +64,7 @@ func (p *Pass) add(writes []*Write, i *instance, m *member, w *Write) []*Write {
 		if w.Action != ActionLabel { // the pod can do without
 			p.refrain(i)
 		}
-		p.note(note.Blocked, NoteReverted, m.pod.Name, "writes of the pod do not last: another writer reverts them")
+		p.note(note.Blocked, NoteReverted, m.pod.Name, textReverted)
 		p.wake(pause)
 		return writes
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -191,7 +192,7 @@ func (p *Pass) first() []*Write {
 	}
 	for k := range p.in.Instances {
 		for _, pod := range p.in.Instances[k].Pods {
-			if p.isMember(pod) {
+			if pod.Pod == nil || p.isMember(pod) {
 				continue
 			}
 			if before := p.in.before(pod.Pod); len(before) > 0 {
@@ -234,44 +235,38 @@ func (p *Pass) prepare(i *instance) []*Write {
 
 // isMember reports whether a pod is a member of its instance that neither has finished nor terminates.
 func (p *Pass) isMember(pod Pod) bool {
-	return pod.Pod != nil && !isTerminating(pod.Pod) && !p.isSurplus(pod.Member)
+	return !isTerminating(pod.Pod) && !p.isSurplus(pod.Member)
 }
 
-// dispose returns the write of a pod that has finished, or that is no member of its group; nil for other pods.
+// dispose returns the write of a pod that has finished, or that is no member of its group. The preDelete hook holds such pods, too.
 func (p *Pass) dispose(pod Pod) *Write {
-	switch {
-	case pod.Pod == nil || pod.DeletionTimestamp != nil:
-		return nil
-	case IsFinished(pod.Pod):
-		if p.isHooked(pod.Pod) {
-			return nil
-		}
-	case p.isSurplus(pod.Member):
-		verdict, move := lifecycle.BeforeDelete(lifecycle.Situation{Pod: pod.Pod, Hooks: p.in.Scale.Hooks})
-		if verdict == lifecycle.Go {
-			break
-		}
-		w, err := move.Next(pod.Pod, p.now)
-		if err != nil {
-			p.fail(Failure{Object: pod.Name, Err: fmt.Errorf("pod %s: %w", pod.Name, err)})
-		}
-		if w == nil {
-			return nil
-		}
-		return &Write{Write: *w, Action: ActionMove}
-	default:
+	if pod.DeletionTimestamp != nil {
 		return nil
 	}
-	return &Write{Write: write.Write{Verb: write.Delete, Object: pod.Pod}, Action: ActionDelete}
+	verdict, move := lifecycle.BeforeDelete(lifecycle.Situation{Pod: pod.Pod, Hooks: p.in.Scale.Hooks})
+	if verdict == lifecycle.Go {
+		return &Write{Write: write.Write{Verb: write.Delete, Object: pod.Pod}, Action: ActionDelete}
+	}
+	w, err := move.Next(pod.Pod, p.now)
+	if err != nil {
+		p.fail(Failure{Object: pod.Name, Err: fmt.Errorf("pod %s: %w", pod.Name, err)})
+	}
+	if w == nil {
+		p.note(note.Waiting, scale.NoteHooked, pod.Name, "waits for its preDelete hook to let it go")
+		return nil
+	}
+	moved := &Write{Write: *w, Action: ActionMove}
+	if pause := p.repeats.pause(moved, p.now); pause > 0 {
+		p.note(note.Blocked, NoteReverted, pod.Name, textReverted)
+		p.wake(pause)
+		return nil
+	}
+	return moved
 }
 
 // isSurplus reports whether a pod of a group is no member.
 func (p *Pass) isSurplus(member string) bool {
 	return len(p.in.Members) > 0 && !slices.ContainsFunc(p.in.Members, func(m Member) bool { return m.Name == member })
-}
-
-func (p *Pass) isHooked(pod *corev1.Pod) bool {
-	return p.in.Scale.Hooks != nil && lifecycle.HasAny(pod, p.in.Scale.Hooks.PreDelete)
 }
 
 // complete creates the members that groups lack, at the revision of their leader, and deletes what is left of groups

@@ -35,6 +35,9 @@ const (
 	NoteUnschedulable = "PodUnschedulable"
 )
 
+// textReverted is why a write is not made again now.
+const textReverted = "writes of the pod do not last: another writer reverts them"
+
 func (p *Pass) note(level note.Level, code, object, text string) {
 	p.notes = append(p.notes, note.Note{Level: level, Code: code, Object: object, Text: text})
 }

@@ -53,6 +53,11 @@ func TestPlanClaims(t *testing.T) {
 			pods: append(several(1, "web:1"), podtest.New("web-b", "web:1", podtest.Phase(corev1.PodFailed))),
 			want: []string{"patch claim data-web-b", "delete web-b", "create claim data-web-new-a", "create web-new-a of web:1"},
 		},
+		"finished pod, held": {
+			why: "the owner of the preDelete hook sees that the pod is to be deleted", replicas: 1, set: holdsDeletion,
+			pods: append(several(1, "web:1"), podtest.New("web-b", "web:1", held, podtest.Phase(corev1.PodFailed))),
+			want: []string{"move web-b to PreparingDelete"},
+		},
 		"finished pod, reuse": {
 			why: "its replacement waits for its claim", replicas: 2, set: reused, claims: []string{"a", "b"},
 			pods: append(several(1, "web:1"), podtest.New("web-b", "web:1", podtest.Phase(corev1.PodFailed))),

@@ -211,7 +211,10 @@ func TestPlanHooks(t *testing.T) {
 		"new, without a hook": {why: "the hook has nothing to set", replicas: 1, set: changes{preNormal}, want: []string{"create web-0 of web:1"}},
 		"new, held":           {why: "the next pod waits for the hook", replicas: 2, set: changes{preNormal}, pods: []*corev1.Pod{pod("web-0", "web:1", state(kruise.LifecycleStatePreparingNormal))}},
 		"new, normal":         {why: "the pod has what the hook asks for", replicas: 1, set: changes{preNormal}, pods: []*corev1.Pod{pod("web-0", "web:1", held, state(kruise.LifecycleStatePreparingNormal))}, want: []string{"move web-0 to Normal"}},
-		"failed, held":        {why: "the hook holds an evicted pod", replicas: 1, set: changes{preDelete}, pods: []*corev1.Pod{pod("web-0", "web:1", held, podtest.Phase(corev1.PodFailed))}},
+		"failed, held":        {why: "the owner of the hook sees that the evicted pod is to be deleted", replicas: 1, set: changes{preDelete}, pods: []*corev1.Pod{pod("web-0", "web:1", held, podtest.Phase(corev1.PodFailed))}, want: []string{"move web-0 to PreparingDelete"}},
+		"finished, parallel":  {why: "each pod is held on its own", replicas: 2, set: changes{parallel, preDelete}, pods: []*corev1.Pod{pod("web-0", "web:1", held, podtest.Phase(corev1.PodSucceeded)), pod("web-1", "web:1", held)}, want: []string{"move web-0 to PreparingDelete"}},
+		"failed, waits":       {why: "the hook holds the evicted pod", replicas: 1, set: changes{preDelete}, pods: []*corev1.Pod{pod("web-0", "web:1", held, podtest.Phase(corev1.PodFailed), state(kruise.LifecycleStatePreparingDelete))}},
+		"failed, released":    {why: "the hook is gone", replicas: 1, set: changes{preDelete}, pods: []*corev1.Pod{pod("web-0", "web:1", podtest.Phase(corev1.PodFailed), state(kruise.LifecycleStatePreparingDelete))}, want: []string{"delete web-0"}},
 	})
 }
 
