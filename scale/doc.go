@@ -39,6 +39,7 @@
 // Missing ones are created from the first to the last, those without a slot are deleted and those of an old revision
 // updated from the last to the first, but for the first ones, which the partition keeps. With a Priority, even an
 // empty one, any of them may be kept. InOrder makes it one step at a time, each when all slots before it are available.
+// Only other deletions wait for an instance without a slot that its preDelete hook holds.
 // There is no surge, and no way back to the old revision; an old instance in a slot stays until it is updated.
 //
 // A DaemonSet without surge is Slots in the order of its nodes' names, an empty Priority, and UnavailableFirst. Its own
@@ -63,10 +64,10 @@
 //
 // Laws:
 //   - The order of the instances does not matter; ties go by name. The input is not changed.
-//   - Nothing is created beyond replicas and surge, or while more than may be are unavailable. Nothing is deleted or
-//     updated so that fewer are available than may be, or fewer old ones are left than the partition keeps. Where a
-//     bound is crossed already, no plan makes it worse. What is exempt: a deletion that a hook has released, an
-//     instance whose slot is not wanted.
+//   - Nothing is created beyond replicas and surge, or while more than may be are unavailable, which with slots are those
+//     before the slot to fill. Nothing is deleted or updated so that fewer are available than may be, or fewer old ones
+//     are left than the partition keeps. Where a bound is crossed already, no plan makes it worse. What is exempt: a
+//     deletion that a hook has released, an instance whose slot is not wanted.
 //   - A plan creates or deletes or updates. Updates wait until there is nothing to create or delete, unless that is
 //     limited to nothing. With NoCreate, slots that cannot be filled keep no instance from being deleted.
 //   - A converged workload has an empty plan, but for the note of what the partition keeps. Every wait has a note, and

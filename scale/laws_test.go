@@ -211,14 +211,25 @@ func crossesCount(input scale.Input, plan scale.Result) string {
 	return ""
 }
 
+// unavailableUpTo is how many instances up to the last one to create are not available, once all of these exist.
+func (o slotOracle) unavailableUpTo(creations []scale.Creation) int {
+	n, unavailable := 0, 0
+	for _, slot := range o.in.Slots {
+		created := slices.ContainsFunc(creations, func(c scale.Creation) bool { return c.Slot == slot })
+		if unavailable += int(truth(created || !o.missing(slot) && !o.fine(slot))); created {
+			n = unavailable
+		}
+	}
+	return n
+}
+
 func crossesSlots(input scale.Input, plan scale.Result) string {
 	o := slotOracle{oracle: oracle{input}}
 	wanted := func(name string) bool { return slices.Contains(input.Slots, name) }
-	settled, existing, disrupted, unplaced := 0, int32(0), int32(0), 0
+	settled, disrupted, unplaced := 0, int32(0), 0
 	for _, i := range input.Instances {
 		if wanted(i.Name) {
 			settled += int(truth(i.Updated))
-			existing += int32(1 - truth(o.available(i)))
 		}
 	}
 	for _, i := range slices.Concat(plan.Delete, plan.Update) {
@@ -244,7 +255,7 @@ func crossesSlots(input scale.Input, plan scale.Result) string {
 	switch {
 	case disrupted > max(0, input.Limits.MaxUnavailable-o.broken()):
 		return fmt.Sprintf("%d are unavailable, and %d more are to be", o.broken(), disrupted)
-	case n > 0 && !input.InOrder && int64(existing)+int64(n) > int64(scalingOf(input.Limits)):
+	case n > 0 && !input.InOrder && int64(o.unavailableUpTo(plan.Create)) > int64(scalingOf(input.Limits)):
 		return "it creates more than may be unavailable"
 	case input.Priority != nil && len(plan.Update) > 0 && settled+len(plan.Update) > len(input.Slots)-int(input.Limits.Partition):
 		return "it crosses the partition"

@@ -83,17 +83,17 @@ func (o slotOracle) create() []scale.Creation {
 	old := 0
 	broken, limit := int32(0), int64(scalingOf(o.in.Limits))
 	for _, slot := range o.in.Slots {
-		if !o.missing(slot) && !o.fine(slot) {
-			broken++
-		}
 		if !o.missing(slot) && !o.isUpdated(*o.at(slot)) {
 			old++
 		}
 	}
 	if o.in.InOrder {
-		broken, limit = 0, math.MaxInt64
+		limit = math.MaxInt64
 	}
 	for position, slot := range o.in.Slots {
+		if !o.missing(slot) && !o.fine(slot) {
+			broken++
+		}
 		if o.missing(slot) && int64(broken)+int64(len(out)) < limit {
 			keeps := position < o.keep
 			if o.in.Priority != nil {
@@ -111,32 +111,38 @@ func (o slotOracle) create() []scale.Creation {
 	return out
 }
 
-func (o slotOracle) delete() []scale.Instance {
-	var released, surplus []scale.Instance
-	for _, i := range o.in.Instances {
-		wanted := slices.Contains(o.in.Slots, i.Name)
-		switch {
-		case leaving(i) && !i.Terminating && !o.hooked(i) && (wanted || !o.in.InOrder):
-			released = append(released, i)
-		case !wanted && (o.in.InOrder || !i.Terminating && !leaving(i)):
-			surplus = append(surplus, i)
-		}
-	}
+// surplus are the instances without a slot, the last one first.
+func (o slotOracle) surplus() []scale.Instance {
 	ordinal := func(name string) (n int) {
 		if _, err := fmt.Sscanf(name, "web-%d", &n); err != nil {
 			return 0
 		}
 		return n
 	}
-	surplus = sorted(surplus, func(a, b scale.Instance) bool { return ordinal(a.Name) > ordinal(b.Name) })
+	surplus := slices.DeleteFunc(slices.Clone(o.in.Instances), func(i scale.Instance) bool { return slices.Contains(o.in.Slots, i.Name) })
+	return sorted(surplus, func(a, b scale.Instance) bool { return ordinal(a.Name) > ordinal(b.Name) })
+}
+
+func (o slotOracle) delete() []scale.Instance {
+	var released []scale.Instance
+	for _, i := range o.in.Instances {
+		if leaving(i) && !i.Terminating && !o.hooked(i) && (slices.Contains(o.in.Slots, i.Name) || !o.in.InOrder) {
+			released = append(released, i)
+		}
+	}
+	surplus := o.surplus()
+	if !o.in.InOrder {
+		surplus = slices.DeleteFunc(surplus, func(i scale.Instance) bool { return i.Terminating || leaving(i) })
+	}
 	out := sorted(released, func(a, b scale.Instance) bool { return a.Name < b.Name })
 	if o.in.InOrder {
 		if o.broken() > 0 {
 			return out
 		}
-		if len(surplus) > 0 {
+		if len(surplus) > 0 && !o.held(surplus[0]) {
 			return append(out, o.last(surplus)...)
 		}
+		surplus = nil
 	}
 	out = append(out, surplus...)
 	if o.in.Updates != scale.UpdatesRun {
@@ -158,6 +164,8 @@ func (o slotOracle) delete() []scale.Instance {
 	return out
 }
 
+func (o slotOracle) held(i scale.Instance) bool { return !i.Terminating && leaving(i) && o.hooked(i) }
+
 // last is the last one, if it may be deleted: by the rules for a pod, then by the first one that is not healthy.
 func (o slotOracle) last(surplus []scale.Instance) []scale.Instance {
 	firstUnhealthy := ""
@@ -168,7 +176,7 @@ func (o slotOracle) last(surplus []scale.Instance) []scale.Instance {
 	}
 	i := surplus[0]
 	switch {
-	case i.Terminating || leaving(i) && o.hooked(i):
+	case i.Terminating:
 		return nil
 	case leaving(i) || o.available(i) || firstUnhealthy == i.Name:
 		return surplus[:1]
@@ -178,9 +186,9 @@ func (o slotOracle) last(surplus []scale.Instance) []scale.Instance {
 
 func (o slotOracle) update() []scale.Instance {
 	budget, broken := o.in.Limits.MaxUnavailable, o.broken()
-	surplus := slices.ContainsFunc(o.in.Instances, func(i scale.Instance) bool { return !slices.Contains(o.in.Slots, i.Name) })
+	surplus := o.surplus()
 	onlyBegun := false
-	if o.in.InOrder && (broken > 0 || surplus) {
+	if o.in.InOrder && (broken > 0 || len(surplus) > 0 && !o.held(surplus[0])) {
 		budget, onlyBegun = 0, !o.in.UnavailableFirst
 	}
 	var out []scale.Instance

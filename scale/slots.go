@@ -96,7 +96,8 @@ func (s *slotted) due(i int) bool {
 
 func (s *slotted) unordered() bool { return s.in.Priority != nil }
 
-// createSlots fills slots from the first to the last.
+// createSlots fills slots from the first to the last. An instance that is not available spends the budget of the slots after it: those before
+// it, as an update that fails at the last slot, must be filled all the same.
 func (s *slotted) createSlots() {
 	if s.in.InOrder {
 		if s.blocked < len(s.wanted) && s.wanted[s.blocked] == nil {
@@ -104,20 +105,20 @@ func (s *slotted) createSlots() {
 		}
 		return
 	}
-	missing, old := 0, s.old()
-	for _, m := range s.wanted {
-		if m == nil {
-			missing++
-		}
-	}
-	existing := s.unavailable - int32(missing)
-	n := min(missing, int(max(saturatingAdd(s.in.Limits.scaling(), -existing), 0)))
+	missing, unavailable, old := 0, int32(0), s.old()
+	limit := s.in.Limits.scaling()
 	for i, m := range s.wanted {
-		if m == nil && len(s.plan.Create) < n {
-			old = s.createAt(i, old)
+		switch {
+		case m == nil:
+			missing++
+			if saturatingAdd(unavailable, int32(len(s.plan.Create))) < limit {
+				old = s.createAt(i, old)
+			}
+		case !m.available:
+			unavailable++
 		}
 	}
-	s.noteWaiting(NoteScaleUpLimited, missing-n, "to be created "+spent(existing, s.in.Limits.scaling()))
+	s.noteWaiting(NoteScaleUpLimited, missing-len(s.plan.Create), "to be created "+spent(unavailable, limit))
 }
 
 // old is how many slots have an instance that counts as not updated.
@@ -162,11 +163,22 @@ func (s *slotted) deleteSlots() {
 	switch {
 	case s.blocked < len(s.wanted):
 		s.noteBlocked()
-	case len(s.surplus) > 0:
+	case s.removesSurplus():
 		s.deleteLast()
 	default:
+		s.finishDeletions(s.surplus[:min(len(s.surplus), 1)]) // notes what the last one waits for
 		s.deleteDoomedSlots()
 	}
+}
+
+// removesSurplus reports whether all else waits for surplus instances to go. A preDelete hook that holds the last one may take hours: only
+// the surplus instances before it wait for that.
+func (s *slotted) removesSurplus() bool {
+	if len(s.surplus) == 0 {
+		return false
+	}
+	last := s.surplus[0]
+	return last.Terminating || !last.preparingDelete || !last.hooked(s.in.Hooks.PreDelete)
 }
 
 // noteBlocked notes what all that is done in order waits for.
@@ -230,7 +242,7 @@ func (s *slotted) updateSlots() {
 		return
 	}
 	b := s.budget()
-	if s.in.InOrder && (s.blocked < len(s.wanted) || len(s.surplus) > 0) {
+	if s.in.InOrder && (s.blocked < len(s.wanted) || s.removesSurplus()) {
 		b.Max = 0 // to repair is all that may be done out of order
 		if !s.in.UnavailableFirst {
 			all := len(due)
