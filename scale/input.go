@@ -31,6 +31,9 @@ type Instance struct {
 	// Terminating means that its deletion cannot be undone. It only holds its slot until it is gone and left out;
 	// without slots it does not count.
 	Terminating bool
+	// Finished means that its pods have finished, so that nothing but their deletion is left, which has not begun. Such an instance is
+	// Terminating. With InOrder, the plan deletes it in its turn; else the caller deletes it at once.
+	Finished bool
 }
 
 // Input is a workload as its controller sees it. A field that the mode ignores must have its zero value, else Plan returns an

@@ -70,6 +70,9 @@ func newMember(instance *Instance, minReadySeconds int32, now time.Time) member 
 	return m
 }
 
+// isFinished reports whether nothing but the deletion of the instance is left.
+func (m *member) isFinished() bool { return m.Terminating && m.Finished }
+
 // first is the pod that stands for all; nil where there is none.
 func (m *member) first() *corev1.Pod {
 	for _, pod := range m.Pods {

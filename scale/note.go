@@ -16,6 +16,8 @@ const (
 	NoteChosen = "Chosen"
 	// NoteScaleIn is an instance to delete because there are too many, and the text gives the reason.
 	NoteScaleIn = "ScaleIn"
+	// NoteFinished is an instance to delete because its pods have finished.
+	NoteFinished = "Finished"
 	// NoteNoSlot is an instance to delete because no slot has its name.
 	NoteNoSlot = "NoSlot"
 	// NoteOutOfOrder is an instance that all that come after it wait for.

@@ -136,8 +136,13 @@ func (o slotOracle) delete() []scale.Instance {
 	}
 	out := sorted(released, func(a, b scale.Instance) bool { return a.Name < b.Name })
 	if o.in.InOrder {
-		if o.broken() > 0 {
-			return out
+		for _, slot := range o.in.Slots {
+			if i := o.at(slot); i != nil && i.Terminating && i.Finished {
+				return append(out, *i)
+			}
+			if !o.fine(slot) {
+				return out
+			}
 		}
 		if len(surplus) > 0 && !o.held(surplus[0]) {
 			return append(out, o.last(surplus)...)
@@ -176,9 +181,9 @@ func (o slotOracle) last(surplus []scale.Instance) []scale.Instance {
 	}
 	i := surplus[0]
 	switch {
-	case i.Terminating:
+	case i.Terminating && !i.Finished:
 		return nil
-	case leaving(i) || o.available(i) || firstUnhealthy == i.Name:
+	case leaving(i) || o.available(i) || i.Terminating && i.Finished || firstUnhealthy == i.Name:
 		return surplus[:1]
 	}
 	return nil

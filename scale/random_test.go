@@ -85,6 +85,7 @@ func (r *random) instances(prefix string, n int) []scale.Instance {
 	for i := range n {
 		name := fmt.Sprintf("%s%d", prefix, i)
 		instance := scale.Instance{Name: name, Updated: r.once(2), MarkedForDeletion: r.once(10), Terminating: r.once(25)}
+		instance.Finished = instance.Terminating && r.once(2)
 		if !r.once(20) {
 			instance.Pods = append(instance.Pods, r.pod(name))
 		}

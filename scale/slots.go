@@ -162,6 +162,10 @@ func (s *slotted) deleteSlots() {
 	s.finishDeletions(s.wanted)
 	switch {
 	case s.blocked < len(s.wanted):
+		if m := s.wanted[s.blocked]; m != nil && m.isFinished() {
+			s.delete(m, NoteFinished, textFinished)
+			return
+		}
 		s.noteBlocked()
 	case s.removesSurplus():
 		s.deleteLast()
@@ -194,12 +198,17 @@ func (s *slotted) noteBlocked() {
 	}
 }
 
+// textFinished is why an instance that has finished is deleted.
+const textFinished = "it has finished, and no instance before it is to be created or deleted first"
+
 // deleteLast deletes the last surplus instance. One that is not ready waits for those before it that are not
-// ready either, as they may be what it needs to become ready.
+// ready either, as they may be what it needs to become ready, which one that has finished never does.
 func (s *slotted) deleteLast() {
 	last := s.surplus[0]
 	weak := func(m *member) bool { return !m.ready }
 	switch before := slices.IndexFunc(s.surplus[1:], weak); {
+	case last.isFinished():
+		s.delete(last, NoteFinished, textFinished)
 	case last.Terminating:
 		s.note(NoteOutOfOrder, last.Name, "the others to delete wait until it is gone")
 	case last.preparingDelete:

@@ -13,7 +13,7 @@ import (
 )
 
 // slots reads a notation, a slot a character: o is old, n updated, in capitals not ready; - is missing, t is
-// terminating, x is old and doomed, p is old and PreparingDelete, u is old and PreparingUpdate, a is updated and Outdated, i is that and
+// terminating, f has finished, x is old and doomed, p is old and PreparingDelete, u is old and PreparingUpdate, a is updated and Outdated, i is that and
 // Impaired, j is old and Impaired. Behind a bar are
 // instances that no slot has. They are named web-0, web-1, and so on.
 func slots(notation string) scale.Input {
@@ -34,8 +34,8 @@ func slots(notation string) scale.Input {
 			instance.Updated, instance.Outdated, instance.Impaired = true, true, c == 'i'
 		case 'j':
 			instance.Impaired = true
-		case 't':
-			instance.Terminating = true
+		case 't', 'f':
+			instance.Terminating, instance.Finished, instance.Pods = true, c == 'f', nil
 		case 'x':
 			instance.MarkedForDeletion = true
 		case 'p':
@@ -146,6 +146,12 @@ func TestSlotsDelete(t *testing.T) {
 		"marked not ready":             {"there is no simple way back", "pn", []option{keep(1), preDelete(&kruise.LifecycleHook{MarkPodNotReady: true})}, "delete 0"},
 		"held":                         {"it waits for the hook", "np", []option{preDelete(&kruise.LifecycleHook{LabelsHandler: map[string]string{kruise.LifecycleStateKey: "PreparingDelete"}})}, "(Hooked)"},
 		"held, in order":               {"so do the others", "n|np", []option{inOrder, preDelete(&kruise.LifecycleHook{LabelsHandler: map[string]string{kruise.LifecycleStateKey: "PreparingDelete"}})}, "(Hooked)"},
+		"finished":                     {"the caller has deleted it", "nf", nil, "(WaitingForDeletion)"},
+		"finished, in order":           {"its turn has come", "nf-", []option{inOrder}, "delete 1"},
+		"finished, in order, two":      {"the first of them", "nff", []option{inOrder}, "delete 1"},
+		"finished, in order, not yet":  {"those before it come first", "Nf", []option{inOrder}, "(NotAvailable WaitingForDeletion)"},
+		"finished, in order, too many": {"it never becomes ready, so that it waits for none", "n|Nf", []option{inOrder}, "delete 2"},
+		"finished, in order, not last": {"the last goes before it", "n|fn", []option{inOrder}, "delete 2"},
 		"let go, in order":             {"it goes", "n|np", []option{inOrder}, "delete 2"},
 	})
 }

@@ -169,7 +169,9 @@ func (p *Pass) instanceOf(i *instance) scale.Instance {
 		Name: i.Name, Size: max(len(p.in.Members), 1), Pods: p.pods[i.first:i.first:end], MarkedForDeletion: i.marked, NotNow: i.skip || i.NotNow,
 		Terminating: i.gone, Outdated: i.Outdated, Impaired: i.Impaired,
 	}
-	if !i.gone {
+	if i.gone {
+		s.Finished = slices.ContainsFunc(i.Pods, p.disposes)
+	} else {
 		s.Updated = p.in.Update.matches(i.leader().pod.Labels[p.in.revisionLabel()])
 	}
 	for _, m := range i.members {
@@ -184,7 +186,7 @@ func (in *Input) revisionLabel() string {
 
 // first returns the writes of the caller, and deletes pods that have finished, as evicted ones, and pods that are no member of
 // their group. Those that have finished never run again, and as long as they exist their names and claims are of no use to
-// their successors. What they own is kept.
+// their successors. What they own is kept. Instances that are deleted in order wait for their turn.
 func (p *Pass) first() []*Write {
 	writes := make([]*Write, 0, len(p.in.First))
 	for k := range p.in.First {
@@ -197,7 +199,7 @@ func (p *Pass) first() []*Write {
 			}
 			if before := p.in.before(pod.Pod); len(before) > 0 {
 				writes = append(writes, p.prepareAll(before)...)
-			} else if w := p.dispose(pod); w != nil {
+			} else if w := p.disposeInTurn(&p.in.Instances[k], pod); w != nil {
 				w.Instance, w.Pod = p.in.Instances[k].Name, pod.Pod
 				writes = append(writes, w)
 			}
@@ -236,6 +238,24 @@ func (p *Pass) prepare(i *instance) []*Write {
 // isMember reports whether a pod is a member of its instance that neither has finished nor terminates.
 func (p *Pass) isMember(pod Pod) bool {
 	return !isTerminating(pod.Pod) && !p.isSurplus(pod.Member)
+}
+
+// disposeInTurn returns what dispose does, where instances are deleted in order once the plan deletes the instance.
+func (p *Pass) disposeInTurn(i *Instance, pod Pod) *Write {
+	inTurn := func(planned scale.Instance) bool { return planned.Name == i.Name }
+	if p.disposes(pod) && !slices.ContainsFunc(p.result.Delete, inTurn) {
+		return nil
+	}
+	return p.dispose(pod)
+}
+
+// disposes reports whether the plan decides when a pod is deleted that has finished. It does so while there is a write to make.
+func (p *Pass) disposes(pod Pod) bool {
+	if !p.in.Scale.InOrder || len(p.in.Members) > 0 || pod.Pod == nil || pod.DeletionTimestamp != nil || !IsFinished(pod.Pod) {
+		return false
+	}
+	verdict, move := lifecycle.BeforeDelete(lifecycle.Situation{Pod: pod.Pod, Hooks: p.in.Scale.Hooks})
+	return verdict == lifecycle.Go || move != (lifecycle.Move{})
 }
 
 // dispose returns the write of a pod that has finished, or that is no member of its group. The preDelete hook holds such pods, too.

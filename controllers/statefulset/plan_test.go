@@ -84,6 +84,12 @@ func TestPlanScale(t *testing.T) {
 		"chosen, name taken":   {why: "the missing pod spends the budget", replicas: 2, set: changes{parallel}, pods: append(marked("web:1", 1), foreign("web-0"))},
 		"chosen, budget of 2":  {why: "one more may be unavailable", replicas: 2, set: changes{parallel, maxUnavailable(2)}, pods: append(marked("web:1", 1), foreign("web-0")), want: []string{"delete web-1"}},
 		"failed":               {why: "an evicted pod is deleted, to come back with its name", replicas: 1, pods: []*corev1.Pod{pod("web-0", "web:1", podtest.Phase(corev1.PodFailed))}, want: []string{"delete web-0"}},
+		"failed, ordered":      {why: "the turn of the pod comes when those before it are available", replicas: 2, pods: []*corev1.Pod{pod("web-0", "web:1", notReady), pod("web-1", "web:1", podtest.Phase(corev1.PodFailed))}},
+		"failed, two":          {why: "the first one is replaced first", replicas: 3, pods: []*corev1.Pod{pod("web-0", "web:1"), pod("web-1", "web:1", podtest.Phase(corev1.PodFailed)), pod("web-2", "web:1", podtest.Phase(corev1.PodSucceeded))}, want: []string{"delete web-1"}},
+		"failed, missing":      {why: "a missing pod before it comes first", replicas: 2, pods: []*corev1.Pod{pod("web-1", "web:1", podtest.Phase(corev1.PodFailed))}, want: []string{"create web-0 of web:1"}},
+		"failed, not wanted":   {why: "the last pod goes first", replicas: 1, pods: []*corev1.Pod{pod("web-0", "web:1"), pod("web-1", "web:1", podtest.Phase(corev1.PodFailed)), pod("web-2", "web:1")}, want: []string{"delete web-2"}},
+		"failed, last":         {why: "it never runs again, and nothing is left to wait for", replicas: 1, pods: []*corev1.Pod{pod("web-0", "web:1"), pod("web-1", "web:1", notReady), pod("web-2", "web:1", podtest.Phase(corev1.PodFailed))}, want: []string{"delete web-2"}},
+		"failed, blocked":      {why: "no pod goes before all wanted pods are available", replicas: 1, pods: []*corev1.Pod{pod("web-0", "web:1", notReady), pod("web-1", "web:1", podtest.Phase(corev1.PodFailed))}},
 		"failed, budget of 1":  {why: "the pod is replaced all the same", replicas: 2, set: changes{parallel, scalesWith(1)}, pods: []*corev1.Pod{pod("web-0", "web:1", podtest.Phase(corev1.PodFailed)), pod("web-1", "web:1")}, want: []string{"delete web-0"}},
 		"being deleted": {why: "its pods are those of the garbage collector", replicas: 2, set: changes{func(s *v1beta1.StatefulSet) {
 			s.DeletionTimestamp, s.Finalizers = &metav1.Time{Time: podtest.Noon()}, []string{"a/b"}
