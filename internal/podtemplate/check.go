@@ -33,6 +33,8 @@ type Template struct {
 	Claims []string
 	// ClaimsPath is the path of the list of claim templates.
 	ClaimsPath *field.Path
+	// Incomplete accepts a template that another pod webhook may complete: see Verdict.Missing.
+	Incomplete bool
 	// TellUnknown returns the fields that the API server does not know, such as misspelt ones. It costs a second call only if there
 	// are any.
 	TellUnknown bool
@@ -42,10 +44,13 @@ type Template struct {
 
 // Verdict is the answer of the API server about a template.
 type Verdict struct {
-	// Defaulted is the template with all defaults, if there are no faults.
+	// Defaulted is the template with all defaults, if there are no faults. Nil also where more than volumes is missing.
 	Defaulted map[string]any
 	// Faults name the invalid fields by their paths in the workload.
 	Faults field.ErrorList
+	// Missing are, if Incomplete is set, the faults of what the template lacks and a pod webhook may add: a volume that a container mounts, a
+	// resource claim, a required field. They are no faults of the template.
+	Missing field.ErrorList
 	// Unknown are the paths in the workload of unknown fields, with faults or without, if TellUnknown is set. They are no faults: the
 	// API server drops them from pods.
 	Unknown []string
@@ -60,7 +65,7 @@ func Check(ctx context.Context, api API, t Template) (Verdict, error) {
 	defer cancel()
 
 	content := runtime.DeepCopyJSON(t.Content)
-	mocks := mockClaims(content, t.Claims)
+	mocks, missing := t.mockVolumes(content)
 	obj := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1",
 		"kind":       "PodTemplate",
@@ -70,14 +75,18 @@ func Check(ctx context.Context, api API, t Template) (Verdict, error) {
 	unknown, err := t.create(ctx, api, obj, mocks)
 	if err != nil {
 		if faults := faultsIn(err, t, mocks); len(faults) > 0 {
-			return Verdict{Faults: faults, Unknown: unknown}, nil
+			if t.Incomplete {
+				lacks, wrong := absent(faults)
+				missing, faults = append(missing, lacks...), wrong
+			}
+			return Verdict{Faults: faults, Missing: missing, Unknown: unknown}, nil
 		}
 		return Verdict{}, unavailable(ctx, t.Namespace, err)
 	}
 	defaulted, _, _ := unstructured.NestedMap(obj.Object, "template")
-	dropMocks(defaulted, len(mocks.claims))
+	dropMocks(defaulted, len(mocks.paths))
 	dropAlias(defaulted, t.Content)
-	return Verdict{Defaulted: defaulted, Unknown: unknown}, nil
+	return Verdict{Defaulted: defaulted, Missing: missing, Unknown: unknown}, nil
 }
 
 // create is the dry run. An unknown field is kept in the workload, as the schema says; it is reported if TellUnknown is set, and then
@@ -92,42 +101,6 @@ func (t Template) create(ctx context.Context, api API, obj *unstructured.Unstruc
 		unknown = unknownIn(err, t, m)
 	}
 	return unknown, api.Create(ctx, obj, client.DryRunAll, client.FieldValidation(metav1.FieldValidationIgnore))
-}
-
-// mocks are the volumes that stand for claims: from which index on, and for which claim each.
-type mocks struct {
-	first  int
-	claims []int
-}
-
-// mockClaims adds a volume for each claim, so that containers can mount them.
-func mockClaims(content map[string]any, claims []string) mocks {
-	spec, ok := content["spec"].(map[string]any)
-	if !ok || len(claims) == 0 {
-		return mocks{}
-	}
-	volumes, ok := spec["volumes"].([]any)
-	if !ok && spec["volumes"] != nil {
-		return mocks{} // it is wrong, and the API server says so
-	}
-	m := mocks{first: len(volumes)}
-	taken := map[string]bool{}
-	for _, v := range volumes {
-		volume, _ := v.(map[string]any)
-		name, _ := volume["name"].(string)
-		taken[name] = true
-	}
-	for i, name := range claims {
-		if taken[name] {
-			continue
-		}
-		m.claims = append(m.claims, i)
-		volumes = append(volumes, map[string]any{
-			"name": name, "persistentVolumeClaim": map[string]any{"claimName": "dry-run"},
-		})
-	}
-	spec["volumes"] = volumes
-	return m
 }
 
 // dropMocks removes the last n volumes.

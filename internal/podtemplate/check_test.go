@@ -3,9 +3,11 @@ package podtemplate_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,6 +80,72 @@ func TestCheck(t *testing.T) {
 			want := []any{decode(t, c.content), decode(t, c.sent), decode(t, c.want)}
 			if diff := cmp.Diff(want, []any{content, sent, verdict.Defaulted}); diff != "" {
 				t.Errorf("%s: input, sent and defaulted (-want +got):\n%s", c.why, diff)
+			}
+		})
+	}
+}
+
+// What another pod webhook may add is missing, and no fault.
+func TestIncomplete(t *testing.T) {
+	at := field.NewPath("template", "spec")
+	const mounting = `{"spec":{"volumes":[{"name":"v"}],"initContainers":[null,{"volumeDevices":[{"name":"x"}]}],
+		"containers":[{"volumeMounts":[{"name":"v"},{"name":"claim"},{"name":"x"},7,{"name":"A b"},{}]},{"volumeMounts":7}]}}`
+	cases := map[string]struct {
+		why, content    string
+		answer          field.ErrorList
+		volumes         string
+		missing, faults []string
+	}{
+		"complete": {"nothing is missing", `{"spec":{"containers":[{"name":"a"}]}}`, nil, "claim", nil, nil},
+		"mounts": {
+			"each missing volume has a mock", mounting, nil, "v claim x",
+			[]string{"spec.template.spec.initContainers[1].volumeDevices[0].name", "spec.template.spec.containers[0].volumeMounts[2].name"}, nil,
+		},
+		"faults": {
+			"a mock that is wrong is that of the mount", mounting,
+			field.ErrorList{
+				field.Invalid(at.Child("volumes").Index(2).Child("name"), "x", "no"), field.Required(at.Child("containers").Index(0).Child("image"), ""),
+				field.NotFound(at.Child("containers").Index(0).Child("resources", "claims").Index(0).Child("name"), "gpu"), field.Invalid(at.Child("dnsPolicy"), "x", "no"),
+			}, "v claim x",
+			[]string{
+				"spec.template.spec.initContainers[1].volumeDevices[0].name", "spec.template.spec.containers[0].volumeMounts[2].name",
+				"spec.template.spec.containers[0].image", "spec.template.spec.containers[0].resources.claims[0].name",
+			},
+			[]string{"spec.template.spec.initContainers[1].volumeDevices[0].name", "spec.template.spec.dnsPolicy"},
+		},
+		"odd volumes": {"the API server rejects them", `{"spec":{"volumes":7,"containers":[{"volumeMounts":[{"name":"x"}]}]}}`, nil, "", nil, nil},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var volumes []string
+			verdict, err := podtemplate.Check(t.Context(), server(func(_ context.Context, obj *unstructured.Unstructured) error {
+				list, _ := obj.Object["template"].(map[string]any)["spec"].(map[string]any)["volumes"].([]any)
+				for _, v := range list {
+					volumes = append(volumes, v.(map[string]any)["name"].(string))
+				}
+				if len(c.answer) > 0 {
+					return apierrors.NewInvalid(schema.GroupKind{Kind: "PodTemplate"}, "", c.answer)
+				}
+				return nil
+			}), podtemplate.Template{
+				Content: decode(t, c.content), Path: field.NewPath("spec", "template"),
+				Claims: []string{"claim"}, ClaimsPath: field.NewPath("spec", "claims"), Incomplete: true,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			paths := func(faults field.ErrorList) (all []string) {
+				for _, f := range faults {
+					all = append(all, f.Field)
+				}
+				return all
+			}
+			want := [][]string{strings.Fields(c.volumes), c.missing, c.faults}
+			if diff := cmp.Diff(want, [][]string{volumes, paths(verdict.Missing), paths(verdict.Faults)}, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s: volumes, missing and faults (-want +got):\n%s", c.why, diff)
+			}
+			if defaulted, _, _ := unstructured.NestedSlice(verdict.Defaulted, "spec", "volumes"); len(c.answer) == 0 && len(defaulted) > 1 {
+				t.Errorf("%s: volumes %v are left", c.why, defaulted)
 			}
 		})
 	}

@@ -10,6 +10,7 @@
 //   - One call per Check, none elsewhere, and no memory between two calls. A second one only where Template.TellUnknown is set
 //     and there is an unknown field, or a value that cannot be decoded.
 //   - The input is not changed. Unknown fields are sent unchanged, and stay.
+//   - With Incomplete, what another pod webhook may add is missing, and no fault.
 //   - An invalid template is a Verdict with faults. An error means that there is no verdict: see UnavailableError.
 //
 // In use:

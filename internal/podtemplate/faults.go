@@ -89,8 +89,8 @@ func pathOf(path string, t Template, m mocks) string {
 	if !ok || below != "" && below[0] != '.' && below[0] != '[' {
 		return t.Path.String()
 	}
-	if i, ok := mockAt(below); ok && i >= m.first && i-m.first < len(m.claims) {
-		return t.ClaimsPath.Index(m.claims[i-m.first]).Child("metadata", "name").String()
+	if i, ok := mockAt(below); ok && i >= m.first && i-m.first < len(m.paths) {
+		return m.paths[i-m.first]
 	}
 	return t.Path.String() + below
 }

@@ -89,6 +89,16 @@ func Unknown(paths []string) []string {
 	return warnings
 }
 
+// Missing returns the warnings of what a pod template lacks, and a pod webhook may add. Those beyond the first 100 are left out.
+func Missing(faults field.ErrorList) []string {
+	first, _ := First(faults)
+	warnings := make([]string, len(first))
+	for i, fault := range first {
+		warnings[i] = fault.Error() + ": no pod is created unless a webhook adds it"
+	}
+	return warnings
+}
+
 // Denied rejects an object with a status.
 func Denied(status metav1.Status) admission.Response {
 	status.Status = metav1.StatusFailure

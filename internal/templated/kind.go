@@ -52,6 +52,9 @@ type Kind[T Object] struct {
 	// At is the path of the pod template in an object, and of the list of claim templates; nil for spec.template and
 	// spec.volumeClaimTemplates. Without claims its path is nil.
 	At func(object map[string]any) (template, claims []string)
+	// Incomplete reports whether a template of an object is accepted, with a warning, that lacks what another pod webhook may add. The
+	// reference does not validate the pods of such a template. Nil for none of the objects.
+	Incomplete func(object map[string]any) bool
 	// AsWritten reports whether the templates of an object get no defaults. Nil for none of the objects.
 	AsWritten func(object map[string]any) bool
 	// PullPolicy leaves imagePullPolicy to the API server, where the reference does not default it to Always.

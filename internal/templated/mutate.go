@@ -36,12 +36,12 @@ func (w *Webhooks[T]) Mutate(ctx context.Context, req admission.Request) admissi
 		return admission.Allowed("")
 	}
 	patch := podtemplate.Fill("", sent.object, defaults)
-	more, unknown, err := w.templateDefaults(ctx, req, sent)
+	more, verdict, err := w.templateDefaults(ctx, req, sent)
 	if err != nil {
 		return review.Undecided(err)
 	}
 	answer := review.Patched(append(patch, more...))
-	answer.Warnings = review.Unknown(unknown)
+	answer.Warnings = warnings(verdict)
 	return answer
 }
 
@@ -92,17 +92,17 @@ func difference(before, after map[string]any) map[string]any {
 }
 
 // templateDefaults fills in the templates of the object, where the pod template is new or has changed. An invalid template gets no
-// defaults: the validation rejects it, with all other faults. A valid one is not validated again, so that the paths of fields in it that are
-// unknown are reported here.
-func (w *Webhooks[T]) templateDefaults(ctx context.Context, req admission.Request, sent content) (patch []write.Op, unknown []string, err error) {
+// defaults: the validation rejects it, with all other faults. A valid one is not validated again, so that the
+// warnings about it are reported here.
+func (w *Webhooks[T]) templateDefaults(ctx context.Context, req admission.Request, sent content) (patch []write.Op, verdict podtemplate.Verdict, err error) {
 	template, stored := sent.podTemplate(), w.kind.stored(req)
 	if w.options.TemplateNoDefaults || w.kind.AsWritten != nil && w.kind.AsWritten(sent.object) || template == nil || reflect.DeepEqual(stored, template) {
-		return nil, nil, nil
+		return nil, verdict, nil
 	}
 	prepared := podtemplate.Prepare(template, podtemplate.Defaults{PullAlways: !w.kind.PullPolicy, HostPorts: w.options.HostNetworkHostPorts})
-	verdict, err := podtemplate.Check(ctx, w.api, w.check(req.Namespace, prepared, sent))
+	verdict, err = podtemplate.Check(ctx, w.api, w.check(req.Namespace, prepared, sent))
 	if err != nil || len(verdict.Faults) > 0 {
-		return nil, nil, err
+		return nil, podtemplate.Verdict{}, err
 	}
 	at := pointer(sent.template)
 	patch = append(podtemplate.Fill(at, template, prepared), podtemplate.Refill(at, template, verdict.Defaulted, stored)...)
@@ -114,7 +114,7 @@ func (w *Webhooks[T]) templateDefaults(ctx context.Context, req admission.Reques
 	if key, err := ticketFor(req.Namespace, template, sent.claimNames()); err == nil {
 		w.passed.issue(key)
 	}
-	return patch, verdict.Unknown, nil
+	return patch, verdict, nil
 }
 
 // check is the question about a template of an object.
@@ -122,6 +122,7 @@ func (w *Webhooks[T]) check(namespace string, template map[string]any, sent cont
 	return podtemplate.Template{
 		Namespace: namespace, Content: template, Path: pathOf(sent.template),
 		Claims: sent.claimNames(), ClaimsPath: pathOf(sent.claims), TellUnknown: true, Timeout: w.options.Timeout,
+		Incomplete: w.kind.Incomplete != nil && w.kind.Incomplete(sent.object),
 	}
 }
 

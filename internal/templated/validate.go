@@ -106,8 +106,13 @@ func (w *Webhooks[T]) decide(ctx context.Context, r reviewed[T]) admission.Respo
 	}
 	faults = append(faults, foundBefore(template.Faults, faults)...)
 	answer := review.Judged(w.kind.groupKind(), r.Now.GetName(), faults, tolerated)
-	answer.Warnings = append(answer.Warnings, review.Unknown(template.Unknown)...)
+	answer.Warnings = append(answer.Warnings, warnings(template)...)
 	return answer
+}
+
+// warnings are those of a template.
+func warnings(template podtemplate.Verdict) []string {
+	return append(review.Unknown(template.Unknown), review.Missing(template.Missing)...)
 }
 
 // faults of the object by itself, and of the change. Those that the stored object has too, and those that the version of the request has

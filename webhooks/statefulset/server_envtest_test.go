@@ -91,6 +91,7 @@ func reviewAll(t *testing.T, g *reviewtest.Ground, reviewer string) {
 		"an unknown policy":    {"v1beta1", `{"updateStrategy":{"rollingUpdate":{"podUpdatePolicy":"Gently"}}}`, "podUpdatePolicy"},
 		"a negative partition": {"v1beta1", `{"updateStrategy":{"rollingUpdate":{"partition":-1}}}`, "spec.updateStrategy.rollingUpdate.partition"},
 		"an unknown order":     {"v1beta1", `{"podManagementPolicy":"Sometimes"}`, "spec.podManagementPolicy"},
+		"an injected volume":   {"v1beta1", `{"template":{"spec":{"containers":[{"name":"main","image":"app:1","volumeMounts":[{"name":"injected","mountPath":"/i"}]}]}}}`, ""},
 		"an empty order":       {"v1beta1", `{"podManagementPolicy":""}`, ""},
 	})
 	kind().Updates(t, g, reviewtest.Updates{Reviewer: reviewer, Cases: map[string]reviewtest.Update{

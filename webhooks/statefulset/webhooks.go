@@ -50,6 +50,7 @@ func New(api API, o Options) (*Webhooks, error) {
 		Hub:      func() *appsv1beta1.StatefulSet { return &appsv1beta1.StatefulSet{} },
 		Old:      func() templated.Spoke[*appsv1beta1.StatefulSet] { return &appsv1alpha1.StatefulSet{} },
 		Validate: validation.StatefulSet, ValidateUpdate: validation.StatefulSetUpdate,
+		Incomplete: func(map[string]any) bool { return true },
 	}
 	if o.ExpandClaims {
 		kind.Default, kind.Lookup = setDefaults, lookup{api}.faults

@@ -73,19 +73,26 @@ func kind(api API) templated.Kind[*appsv1beta1.UnitedDeployment] {
 		Hub:      func() *appsv1beta1.UnitedDeployment { return &appsv1beta1.UnitedDeployment{} },
 		Old:      func() templated.Spoke[*appsv1beta1.UnitedDeployment] { return &appsv1alpha1.UnitedDeployment{} },
 		Validate: validation.UnitedDeployment, ValidateUpdate: validation.UnitedDeploymentUpdate,
-		Lookup:    func(ctx context.Context, c change) (field.ErrorList, error) { return workloadFaults(ctx, api, c) },
-		At:        templateIn,
+		Lookup: func(ctx context.Context, c change) (field.ErrorList, error) { return workloadFaults(ctx, api, c) },
+		At:     templateIn,
+		Incomplete: func(object map[string]any) bool {
+			member := memberOf(object)
+			return member == statefulSet || member == advancedStatefulSet
+		},
 		AsWritten: func(object map[string]any) bool { return memberOf(object) != statefulSet },
 	}
 }
 
-const statefulSet = "statefulSetTemplate"
+const (
+	statefulSet         = "statefulSetTemplate"
+	advancedStatefulSet = "advancedStatefulSetTemplate"
+)
 
 // memberOf returns the name of the one template of an object; empty for none. Of several, which are rejected, it returns one.
 func memberOf(object map[string]any) string {
 	spec, _ := object["spec"].(map[string]any)
 	templates, _ := spec["template"].(map[string]any)
-	for _, member := range []string{statefulSet, "advancedStatefulSetTemplate", "cloneSetTemplate", "deploymentTemplate"} {
+	for _, member := range []string{statefulSet, advancedStatefulSet, "cloneSetTemplate", "deploymentTemplate"} {
 		if _, is := templates[member].(map[string]any); is {
 			return member
 		}
