@@ -47,7 +47,7 @@ func kinds() map[string]kind {
 	return map[string]kind{
 		"CloneSet": kindOf(true, validation.CloneSet, validation.CloneSetUpdate),
 		"StatefulSet": kindOf(true, validation.StatefulSet, func(set, stored *appsv1beta1.StatefulSet) field.ErrorList {
-			faults, _ := validation.StatefulSetClaims(set, stored)
+			_, faults := validation.StatefulSetExpansion(set, stored)
 			return append(faults, validation.StatefulSetUpdate(set, stored)...)
 		}),
 		"DaemonSet": kindOf(true, validation.DaemonSet, validation.DaemonSetUpdate),

@@ -133,7 +133,7 @@ func TestStatefulSetUpdate(t *testing.T) {
 	}
 }
 
-func TestStatefulSetClaims(t *testing.T) {
+func TestStatefulSetExpansion(t *testing.T) {
 	const expands = `"volumeClaimUpdateStrategy":{"type":"OnPodRollingUpdate"}`
 	claims := func(templates string) string { return `{` + expands + `,"volumeClaimTemplates":[` + templates + `]}` }
 	claim := func(name, storage, more string) string {
@@ -151,14 +151,16 @@ func TestStatefulSetClaims(t *testing.T) {
 		"another":           {"pods would lack it", claims(claim("data", "1Gi", "") + "," + claim("log", "1Gi", "")), []string{"spec.volumeClaimTemplates: Forbidden"}, nil},
 		"none":              {"pods would keep it", claims(""), []string{"spec.volumeClaimTemplates: Forbidden"}, nil},
 		"renamed":           {"pods would lack it", claims(claim("log", "1Gi", "")), []string{"spec.volumeClaimTemplates[log].name: Forbidden"}, nil},
-		"of another class":  {"a claim cannot change its class", claims(claim("data", "2Gi", `,"storageClassName":"fast"`)), []string{"spec.volumeClaimTemplates[data].spec: Forbidden"}, nil},
+		"a class":           {"the claims may have the class", claims(claim("data", "1Gi", `,"storageClassName":"fast"`)), nil, nil},
+		"access modes":      {"no claim changes them", claims(`{"metadata":{"name":"data"},"spec":{"resources":{"requests":{"storage":"1Gi"}}}}`), []string{"spec.volumeClaimTemplates[data]: Forbidden"}, nil},
+		"a data source":     {"new claims have it", claims(claim("data", "1Gi", `,"volumeName":"v","volumeMode":"Block"`)), nil, nil},
 		"without a request": {"it is a change of size", claims(`{"metadata":{"name":"data"},"spec":{"accessModes":["ReadWriteOnce"]}}`), nil, []string{"spec.volumeClaimTemplates[data]"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			faults, resizes := validation.StatefulSetClaims(statefulSet(t, test.patch), statefulSet(t, ""))
+			resizes, faults := validation.StatefulSetExpansion(statefulSet(t, test.patch), statefulSet(t, ""))
 			var resized []string
-			for _, r := range resizes {
-				resized = append(resized, r.Path.String())
+			for i := range resizes {
+				resized = append(resized, validation.ClaimTemplates().Key(resizes[i].Name).String())
 			}
 			if diff := cmp.Diff([][]string{test.want, test.resized}, [][]string{places(faults), resized}); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", test.why, diff)

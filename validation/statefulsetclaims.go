@@ -1,19 +1,16 @@
 package validation
 
 import (
-	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
-// StatefulSetExpansion returns what of an update is invalid where updates of pods expand their claims: claim templates keep their names, and
-// change in nothing but how much storage they ask for. It returns nothing with another volumeClaimUpdateStrategy. resized are the templates
+// StatefulSetExpansion returns what of an update is invalid where updates of pods expand their claims: claim templates keep their names,
+// storage classes and access modes, as existing claims do. It returns nothing with another volumeClaimUpdateStrategy. resized are the templates
 // whose storage changes, of which a storage class must allow that.
 func StatefulSetExpansion(set, stored *appsv1beta1.StatefulSet) (resized []corev1.PersistentVolumeClaim, faults field.ErrorList) {
 	if set.Spec.VolumeClaimUpdateStrategy.Type != appsv1beta1.OnPodRollingUpdateVolumeClaimUpdateStrategyType {
@@ -30,17 +27,13 @@ func StatefulSetExpansion(set, stored *appsv1beta1.StatefulSet) (resized []corev
 			faults = append(faults, field.Forbidden(at.Key(now[i].Name).Child("name"), "must not change with OnPodRollingUpdate"))
 			continue
 		}
-		is, was := now[i].Spec.DeepCopy(), before[k].Spec.DeepCopy()
+		is, was := &now[i].Spec, &before[k].Spec
 		if storageOf(is) != storageOf(was) {
 			resized = append(resized, now[i])
 		}
-		for _, spec := range []*corev1.PersistentVolumeClaimSpec{is, was} {
-			delete(spec.Resources.Requests, corev1.ResourceStorage)
-			delete(spec.Resources.Limits, corev1.ResourceStorage)
-			spec.VolumeMode = cmp.Or(spec.VolumeMode, ptr.To(corev1.PersistentVolumeFilesystem))
-		}
-		if !equality.Semantic.DeepEqual(is, was) {
-			faults = append(faults, field.Forbidden(at.Key(now[i].Name), "must change in nothing but the storage of resources with OnPodRollingUpdate"))
+		classes := is.StorageClassName != nil && was.StorageClassName != nil && *is.StorageClassName != *was.StorageClassName
+		if classes || !slices.Equal(is.AccessModes, was.AccessModes) {
+			faults = append(faults, field.Forbidden(at.Key(now[i].Name), "must keep its storage class and access modes with OnPodRollingUpdate"))
 		}
 	}
 	return resized, faults

@@ -22,7 +22,7 @@ func invalid(set *v1beta1.StatefulSet) (unusable, reported error) {
 	}
 	return workloads.Judge(
 		validation.StatefulSet(set),
-		[]string{"spec.replicas", "spec.selector", "spec.template", "spec.ordinals", "spec.reserveOrdinals"},
+		[]string{"spec.replicas", "spec.selector", "spec.template", "spec.reserveOrdinals"},
 		[]string{"spec.template.spec.readinessGates"},
 	)
 }

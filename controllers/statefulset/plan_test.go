@@ -138,6 +138,7 @@ func TestPlanOrdinals(t *testing.T) {
 		"reserved, one fewer":    {why: "the pod only goes", replicas: 3, set: changes{parallel, reserve(1, 3)}, pods: several("web:1", 0, 2, 3, 4), want: []string{"delete web-3"}},
 		"start":                  {why: "2, 3, 4", replicas: 3, options: starts, set: changes{parallel, start(2)}, want: create("web-2", "web-3", "web-4")},
 		"start without the gate": {why: "0, 1", replicas: 2, set: changes{parallel, start(2)}, want: create("web-0", "web-1")},
+		"start below zero":       {why: "0 counts", replicas: 1, options: starts, set: changes{parallel, start(-3)}, want: create("web-0")},
 		"start and reserved":     {why: "2, 5, 6, 7", replicas: 4, options: starts, set: changes{parallel, start(1), reserve(1, 3, 4)}, want: create("web-2", "web-5", "web-6", "web-7")},
 		"start is raised":        {why: "what is missing comes first", replicas: 2, options: starts, set: changes{parallel, start(1)}, pods: several("web:1", 0, 1), want: create("web-2")},
 		"start was raised":       {why: "the pod before the start goes", replicas: 2, options: starts, set: changes{parallel, start(1)}, pods: several("web:1", 0, 1, 2), want: []string{"delete web-0"}},

@@ -278,7 +278,7 @@ func TestInvalidSets(t *testing.T) {
 		pods        string
 	}{
 		"replicas":       {"no pass names two billion slots", scaled(2_000_000_000), scaled(1), ""},
-		"start":          {"no ordinal is negative", start(-1), start(0), ""},
+		"start":          {"0 counts, as no ordinal is negative", start(-1), start(0), "0:1"},
 		"reserved":       {"a range that cannot be parsed leaves the pods as they are", reserve(intstr.FromString("5-2")), reserve(), ""},
 		"maxUnavailable": {"the default counts", rolling(func(u *v1beta1.RollingUpdateStatefulSetStrategy) { v := intstr.FromString("x"); u.MaxUnavailable = &v }), rolling(func(u *v1beta1.RollingUpdateStatefulSetStrategy) { u.MaxUnavailable = nil }), "0:1"},
 	} {

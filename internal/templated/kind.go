@@ -47,8 +47,8 @@ type Kind[T Object] struct {
 	Lookup func(context.Context, Change[T]) (field.ErrorList, error)
 	// OldPath is the path in the older version of what v1beta1 has at a path. Nil for the same.
 	OldPath func(path string) string
-	// OldIgnores reports whether the older version accepts a fault, with a warning. Nil for none.
-	OldIgnores func(*field.Error) bool
+	// Ignores reports whether a version accepts a fault, with a warning. Nil for none.
+	Ignores func(review.Version, *field.Error) bool
 	// At is the path of the pod template in an object, and of the list of claim templates; nil for spec.template and
 	// spec.volumeClaimTemplates. Without claims its path is nil.
 	At func(object map[string]any) (template, claims []string)
@@ -115,5 +115,5 @@ func (k *Kind[T]) translated(v review.Version, faults field.ErrorList) field.Err
 }
 
 func (k *Kind[T]) ignores(v review.Version, fault *field.Error) bool {
-	return v == review.Old && k.OldIgnores != nil && k.OldIgnores(fault)
+	return k.Ignores != nil && k.Ignores(v, fault)
 }

@@ -8,6 +8,7 @@ import (
 
 	appsv1alpha1 "github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/review"
 	"github.com/kruisekit/kruisekit/internal/templated"
 	"github.com/kruisekit/kruisekit/validation"
 )
@@ -23,7 +24,7 @@ func kind(api API) templated.Kind[*appsv1beta1.CloneSet] {
 		Old:  func() templated.Spoke[*appsv1beta1.CloneSet] { return &appsv1alpha1.CloneSet{} },
 		Lost: lost, Validate: validation.CloneSet, ValidateUpdate: validation.CloneSetUpdate,
 		Lookup:  func(ctx context.Context, r change) (field.ErrorList, error) { return podFaults(ctx, api, r) },
-		OldPath: oldPath, OldIgnores: ignores,
+		OldPath: oldPath, Ignores: func(v review.Version, fault *field.Error) bool { return v == review.Old && ignores(fault) },
 	}
 }
 

@@ -4,11 +4,13 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	appsv1alpha1 "github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/review"
 	"github.com/kruisekit/kruisekit/internal/templated"
 	"github.com/kruisekit/kruisekit/validation"
 )
@@ -50,6 +52,7 @@ func New(api API, o Options) (*Webhooks, error) {
 		Hub:      func() *appsv1beta1.StatefulSet { return &appsv1beta1.StatefulSet{} },
 		Old:      func() templated.Spoke[*appsv1beta1.StatefulSet] { return &appsv1alpha1.StatefulSet{} },
 		Validate: validation.StatefulSet, ValidateUpdate: validation.StatefulSetUpdate,
+		Ignores:    ignores,
 		Incomplete: func(map[string]any) bool { return true },
 	}
 	if o.ExpandClaims {
@@ -62,6 +65,17 @@ func New(api API, o Options) (*Webhooks, error) {
 		return nil, err
 	}
 	return &Webhooks{w}, nil
+}
+
+// ignores reports whether a fault has a safe reading, and is none for the reference: nothing below zero counts as zero, and an unknown strategy
+// of claims as OnDelete.
+func ignores(_ review.Version, fault *field.Error) bool {
+	switch fault.Field {
+	case "spec.ordinals.start", "spec.revisionHistoryLimit", "spec.volumeClaimUpdateStrategy.type",
+		"spec.updateStrategy.rollingUpdate.inPlaceUpdateStrategy.gracePeriodSeconds":
+		return true
+	}
+	return false
 }
 
 // SetupWithManager serves the webhooks on the manager's webhook server.
