@@ -26,6 +26,9 @@
 //     cache that lags for longer is not believed earlier.
 //   - Without such entries, Overlay costs no request. The live reads of one call run in parallel, at most [Parallel] at a
 //     time.
+//   - An entry is that of one object: writes never show in an object of another namespace, name or kind, even where one owner has
+//     objects of many namespaces, as a node or a cluster-scoped object does. The kind is that of the Go type, or the group and kind that
+//     an untyped object states.
 //   - A create of unknown outcome, as after a broken connection, is settled by a live read in the next Overlay.
 //
 // A Ledger is safe for concurrent use. Its memory grows with the writes that the cache has not shown yet; call Forget when

@@ -7,13 +7,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/ledger"
 )
 
 func ExampleLedger_Overlay() {
 	ctx, now := context.Background(), time.Unix(0, 0)
-	apiServer := &server{pods: map[string]*corev1.Pod{"web-2": pod("web-2", 7)}}
+	apiServer := &server{pods: map[client.ObjectKey]*corev1.Pod{{Name: "web-2"}: pod("web-2", 7)}}
 	owner := types.NamespacedName{Namespace: "default", Name: "web"}
 	writes := ledger.New[*corev1.Pod](apiServer, func() time.Time { return now })
 

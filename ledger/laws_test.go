@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/ledger"
 )
@@ -19,13 +20,13 @@ type world struct {
 
 	version int
 	// changes that the cache has not seen: what the server had after each of them.
-	log    []map[string]*corev1.Pod
-	cached map[string]*corev1.Pod
+	log    []map[client.ObjectKey]*corev1.Pod
+	cached map[client.ObjectKey]*corev1.Pod
 	// since is when the cache had seen all.
 	since time.Time
 }
 
-func (w *world) change(do func(map[string]*corev1.Pod)) {
+func (w *world) change(do func(map[client.ObjectKey]*corev1.Pod)) {
 	do(w.pods)
 	w.log = append(w.log, maps.Clone(w.pods))
 }
@@ -45,13 +46,15 @@ func TestOwnWritesAreSeen(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	owner := types.NamespacedName{Name: "web"}
 	for run := range 300 {
-		w := &world{server: &server{pods: map[string]*corev1.Pod{}}, cached: map[string]*corev1.Pod{}, since: time.Unix(1000, 0)}
+		w := &world{server: &server{pods: map[client.ObjectKey]*corev1.Pod{}}, cached: map[client.ObjectKey]*corev1.Pod{}, since: time.Unix(1000, 0)}
 		now := time.Unix(1000, 0)
 		l := ledger.New[*corev1.Pod](w, func() time.Time { return now })
 		for move := range 60 {
-			name := string(rune('a' + random.IntN(4)))
+			// Names repeat across namespaces.
+			name := client.ObjectKey{Namespace: string(rune('m' + random.IntN(3))), Name: string(rune('a' + random.IntN(2)))}
 			w.version++
-			fresh := pod(name, w.version)
+			fresh := pod(name.Name, w.version)
+			fresh.Namespace = name.Namespace
 			there := w.pods[name]
 			switch {
 			case random.IntN(3) == 0:
@@ -64,22 +67,23 @@ func TestOwnWritesAreSeen(t *testing.T) {
 					w.since = now
 				}
 			case there == nil:
-				fresh.UID = types.UID(name + fresh.ResourceVersion)
-				w.change(func(pods map[string]*corev1.Pod) { pods[name] = fresh })
+				fresh.UID = types.UID(name.String() + fresh.ResourceVersion)
+				w.change(func(pods map[client.ObjectKey]*corev1.Pod) { pods[name] = fresh })
 				l.Created(owner, fresh)
 			case random.IntN(2) == 0:
 				fresh.UID = there.UID
-				w.change(func(pods map[string]*corev1.Pod) { pods[name] = fresh })
+				w.change(func(pods map[client.ObjectKey]*corev1.Pod) { pods[name] = fresh })
 				l.Patched(owner, fresh)
 			default:
-				w.change(func(pods map[string]*corev1.Pod) { delete(pods, name) })
+				w.change(func(pods map[client.ObjectKey]*corev1.Pod) { delete(pods, name) })
 				l.Deleted(owner, there)
 			}
 			var want []string
-			for _, n := range slices.Sorted(maps.Keys(w.pods)) {
-				want = append(want, n+w.pods[n].ResourceVersion)
+			for _, p := range w.pods {
+				want = append(want, show(p))
 			}
 			got, _ := overlay(t, l, owner, slices.Collect(maps.Values(w.cached)))
+			slices.Sort(want)
 			slices.Sort(got)
 			if !slices.Equal(got, want) {
 				t.Fatalf("seed %d, run %d, move %d: got %v, the API server has %v", seed, run, move, got, want)
@@ -94,7 +98,7 @@ func TestHealsUnprompted(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 2))
 	owner := types.NamespacedName{Name: "web"}
 	for range 200 {
-		w := &world{server: &server{pods: map[string]*corev1.Pod{}}}
+		w := &world{server: &server{pods: map[client.ObjectKey]*corev1.Pod{}}}
 		now := time.Unix(1000, 0)
 		l := ledger.New[*corev1.Pod](w, func() time.Time { return now })
 		for i := range random.IntN(20) {

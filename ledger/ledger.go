@@ -25,18 +25,19 @@ const (
 	retention = 10 * Patience
 )
 
-// Ledger holds the writes of one kind of object, by the name of their owner: the name is all that is known of an owner that
-// is gone. Overlay may return objects that an earlier owner of the same name wrote; owner references distinguish them.
+// Ledger holds writes of objects, by the name of their owner: the name is all that is known of an owner that is gone. Overlay may
+// return objects that an earlier owner of the same name wrote; owner references distinguish them. Owners of different kinds
+// need a Ledger each.
 type Ledger[T client.Object] struct {
 	live client.Reader
 	now  func() time.Time
 
 	mu     sync.Mutex
 	writes int64
-	owners map[types.NamespacedName]map[string]entry[T]
+	owners map[types.NamespacedName]map[key]entry[T]
 }
 
-// entry is the last known state of an object that was written, by the name of the object.
+// entry is the last known state of an object that was written.
 type entry[T client.Object] struct {
 	object T
 	kind   kind
@@ -56,7 +57,7 @@ const (
 
 // New returns an empty Ledger. live reads from the API server, past every cache.
 func New[T client.Object](live client.Reader, now func() time.Time) *Ledger[T] {
-	return &Ledger[T]{live: live, now: now, owners: map[types.NamespacedName]map[string]entry[T]{}}
+	return &Ledger[T]{live: live, now: now, owners: map[types.NamespacedName]map[key]entry[T]{}}
 }
 
 // Created records the object that the API server returned for a create.
@@ -91,9 +92,10 @@ func (l *Ledger[T]) record(owner types.NamespacedName, object T, k kind) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.owners[owner] == nil {
-		l.owners[owner] = map[string]entry[T]{}
+		l.owners[owner] = map[key]entry[T]{}
 	}
-	if before := l.owners[owner][object.GetName()]; before.kind == created && before.object.GetUID() == object.GetUID() {
+	id := keyOf(object)
+	if before := l.owners[owner][id]; before.kind == created && before.object.GetUID() == object.GetUID() {
 		switch k { // the cache may still not have seen the object
 		case patched:
 			k = created
@@ -102,7 +104,7 @@ func (l *Ledger[T]) record(owner types.NamespacedName, object T, k kind) {
 		}
 	}
 	l.writes++
-	l.owners[owner][object.GetName()] = entry[T]{object, k, l.now(), l.writes}
+	l.owners[owner][id] = entry[T]{object, k, l.now(), l.writes}
 }
 
 // Overlay returns the objects of an owner as they are after all recorded writes. Objects whose deletion was recorded are left
@@ -135,21 +137,22 @@ func (l *Ledger[T]) Overlay(ctx context.Context, owner types.NamespacedName, cac
 	return objects, recheckAfter, nil
 }
 
-// views returns the objects of the cache in their order, and then those of which the ledger alone knows, by name.
-func (l *Ledger[T]) views(entries map[string]entry[T], cached []T) []view[T] {
+// views returns the objects of the cache in their order, and then those of which the ledger alone knows, by namespace and name.
+func (l *Ledger[T]) views(entries map[key]entry[T], cached []T) []view[T] {
 	now := l.now()
 	views := make([]view[T], 0, len(cached)+len(entries))
 	for _, object := range cached {
-		e, recorded := entries[object.GetName()]
-		delete(entries, object.GetName())
+		id := keyOf(object)
+		e, recorded := entries[id]
+		delete(entries, id)
 		if !recorded {
 			views = append(views, view[T]{object: object, visible: true})
 			continue
 		}
 		views = append(views, compare(e, object, now))
 	}
-	for _, name := range slices.Sorted(maps.Keys(entries)) {
-		views = append(views, missing(entries[name], now))
+	for _, id := range slices.SortedFunc(maps.Keys(entries), compareKeys) {
+		views = append(views, missing(entries[id], now))
 	}
 	return views
 }
@@ -162,17 +165,17 @@ func (l *Ledger[T]) settle(owner types.NamespacedName, v *view[T]) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	entries := l.owners[owner]
-	if entries[v.entry.object.GetName()].number != v.entry.number {
+	entries, id := l.owners[owner], keyOf(v.entry.object)
+	if entries[id].number != v.entry.number {
 		return
 	}
 	if v.then == renew {
 		e := v.entry
 		e.at = l.now()
-		entries[e.object.GetName()] = e
+		entries[id] = e
 		return
 	}
-	delete(entries, v.entry.object.GetName())
+	delete(entries, id)
 	if len(entries) == 0 {
 		delete(l.owners, owner)
 	}

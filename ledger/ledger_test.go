@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,7 +26,7 @@ type server struct {
 	client.Reader
 
 	mu    sync.Mutex
-	pods  map[string]*corev1.Pod
+	pods  map[client.ObjectKey]*corev1.Pod
 	asked int
 }
 
@@ -32,7 +34,7 @@ func (s *server) Get(_ context.Context, key client.ObjectKey, into client.Object
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked++
-	pod, ok := s.pods[key.Name]
+	pod, ok := s.pods[key]
 	if !ok {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, key.Name)
 	}
@@ -42,6 +44,14 @@ func (s *server) Get(_ context.Context, key client.ObjectKey, into client.Object
 
 func pod(name string, version int) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), ResourceVersion: fmt.Sprint(version)}}
+}
+
+// show returns the name of a pod with its version.
+func show(p *corev1.Pod) string {
+	if p.Namespace == "" {
+		return p.Name + p.ResourceVersion
+	}
+	return p.Namespace + "/" + p.Name + p.ResourceVersion
 }
 
 const (
@@ -139,9 +149,9 @@ func TestOverlay(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			live := &server{pods: map[string]*corev1.Pod{}}
+			live := &server{pods: map[client.ObjectKey]*corev1.Pod{}}
 			if c.live != nil {
-				live.pods["a"] = c.live
+				live.pods[client.ObjectKeyFromObject(c.live)] = c.live
 			}
 			now := time.Unix(1000, 0)
 			l := ledger.New[*corev1.Pod](live, func() time.Time { return now })
@@ -166,7 +176,7 @@ func overlay(t *testing.T, l *ledger.Ledger[*corev1.Pod], owner types.Namespaced
 	}
 	var names []string
 	for _, p := range pods {
-		names = append(names, p.Name+p.ResourceVersion)
+		names = append(names, show(p))
 	}
 	return names, recheck
 }
@@ -244,6 +254,76 @@ func TestReadFails(t *testing.T) {
 				if _, _, err := l.Overlay(t.Context(), owner, nil); err == nil {
 					t.Error("the read succeeded")
 				}
+			}
+		})
+	}
+}
+
+// A pod of another namespace, and an object of another kind, is another object, though the names are equal.
+func TestNamesRepeat(t *testing.T) {
+	owner := types.NamespacedName{Name: "node-1"} // of no namespace
+	in := func(namespace string, version int) *corev1.Pod {
+		p := pod("web-0", version)
+		p.Namespace, p.UID = namespace, types.UID(namespace)
+		return p
+	}
+	configMap := &corev1.ConfigMap{ObjectMeta: in("red", 30).ObjectMeta}
+	claim := &metav1.PartialObjectMetadata{ObjectMeta: in("red", 40).ObjectMeta}
+	claim.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"))
+	secret := claim.DeepCopy()
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	type writes = *ledger.Ledger[client.Object]
+	cases := map[string]struct {
+		write  func(writes)
+		cached []client.Object
+		want   []client.Object
+	}{
+		"a patch does not show in another namespace": {
+			func(l writes) { l.Patched(owner, in("red", 20)) },
+			[]client.Object{in("red", 9), in("blue", 8)},
+			[]client.Object{in("red", 20), in("blue", 8)},
+		},
+		"a patch does not replace one in another namespace": {
+			func(l writes) { l.Patched(owner, in("red", 20)); l.Patched(owner, in("blue", 21)) },
+			[]client.Object{in("red", 9), in("blue", 8)},
+			[]client.Object{in("red", 20), in("blue", 21)},
+		},
+		"a deletion does not hide one in another namespace": {
+			func(l writes) { l.Deleted(owner, in("red", 9)); l.Created(owner, in("blue", 8)) },
+			[]client.Object{in("red", 9)},
+			[]client.Object{in("blue", 8)},
+		},
+		"creations are of different kinds": {
+			func(l writes) {
+				l.Created(owner, secret)
+				l.Created(owner, in("red", 20))
+				l.Created(owner, configMap)
+				l.Created(owner, claim)
+			},
+			nil,
+			[]client.Object{in("red", 20), configMap, claim, secret},
+		},
+		"a deletion does not hide an object of another kind": {
+			func(l writes) { l.Deleted(owner, claim) },
+			[]client.Object{secret, claim, configMap},
+			[]client.Object{secret, configMap},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			l := ledger.New[client.Object](nil, func() time.Time { return time.Unix(1000, 0) })
+			c.write(l)
+			got, _, err := l.Overlay(t.Context(), owner, c.cached)
+			if err != nil {
+				t.Fatal(err)
+			}
+			byKind := func(a, b client.Object) int {
+				return strings.Compare(fmt.Sprintf("%T %v", a, a), fmt.Sprintf("%T %v", b, b))
+			}
+			slices.SortStableFunc(got, byKind)
+			slices.SortStableFunc(c.want, byKind)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error("the ledger shows (-want +got):", diff)
 			}
 		})
 	}

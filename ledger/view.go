@@ -97,7 +97,7 @@ func (l *Ledger[T]) readUnconfirmed(ctx context.Context, views []view[T]) error 
 
 // confirm completes a view by a live read. The entry then holds the result, so that it outlasts a cache that still lags.
 func (l *Ledger[T]) confirm(ctx context.Context, v *view[T]) (err error) {
-	name := v.entry.object.GetName()
+	name := client.ObjectKeyFromObject(v.entry.object)
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("read %s live: panic: %v", name, r)
