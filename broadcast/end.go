@@ -34,10 +34,9 @@ func isEnd(c v1beta1.JobCondition) bool {
 func (in *Input) over() Pass {
 	pass := Pass{Status: *in.Job.Status.DeepCopy()}
 	for _, pod := range in.sortedPods() {
-		class := classOf(in.Job, pod)
-		stops := class == exceeded || class == active && (hasFailed(in.Job) || pod.Spec.NodeName == "")
-		if stops {
-			pass.Delete = append(pass.Delete, Deletion{pod, note.Note{Code: string(in.Job.Status.Phase), Object: pod.Name, Text: "the job has ended"}})
+		if classOf(in.Job, pod) == active && (hasFailed(in.Job) || pod.Spec.NodeName == "") {
+			why := note.Note{Code: string(in.Job.Status.Phase), Object: pod.Name, Text: "the job has ended"}
+			pass.Delete = append(pass.Delete, Deletion{pod, why, active})
 		}
 	}
 	left, ok := timeToLive(in.Job, in.Now)
@@ -114,7 +113,7 @@ func (d *decision) complete() {
 		d.Job.Namespace, d.Job.Name, status.Succeeded, status.Failed)}
 }
 
-// fail ends a job. Its active pods are deleted, and count as failed.
+// fail ends a job. Its active pods are deleted, and count as failed. A pod that has restarted too often stays with its log.
 func (d *decision) fail(code, why string) {
 	status := &d.pass.Status
 	status.Failed += status.Active
@@ -144,7 +143,7 @@ func (d *decision) end(phase v1beta1.BroadcastJobPhase, c v1beta1.JobCondition) 
 	}
 	if phase == v1beta1.PhaseCompleted { // pods on nodes that do not exist stay active, until they are deleted with their nodes
 		for _, deletion := range d.pass.Delete {
-			if classOf(d.Job, deletion.Pod) == active {
+			if deletion.class == active {
 				status.Active--
 			}
 		}

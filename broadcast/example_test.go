@@ -22,7 +22,7 @@ func ExamplePlan() {
 	for _, pod := range pass.Create {
 		fmt.Println("create", pod.Name, "on", eligible.NodeOf(pod))
 	}
-	status := pass.Conclude(len(pass.Create), 0)
+	status := pass.Conclude(len(pass.Create), nil)
 	fmt.Println(status.Phase, status.Desired, status.Active, status.Succeeded, status.Failed)
 	for _, n := range pass.Notes {
 		fmt.Println(n)

@@ -31,7 +31,7 @@ func FuzzPlan(f *testing.F) {
 		if broadcast.Over(in.Job) || in.Job.DeletionTimestamp != nil {
 			return
 		}
-		status := pass.Conclude(len(pass.Create), len(pass.Delete))
+		status := pass.Conclude(len(pass.Create), pass.Delete)
 		if status.Active < 0 || status.Succeeded < 0 || status.Failed < 0 || status.Desired < 0 || pass.RequeueAfter < 0 {
 			t.Errorf("status %+v, after %s", status, pass.RequeueAfter)
 		}

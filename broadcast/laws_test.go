@@ -69,39 +69,33 @@ func (o oracle) active(pod *corev1.Pod) bool {
 	return !o.terminal(pod) && pod.DeletionTimestamp == nil && !o.tooOften(pod)
 }
 
-// best is the pod of a node: one that succeeded, else one that failed, else one that restarts too often, else one that runs, else one that waits.
-func (o oracle) best(node string) *corev1.Pod {
-	questions := []func(*corev1.Pod) bool{
-		func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodSucceeded },
-		func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodFailed },
-		o.tooOften,
-		func(p *corev1.Pod) bool { return o.active(p) && p.Spec.NodeName != "" },
-		o.active,
-		func(*corev1.Pod) bool { return true },
-	}
-	for _, is := range questions {
-		for _, pod := range o.pods {
-			if where(pod) == node && is(pod) {
-				return pod
-			}
+// has reports whether a node has a pod of a kind.
+func (o oracle) has(node string, is func(*corev1.Pod) bool) bool {
+	for _, pod := range o.pods {
+		if where(pod) == node && is(pod) {
+			return true
 		}
 	}
-	return nil
+	return false
 }
 
-// unwanted are the active pods that do not stay.
+// unended are the pods that have neither ended nor are deleted.
+func (o oracle) unended(pod *corev1.Pod) bool { return o.active(pod) || o.tooOften(pod) }
+
+// unwanted are the pods that have not ended and do not stay.
 func (o oracle) unwanted(pod *corev1.Pod) bool {
 	node := o.node(where(pod))
 	switch {
-	case !o.active(pod):
+	case !o.unended(pod):
 		return false
 	case node == nil:
 		return pod.Spec.NodeName == ""
-	case o.best(node.Name) != pod:
-		return true
 	}
 	return !o.fits(node, pod.Spec.NodeName != "")
 }
+
+// unwantedActive are those of them that count as active.
+func (o oracle) unwantedActive(pod *corev1.Pod) bool { return o.unwanted(pod) && o.active(pod) }
 
 func (o oracle) count(is func(*corev1.Pod) bool) (n int32) {
 	for _, pod := range o.pods {
@@ -117,26 +111,25 @@ func (o oracle) answer() string {
 	var create, remove []string
 	var desired, waits, running int32
 	for _, node := range o.nodes {
-		pod := o.best(node.Name)
 		switch {
-		case pod == nil && o.fits(node, false):
-			create = append(create, node.Name)
-			desired++
-			waits++
-		case pod == nil, o.active(pod) && o.unwanted(pod):
-		case o.active(pod):
-			desired++
-			waits++
-			running++
-		case pod.DeletionTimestamp != nil && !o.terminal(pod):
+		case !o.has(node.Name, func(*corev1.Pod) bool { return true }):
 			if o.fits(node, false) {
+				create = append(create, node.Name)
 				desired++
 				waits++
 			}
-		default:
+		case o.has(node.Name, func(p *corev1.Pod) bool { return o.unended(p) && !o.unwanted(p) }):
 			desired++
+			waits++
+		case o.has(node.Name, o.terminal):
+			desired++
+		case o.has(node.Name, o.unwanted):
+		case o.fits(node, false): // once the pod that is deleted is gone
+			desired++
+			waits++
 		}
 	}
+	running = o.count(func(p *corev1.Pod) bool { return o.active(p) && o.node(where(p)) != nil }) // until they are deleted
 	spec := &o.job.Spec
 	succeeded := o.count(func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodSucceeded })
 	failed := o.count(func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodFailed || o.tooOften(p) })
@@ -159,12 +152,11 @@ func (o oracle) answer() string {
 	case spec.Paused:
 		return say("paused", nil, nil, active, failed)
 	case failed > 0 && spec.FailurePolicy.Type == failFast, late && (failed == 0 || spec.FailurePolicy.Type != pause):
-		return say("failed", nil, pick(func(p *corev1.Pod) bool { return o.active(p) || o.tooOften(p) }), 0, failed+active)
+		return say("failed", nil, pick(o.active), 0, failed+active)
 	case failed > 0 && spec.FailurePolicy.Type == pause:
 		return say("paused", nil, nil, active, failed)
 	case desired > 0 && waits == 0 && spec.CompletionPolicy.Type != v1beta1.Never:
-		remove = pick(func(p *corev1.Pod) bool { return o.unwanted(p) || o.tooOften(p) })
-		return say("completed", nil, remove, active-o.count(o.unwanted), failed)
+		return say("completed", nil, pick(o.unwanted), active-o.count(o.unwantedActive), failed)
 	}
 	remove = pick(o.unwanted)
 	limit := int32(spec.Parallelism.IntValue())
@@ -173,11 +165,10 @@ func (o oracle) answer() string {
 		_, _ = fmt.Sscanf(spec.Parallelism.StrVal, "%d%%", &percent)
 		limit = (desired*percent + 99) / 100
 	}
-	running += o.count(func(p *corev1.Pod) bool { return o.unwanted(p) && o.node(where(p)) != nil }) // until they are deleted
 	for len(create) > 0 && int32(len(create))+running > limit {
 		create = create[:len(create)-1]
 	}
-	return say("running", create, remove, active+int32(len(create)-len(remove)), failed)
+	return say("running", create, remove, active+int32(len(create))-o.count(o.unwantedActive), failed)
 }
 
 // draw returns a job with nodes and pods at random.
@@ -228,7 +219,7 @@ func TestOracle(t *testing.T) {
 		var first broadcast.Pass
 		for i := range 2 {
 			pass := plan(t, in)
-			status := pass.Conclude(len(pass.Create), activeAmong(in.Job, pass.Delete))
+			status := pass.Conclude(len(pass.Create), pass.Delete)
 			phases[status.Phase]++
 			remove := strings.Fields(deleted(pass))
 			sort.Strings(remove)
@@ -257,16 +248,6 @@ func TestOracle(t *testing.T) {
 			t.Errorf("%d of the passes end in phase %s", phases[phase], phase)
 		}
 	}
-}
-
-// activeAmong counts the deletions of pods that are active; others do not count as such before.
-func activeAmong(job *v1beta1.BroadcastJob, deletions []broadcast.Deletion) (n int) {
-	for _, d := range deletions {
-		if (oracle{job: job}).active(d.Pod) {
-			n++
-		}
-	}
-	return n
 }
 
 // A cluster at random, in which each pass is executed: the bounds hold at each step, and every job comes to its end.
@@ -365,7 +346,6 @@ func (w *world) step() {
 	if pass.StatusFirst && crash {
 		return // nothing was done
 	}
-	deleted := activeAmong(w.in.Job, pass.Delete)
 	for _, d := range pass.Delete {
 		d.Pod.DeletionTimestamp = ptr.To(d.Pod.CreationTimestamp)
 		if d.Pod.CreationTimestamp.IsZero() {
@@ -381,7 +361,7 @@ func (w *world) step() {
 		w.in.Pods = append(w.in.Pods, pod)
 	}
 	if !crash {
-		w.in.Job.Status = pass.Conclude(len(pass.Create), deleted)
+		w.in.Job.Status = pass.Conclude(len(pass.Create), pass.Delete)
 	}
 	w.run()
 	w.in.Now = w.in.Now.Add(time.Second)
@@ -440,6 +420,9 @@ func (w *world) check(pass broadcast.Pass) {
 		if o.terminal(d.Pod) {
 			fail("pod %s has ended, and is deleted", d.Pod.Name)
 		}
+		if over := broadcast.Over(w.in.Job) || pass.StatusFirst; over && o.tooOften(d.Pod) && !o.unwanted(d.Pod) {
+			fail("the end of the job deletes pod %s, which retries", d.Pod.Name)
+		}
 		if running[where(d.Pod)] {
 			staying--
 		}
@@ -449,7 +432,7 @@ func (w *world) check(pass broadcast.Pass) {
 	}
 	for _, pod := range pass.Create {
 		node := o.node(eligible.NodeOf(pod))
-		if w.in.Job.Spec.Paused || broadcast.Over(w.in.Job) || o.best(node.Name) != nil || !o.fits(node, false) {
+		if w.in.Job.Spec.Paused || broadcast.Over(w.in.Job) || o.has(node.Name, func(*corev1.Pod) bool { return true }) || !o.fits(node, false) {
 			fail("a pod is created on node %s", node.Name)
 		}
 		if w.ran[node.Name] && slices.ContainsFunc(w.in.Pods, func(p *corev1.Pod) bool { return where(p) == node.Name && o.terminal(p) }) {

@@ -22,7 +22,7 @@ const (
 	Running State = "Running"
 	// Succeeded is a node whose pod succeeded.
 	Succeeded State = "Succeeded"
-	// Failed is a node whose pod failed, or restarted more often than the failure policy allows.
+	// Failed is a node whose pod failed, or restarted more often than the failure policy allows. The job waits for the end of the latter.
 	Failed State = "Failed"
 	// Ending is a node whose pod is deleted before its end. The node gets another one, if it fits.
 	Ending State = "Ending"
@@ -34,7 +34,7 @@ const (
 type Node struct {
 	Name  string
 	State State
-	// Pod is the pod of the node; nil where it has none.
+	// Pod is the pod of the node, one that has not ended before others; nil where the node has none.
 	Pod *corev1.Pod
 	// Reason is why a node is skipped.
 	Reason eligible.Reason
@@ -73,6 +73,8 @@ func (r *PodRule) Keeps(node *corev1.Node) bool { return r.Check(node).Stay }
 type Deletion struct {
 	Pod  *corev1.Pod
 	Note note.Note
+
+	class class
 }
 
 // survey is the job, node by node and pod by pod.
@@ -153,7 +155,7 @@ func (s *survey) stray(node string, pods []member) {
 }
 
 func (s *survey) remove(m member, why note.Note) {
-	s.deletions = append(s.deletions, Deletion{m.Pod, why})
+	s.deletions = append(s.deletions, Deletion{m.Pod, why, m.class})
 	s.notes = append(s.notes, why)
 }
 
@@ -172,30 +174,46 @@ func (v *visit) pods(pods []member) {
 		return
 	}
 	slices.SortFunc(pods, rank)
-	for _, m := range pods[1:] {
-		if m.class == active {
-			v.leaving++
-			v.remove(m, blocked(NoteDuplicate, m.Name, fmt.Sprintf("node %s has pod %s", v.node.Name, pods[0].Name)))
-		}
+	pods = slices.DeleteFunc(pods, v.leaves)
+	if len(pods) == 0 || pods[0].class == ending && v.state.State == Skipped {
+		return
 	}
 	m := pods[0]
-	v.state.Pod = m.Pod
+	v.state = Node{Name: v.node.Name, State: stateOf(m.class), Pod: m.Pod}
 	switch m.class {
-	case succeeded, failed, exceeded:
-		v.state.State = Failed
-		if m.class == succeeded {
-			v.state.State = Succeeded
-		}
-		v.desired++
+	case succeeded, failed:
 		v.served++
 	case ending:
-		v.state.State = Ending
-		if v.rule.Check(v.node).Run { // else nothing runs there once the pod is gone
-			v.desired++
+		if !v.rule.Check(v.node).Run { // nothing runs there once the pod is gone
+			return
 		}
-	default:
-		v.busy(m)
 	}
+	v.desired++
+	for i := range pods {
+		if pods[i].class == active {
+			v.running++
+		}
+		if i > 0 && pods[i].class != ending {
+			v.notes = append(v.notes, blocked(NoteDuplicate, pods[i].Name, fmt.Sprintf("node %s has pod %s", v.node.Name, m.Name)))
+		}
+	}
+}
+
+// leaves deletes a pod that has not ended from a node that does not fit any more, and reports whether it does.
+func (v *visit) leaves(m member) bool {
+	if m.class != active && m.class != exceeded {
+		return false
+	}
+	verdict := NewPodRule(m.Pod).Check(v.node)
+	if verdict.Stay {
+		return false
+	}
+	v.state = Node{Name: v.node.Name, State: Skipped, Pod: m.Pod, Reason: verdict.Reason}
+	if m.class == active {
+		v.leaving++
+	}
+	v.remove(m, waiting(NoteMisplaced, m.Name, fmt.Sprintf("node %s does not fit any more (%s)", v.node.Name, verdict.Reason)))
+	return true
 }
 
 // vacant looks at a node without a pod.
@@ -208,19 +226,6 @@ func (v *visit) vacant() {
 	v.state.State = Due
 	v.desired++
 	v.due = append(v.due, v.node.Name)
-}
-
-// busy looks at a node with a pod that has not ended.
-func (v *visit) busy(m member) {
-	if verdict := NewPodRule(m.Pod).Check(v.node); !verdict.Stay {
-		v.state.State, v.state.Reason = Skipped, verdict.Reason
-		v.leaving++
-		v.remove(m, waiting(NoteMisplaced, m.Name, fmt.Sprintf("node %s does not fit any more (%s)", v.node.Name, v.state.Reason)))
-		return
-	}
-	v.state.State = Running
-	v.desired++
-	v.running++
 }
 
 // sortedNodes are the nodes by name, each once.

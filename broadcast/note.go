@@ -13,7 +13,7 @@ const (
 	NoteLimited = "ParallelismReached"
 	// NoteTooMany is a parallelism below the number of pods that are active. None of them is deleted.
 	NoteTooMany = "TooManyActivePods"
-	// NoteDuplicate is a pod on a node that has another one.
+	// NoteDuplicate is a pod on a node that has another one. Both stay, and the job waits for both.
 	NoteDuplicate = "DuplicatePodCreatedOnSameNode"
 	// NoteMisplaced is a pod whose node does not fit any more.
 	NoteMisplaced = "NodeNoLongerFits"

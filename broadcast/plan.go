@@ -51,11 +51,18 @@ type Pass struct {
 }
 
 // Conclude returns the status after some pods of the pass were created, and others deleted.
-func (p *Pass) Conclude(created, deleted int) v1beta1.BroadcastJobStatus {
+func (p *Pass) Conclude(created int, deleted []Deletion) v1beta1.BroadcastJobStatus {
 	status := *p.Status.DeepCopy()
-	if !p.StatusFirst {
-		status.Active = max(status.Active+int32(created)-int32(deleted), 0)
+	if p.StatusFirst {
+		return status
 	}
+	status.Active += int32(created)
+	for _, deletion := range deleted {
+		if deletion.class == active { // others did not count as active before
+			status.Active--
+		}
+	}
+	status.Active = max(status.Active, 0)
 	return status
 }
 

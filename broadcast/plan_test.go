@@ -80,18 +80,24 @@ func TestPlan(t *testing.T) {
 		"ending":                {"a node whose pod was deleted runs it again, and is waited for", nil, "a b", "a=ending b=succeeded", "", "", "running: desired 2, active 0, succeeded 1, failed 0", "", false},
 		"ending and cordoned":   {"a node that gets no other pod is not waited for", nil, "a:cordoned b", "a=ending b=succeeded", "", "", "completed: desired 1, active 0, succeeded 1, failed 0", "JobComplete", true},
 		"restarts":              {"as many restarts as allowed", changes{restarting(2)}, "a", "a=2", "", "", "running: desired 1, active 1, succeeded 0, failed 0", "", false},
-		"too many restarts":     {"one more fails the pod", changes{restarting(2)}, "a", "a=3", "", "check-0", "failed: desired 1, active 0, succeeded 0, failed 1", "FailedPodFound", true},
-		"restarts at the end":   {"a pod that restarts without end does not hold the job up", changes{restarting(2), policy(goOn)}, "a b", "a=3 b=succeeded", "", "check-0", "completed: desired 2, active 0, succeeded 1, failed 1", "JobComplete", true},
-		"restarts meanwhile":    {"and goes on until then", changes{restarting(2), policy(goOn)}, "a b", "a=3 b=running", "", "", "running: desired 2, active 1, succeeded 0, failed 1", "", false},
-		"two on a node":         {"the pod that ended counts, and the other one is deleted", nil, "a b", "a=running a=succeeded b=running", "", "check-0", "running: desired 2, active 1, succeeded 1, failed 0", "", false},
-		"two that run":          {"the one that runs counts", nil, "a", "a=pending a=running", "", "check-0", "running: desired 1, active 1, succeeded 0, failed 0", "", false},
+		"too many restarts":     {"one more fails the pod, which stays with its log", changes{restarting(2)}, "a b", "a=3 b=running", "", "check-1", "failed: desired 2, active 0, succeeded 0, failed 2", "FailedPodFound", true},
+		"restarts at the end":   {"the job waits for a pod that retries", changes{restarting(0), policy(goOn)}, "a b", "a=1 b=succeeded", "", "", "running: desired 2, active 0, succeeded 1, failed 1", "", false},
+		"restarts alone":        {"also where no other pod runs", changes{restarting(0), policy(goOn)}, "a", "a=1", "", "", "running: desired 1, active 0, succeeded 0, failed 1", "", false},
+		"restarts and taints":   {"a pod that retries leaves a node as any other", changes{restarting(0), policy(goOn)}, "a:evicting b", "a=1 b=running", "", "check-0", "running: desired 1, active 1, succeeded 0, failed 1", "", false},
+		"restarts too long":     {"the deadline deletes active pods alone", changes{restarting(0), policy(goOn), deadline(0)}, "a b", "a=1 b=running", "", "check-1", "failed: desired 2, active 0, succeeded 0, failed 2", "DeadlineExceeded", true},
+		"restarts meanwhile":    {"a pod that retries does not count as active", changes{restarting(2), policy(goOn)}, "a b", "a=3 b=running", "", "", "running: desired 2, active 1, succeeded 0, failed 1", "", false},
+		"two on a node":         {"both stay", nil, "a b", "a=running a=succeeded b=running", "", "", "running: desired 2, active 2, succeeded 1, failed 0", "", false},
+		"two that run":          {"both count as active", changes{parallelism("2")}, "a b", "a=pending a=running", "", "", "running: desired 2, active 2, succeeded 0, failed 0", "", false},
+		"two, and one ended":    {"the node waits for both", nil, "a b", "a=succeeded a=running b=succeeded", "", "", "running: desired 2, active 1, succeeded 2, failed 0", "", false},
+		"two that leave":        {"each one is judged", nil, "a:evicting b", "a=running a=running b=running", "", "check-0 check-1", "running: desired 1, active 1, succeeded 0, failed 0", "", false},
+		"two, one leaves":       {"a node where a pod has ended has run", nil, "a:evicting b", "a=running a=succeeded b=succeeded", "", "check-0", "completed: desired 2, active 0, succeeded 2, failed 0", "JobComplete", true},
 		"resumed":               {"a job that completed, and now never does", changes{ended(v1beta1.JobComplete, 0), never}, "a b", "a=succeeded", "b", "", "running: desired 2, active 1, succeeded 1, failed 0", "", false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			job := newJob(c.job...)
 			pass := plan(t, broadcast.Input{Job: job, Nodes: newNodes(c.nodes), Pods: newPods(job, c.pods), Now: epoch()})
-			status := pass.Conclude(len(pass.Create), len(pass.Delete))
+			status := pass.Conclude(len(pass.Create), pass.Delete)
 			turn := ""
 			if pass.Turn != nil {
 				turn = pass.Turn.Code
@@ -172,7 +178,8 @@ func TestOver(t *testing.T) {
 		"completed": {"pods that ended stay", changes{ended(v1beta1.JobComplete, 0)}, "a=succeeded b=failed", ""},
 		"cleaned":   {"what never started goes, what runs on a lost node stays", changes{ended(v1beta1.JobComplete, 0)}, "a=pending x=running", "check-0"},
 		"failed":    {"all that runs goes, after a restart as well", changes{ended(v1beta1.JobFailed, 0)}, "a=running b=failed c=ending d=succeeded", "check-0"},
-		"restarts":  {"a pod that restarts too often goes", changes{restarting(0), ended(v1beta1.JobComplete, 0)}, "a=1 b=succeeded", "check-0"},
+		"restarts":  {"a pod that restarts too often stays", changes{restarting(0), ended(v1beta1.JobComplete, 0)}, "a=1 b=succeeded", ""},
+		"retries":   {"also after a failure", changes{restarting(0), ended(v1beta1.JobFailed, 0)}, "a=1 b=running", "check-1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			job := newJob(c.job...)
@@ -290,6 +297,7 @@ func TestNotes(t *testing.T) {
 		"no node":     {nil, "", "", "NoNodeFits: no node fits the pod template"},
 		"too many":    {changes{parallelism("0")}, "a", "a=running", "TooManyActivePods: 1 pods are active, the parallelism is 0"},
 		"duplicate":   {nil, "a", "a=running a=pending", "DuplicatePodCreatedOnSameNode check-1: node a has pod check-0"},
+		"two ended":   {nil, "a", "a=succeeded a=running", "DuplicatePodCreatedOnSameNode check-0: node a has pod check-1"},
 		"evicted":     {nil, "a:evicting", "a=running", "NodeNoLongerFits check-0: node a does not fit any more (TaintNotTolerated)"},
 		"gone":        {nil, "b", "a=pending", "NodeGone check-0: the pod waits for node a, which does not exist"},
 		"restarts":    {changes{restarting(1), policy(goOn)}, "a b", "a=2", "RestartLimitExceeded check-0: the containers have restarted 2 times, the limit is 1"},

@@ -15,16 +15,29 @@ import (
 	"github.com/kruisekit/kruisekit/eligible"
 )
 
-// class is how far a pod is. The order is that in which one of several pods of a node counts as the pod of the node.
+// class is how far a pod is. The order is that in which one of several pods of a node counts as the pod of the node: the job waits for each pod.
 type class int
 
 const (
-	succeeded class = iota
+	active   class = iota
+	exceeded       // restarted too often: counts as failed, and has not ended
+	succeeded
 	failed
-	exceeded // restarted too often, and may still run
-	active
 	ending // deleted, and neither succeeded nor failed
 )
+
+// stateOf returns the state of a node by the class of its pod.
+func stateOf(c class) State {
+	switch c {
+	case active:
+		return Running
+	case succeeded:
+		return Succeeded
+	case exceeded, failed:
+		return Failed
+	}
+	return Ending
+}
 
 // classOf returns the class of a pod of a job.
 func classOf(job *v1beta1.BroadcastJob, pod *corev1.Pod) class {

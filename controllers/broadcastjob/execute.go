@@ -28,7 +28,7 @@ type pass struct {
 
 	mu sync.Mutex
 	// deleted and created are the pods whose writes were answered.
-	deleted []*corev1.Pod
+	deleted []broadcast.Deletion
 	created int
 	// taken are errors of pods whose name another pod has. They stop no other pod.
 	taken []error
@@ -46,7 +46,7 @@ func (p *pass) execute(ctx context.Context) error {
 	}
 	failed := errors.Join(p.deletePods(ctx), p.createPods(ctx))
 	if !p.plan.StatusFirst {
-		failed = errors.Join(failed, p.report(ctx, p.plan.Conclude(p.created, len(p.deleted))))
+		failed = errors.Join(failed, p.report(ctx, p.plan.Conclude(p.created, p.deleted)))
 	}
 	if p.plan.DeleteJob {
 		failed = errors.Join(failed, p.jobs.Delete(ctx, p.api.Client, p.job))
@@ -70,7 +70,7 @@ func (p *pass) deletePods(ctx context.Context) error {
 		case client.IgnoreNotFound(err) != nil:
 			return fmt.Errorf("delete pod %s: %w", d.Pod.Name, err)
 		}
-		p.deleted = append(p.deleted, d.Pod)
+		p.deleted = append(p.deleted, d)
 		p.api.Normalf(p.job, reasonDeleted, "Deleted pod: %s", d.Pod.Name)
 		return nil
 	})

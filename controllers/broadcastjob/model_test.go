@@ -28,7 +28,7 @@ type model struct {
 	*objects.Model
 
 	options broadcastjob.Options
-	// ends are how the pods of a node end: "failed", "restarts", "runs" without end, or "waits" for the scheduler. The pods of other nodes succeed.
+	// ends are how the pods of a node end: "failed", "restarts", "retries" a few times and succeeds, "runs" without end, or "waits" for the scheduler. The pods of other nodes succeed.
 	ends map[string]string
 	// runs counts the pods that ended on a node.
 	runs map[string]int
@@ -180,10 +180,15 @@ func (m *model) end(pod *corev1.Pod, node string) bool {
 	switch m.ends[node] {
 	case "runs":
 		return false
-	case "restarts":
+	case "restarts", "retries":
 		restarts := int32(1)
 		if len(pod.Status.ContainerStatuses) > 0 {
 			restarts += pod.Status.ContainerStatuses[0].RestartCount
+		}
+		if m.ends[node] == "retries" && restarts > 5 {
+			pod.Status.Phase = corev1.PodSucceeded
+			m.runs[node]++
+			return true
 		}
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", RestartCount: restarts}}
 		return restarts < 10 // a node waits longer each time

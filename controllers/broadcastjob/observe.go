@@ -122,14 +122,14 @@ func (r *Reconciler) withDeletions(s *snapshot, pods []*corev1.Pod) []*corev1.Po
 }
 
 // noteDeleted keeps the deletions of a pass.
-func (r *Reconciler) noteDeleted(s *snapshot, pods []*corev1.Pod) {
+func (r *Reconciler) noteDeleted(s *snapshot, deleted []broadcast.Deletion) {
 	r.memory.Note(s.key(), func(k *knowledge) {
 		all := maps.Clone(k.deleted)
 		if all == nil {
 			all = map[types.UID]bool{}
 		}
-		for _, pod := range pods {
-			all[pod.UID] = true
+		for _, d := range deleted {
+			all[d.Pod.UID] = true
 		}
 		k.deleted = all
 	})

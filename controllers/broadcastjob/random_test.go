@@ -218,7 +218,7 @@ func (w *world) act() {
 	case 8:
 		w.change(w.job, paused(w.rand.IntN(2) == 0))
 	case 9:
-		w.ends[node.Name] = []string{"failed", "restarts", "runs", "waits", ""}[w.rand.IntN(5)]
+		w.ends[node.Name] = []string{"failed", "restarts", "retries", "runs", "waits", ""}[w.rand.IntN(6)]
 	}
 }
 
@@ -240,6 +240,10 @@ func isEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
+func tooOften(pod *corev1.Pod) bool {
+	return len(pod.Status.ContainerStatuses) > 0 && pod.Status.ContainerStatuses[0].RestartCount > 2
+}
+
 func (w *world) check(before []*corev1.Pod) {
 	w.Helper()
 	nodes := map[string]*corev1.Node{}
@@ -249,8 +253,7 @@ func (w *world) check(before []*corev1.Pod) {
 	active, perNode := 0, map[string]int{}
 	for _, pod := range w.pods() {
 		perNode[eligible.NodeOf(pod)]++
-		tooOften := len(pod.Status.ContainerStatuses) > 0 && pod.Status.ContainerStatuses[0].RestartCount > 2
-		if !isEnded(pod) && pod.DeletionTimestamp == nil && !tooOften && nodes[eligible.NodeOf(pod)] != nil {
+		if !isEnded(pod) && pod.DeletionTimestamp == nil && !tooOften(pod) && nodes[eligible.NodeOf(pod)] != nil {
 			active++
 		}
 		isNew := !slices.ContainsFunc(before, func(p *corev1.Pod) bool { return p.UID == pod.UID })
@@ -308,7 +311,10 @@ func (w *world) settle() {
 		w.Errorf("seed %d: a job that has ended is not left alone: %q", w.seed, requests)
 	}
 	for _, pod := range w.pods() {
-		if !isEnded(pod) {
+		if tooOften(pod) && !isEnded(pod) && w.ended == v1beta1.PhaseCompleted {
+			w.Errorf("seed %d: the job completed before pod %s", w.seed, pod.Name)
+		}
+		if !isEnded(pod) && !tooOften(pod) {
 			w.Errorf("seed %d: pod %s is left", w.seed, pod.Name)
 		}
 	}

@@ -72,7 +72,7 @@ func stories() map[string]story {
 		"continue":   {why: "a failed pod stops no other one", nodes: "a b c", job: jobs(parallelism("1"), policy(v1beta1.FailurePolicyTypeContinue)), ends: map[string]string{"a": "failed"}},
 		"fail fast":  {why: "a failed pod ends the job, and the pods that run", nodes: "a b c d", job: jobs(parallelism("3")), ends: map[string]string{"a": "failed", "b": "runs"}},
 		"deadline":   {why: "the deadline holds though the manager restarts", nodes: "a b", job: jobs(deadline(20)), ends: map[string]string{"b": "runs"}, events: map[int]event{2: restart, 5: restart}},
-		"restarts":   {why: "a pod that restarts too often holds nothing up", nodes: "a b", job: jobs(restarting, policy(v1beta1.FailurePolicyTypeContinue)), ends: map[string]string{"a": "restarts"}},
+		"restarts":   {why: "the job waits for a pod that retries", nodes: "a b", job: jobs(restarting, policy(v1beta1.FailurePolicyTypeContinue)), ends: map[string]string{"a": "retries"}},
 		"bound":      {why: "pods are bound past the scheduler", nodes: "a b", options: broadcastjob.Options{Bind: true}},
 		"never":      {why: "a job without end serves the nodes that join", nodes: "a", job: jobs(func(j *v1beta1.BroadcastJob) { j.Spec.CompletionPolicy.Type = v1beta1.Never }), events: map[int]event{6: {"b joins", func(m *model, _ *v1beta1.BroadcastJob) { m.addNode("b") }}}},
 		"no node":    {why: "a job without a node waits for one", events: map[int]event{3: {"a joins", func(m *model, _ *v1beta1.BroadcastJob) { m.addNode("a") }}}},
