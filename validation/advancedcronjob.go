@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/broadcast"
 	"github.com/kruisekit/kruisekit/schedule"
 )
 
@@ -16,6 +18,8 @@ const (
 	maxCronName = 63
 	// cronNameLetters are the characters that the name can have. API servers admit no capitals.
 	cronNameLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-"
+	// templateRequired is the fault of an object without a template.
+	templateRequired = "must have one of jobTemplate, broadcastJobTemplate and imageListPullJobTemplate"
 	// maxPullDeadline is the longest deadline of the children that pull images, a day.
 	maxPullDeadline = 86400
 )
@@ -85,7 +89,7 @@ func checkCronTemplate(spec *appsv1beta1.AdvancedCronJobSpec, at *field.Path) fi
 	}
 	switch given {
 	case 0:
-		faults = append(faults, field.Forbidden(here, "must have one of jobTemplate, broadcastJobTemplate and imageListPullJobTemplate"))
+		faults = append(faults, field.Forbidden(here, templateRequired))
 	case 1:
 	default:
 		faults = append(faults, field.Forbidden(here, "must not have more than one of jobTemplate, broadcastJobTemplate and imageListPullJobTemplate"))
@@ -129,11 +133,40 @@ func checkPullTemplate(template *appsv1beta1.ImageListPullJobSpec, at *field.Pat
 	return faults
 }
 
-// AdvancedCronJobUpdate returns the changes that are forbidden: those of templates, but for the images to pull.
+// AdvancedCronJobChildren returns why no child of an AdvancedCronJob can be created, whatever its schedule. Of the faults of an object, those
+// with which the reference creates children that do something are not among them.
+func AdvancedCronJobChildren(job *appsv1beta1.AdvancedCronJob) field.ErrorList {
+	if d := job.Spec.StartingDeadlineSeconds; d != nil && *d < 0 { // every tick would be late before it comes
+		return field.ErrorList{field.Invalid(field.NewPath("spec", "startingDeadlineSeconds"), *d, "must not be negative")}
+	}
+	template, at := &job.Spec.Template, field.NewPath("spec", "template")
+	switch {
+	case template.JobTemplate != nil:
+		return nil
+	case template.ImageListPullJobTemplate != nil:
+		spec := template.ImageListPullJobTemplate.Spec.DeepCopy()
+		spec.Default()
+		return imageListPullJobSpec(spec, at.Child("imageListPullJobTemplate", "spec"))
+	case template.BroadcastJobTemplate != nil:
+		spec := broadcast.Effective(&template.BroadcastJobTemplate.Spec)
+		return BroadcastJobSpec(spec, at.Child("broadcastJobTemplate", "spec"))
+	}
+	return field.ErrorList{field.Forbidden(at, templateRequired)}
+}
+
+// AdvancedCronJobUpdate returns the changes that are forbidden: those of templates, but for metadata, for the images to pull, and for what is
+// invalid in the stored template. The reference does not store the metadata of BroadcastJobs, and stores what is invalid.
 func AdvancedCronJobUpdate(job, stored *appsv1beta1.AdvancedCronJob) field.ErrorList {
 	now, was := job.DeepCopy(), stored.DeepCopy()
 	now.Default()
 	was.Default()
+	if a, b := now.Spec.Template.JobTemplate, was.Spec.Template.JobTemplate; a != nil && b != nil {
+		b.ObjectMeta = a.ObjectMeta
+	}
+	if a, b := now.Spec.Template.BroadcastJobTemplate, was.Spec.Template.BroadcastJobTemplate; a != nil && b != nil {
+		b.ObjectMeta = a.ObjectMeta
+		mend(&a.Spec, &b.Spec)
+	}
 	if images := &was.Spec.Template.ImageListPullJobTemplate; *images != nil {
 		*images, now.Spec.Template.ImageListPullJobTemplate = nil, nil
 	}
@@ -142,6 +175,33 @@ func AdvancedCronJobUpdate(job, stored *appsv1beta1.AdvancedCronJob) field.Error
 	}
 	return field.ErrorList{field.Forbidden(field.NewPath("spec"), strings.Join([]string{
 		"updates of fields other than schedule, concurrencyPolicy, successfulJobsHistoryLimit, failedJobsHistoryLimit,",
-		"startingDeadlineSeconds, paused, timeZone and template.imageListPullJobTemplate are forbidden",
+		"startingDeadlineSeconds, paused, timeZone, template.imageListPullJobTemplate and the metadata of templates are forbidden",
 	}, " "))}
+}
+
+// mend gives the stored spec of BroadcastJobs the new values where it is invalid.
+func mend(now, was *appsv1beta1.BroadcastJobSpec) {
+	for _, fault := range BroadcastJobSpec(was, nil) {
+		switch member, _, _ := strings.Cut(fault.Field, "."); member {
+		case "parallelism":
+			was.Parallelism = now.Parallelism
+		case "completionPolicy":
+			was.CompletionPolicy = now.CompletionPolicy
+		case "failurePolicy":
+			was.FailurePolicy = now.FailurePolicy
+		case "template":
+			mendTemplate(&now.Template, &was.Template)
+		}
+	}
+}
+
+func mendTemplate(now, was *corev1.PodTemplateSpec) {
+	if restartPolicyFault(was.Spec.RestartPolicy) {
+		was.Spec.RestartPolicy = now.Spec.RestartPolicy
+	}
+	for _, key := range broadcastJobLabels() {
+		if was.Labels[key] != "" {
+			delete(was.Labels, key)
+		}
+	}
 }

@@ -77,6 +77,9 @@ func TestAdvancedCronJob(t *testing.T) {
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
+			if children := validation.AdvancedCronJobChildren(job); len(got) == 0 && len(children) > 0 {
+				t.Errorf("a valid object can have no child: %v", children)
+			}
 			if diff := cmp.Diff(before, encode(t, job)); diff != "" {
 				t.Errorf("the input has changed:\n%s", diff)
 			}
@@ -90,14 +93,18 @@ func TestAdvancedCronJobUpdate(t *testing.T) {
 		object, patch string
 		forbidden     bool
 	}{
-		"nothing":                    {cronOfJobs, ``, false},
-		"schedule, limits and pause": {cronOfJobs, `{"spec":{"schedule":"@daily","timeZone":"UTC","paused":true,"concurrencyPolicy":"Forbid","startingDeadlineSeconds":7,"successfulJobsHistoryLimit":7,"failedJobsHistoryLimit":7}}`, false},
-		"the pods of Jobs":           {cronOfJobs, `{"spec":{"template":{"jobTemplate":{"spec":{"template":{"spec":{"restartPolicy":"OnFailure"}}}}}}}`, true},
-		"the labels of Jobs":         {cronOfJobs, `{"spec":{"template":{"jobTemplate":{"metadata":{"labels":{"a":"b"}}}}}}`, true},
-		"a kind more":                {cronOfJobs, `{"spec":{"template":{"imageListPullJobTemplate":{"spec":{"images":["a"]}}}}}`, true},
-		"another kind":               {cronOfPulls, `{"spec":{"template":{"imageListPullJobTemplate":null,"broadcastJobTemplate":{"spec":{}}}}}`, true},
-		"images":                     {cronOfPulls, `{"spec":{"template":{"imageListPullJobTemplate":{"spec":{"images":["a","b"],"parallelism":3}}}}}`, false},
-		"a default":                  {cronOfNodes, `{"spec":{"template":{"broadcastJobTemplate":{"metadata":{},"spec":{"paused":false}}}}}`, false},
+		"nothing":                     {cronOfJobs, ``, false},
+		"schedule, limits and pause":  {cronOfJobs, `{"spec":{"schedule":"@daily","timeZone":"UTC","paused":true,"concurrencyPolicy":"Forbid","startingDeadlineSeconds":7,"successfulJobsHistoryLimit":7,"failedJobsHistoryLimit":7}}`, false},
+		"the pods of Jobs":            {cronOfJobs, `{"spec":{"template":{"jobTemplate":{"spec":{"template":{"spec":{"restartPolicy":"OnFailure"}}}}}}}`, true},
+		"the labels of Jobs":          {cronOfJobs, `{"spec":{"template":{"jobTemplate":{"metadata":{"labels":{"a":"b"}}}}}}`, false},
+		"the labels of BroadcastJobs": {cronOfNodes, `{"spec":{"template":{"broadcastJobTemplate":{"metadata":{"labels":{"a":"b"},"annotations":{"a":"b"}}}}}}`, false},
+		"the labels of pulls":         {cronOfPulls, `{"spec":{"template":{"imageListPullJobTemplate":{"metadata":{"labels":{"a":"b"}}}}}}`, false},
+		"the pods of BroadcastJobs":   {cronOfNodes, `{"spec":{"template":{"broadcastJobTemplate":{"metadata":{"labels":{"a":"b"}},"spec":{"template":{"spec":{"restartPolicy":"OnFailure"}}}}}}}`, true},
+		"a policy of BroadcastJobs":   {cronOfNodes, `{"spec":{"template":{"broadcastJobTemplate":{"spec":{"failurePolicy":{"type":"Continue"}}}}}}`, true},
+		"a kind more":                 {cronOfJobs, `{"spec":{"template":{"imageListPullJobTemplate":{"spec":{"images":["a"]}}}}}`, true},
+		"another kind":                {cronOfPulls, `{"spec":{"template":{"imageListPullJobTemplate":null,"broadcastJobTemplate":{"spec":{}}}}}`, true},
+		"images":                      {cronOfPulls, `{"spec":{"template":{"imageListPullJobTemplate":{"spec":{"images":["a","b"],"parallelism":3}}}}}`, false},
+		"a default":                   {cronOfNodes, `{"spec":{"template":{"broadcastJobTemplate":{"metadata":{},"spec":{"paused":false}}}}}`, false},
 	} {
 		t.Run(why, func(t *testing.T) {
 			stored, now := &appsv1beta1.AdvancedCronJob{}, &appsv1beta1.AdvancedCronJob{}
@@ -105,6 +112,41 @@ func TestAdvancedCronJobUpdate(t *testing.T) {
 			patched(t, c.object, c.patch, now)
 			faults := validation.AdvancedCronJobUpdate(now, stored)
 			if (len(faults) > 0) != c.forbidden || c.forbidden && faults[0].Field != "spec" {
+				t.Errorf("got %v", faults)
+			}
+		})
+	}
+}
+
+// Faults that OpenKruise has stored can be mended, and nothing else of the template beside them.
+func TestAdvancedCronJobMended(t *testing.T) {
+	for why, c := range map[string]struct {
+		fault, mended string
+		forbidden     bool
+	}{
+		"an unknown failure policy":    {`"failurePolicy":{"type":"continue"}`, `"failurePolicy":{"type":"Continue"}`, false},
+		"a negative limit of restarts": {`"failurePolicy":{"type":"Continue","restartLimit":-1}`, `"failurePolicy":{"type":"Continue","restartLimit":1}`, false},
+		"an unknown completion policy": {`"completionPolicy":{"type":"always"}`, `"completionPolicy":{"type":"Always"}`, false},
+		"a negative deadline":          {`"completionPolicy":{"activeDeadlineSeconds":-1}`, `"completionPolicy":{}`, false},
+		"a life of jobs without end":   {`"completionPolicy":{"type":"Never","ttlSecondsAfterFinished":1}`, `"completionPolicy":{"type":"Never"}`, false},
+		"a parallelism in words":       {`"parallelism":"many"`, `"parallelism":"50%"`, false},
+		"pods that run for ever":       {`"template":{"spec":{"restartPolicy":"Always"}}`, `"template":{"spec":{"restartPolicy":"Never"}}`, false},
+		"a label of the controller":    {`"template":{"metadata":{"labels":{"a":"b","broadcastjob-name":"a"}}}`, `"template":{"metadata":{"labels":{"a":"b"}}}`, false},
+		"another field":                {`"failurePolicy":{"type":"continue"},"paused":true`, `"failurePolicy":{"type":"Continue"},"paused":false`, true},
+		"another label":                {`"template":{"metadata":{"labels":{"broadcastjob-name":"a"}}}`, `"template":{"metadata":{"labels":{"a":"b"}}}`, true},
+		"a fault that stays":           {`"failurePolicy":{"type":"continue"}`, `"failurePolicy":{"type":"continue"}`, false},
+	} {
+		t.Run(why, func(t *testing.T) {
+			object := func(spec string) *appsv1beta1.AdvancedCronJob {
+				job := &appsv1beta1.AdvancedCronJob{}
+				patched(t, `{"metadata":{"name":"web"},"spec":{"schedule":"@daily","template":{"broadcastJobTemplate":{"spec":{`+spec+`}}}}}`, ``, job)
+				return job
+			}
+			stored, now := object(c.fault), object(c.mended)
+			if len(validation.AdvancedCronJob(stored)) != 1 {
+				t.Errorf("stored: %v", validation.AdvancedCronJob(stored))
+			}
+			if faults := validation.AdvancedCronJobUpdate(now, stored); (len(faults) > 0) != c.forbidden {
 				t.Errorf("got %v", faults)
 			}
 		})

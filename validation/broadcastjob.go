@@ -30,18 +30,26 @@ func BroadcastJobSpec(spec *appsv1beta1.BroadcastJobSpec, at *field.Path) field.
 	faults := checkJobParallelism(spec.Parallelism, at.Child("parallelism"))
 	faults = append(faults, checkCompletion(&spec.CompletionPolicy, at.Child("completionPolicy"))...)
 	faults = append(faults, checkFailure(&spec.FailurePolicy, at.Child("failurePolicy"))...)
-	switch p := spec.Template.Spec.RestartPolicy; p {
-	case "", corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure:
-	default:
+	if p := spec.Template.Spec.RestartPolicy; restartPolicyFault(p) {
 		faults = append(faults, field.NotSupported(at.Child("template", "spec", "restartPolicy"), p,
 			[]corev1.RestartPolicy{corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure}))
 	}
-	for _, key := range []string{kruise.BroadcastJobNameKey, kruise.BroadcastJobControllerUIDKey} {
+	for _, key := range broadcastJobLabels() {
 		if spec.Template.Labels[key] != "" {
 			faults = append(faults, field.Forbidden(at.Child("template", "metadata", "labels"), key+" must be absent: the controller sets the label"))
 		}
 	}
 	return faults
+}
+
+// restartPolicyFault reports whether pods with a restart policy do not end.
+func restartPolicyFault(p corev1.RestartPolicy) bool {
+	return p != "" && p != corev1.RestartPolicyNever && p != corev1.RestartPolicyOnFailure
+}
+
+// broadcastJobLabels are the labels of pods that the controller sets.
+func broadcastJobLabels() []string {
+	return []string{kruise.BroadcastJobNameKey, kruise.BroadcastJobControllerUIDKey}
 }
 
 // nameInLabel validates a name that is also the value of a label.

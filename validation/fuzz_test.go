@@ -58,7 +58,10 @@ func kinds() map[string]kind {
 			_ = validation.SidecarSetConflicts(set, []*appsv1beta1.SidecarSet{other})
 			return validation.SidecarSetUpdate(set, other)
 		}),
-		"AdvancedCronJob":          kindOf(true, validation.AdvancedCronJob, validation.AdvancedCronJobUpdate),
+		"AdvancedCronJob": kindOf(true, func(job *appsv1beta1.AdvancedCronJob) field.ErrorList {
+			_ = validation.AdvancedCronJobChildren(job)
+			return validation.AdvancedCronJob(job)
+		}, validation.AdvancedCronJobUpdate),
 		"BroadcastJob":             kindOf[appsv1beta1.BroadcastJob](true, validation.BroadcastJob, nil),
 		"ImagePullJob":             kindOf(false, validation.ImagePullJob, validation.ImagePullJobUpdate),
 		"ImageListPullJob":         kindOf(false, validation.ImageListPullJob, nil),

@@ -38,7 +38,11 @@ func ImagePullJobUpdate(job, stored *appsv1beta1.ImagePullJob) field.ErrorList {
 
 // ImageListPullJob returns what is invalid in a list that has its defaults, or would be invalid in its jobs.
 func ImageListPullJob(list *appsv1beta1.ImageListPullJob) field.ErrorList {
-	at, spec := field.NewPath("spec"), &list.Spec
+	return imageListPullJobSpec(&list.Spec, field.NewPath("spec"))
+}
+
+// imageListPullJobSpec validates the spec of a list, or of a template of lists.
+func imageListPullJobSpec(spec *appsv1beta1.ImageListPullJobSpec, at *field.Path) field.ErrorList {
 	faults := checkNodeSelection(&spec.ImagePullJobTemplate, at)
 	faults = append(faults, checkImages(spec.Images, at.Child("images"))...)
 	return append(faults, checkPull(&spec.ImagePullJobTemplate, at)...)

@@ -2,6 +2,7 @@ package advancedcronjob
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -72,13 +73,16 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	return s, r.observeChildren(ctx, s)
 }
 
-// judge returns the schedule of an object, or why it can have no children.
+// judge returns the schedule of an object, or why it can have no children. Admission rejects more: what the reference has stored goes on.
 func (r *Reconciler) judge(job *v1beta1.AdvancedCronJob) (schedule.Schedule, error) {
-	if faults := validation.AdvancedCronJob(job); len(faults) > 0 {
+	if faults := validation.AdvancedCronJobChildren(job); len(faults) > 0 {
 		return schedule.Schedule{}, faults[0]
 	}
 	parsed, err := schedule.Parse(job.Spec.Schedule, schedule.In{Zone: job.Spec.TimeZone, Local: r.options.Local})
-	if err != nil {
+	switch zone := job.Spec.TimeZone; {
+	case errors.Is(err, schedule.ErrZone) && zone != nil && !schedule.HasZone(job.Spec.Schedule):
+		return parsed, field.Invalid(field.NewPath("spec", "timeZone"), *zone, err.Error())
+	case err != nil:
 		return parsed, field.Invalid(field.NewPath("spec", "schedule"), job.Spec.Schedule, err.Error())
 	}
 	return parsed, nil

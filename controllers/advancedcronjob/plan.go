@@ -6,11 +6,13 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/broadcast"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/schedule"
 )
@@ -122,8 +124,29 @@ func build(s *snapshot, tick time.Time) *unstructured.Unstructured {
 	if spec == nil {
 		spec = map[string]any{}
 	}
-	built.Object["spec"] = runtime.DeepCopyJSON(maps.Clone(spec))
+	spec = runtime.DeepCopyJSON(maps.Clone(spec))
+	if s.kind.name == v1beta1.BroadcastJobTemplate {
+		settle(spec, &s.job.Spec.Template.BroadcastJobTemplate.Spec)
+	}
+	built.Object["spec"] = spec
 	return built
+}
+
+// settle replaces what admission rejects in a BroadcastJob, and the reference stores: the values become those that they act as.
+func settle(raw map[string]any, spec *v1beta1.BroadcastJobSpec) {
+	effective := broadcast.Effective(spec)
+	if equality.Semantic.DeepEqual(spec, effective) {
+		return
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(effective)
+	if err != nil { // a typed spec has no value that cannot be converted
+		return
+	}
+	for _, member := range []string{"parallelism", "completionPolicy", "failurePolicy"} {
+		if value, is := fields[member]; is {
+			raw[member] = value
+		}
+	}
 }
 
 // texts returns a copy of labels or annotations.

@@ -3,11 +3,15 @@ package advancedcronjob_test
 import (
 	"errors"
 	"fmt"
+	"math"
+	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -56,6 +60,59 @@ func TestTakeover(t *testing.T) {
 			}
 			if !m.Due.Equal(clock(c.next)) {
 				t.Errorf("%s: due at %s, want %s", c.why, m.Due, c.next)
+			}
+		})
+	}
+}
+
+// An object that OpenKruise has stored with faults goes on being scheduled, and its children are those that OpenKruise acts as if it had.
+func TestFaults(t *testing.T) {
+	broadcast := func(change func(*v1beta1.BroadcastJobSpec)) func(*v1beta1.AdvancedCronJob) {
+		return func(j *v1beta1.AdvancedCronJob) { change(&j.Spec.Template.BroadcastJobTemplate.Spec) }
+	}
+	for name, c := range map[string]struct {
+		change func(*v1beta1.AdvancedCronJob)
+		// at is where the child has another value, or none.
+		at   []string
+		want any
+		// held is what the event InvalidSpec names where no child is created.
+		held string
+	}{
+		"failure policy":    {change: broadcast(func(s *v1beta1.BroadcastJobSpec) { s.FailurePolicy.Type = "continue" }), at: []string{"failurePolicy", "type"}, want: "Continue"},
+		"completion policy": {change: broadcast(func(s *v1beta1.BroadcastJobSpec) { s.CompletionPolicy.Type = "never" }), at: []string{"completionPolicy", "type"}, want: "Always"},
+		"restart limit":     {change: broadcast(func(s *v1beta1.BroadcastJobSpec) { s.FailurePolicy.RestartLimit = -1 }), at: []string{"failurePolicy", "restartLimit"}, want: nil},
+		"deadline":          {change: broadcast(func(s *v1beta1.BroadcastJobSpec) { s.CompletionPolicy.ActiveDeadlineSeconds = ptr.To[int64](-1) }), at: []string{"completionPolicy", "activeDeadlineSeconds"}, want: int64(0)},
+		"time to live":      {change: broadcast(func(s *v1beta1.BroadcastJobSpec) { s.CompletionPolicy.TTLSecondsAfterFinished = ptr.To[int32](-1) }), at: []string{"completionPolicy", "ttlSecondsAfterFinished"}, want: int64(0)},
+		"parallelism":       {change: broadcast(func(s *v1beta1.BroadcastJobSpec) { s.Parallelism = ptr.To(intstr.FromInt32(-1)) }), at: []string{"parallelism"}, want: int64(0)},
+		"no fault":          {change: broadcast(func(s *v1beta1.BroadcastJobSpec) { s.Parallelism = ptr.To(intstr.FromString("50%")) }), at: []string{"parallelism"}, want: "50%"},
+		"history":           {change: history(-1, -1)},
+		"deadline of ticks": {change: deadline(math.MaxInt64)},
+		"two zones": {change: func(j *v1beta1.AdvancedCronJob) {
+			j.Spec.Schedule, j.Spec.TimeZone = "TZ=UTC */5 * * * *", ptr.To("UTC")
+		}},
+		"concurrency": {change: policy("allow")},
+		"in words":    {change: broadcast(func(s *v1beta1.BroadcastJobSpec) { s.Parallelism = ptr.To(intstr.FromString("many")) }), held: "broadcastJobTemplate.spec.parallelism"},
+		"without end": {change: broadcast(func(s *v1beta1.BroadcastJobSpec) { s.Template.Spec.RestartPolicy = "Always" }), held: "restartPolicy"},
+		"no template": {change: func(j *v1beta1.AdvancedCronJob) { j.Spec.Template.BroadcastJobTemplate = nil }, held: "spec.template"},
+		"no schedule": {change: func(j *v1beta1.AdvancedCronJob) { j.Spec.Schedule = "" }, held: "spec.schedule"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newModel(t, v1beta1.BroadcastJobTemplate)
+			job := m.create("web", c.change)
+			m.until("00:05")
+			if c.held != "" {
+				m.has("no child can be created", "")
+				if got := m.emitted(job, "InvalidSpec"); len(got) != 1 || !strings.Contains(got[0], c.held) {
+					t.Errorf("events %q", got)
+				}
+				return
+			}
+			m.has("the schedule goes on", "00:05")
+			if len(c.at) == 0 || len(m.children()) == 0 {
+				return
+			}
+			if got, _, err := unstructured.NestedFieldNoCopy(m.children()[0].Object, append([]string{"spec"}, c.at...)...); got != c.want || err != nil {
+				t.Errorf("the child has %v at %v, want %v: %v", got, c.at, c.want, err)
 			}
 		})
 	}

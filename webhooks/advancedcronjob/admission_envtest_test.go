@@ -114,7 +114,7 @@ func testChildren(t *testing.T, g *reviewtest.Ground) {
 	}
 }
 
-// testRecorded updates what OpenKruise has stored: no default is added to its template.
+// testRecorded updates what OpenKruise has stored: no default is added to its template, and the metadata that its CRD has not stored is.
 func testRecorded(t *testing.T, g *reviewtest.Ground) {
 	namespace := g.Namespace(t)
 	o := newObject(t, "v1beta1", namespace, nodes)
@@ -136,6 +136,13 @@ func testRecorded(t *testing.T, g *reviewtest.Ground) {
 	})
 	if len(calls) > 0 {
 		t.Errorf("another schedule took %v", calls)
+	}
+	at := []string{"spec", "template", "broadcastJobTemplate", "metadata", "labels"}
+	if err := unstructured.SetNestedStringMap(o.Object, map[string]string{"app": "cleanup"}, at...); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Client.Update(t.Context(), o); err != nil || reviewtest.Field(o, append(at, "app")...) != "cleanup" {
+		t.Errorf("the labels of the children: %v, stored %v", err, reviewtest.Field(o, at...))
 	}
 }
 

@@ -59,12 +59,12 @@ type AdvancedCronJobSpec struct {
 
 // CronJobTemplate is the template of the children; exactly one member is set.
 type CronJobTemplate struct {
-	// JobTemplate creates Jobs. It cannot be changed.
+	// JobTemplate creates Jobs. Its spec cannot be changed.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	JobTemplate *batchv1.JobTemplateSpec `json:"jobTemplate,omitempty"`
-	// BroadcastJobTemplate creates BroadcastJobs. It cannot be changed.
+	// BroadcastJobTemplate creates BroadcastJobs. Its spec cannot be changed.
 	// +optional
 	BroadcastJobTemplate *BroadcastJobTemplateSpec `json:"broadcastJobTemplate,omitempty"`
 	// ImageListPullJobTemplate creates ImageListPullJobs.
