@@ -14,7 +14,7 @@
 //	(new) ─────────┼─▶ Running   a container runs
 //	               ├─▶ Unknown   some pods wait or have ended, and others are due
 //	               └─▶ Paused    by the spec
-//	          then ──▶ Succeeded the containers of all targets exited with 0
+//	          then ──▶ Succeeded the containers of all targets exited with 0, in as many pods as the job has replicas
 //	               └─▶ Failed    all targets ended, and a container of one failed; or the deadline has passed
 //	(unusable) ──────▶ Error     the selector or the template is empty or invalid
 //

@@ -61,12 +61,16 @@ func (o oracle) count(states ...string) (n int) {
 // answer is the pods that get containers, and the status.
 func (o oracle) answer() string {
 	match := len(o.targets())
+	wanted := match
+	if n := o.job.Spec.Replicas; n != nil {
+		wanted = int(*n)
+	}
 	waits, runs, succeeded, failed := o.count("waiting", "pulling", "added", "unknown"), o.count("running"), o.count("succeeded"), o.count("failed", "unstarted")
 	counters := func(waits int) string { return fmt.Sprintf("%d/%d/%d/%d/%d", match, waits, runs, succeeded, failed) }
 	switch {
-	case match > 0 && succeeded == match:
+	case match > 0 && succeeded == wanted:
 		return "[] Succeeded " + counters(waits) + " over"
-	case match > 0 && succeeded+failed == match:
+	case match > 0 && succeeded+failed == wanted:
 		return "[] Failed " + counters(waits) + " over"
 	case o.job.Spec.Paused:
 		return "[] Paused " + counters(waits)
@@ -88,7 +92,7 @@ func (o oracle) answer() string {
 	}
 	phase := "Unknown"
 	switch {
-	case match == 0 || waits == match:
+	case match == 0 || waits == wanted:
 		phase = "Waiting"
 	case runs > 0:
 		phase = "Running"
@@ -104,7 +108,7 @@ func world(r *rand.Rand) (oracle, ephemeral.Input) {
 	}
 	o := oracle{job: newJob()}
 	if r.IntN(2) == 0 {
-		parallelism(int32(r.IntN(6) + 1))(o.job)
+		parallelism(int32(r.IntN(6)))(o.job)
 	}
 	if r.IntN(3) == 0 {
 		replicas(int32(r.IntN(7)))(o.job)

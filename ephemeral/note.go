@@ -15,6 +15,8 @@ const (
 	NoteTaken = "ContainerNameTaken"
 	// NoteBeyond says that more pods match than the job has replicas.
 	NoteBeyond = "ReplicasReached"
+	// NoteMissing says that fewer pods exist than the job has replicas. The job does not end before.
+	NoteMissing = "ReplicasMissing"
 	// NoteRefused is a pod whose containers the API server has refused.
 	NoteRefused = "CreateFailed"
 	// NoteEmpty says that the job has no target. The job waits for one.

@@ -184,7 +184,7 @@ func (p *Pass) decide() {
 	p.open = true
 	s := &p.status
 	switch {
-	case s.Matches > 0 && s.Succeeded+s.Failed == s.Matches:
+	case s.Matches > 0 && s.Succeeded+s.Failed == p.wanted():
 		p.complete()
 		return
 	case p.in.Job.Spec.Paused:
@@ -203,7 +203,18 @@ func (p *Pass) decide() {
 		p.explain(waiting(NoteEmpty, "", "no pod gets the containers"))
 		return
 	}
+	if missing := p.wanted() - s.Matches; missing > 0 {
+		p.explain(waiting(NoteMissing, "", fmt.Sprintf("the job is for %d pods, and waits for %d more", p.wanted(), missing)))
+	}
 	p.add()
+}
+
+// wanted is how many targets end the job: spec.replicas, or all that exist.
+func (p *Pass) wanted() int32 {
+	if n := p.in.Job.Spec.Replicas; n != nil {
+		return max(*n, 0)
+	}
+	return p.status.Matches
 }
 
 // add chooses the pods that get containers. Pods without a node come after the others, for their containers cannot start yet, and those that have

@@ -39,7 +39,7 @@ func (p *Pass) count(state State) {
 	}
 }
 
-// complete ends a job whose targets have all ended.
+// complete ends a job for which as many targets as it is for have ended.
 func (p *Pass) complete() {
 	s := &p.status
 	if s.Failed == 0 {
@@ -56,7 +56,7 @@ func (p *Pass) complete() {
 // expire ends a job that took too long. Containers that run go on.
 func (p *Pass) expire() {
 	s := &p.status
-	text := fmt.Sprintf("The job was active for longer than its deadline: %d of %d pods have ended", s.Succeeded+s.Failed, s.Matches)
+	text := fmt.Sprintf("The job was active for longer than its deadline: %d of %d pods have ended", s.Succeeded+s.Failed, max(p.wanted(), s.Matches))
 	p.set(s, v1alpha1.EJobFailed, v1alpha1.EJobReasonDeadlineExceeded, text)
 	p.end(v1alpha1.EphemeralJobFailed, blocked(NoteDeadline, "", text))
 }
@@ -88,7 +88,7 @@ func (p *Pass) phase(s *v1alpha1.EphemeralJobStatus) v1alpha1.EphemeralJobPhase 
 		return v1alpha1.EphemeralJobWaiting
 	case s.Running > 0:
 		return v1alpha1.EphemeralJobRunning
-	case s.Waiting == s.Matches:
+	case s.Waiting == p.wanted():
 		return v1alpha1.EphemeralJobWaiting
 	}
 	return v1alpha1.EphemeralJobUnknown

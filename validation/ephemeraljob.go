@@ -19,10 +19,10 @@ import (
 func EphemeralJob(job *v1alpha1.EphemeralJob) field.ErrorList {
 	at := field.NewPath("spec")
 	faults := checkJobSelector(job.Spec.Selector, at.Child("selector"))
-	faults = append(faults, checkLeast(job.Spec.Replicas, 0, at.Child("replicas"))...)
-	faults = append(faults, checkLeast(job.Spec.Parallelism, 1, at.Child("parallelism"))...)
-	faults = append(faults, checkLeast(job.Spec.ActiveDeadlineSeconds, 1, at.Child("activeDeadlineSeconds"))...)
-	faults = append(faults, checkLeast(job.Spec.TTLSecondsAfterFinished, 0, at.Child("ttlSecondsAfterFinished"))...)
+	faults = append(faults, checkNegative(job.Spec.Replicas, at.Child("replicas"))...)
+	faults = append(faults, checkNegative(job.Spec.Parallelism, at.Child("parallelism"))...)
+	faults = append(faults, checkNegative(job.Spec.ActiveDeadlineSeconds, at.Child("activeDeadlineSeconds"))...)
+	faults = append(faults, checkNegative(job.Spec.TTLSecondsAfterFinished, at.Child("ttlSecondsAfterFinished"))...)
 	return append(faults, checkEphemeralContainers(job.Spec.Template.EphemeralContainers, EphemeralContainersPath())...)
 }
 
@@ -59,14 +59,11 @@ func checkJobSelector(s *metav1.LabelSelector, at *field.Path) field.ErrorList {
 	return faults
 }
 
-func checkLeast[N int32 | int64](n *N, least N, at *field.Path) field.ErrorList {
-	switch {
-	case n == nil || *n >= least:
+func checkNegative[N int32 | int64](n *N, at *field.Path) field.ErrorList {
+	if n == nil || *n >= 0 {
 		return nil
-	case least == 0:
-		return field.ErrorList{field.Invalid(at, *n, "must not be negative")}
 	}
-	return field.ErrorList{field.Invalid(at, *n, "must be greater than 0")}
+	return field.ErrorList{field.Invalid(at, *n, "must not be negative")}
 }
 
 func checkEphemeralContainers(containers []corev1.EphemeralContainer, at *field.Path) field.ErrorList {

@@ -28,7 +28,8 @@ func TestEphemeralJob(t *testing.T) {
 		want  []string
 	}{
 		"the least":                      {``, nil},
-		"everything":                     {spec(`"replicas":0,"parallelism":1,"paused":true,"activeDeadlineSeconds":1,"ttlSecondsAfterFinished":0`), nil},
+		"everything":                     {spec(`"replicas":1,"parallelism":1,"paused":true,"activeDeadlineSeconds":1,"ttlSecondsAfterFinished":1`), nil},
+		"numbers that hold a job":        {spec(`"replicas":0,"parallelism":0,"activeDeadlineSeconds":0,"ttlSecondsAfterFinished":0`), nil},
 		"all fields of a container":      {with(`"command":["a"],"args":["b"],"workingDir":"/","envFrom":[{"secretRef":{"name":"a"}}],"env":[{"name":"A","value":"b"}],"volumeMounts":[{"name":"a","mountPath":"/a"}],"volumeDevices":[{"name":"b","devicePath":"/b"}],"terminationMessagePath":"/x","terminationMessagePolicy":"FallbackToLogsOnError","imagePullPolicy":"Never","securityContext":{"privileged":true},"stdin":true,"stdinOnce":true,"tty":true`), nil},
 		"a target that is not checked":   {with(`"targetContainerName":"web"`), nil},
 		"an empty target":                {with(`"targetContainerName":""`), nil},
@@ -36,7 +37,7 @@ func TestEphemeralJob(t *testing.T) {
 		"an empty selector":              {spec(`"selector":{"matchLabels":null}`), []string{"spec.selector: Invalid value"}},
 		"a selector with a bad operator": {spec(`"selector":{"matchExpressions":[{"key":"a","operator":"Like"}]}`), []string{"spec.selector.matchExpressions[0].operator: Invalid value"}},
 		"a selector with a bad value":    {spec(`"selector":{"matchLabels":{"app":"a b"}}`), []string{"spec.selector.matchLabels: Invalid value"}},
-		"numbers below":                  {spec(`"replicas":-1,"parallelism":0,"activeDeadlineSeconds":0,"ttlSecondsAfterFinished":-1`), []string{"spec.replicas: Invalid value", "spec.parallelism: Invalid value", "spec.activeDeadlineSeconds: Invalid value", "spec.ttlSecondsAfterFinished: Invalid value"}},
+		"numbers below":                  {spec(`"replicas":-1,"parallelism":-1,"activeDeadlineSeconds":-1,"ttlSecondsAfterFinished":-1`), []string{"spec.replicas: Invalid value", "spec.parallelism: Invalid value", "spec.activeDeadlineSeconds: Invalid value", "spec.ttlSecondsAfterFinished: Invalid value"}},
 		"no container":                   {containers(``), []string{"spec.template.ephemeralContainers: Required value"}},
 		"an empty container":             {containers(`{}`), []string{first + ".name: Required value", first + ".image: Required value"}},
 		"two containers of a name":       {containers(`{"name":"a","image":"b"},{"name":"a","image":"b"}`), []string{"spec.template.ephemeralContainers[1].name: Duplicate value"}},

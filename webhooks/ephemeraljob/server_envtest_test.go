@@ -21,7 +21,7 @@ import (
 
 // TestAdmission shares one API server: the webhook first, and then the policy alone, which must review alike.
 func TestAdmission(t *testing.T) {
-	g := reviewtest.Start(t, reviewtest.Input{Resources: []string{"ephemeraljobs"}, Setup: serve, Bad: newJob(t, "default", `{"parallelism":0}`)})
+	g := reviewtest.Start(t, reviewtest.Input{Resources: []string{"ephemeraljobs"}, Setup: serve, Bad: newJob(t, "default", `{"parallelism":-1}`)})
 	namespace := g.Namespace(t)
 	stored := newJob(t, namespace, ``)
 	if err := g.Client.Create(t.Context(), stored); err != nil {
@@ -46,7 +46,7 @@ func TestAdmission(t *testing.T) {
 	}
 	g.Withdraw(t)
 	reviewtest.Until(t, "the API server does not mind the policy alone", func(ctx context.Context) error {
-		return reviewtest.Says(g.Client.Create(ctx, newJob(t, namespace, `{"parallelism":0}`), client.DryRunAll), "kruisekit-ephemeraljob", "spec.parallelism")
+		return reviewtest.Says(g.Client.Create(ctx, newJob(t, namespace, `{"parallelism":-1}`), client.DryRunAll), "kruisekit-ephemeraljob", "spec.parallelism")
 	})
 	t.Run("Policy", func(t *testing.T) { reviewAll(t, g, stored, "kruisekit-ephemeraljob") })
 }
@@ -79,13 +79,13 @@ func reviewAll(t *testing.T, g *reviewtest.Ground, stored *unstructured.Unstruct
 	}
 	for name, c := range map[string]struct{ patch, want string }{
 		"nothing more":        {``, ""},
-		"everything":          {`{"replicas":0,"parallelism":2,"paused":true,"activeDeadlineSeconds":1,"ttlSecondsAfterFinished":0}`, ""},
+		"everything":          {`{"replicas":0,"parallelism":0,"paused":true,"activeDeadlineSeconds":0,"ttlSecondsAfterFinished":0}`, ""},
 		"an expression":       {`{"selector":{"matchLabels":null,"matchExpressions":[{"key":"a","operator":"Exists"}]}}`, ""},
 		"all fields":          {with(`"command":["a"],"env":[{"name":"A","value":"b"}],"imagePullPolicy":"Never","terminationMessagePolicy":"File","tty":true,"targetContainerName":"x","resources":{},"ports":[]`), ""},
 		"an empty selector":   {`{"selector":{"matchLabels":null}}`, "spec.selector: "},
 		"negative replicas":   {`{"replicas":-1}`, "spec.replicas: "},
-		"no parallelism":      {`{"parallelism":0}`, "spec.parallelism: "},
-		"no deadline":         {`{"activeDeadlineSeconds":0}`, "spec.activeDeadlineSeconds: "},
+		"negative pods":       {`{"parallelism":-1}`, "spec.parallelism: "},
+		"a negative deadline": {`{"activeDeadlineSeconds":-1}`, "spec.activeDeadlineSeconds: "},
 		"a negative life":     {`{"ttlSecondsAfterFinished":-1}`, "spec.ttlSecondsAfterFinished: "},
 		"no container":        {`{"template":{"ephemeralContainers":[]}}`, at},
 		"an empty container":  {`{"template":{"ephemeralContainers":[{}]}}`, at},
@@ -113,7 +113,7 @@ func reviewAll(t *testing.T, g *reviewtest.Ground, stored *unstructured.Unstruct
 		"a label":          {`{"metadata":{"labels":{"a":"b"}}}`, ""},
 		"another image":    {`{"spec":{"template":{"ephemeralContainers":[{"name":"shell","image":"busybox:2"}]}}}`, "spec.template: "},
 		"another selector": {`{"spec":{"selector":{"matchLabels":{"app":"db"}}}}`, "spec.selector: "},
-		"no parallelism":   {`{"spec":{"parallelism":0}}`, "spec.parallelism: "},
+		"negative pods":    {`{"spec":{"parallelism":-1}}`, "spec.parallelism: "},
 	} {
 		t.Run("update/"+name, func(t *testing.T) {
 			err := g.Client.Patch(t.Context(), stored.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(c.patch)), client.DryRunAll)
