@@ -24,6 +24,7 @@
 //   - A tick is after Last, or after Created where Last is zero, and not after Now. So a caller that records Last has one child for a tick.
 //   - Last does not decrease, except where Last is more than MaxAhead after Now: then the clock was wrong, and Last becomes Now.
 //   - Of several missed ticks only the latest is due. The number of missed ticks costs no time.
+//   - Of more than MaxMissed ticks that were missed before a caller has looked for the first time, none is due.
 //   - Look is after Now, and at most MaxWait later, unless the schedule is paused. So a clock that jumps delays a child by MaxWait at most.
 //   - A tick that Concurrency holds back stays due until a later tick replaces it, or its deadline passes.
 //   - Parse accepts or rejects every text, without a panic.

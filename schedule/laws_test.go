@@ -177,9 +177,12 @@ func TestYears(t *testing.T) {
 
 // step is a look at the schedule, and what happens until the next one.
 func (l *life) step() {
-	l.in.Now = l.clock
+	l.in.Now, l.in.First = l.clock, l.random.IntN(8) == 0
 	before := l.in.Last
 	d := schedule.Plan(l.in)
+	if d.Tick.IsZero() && d.Last.After(before) && !before.IsZero() {
+		l.checkSkipped(before, d)
+	}
 	if !d.Look.IsZero() && (!d.Look.After(l.clock) || d.Look.Sub(l.clock) > schedule.MaxWait+schedule.MaxAhead) {
 		l.Fatalf("%s: at %s looks at %s", l.what, l.clock, d.Look)
 	}
@@ -231,6 +234,18 @@ func (l *life) check(before time.Time, d schedule.Decision) {
 	}
 }
 
+// checkSkipped is what holds for ticks that get no child: a caller that looks for the first time finds too many.
+func (l *life) checkSkipped(before time.Time, d schedule.Decision) {
+	l.Helper()
+	n := 0
+	for tick := l.in.Schedule.Next(before); n <= schedule.MaxMissed && !tick.After(d.Last); tick = l.in.Schedule.Next(tick) {
+		n++
+	}
+	if !l.in.First || n <= schedule.MaxMissed || l.in.Schedule.Next(d.Last).Before(l.clock) {
+		l.Fatalf("%s: at %s %d ticks since %s are skipped until %s", l.what, l.clock, n, before, d.Last)
+	}
+}
+
 // happen is what users, children and clocks do.
 func (l *life) happen() {
 	switch l.random.IntN(40) {
@@ -259,7 +274,7 @@ func (l *life) jump() {
 // survives expects a child within a time that a tick takes at most, after all that happened.
 func (l *life) survives() {
 	l.Helper()
-	l.in.Paused, l.in.Active = false, 0
+	l.in.Paused, l.in.Active, l.in.First = false, 0, false
 	if l.in.Schedule.Next(l.clock).IsZero() {
 		return
 	}

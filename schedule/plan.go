@@ -13,6 +13,8 @@ const (
 	MaxWait = time.Hour
 	// MaxAhead is how far Last may be after Now: clocks of two machines differ. A later one is the mistake of a clock.
 	MaxAhead = time.Hour
+	// MaxMissed is how many missed ticks of unknown cause lead to a child for the latest one.
+	MaxMissed = 100
 	// MaxDeadlineSeconds is the longest deadline that a duration can hold, 292 years.
 	MaxDeadlineSeconds = math.MaxInt64 / int64(time.Second)
 )
@@ -46,7 +48,10 @@ type Input struct {
 	MaxActive int
 	// Paused holds every child back.
 	Paused bool
-	Now    time.Time
+	// First says that the caller looks at the schedule for the first time. So it does not know why ticks have no child, and more than MaxMissed of
+	// them are skipped: a schedule that has stood still for so long goes on with its next tick.
+	First bool
+	Now   time.Time
 }
 
 // Decision is what to do now.
@@ -57,8 +62,8 @@ type Decision struct {
 	Held time.Time
 	// Replace asks to delete the active children before.
 	Replace bool
-	// Last is what to record as the last tick while the child of Tick does not exist: Input.Last, or Now after a mistake of the clock.
-	// Once the child exists, Tick is.
+	// Last is what to record as the last tick while the child of Tick does not exist: Input.Last, Now after a mistake of the clock, or the
+	// latest of the ticks that are skipped. Once the child exists, Tick is.
 	Last time.Time
 	// Look is when to decide again; zero for when the input changes.
 	Look time.Time
@@ -76,6 +81,8 @@ const (
 	NoteActive = "Active"
 	// NoteTooMany is a tick that waits because too many children are active.
 	NoteTooMany = "TooManyActive"
+	// NoteTooManyMissed are ticks that are skipped, the latest among them: nobody has looked at the schedule for too long.
+	NoteTooManyMissed = "TooManyMissed"
 	// NoteTooLate is a tick whose deadline has passed.
 	NoteTooLate = "TooLate"
 	// NotePaused is a schedule that is paused.
@@ -159,6 +166,10 @@ func (p *planner) decide(tick time.Time) {
 		p.note(note.Blocked, NoteTooMany, "the tick %s waits until active children finish: %d, at most %d", text(tick), p.Active, p.MaxActive)
 		p.Held = tick
 		return
+	case p.First && p.tooManyMissed():
+		p.note(note.Blocked, NoteTooManyMissed, "more than %d ticks were missed until %s, the schedule continues with the next one", MaxMissed, text(tick))
+		p.Held, p.Decision.Last = tick, tick
+		return
 	}
 	if first := p.Schedule.Next(p.begin); first.Before(tick) {
 		p.note(note.Info, NoteSkipped, "missed ticks from %s on are skipped", text(first))
@@ -166,6 +177,22 @@ func (p *planner) decide(tick time.Time) {
 	p.note(note.Info, NoteDue, "the tick %s is due", text(tick))
 	p.Tick = tick
 	p.Replace = p.Concurrency == Replace && p.Active > 0
+}
+
+// tooManyMissed counts the ticks that are due, as the reference does: those whose deadline has passed do not count.
+func (p *planner) tooManyMissed() bool {
+	tick := p.begin
+	if p.DeadlineSeconds != nil {
+		if earliest := p.Now.Add(-deadline(*p.DeadlineSeconds)); earliest.After(tick) {
+			tick = earliest
+		}
+	}
+	for range MaxMissed + 1 {
+		if tick = p.Schedule.Next(tick); tick.IsZero() || tick.After(p.Now) {
+			return false
+		}
+	}
+	return true
 }
 
 // deadline returns a duration, which is never negative.

@@ -62,6 +62,11 @@ func TestPlan(t *testing.T) {
 		"done":                  {why: "a tick has one child", last: "2026-03-02T10:05:00Z", now: "2026-03-02T10:05:01Z", look: "2026-03-02T10:10:00Z"},
 		"missed":                {why: "of missed ticks the latest is due", last: "2026-03-02T10:05:00Z", now: "2026-03-02T10:31:00Z", tick: "2026-03-02T10:30:00Z", look: "2026-03-02T10:35:00Z", codes: "Skipped Due"},
 		"missed for years":      {why: "however many are missed", last: "2019-03-02T10:05:00Z", now: "2026-03-02T10:31:00Z", tick: "2026-03-02T10:30:00Z", look: "2026-03-02T10:35:00Z", codes: "Skipped Due"},
+		"unseen":                {why: "a hundred are missed, and the caller looks for the first time", last: "2026-03-02T02:05:00Z", now: "2026-03-02T10:26:00Z", change: first, tick: "2026-03-02T10:25:00Z", look: "2026-03-02T10:30:00Z", codes: "Skipped Due"},
+		"too many unseen":       {why: "one more: the next tick is the first one", last: "2026-03-02T02:00:00Z", now: "2026-03-02T10:26:00Z", change: first, recorded: "2026-03-02T10:25:00Z", look: "2026-03-02T10:30:00Z", codes: "TooManyMissed"},
+		"unseen in time":        {why: "of too many, those before the deadline do not count", last: "2019-03-02T02:00:00Z", now: "2026-03-02T10:26:00Z", change: both(first, deadline(600)), tick: "2026-03-02T10:25:00Z", look: "2026-03-02T10:30:00Z", codes: "Skipped Due"},
+		"unseen for years":      {why: "how many are missed costs no time", expression: "@every 1s", last: "2019-03-02T02:00:00Z", now: "2026-03-02T10:26:00Z", change: first, recorded: "2026-03-02T10:26:00Z", look: "2026-03-02T10:26:01Z", codes: "TooManyMissed"},
+		"unseen and forbidden":  {why: "the tick waits for the child", last: "2026-03-02T02:00:00Z", now: "2026-03-02T10:26:00Z", change: both(first, active(schedule.Forbid, 1)), look: "2026-03-02T10:30:00Z", codes: "Active"},
 		"paused":                {why: "no child, and no look", now: "2026-03-02T10:05:00Z", change: func(i *schedule.Input) { i.Paused = true }, codes: "Paused"},
 		"late by 11":            {why: "the deadline is 10 seconds", now: "2026-03-02T10:05:11Z", change: deadline(10), look: "2026-03-02T10:10:00Z", codes: "TooLate"},
 		"late by 9":             {why: "the deadline is 10 seconds", now: "2026-03-02T10:05:09Z", change: deadline(10), tick: "2026-03-02T10:05:00Z", look: "2026-03-02T10:10:00Z", codes: "Due"},
@@ -105,7 +110,7 @@ func TestPlan(t *testing.T) {
 			if diff := cmp.Diff(c.codes, codes(got)); diff != "" {
 				t.Errorf("%s: notes %v (-want +got):\n%s", c.why, got.Notes, diff)
 			}
-			if held := strings.Contains("Active TooLate TooManyActive", codes(got)) && len(got.Notes) > 0; !got.Held.IsZero() != held {
+			if held := strings.Contains("Active TooLate TooManyActive TooManyMissed", codes(got)) && len(got.Notes) > 0; !got.Held.IsZero() != held {
 				t.Errorf("%s: %s is held", c.why, got.Held)
 			}
 			got.Notes, got.Held = nil, time.Time{}
@@ -118,6 +123,15 @@ func TestPlan(t *testing.T) {
 
 func deadline(seconds int64) func(*schedule.Input) {
 	return func(i *schedule.Input) { i.DeadlineSeconds = ptr.To(seconds) }
+}
+
+func first(i *schedule.Input) { i.First = true }
+
+func both(a, b func(*schedule.Input)) func(*schedule.Input) {
+	return func(i *schedule.Input) {
+		a(i)
+		b(i)
+	}
 }
 
 func active(c schedule.Concurrency, n int) func(*schedule.Input) {

@@ -157,10 +157,12 @@ func TestMissedTicks(t *testing.T) {
 		why, now, want string
 		change         []func(*v1beta1.AdvancedCronJob)
 	}{
-		"five":         {"exactly one child, for the latest", "00:29", "00:25", nil},
-		"a thousand":   {"the reference stops for good after 100", "2030-01-05T13:01:00Z", "13:00", nil},
-		"late by 11 s": {"the deadline is 10 s", "00:05:11", "", []func(*v1beta1.AdvancedCronJob){deadline(10)}},
-		"late by 9 s":  {"the deadline is 10 s", "00:05:09", "00:05", []func(*v1beta1.AdvancedCronJob){deadline(10)}},
+		"five":          {"exactly one child, for the latest", "00:29", "00:25", nil},
+		"a hundred":     {"the reference creates the same child", "08:24", "08:20", nil},
+		"a thousand":    {"the reference stops for good after 100, and its hour has passed", "2030-01-05T13:01:00Z", "", nil},
+		"a few in time": {"the deadline bounds what is missed, as in the reference", "2030-01-05T13:01:00Z", "13:00", []func(*v1beta1.AdvancedCronJob){deadline(600)}},
+		"late by 11 s":  {"the deadline is 10 s", "00:05:11", "", []func(*v1beta1.AdvancedCronJob){deadline(10)}},
+		"late by 9 s":   {"the deadline is 10 s", "00:05:09", "00:05", []func(*v1beta1.AdvancedCronJob){deadline(10)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(t, v1beta1.BroadcastJobTemplate)
@@ -173,6 +175,45 @@ func TestMissedTicks(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A schedule that the reference has stopped after more than 100 missed ticks goes on with its next tick, also where that one falls on a restart.
+func TestStuck(t *testing.T) {
+	m := newModel(t, v1beta1.BroadcastJobTemplate)
+	job := m.create("web", func(j *v1beta1.AdvancedCronJob) { j.Spec.Schedule = "0 2 * * *" })
+	m.Clock = clock("2030-06-01T15:00:00Z")
+	m.Still()
+	m.has("nobody expects the job of the night at three in the afternoon", "")
+	if got := m.emitted(job, "TooManyMissedTimes"); len(got) != 1 || !strings.Contains(got[0], "2030-06-01T02:00:00Z") {
+		t.Errorf("events %q", got)
+	}
+	m.Clock = clock("2030-06-02T01:59:59Z")
+	m.Still()
+	m.restart(m.Server)
+	m.Clock = clock("2030-06-02T02:00:15Z")
+	m.Still()
+	m.has("the next night", "02:00")
+	if got := m.emitted(job, "TooManyMissedTimes"); len(got) != 1 {
+		t.Errorf("events %q", got)
+	}
+}
+
+// A pause and an active child hold any number of ticks back: the latest runs once they end.
+func TestHeldLong(t *testing.T) {
+	m := newModel(t, v1beta1.BroadcastJobTemplate)
+	job := m.create("web", paused(true))
+	m.Still()
+	m.Clock = clock("2030-01-05T13:01:00Z")
+	m.Still()
+	m.change(job, paused(false), policy(v1beta1.ForbidConcurrent))
+	m.Still()
+	m.has("the pause ends", "13:00")
+	m.restart(m.Server)
+	m.until("2030-01-06T13:01:00Z")
+	m.has("the child is active", "13:00")
+	m.end(m.children()[0], true)
+	m.Still()
+	m.has("the child has ended", "13:00+ 13:00")
 }
 
 // What no webhook saw is reported once, creates nothing, and is cleaned up after all.

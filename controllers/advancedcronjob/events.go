@@ -22,6 +22,7 @@ const (
 	reasonActive        = "JobAlreadyActive"
 	reasonTooManyActive = "TooManyActive"
 	reasonMissed        = "MissSchedule"
+	reasonTooManyMissed = "TooManyMissedTimes"
 	reasonClockAhead    = "ClockAhead"
 	reasonInvalidSpec   = "InvalidSpec"
 )
@@ -54,7 +55,8 @@ func (a *act) emitInvalid() {
 // emitWaiting reports why a tick has no child; once for a tick.
 func (a *act) emitWaiting() {
 	reasons := map[string]string{
-		schedule.NoteActive: reasonActive, schedule.NoteTooLate: reasonMissed, schedule.NoteTooMany: reasonTooManyActive, schedule.NoteClockAhead: reasonClockAhead,
+		schedule.NoteActive: reasonActive, schedule.NoteTooLate: reasonMissed, schedule.NoteTooMany: reasonTooManyActive,
+		schedule.NoteTooManyMissed: reasonTooManyMissed, schedule.NoteClockAhead: reasonClockAhead,
 	}
 	held := slices.DeleteFunc(slices.Clone(a.notes), func(n note.Note) bool { return reasons[n.Code] == "" })
 	about := make([]string, 0, len(held)+1)

@@ -30,7 +30,9 @@ type snapshot struct {
 	children             []child
 	// remembered is the last tick that this process knows of.
 	remembered time.Time
-	now        time.Time
+	// first says that this process has not looked at the object before.
+	first bool
+	now   time.Time
 	// recheckAfter is when to read the children again where the cache lacks some of them; zero where it does not.
 	recheckAfter time.Duration
 }
@@ -61,7 +63,8 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 		return s, nil //nolint:nilerr // the pass reports it
 	}
 	s.job.Default()
-	s.remembered = r.recall(s).last
+	known := r.recall(s)
+	s.remembered, s.first = known.last, known.uid == ""
 	s.kind = kindOf(&s.job.Spec.Template)
 	s.schedule, s.invalid = r.judge(s.job)
 	if r.absent[s.kind.name] {

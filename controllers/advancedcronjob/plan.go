@@ -31,6 +31,8 @@ type pass struct {
 	tick   time.Time
 	// held is the tick that is held back; zero for none.
 	held time.Time
+	// skips says that last is a tick without a child.
+	skips bool
 	// last is what the status records as long as the child of tick does not exist.
 	last time.Time
 	// notes explain the decision.
@@ -53,8 +55,10 @@ func plan(s *snapshot) pass {
 	running := activeOf(s.children)
 	d := schedule.Plan(schedule.Input{
 		Schedule: s.schedule, Created: s.job.CreationTimestamp.Time, Last: p.last, DeadlineSeconds: s.job.Spec.StartingDeadlineSeconds,
-		Concurrency: schedule.Concurrency(s.job.Spec.ConcurrencyPolicy), Active: len(running), MaxActive: maxActive, Paused: *s.job.Spec.Paused, Now: s.now,
+		Concurrency: schedule.Concurrency(s.job.Spec.ConcurrencyPolicy), Active: len(running), MaxActive: maxActive, Paused: *s.job.Spec.Paused,
+		First: s.first, Now: s.now,
 	})
+	p.skips = d.Last.After(p.last)
 	p.last, p.held, p.notes = d.Last, d.Held, d.Notes
 	if !d.Look.IsZero() {
 		p.after = max(d.Look.Sub(s.now), time.Millisecond)
@@ -68,6 +72,9 @@ func plan(s *snapshot) pass {
 	}
 	return p
 }
+
+// consumes reports whether the pass records a tick, so that it gets no other child.
+func (p *pass) consumes() bool { return p.create != nil || p.skips }
 
 // lastOf returns the latest tick that is known: that of the status, of the process, or of a child. A child that claims a tick far ahead does not count.
 func lastOf(s *snapshot) time.Time {

@@ -41,7 +41,7 @@ type Reconciler struct {
 // knowledge is what a process keeps of an object.
 type knowledge struct {
 	uid types.UID
-	// verified reports whether the object was read live.
+	// verified reports whether the object was read live, as it is before the first tick that is consumed.
 	verified bool
 	// last is its last tick, which the status may lack after a write that failed.
 	last time.Time
@@ -106,7 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	p := plan(s)
-	if p.create != nil && !r.recall(s).verified {
+	if p.consumes() && !r.recall(s).verified {
 		if s, err = r.verify(ctx, s); err != nil || s == nil {
 			return ctrl.Result{}, err
 		}
@@ -128,7 +128,11 @@ func (r *Reconciler) verify(ctx context.Context, s *snapshot) (*snapshot, error)
 	}
 	r.known.Note(s.key(), func(k *knowledge) { *k = knowledge{uid: live.GetUID(), verified: true} })
 	r.jobs.Writes.Patched(s.key(), live)
-	return r.observe(ctx, s.key())
+	verified, err := r.observe(ctx, s.key())
+	if verified != nil {
+		verified.first = s.first || verified.job.UID != s.job.UID
+	}
+	return verified, err
 }
 
 // recall returns what is known of an object; nothing for another one of the same name.
