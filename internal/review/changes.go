@@ -13,7 +13,8 @@ import (
 )
 
 // Changes returns the patch that makes, of an object as it was sent, what before has become: after. Both are pointers to typed
-// objects, and before is the content decoded. Fields that only before has are not removed. Changes modifies none of them.
+// objects, and before is the content decoded. A field that only before has is removed, together with what is unknown below the field.
+// A field that neither of them has stays. Changes modifies none of them.
 func Changes(content map[string]any, before, after any) ([]write.Op, error) {
 	if reflect.DeepEqual(before, after) {
 		return nil, nil
@@ -35,6 +36,13 @@ type differ struct{ patch []write.Op }
 
 // object compares two states; sent has the same as the first, and maybe more, in the user's notation.
 func (d *differ) object(at string, sent, was, is map[string]any) {
+	for _, key := range slices.Sorted(maps.Keys(was)) {
+		_, stays := is[key]
+		// The API server rejects a patch that removes what was not sent.
+		if _, is := sent[key]; is && !stays {
+			d.patch = append(d.patch, write.Remove(at+"/"+write.Escape(key)))
+		}
+	}
 	for _, key := range slices.Sorted(maps.Keys(is)) {
 		below := at + "/" + write.Escape(key)
 		if !d.inside(below, sent[key], was[key], is[key]) {

@@ -17,7 +17,10 @@ type request = appsv1beta1.ContainerRecreateRequest
 
 // hooked changes a request in every way that there is: in maps, in lists, in objects that are there or not.
 func hooked(r *request) {
-	r.Labels = map[string]string{"a/b~c": "ours"}
+	if r.Labels == nil {
+		r.Labels = map[string]string{}
+	}
+	r.Labels["a/b~c"] = "ours"
 	r.Default()
 	for i := range r.Spec.Containers {
 		r.Spec.Containers[i].StatusContext = &appsv1beta1.ContainerRecreateRequestContainerContext{ContainerID: "x"}
@@ -52,6 +55,23 @@ func TestChanges(t *testing.T) {
 		"a list": {
 			"element by element, so that unknown fields stay", `{"metadata":{"labels":{"a/b~c":"ours"}},"spec":{"strategy":{"failurePolicy":"Fail"},"containers":[{"name":"a","new":1},{"name":"b"}]}}`, hooked,
 			`[{"op":"add","path":"/spec/containers/0/statusContext","value":{"containerID":"x","restartCount":0}},{"op":"add","path":"/spec/containers/1/statusContext","value":{"containerID":"x","restartCount":0}}]`,
+		},
+		"a value taken away": {
+			"it is removed with what is unknown in it", `{"metadata":{"labels":{"x":"y","z":"w"}},"spec":{"strategy":{"terminationGracePeriodSeconds":5,"new":1}}}`,
+			func(r *request) {
+				delete(r.Labels, "x")
+				r.Spec.Strategy.TerminationGracePeriodSeconds = nil
+			},
+			`[{"op":"remove","path":"/metadata/labels/x"},{"op":"remove","path":"/spec/strategy/terminationGracePeriodSeconds"}]`,
+		},
+		"a list taken away": {
+			"it is removed", `{"metadata":{"finalizers":["a"]},"spec":{"containers":[{"name":"a","statusContext":{"containerID":"x","restartCount":0}}]}}`,
+			func(r *request) { r.Finalizers, r.Spec.Containers[0].StatusContext = nil, nil },
+			`[{"op":"remove","path":"/metadata/finalizers"},{"op":"remove","path":"/spec/containers/0/statusContext"}]`,
+		},
+		"a value taken away that is unknown": {
+			"what only the user's notation has stays", `{"metadata":{"labels":{"x":"y"},"unknown":1},"spec":{"strategy":null}}`, func(r *request) { r.Labels = nil },
+			`[{"op":"remove","path":"/metadata/labels"}]`,
 		},
 		"null in a list": {
 			"its neighbours stay where they are", `{"metadata":{"labels":{"a/b~c":"ours"}},"spec":{"strategy":{"failurePolicy":"Fail"},"containers":[null,{"name":"b","statusContext":{"containerID":"x","restartCount":0}}]}}`, hooked,
@@ -98,37 +118,45 @@ func changes(t *testing.T, sent string, before, after any) []write.Op {
 	return patch
 }
 
-// FuzzChanges: an API server that applies the patch reads what was meant.
+// FuzzChanges: an API server that applies the patch reads what was meant, of what a webhook changes and of any other object.
 func FuzzChanges(f *testing.F) {
-	f.Add(`{"metadata":{"labels":{"a/b~c":"theirs"}},"spec":{"strategy":null,"containers":[{"name":"a"},null,{"statusContext":{"containerID":"y"}}]}}`)
-	f.Add(`{}`)
-	f.Add(`{"metadata":null,"spec":null}`)
-	f.Fuzz(func(t *testing.T, sent string) {
-		before := &request{}
-		content, err := review.Decode([]byte(sent))
-		if err != nil || !json.Valid([]byte(sent)) || review.Unmarshal([]byte(sent), before) != nil {
+	f.Add(`{"metadata":{"labels":{"a/b~c":"theirs"}},"spec":{"strategy":null,"containers":[{"name":"a"},null,{"statusContext":{"containerID":"y"}}]}}`, `{}`)
+	f.Add(`{}`, `{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"a"}]}}`)
+	f.Add(`{"metadata":null,"spec":null}`, `{"spec":{"strategy":{"minStartedSeconds":1}}}`)
+	f.Add(`{"metadata":{"labels":{"x":"y"},"finalizers":["a"]},"spec":{"strategy":{"terminationGracePeriodSeconds":5}}}`, `{"metadata":{"finalizers":[]}}`)
+	f.Fuzz(func(t *testing.T, sent, meant string) {
+		before, other := &request{}, &request{}
+		if _, err := review.Decode([]byte(sent)); err != nil || !json.Valid([]byte(sent)) || review.Unmarshal([]byte(sent), before) != nil {
 			t.Skip()
 		}
 		after := before.DeepCopy()
 		hooked(after)
-		patch, err := review.Changes(content, before, after)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := evanphx.DecodePatch([]byte(plaintest.Encode(t, patch)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		applied, err := p.Apply([]byte(sent))
-		if err != nil {
-			t.Fatalf("%v: %s does not fit", err, plaintest.Encode(t, patch))
-		}
-		got := &request{}
-		if err := review.Unmarshal(applied, got); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(plaintest.Encode(t, after), plaintest.Encode(t, got)); diff != "" {
-			t.Errorf("applied (-want +got):\n%s", diff)
+		becomes(t, sent, before, after)
+		if json.Valid([]byte(meant)) && review.Unmarshal([]byte(meant), other) == nil {
+			becomes(t, sent, before, other)
 		}
 	})
+}
+
+// becomes fails the test unless the patch makes of an object, as it was sent, the other one.
+func becomes(t *testing.T, sent string, before, after *request) {
+	t.Helper()
+	patch := plaintest.Encode(t, changes(t, sent, before, after))
+	applied := []byte(sent)
+	if patch != "null" {
+		p, err := evanphx.DecodePatch([]byte(patch))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if applied, err = p.Apply(applied); err != nil {
+			t.Fatalf("%v: %s does not fit", err, patch)
+		}
+	}
+	got := &request{}
+	if err := review.Unmarshal(applied, got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(plaintest.Encode(t, after), plaintest.Encode(t, got)); diff != "" {
+		t.Errorf("%s is applied (-want +got):\n%s", patch, diff)
+	}
 }

@@ -22,7 +22,11 @@ func Inject(pod *corev1.Pod, s *Subset, m Match) (*corev1.Pod, error) {
 		return nil, fmt.Errorf("apply the patch of subset %s: %w", s.Name, err)
 	}
 	if next.Spec.PriorityClassName != pod.Spec.PriorityClassName {
-		next.Spec.Priority = nil // the API server computes the priority again
+		// The API server computes both again, and rejects a pod whose values are those of another class.
+		next.Spec.Priority = nil
+		if equality.Semantic.DeepEqual(next.Spec.PreemptionPolicy, pod.Spec.PreemptionPolicy) {
+			next.Spec.PreemptionPolicy = nil
+		}
 	}
 	if next.Annotations == nil {
 		next.Annotations = map[string]string{}

@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -8,9 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4" // the one in the API server
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
 )
 
@@ -32,13 +34,41 @@ func TestDifference(t *testing.T) {
 		if applied := apply(t, seed, sent, encode(t, patch)); strings.Count(applied, `"unknown"`) < kept(before, after) {
 			t.Fatalf("seed %d: an unknown field is lost: %s by %s", seed, applied, encode(t, patch))
 		}
-		if diff := cmp.Diff(encode(t, after), normal(t, apply(t, seed, raw, encode(t, patch)))); diff != "" {
+		if diff := gocmp.Diff(encode(t, after), normal(t, apply(t, seed, raw, encode(t, patch)))); diff != "" {
 			t.Fatalf("seed %d: %s: (-want +got):\n%s", seed, encode(t, patch), diff)
 		}
-		if cmp.Equal(encode(t, before), encode(t, after)) && len(patch) > 0 {
+		if gocmp.Equal(encode(t, before), encode(t, after)) && len(patch) > 0 {
 			t.Fatalf("seed %d: nothing changed, and the patch is %s", seed, encode(t, patch))
 		}
 	}
+}
+
+// FuzzDifference: an API server that applies the patch stores the pod that the steps have made, whatever it has lost.
+func FuzzDifference(f *testing.F) {
+	const full = `{"metadata":{"labels":{"x":"1","y/z":"2"},"annotations":{"a":"b"}},"spec":{"nodeSelector":{"a":"b"},"priority":0,"preemptionPolicy":"Never",` +
+		`"runtimeClassName":"r","tolerations":[{"key":"a","tolerationSeconds":3}],"affinity":{"nodeAffinity":{}},"volumes":[{"name":"v"}],` +
+		`"containers":[{"name":"a","env":[{"name":"A"}],"resources":{"limits":{"cpu":"1"}}},{"name":"b"}]}}`
+	f.Add(full, `{"spec":{"priorityClassName":"high","containers":[{"name":"a"}]}}`)
+	f.Add(`{}`, full)
+	f.Add(full, `{"metadata":{"labels":{"y/z":"2"}},"spec":{"affinity":{},"tolerations":[{"key":"a"}],"containers":[{"name":"b"},{"name":"a","env":[{"name":"B"}]}]}}`)
+	f.Fuzz(func(t *testing.T, from, to string) {
+		before, after := &corev1.Pod{}, &corev1.Pod{}
+		if json.Unmarshal([]byte(from), before) != nil || json.Unmarshal([]byte(to), after) != nil {
+			t.Skip()
+		}
+		after.Name = cmp.Or(after.Name, before.Name) // no step removes a name
+		patch, err := difference(before, after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := normal(t, apply(t, 0, encode(t, before), encode(t, patch)))
+		if want := normal(t, encode(t, after)); want != got {
+			is, meant := &corev1.Pod{}, &corev1.Pod{}
+			if json.Unmarshal([]byte(got), is) != nil || json.Unmarshal([]byte(want), meant) != nil || !equality.Semantic.DeepEqual(is, meant) {
+				t.Fatalf("%s is applied (-want +got):\n%s", encode(t, patch), gocmp.Diff(want, got))
+			}
+		}
+	})
 }
 
 // kept are the containers that are as they were, but for their variables.
@@ -63,6 +93,13 @@ func randomPod(d *rand.Rand) *corev1.Pod {
 			c.Env = append(c.Env, corev1.EnvVar{Name: fmt.Sprintf("E%d", j), Value: "v"})
 		}
 		p.Spec.Containers = append(p.Spec.Containers, c)
+	}
+	if d.IntN(2) == 0 {
+		p.Spec.NodeSelector = map[string]string{"n": "1", "m/o": "2"}
+		p.Spec.Priority, p.Spec.PreemptionPolicy = ptr.To[int32](0), ptr.To(corev1.PreemptLowerPriority)
+		p.Spec.RuntimeClassName, p.Spec.SchedulerName = ptr.To("r"), "s"
+		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}, PodAffinity: &corev1.PodAffinity{}}
+		p.Spec.Tolerations = []corev1.Toleration{{Key: "a", TolerationSeconds: ptr.To[int64](3)}, {Key: "b"}}
 	}
 	for i := range d.IntN(3) {
 		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: fmt.Sprintf("v%d", i)})
@@ -103,6 +140,20 @@ func change(d *rand.Rand, p *corev1.Pod) {
 		},
 		func() { p.Spec.PriorityClassName, p.Spec.ShareProcessNamespace = name, ptr.To(true) },
 		func() { p.Spec.NodeSelector = map[string]string{"n": name} },
+		func() { p.Spec.NodeSelector = nil },
+		func() { delete(p.Spec.NodeSelector, "m/o") },
+		func() { p.Spec.PriorityClassName, p.Spec.Priority, p.Spec.PreemptionPolicy = name, nil, nil },
+		func() { p.Spec.RuntimeClassName, p.Spec.SchedulerName = nil, "" },
+		func() { p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}} },
+		func() { p.Spec.Affinity = nil },
+		func() { p.Spec.Tolerations = nil },
+		func() { p.Spec.Volumes = nil },
+		func() { p.Labels, p.Annotations = nil, nil },
+		func() {
+			for i := range p.Spec.Tolerations {
+				p.Spec.Tolerations[i].TolerationSeconds = nil
+			}
+		},
 	}
 	changes[d.IntN(len(changes))]()
 }

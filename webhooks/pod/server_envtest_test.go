@@ -47,6 +47,7 @@ func TestServer(t *testing.T) {
 		{"FollowerProbes", testFollowerProbes},
 		{"Place", testPlace},
 		{"Latency", testLatency},
+		{"SubsetPatches", testSubsetPatches},
 		{"Down", testDown},
 		{"Policy", testPolicy},
 	} {
