@@ -1,14 +1,19 @@
 package uniteddeployment_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/test/objects"
 )
@@ -52,6 +57,50 @@ func TestTakeover(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// The revision that OpenKruise up to 1.8 stored of a CloneSet in the shape of v1alpha1 stays the newest one: no workload and no pod changes.
+func TestTakeoverOfOlderShape(t *testing.T) {
+	m := newModel(t)
+	labels, most := map[string]string{"app": "web"}, intstr.FromString("50%")
+	old := v1alpha1.UnitedDeployment{}
+	template := &v1alpha1.CloneSetTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}}
+	template.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+	template.Spec.Template.Labels = labels
+	template.Spec.Template.Spec.Containers = []corev1.Container{{Name: "web", Image: "web:1"}}
+	template.Spec.UpdateStrategy.Type, template.Spec.UpdateStrategy.MaxUnavailable = v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType, &most
+	old.Spec.Template.CloneSetTemplate = template
+	hub := v1beta1.UnitedDeployment{}
+	if err := old.ConvertTo(&hub); err != nil {
+		t.Fatal(err)
+	}
+	u := m.create("web", 4, "a,b", func(u *v1beta1.UnitedDeployment) {
+		u.Annotations, u.Spec.Template = hub.Annotations, hub.Spec.Template
+	})
+	m.rest()
+	var revisions appsv1.ControllerRevisionList
+	if err := m.Server.List(t.Context(), &revisions); err != nil || len(revisions.Items) != 1 {
+		t.Fatal(err, len(revisions.Items))
+	}
+	stored, err := json.Marshal(map[string]any{"$patch": "replace", "cloneSetTemplate": template})
+	if err != nil {
+		t.Fatal(err)
+	}
+	revisions.Items[0].Data.Raw = fmt.Appendf(nil, `{"spec":{"template":%s}}`, stored)
+	if err := m.Server.Put(&revisions.Items[0]); err != nil {
+		t.Fatal(err)
+	}
+	m.restart(m.Server)
+	m.Server.Requests()
+	m.Reconcile()
+	m.Reconcile()
+	if requests := m.Server.Requests(); len(requests) > 0 {
+		t.Errorf("a pass asks %q", requests)
+	}
+	m.look(u)
+	if u.Status.UpdatedRevision != revisions.Items[0].Name {
+		t.Errorf("the updated revision is %s, not %s", u.Status.UpdatedRevision, revisions.Items[0].Name)
 	}
 }
 

@@ -1,6 +1,7 @@
 package subsets_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/subsets"
 )
@@ -147,5 +149,50 @@ func TestSameData(t *testing.T) {
 		if subsets.SameData([]byte(other), data) {
 			t.Errorf("%s is the same", other)
 		}
+	}
+}
+
+// A revision that OpenKruise up to 1.8 has stored has the shape of v1alpha1. It holds the template that the object has in v1beta1.
+func TestSameDataOfOlderShape(t *testing.T) {
+	const pod = `"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"creationTimestamp":null,"labels":{"app":"web"}},` +
+		`"spec":{"containers":[{"name":"web","image":"web:1","resources":{}}]}}`
+	cloneSet := func(scale, update string) string {
+		return `{"cloneSetTemplate":{"metadata":{"creationTimestamp":null,"labels":{"app":"web"}},"spec":{` + pod + `,"scaleStrategy":` + scale + `,"updateStrategy":` + update + `}}`
+	}
+	statefulSet := func(more string) string {
+		return `{"advancedStatefulSetTemplate":{"metadata":{"labels":{"app":"web"}},"spec":{` + pod + `,"serviceName":"web",` + more + `}}`
+	}
+	cases := map[string]struct{ is, other string }{
+		"nothing said":              {cloneSet(`{}`, `{}`), cloneSet(`{}`, `{"maxUnavailable":1}`)},
+		"recreated":                 {cloneSet(`{}`, `{"type":"ReCreate","maxUnavailable":"20%"}`), cloneSet(`{}`, `{"type":"ReCreate","maxUnavailable":"30%"}`)},
+		"in place":                  {cloneSet(`{}`, `{"type":"InPlaceIfPossible"}`), cloneSet(`{}`, `{"type":"InPlaceOnly"}`)},
+		"a setting alone":           {cloneSet(`{"maxUnavailable":1}`, `{"maxUnavailable":1}`), cloneSet(`{}`, `{"maxUnavailable":1}`)},
+		"claims that are not kept":  {cloneSet(`{"disablePVCReuse":true}`, `{"type":"ReCreate"}`), cloneSet(`{}`, `{"type":"ReCreate"}`)},
+		"ordinals as numbers":       {statefulSet(`"reserveOrdinals":[1,2]`), statefulSet(`"reserveOrdinals":[1]`)},
+		"a strategy of StatefulSet": {statefulSet(`"updateStrategy":{"rollingUpdate":{"podUpdatePolicy":"InPlaceIfPossible","maxUnavailable":2}}`), statefulSet(`"updateStrategy":{}`)},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			stored := func(template string) []byte {
+				return []byte(`{"spec":{"template":` + template + `,"$patch":"replace"}}}`)
+			}
+			old, hub := v1alpha1.UnitedDeployment{}, v1beta1.UnitedDeployment{}
+			if err := json.Unmarshal([]byte(`{"spec":{"template":`+c.is+`}}}`), &old); err != nil {
+				t.Fatal(err)
+			}
+			if err := old.ConvertTo(&hub); err != nil {
+				t.Fatal(err)
+			}
+			data, err := subsets.Encode(&hub.Spec.Template)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !subsets.SameData(stored(c.is), data) || !subsets.SameData(data, stored(c.is)) {
+				t.Errorf("%s and %s differ", stored(c.is), data)
+			}
+			if subsets.SameData(stored(c.other), data) {
+				t.Errorf("%s and %s are the same", stored(c.other), data)
+			}
+		})
 	}
 }
