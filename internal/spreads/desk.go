@@ -1,12 +1,8 @@
 package spreads
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"maps"
-	"strconv"
 	"sync"
 	"time"
 
@@ -15,11 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/kruisekit/kruisekit/internal/replicas"
 	"github.com/kruisekit/kruisekit/internal/turns"
-	"github.com/kruisekit/kruisekit/pub"
 	"github.com/kruisekit/kruisekit/spread/subset"
 )
 
@@ -115,118 +108,6 @@ func (d *Desk) In(namespace string) []*subset.Spread { return d.lookups.Spreads.
 // Allowed returns the kinds that the installation allows as targets besides the usual ones.
 func (d *Desk) Allowed(ctx context.Context) []schema.GroupKind {
 	return d.lookups.Targets.Kinds.Read(ctx).Targets
-}
-
-// Request is a pod that is being created.
-type Request struct {
-	Namespace string
-	Pod       *corev1.Pod
-	// UID of the admission request stands for a pod without a name.
-	UID types.UID
-}
-
-// PatchError is a patch of a subset that cannot be applied to a pod.
-type PatchError struct {
-	// Spread is the name of the WorkloadSpread.
-	Spread string
-	Err    error
-}
-
-// Error names the WorkloadSpread.
-func (e *PatchError) Error() string { return fmt.Sprintf("WorkloadSpread %s: %v", e.Spread, e.Err) }
-
-// Unwrap returns the reason.
-func (e *PatchError) Unwrap() error { return e.Err }
-
-// Admit returns the pod with what its subset adds; nil where the pod stays as it is. An error is about a lookup, or a *PatchError.
-func (d *Desk) Admit(ctx context.Context, r Request) (*corev1.Pod, error) {
-	if !d.lookups.Spreads.Any(r.Namespace) || !subset.Active(r.Pod) {
-		return nil, nil
-	}
-	ws, err := d.find(ctx, r.Namespace, r.Pod)
-	if err != nil || ws == nil {
-		return nil, err
-	}
-	m := subset.Match{Name: ws.Name}
-	var s *subset.Subset
-	if target, _ := TargetOf(ws); isStatefulSet(target) {
-		if s, err = d.byOrdinal(ctx, ws, target, r); err != nil {
-			return nil, err
-		}
-	} else {
-		a := &subset.Arrival{Version: d.versionOf(r.Pod), ID: r.Pod.Name}
-		if a.ID == "" {
-			earlier, _ := subset.MatchOf(r.Pod)
-			a.ID, a.Earlier = string(r.UID), earlier.UID
-		}
-		var id string
-		if ws, s, id = d.place(ctx, ws, a); r.Pod.Name == "" {
-			m.UID = id
-		}
-	}
-	if s == nil {
-		return nil, nil
-	}
-	m.Subset = s.Name
-	if is, _ := subset.MatchOf(r.Pod); is == m && subset.Injected(r.Pod, s) {
-		return nil, nil // an earlier call did
-	}
-	next, err := subset.Inject(r.Pod, s, m)
-	if err != nil {
-		return nil, &PatchError{Spread: ws.Name, Err: err}
-	}
-	price(next, ws, s)
-	return next, nil
-}
-
-// place has an arrival recorded, and returns its subset and its identity. A pod that would have to wait too long, or whose record fails, gets a
-// subset without a limit.
-func (d *Desk) place(ctx context.Context, ws *subset.Spread, a *subset.Arrival) (*subset.Spread, *subset.Subset, string) {
-	wait, id := longest, cmp.Or(a.Earlier, a.ID)
-	if until, is := ctx.Deadline(); is {
-		wait = min(wait, until.Sub(d.options.Now())*3/4)
-	}
-	asking, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	e := &entry{arrival: a}
-	if err := d.turns.Ask(asking, account{types.NamespacedName{Namespace: ws.Namespace, Name: ws.Name}, ws.UID}, e); err != nil {
-		log.FromContext(ctx).Error(err, "Failed to record a pod, which gets a subset without a limit", "workloadSpread", ws.Name, "namespace", ws.Namespace)
-		return ws, subset.Overflow(ws), id
-	}
-	if e.place.Subset == nil {
-		return ws, nil, id
-	}
-	return e.spread, e.place.Subset, cmp.Or(e.place.ID, id)
-}
-
-// longest is how long a pod waits for its record, also on an API server that is busy: a pod without a record may have a place that is gone.
-const longest = 7 * time.Second
-
-// price gives a new pod the deletion cost that the controller would give it, so that the controller has nothing to write.
-func price(pod *corev1.Pod, ws *subset.Spread, s *subset.Subset) {
-	if !HasCosts(ws) {
-		return
-	}
-	for i := range ws.Spec.Subsets {
-		if ws.Spec.Subsets[i].Name == s.Name {
-			pod.Annotations = maps.Clone(pod.Annotations)
-			pod.Annotations[corev1.PodDeletionCost] = strconv.Itoa(subset.CostWithin(i, len(ws.Spec.Subsets)))
-			return
-		}
-	}
-}
-
-// byOrdinal returns the subset of a pod of a StatefulSet.
-func (d *Desk) byOrdinal(ctx context.Context, ws *subset.Spread, target pub.Target, r Request) (*subset.Subset, error) {
-	rank, is, err := d.lookups.Targets.Rank(ctx, replicas.Workload{Namespace: ws.Namespace, Target: target}, r.Pod.Name)
-	if err != nil || !is {
-		return nil, err
-	}
-	limits, err := d.limits(ctx, ws)
-	if err != nil {
-		return nil, err
-	}
-	return subset.ByOrdinal(ws, limits, rank), nil
 }
 
 // limits returns the limits of the subsets. The target is read only for percentages.

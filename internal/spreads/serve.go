@@ -102,12 +102,12 @@ func (d *Desk) decide(ctx context.Context, state *subset.Spread, all batch) (*su
 	return books, nil
 }
 
-// unrecorded gives pods that cannot be recorded the first subset without a limit.
+// unrecorded gives pods that cannot be recorded the subset of an earlier call, or the first one without a limit.
 func unrecorded(state *subset.Spread, all batch) {
 	for _, r := range all {
 		r.Value.place, r.Value.spread = subset.Place{}, state
-		if state != nil {
-			r.Value.place.Subset = subset.Overflow(state)
+		if a := r.Value.arrival; state != nil && a != nil {
+			r.Value.place.Subset = subset.Unrecorded(state, *a)
 		}
 	}
 }

@@ -25,6 +25,9 @@ type Arrival struct {
 	ID string
 	// Earlier is the UID that an earlier call for the same pod has chosen; empty for none. It counts only if the books have it.
 	Earlier string
+	// Given is the name of the subset that an earlier call for the same pod has chosen; empty for none. The pod keeps that subset, and is counted
+	// there.
+	Given string
 }
 
 // Departure is a pod whose deletion is admitted.
@@ -124,7 +127,8 @@ func (b *Books) places(i int, e *Entry) int32 {
 	return missing
 }
 
-// Admit gives an arrival the first subset that is schedulable and has a place.
+// Admit gives an arrival the subset of an earlier call, or else the first subset that is schedulable and has a place. A pod whose deletion is
+// recorded is another one, also under the same name.
 func (b *Books) Admit(a Arrival, now time.Time) Place {
 	subsets := b.spread.Spec.Subsets
 	if len(subsets) == 1 && subsets[0].MaxReplicas == nil {
@@ -132,39 +136,67 @@ func (b *Books) Admit(a Arrival, now time.Time) Place {
 	}
 	p := b.page(a.Version)
 	if p == nil {
-		return Place{}
+		return Place{Subset: named(b.spread, a.Given)}
 	}
-	for i := range p.entries {
-		for _, id := range []string{a.ID, a.Earlier} {
-			if id != "" && has(&p.entries[i], id) {
-				return Place{Subset: &subsets[i], Counted: true, ID: id}
-			}
-		}
+	if place, is := p.recorded(a, subsets); is {
+		return place
 	}
 	for i := range p.entries {
 		e := &p.entries[i]
-		switch {
-		case !Schedulable(b.totals[e.Name]):
+		given := a.Given != "" && a.Given == e.Name
+		if !given && (a.Given != "" || !Schedulable(b.totals[e.Name])) {
 			continue
-		case e.MissingReplicas == Unlimited:
-			return Place{Subset: &subsets[i]}
-		case e.MissingReplicas > 0:
-			if len(e.CreatingPods) < MaxRecords {
-				e.CreatingPods = with(e.CreatingPods, a.ID, now)
-			}
-			e.MissingReplicas--
-			p.changed, b.changed = true, true
-			return Place{Subset: &subsets[i], Counted: true, ID: a.ID}
 		}
+		if e.MissingReplicas == Unlimited {
+			return Place{Subset: &subsets[i]}
+		}
+		if !given && e.MissingReplicas <= 0 {
+			continue
+		}
+		if len(e.CreatingPods) < MaxRecords {
+			e.CreatingPods = with(e.CreatingPods, a.ID, now)
+		}
+		e.MissingReplicas = max(e.MissingReplicas-1, 0)
+		p.changed, b.changed = true, true
+		return Place{Subset: &subsets[i], Counted: true, ID: a.ID}
 	}
 	return Place{}
 }
 
-// Overflow returns the first schedulable subset without a limit, for a pod that cannot be recorded; nil where there is none.
-func Overflow(ws *Spread) *Subset {
+// recorded returns the place of an arrival that the page has.
+func (p *page) recorded(a Arrival, subsets []Subset) (Place, bool) {
+	for i := range p.entries {
+		if a.Given != "" && a.Given != p.entries[i].Name {
+			continue
+		}
+		for _, id := range []string{a.ID, a.Earlier} {
+			if _, creating := p.entries[i].CreatingPods[id]; creating && id != "" {
+				return Place{Subset: &subsets[i], Counted: true, ID: id}, true
+			}
+		}
+	}
+	return Place{}, false
+}
+
+// Unrecorded returns the subset of an arrival that cannot be recorded: that of an earlier call, or else the first schedulable one without a limit;
+// nil where there is none.
+func Unrecorded(ws *Spread, a Arrival) *Subset {
+	if given := named(ws, a.Given); given != nil {
+		return given
+	}
 	totals := byName(ws.Status.SubsetStatuses)
 	for i := range ws.Spec.Subsets {
 		if s := &ws.Spec.Subsets[i]; s.MaxReplicas == nil && Schedulable(totals[s.Name]) {
+			return s
+		}
+	}
+	return nil
+}
+
+// named returns a subset by its name; nil where there is none.
+func named(ws *Spread, name string) *Subset {
+	for i := range ws.Spec.Subsets {
+		if s := &ws.Spec.Subsets[i]; name != "" && s.Name == name {
 			return s
 		}
 	}

@@ -37,6 +37,34 @@ func Inject(pod *corev1.Pod, s *Subset, m Match) (*corev1.Pod, error) {
 
 // Injected reports whether a pod has what a subset adds, as after an earlier call for the same pod.
 func Injected(pod *corev1.Pod, s *Subset) bool {
+	return constrained(pod, s) && (len(s.Patch.Raw) == 0 || hasPatch(pod, s.Patch.Raw))
+}
+
+// Earlier returns the subset that an earlier call for the same pod gave the pod; nil for none. An API server sends a pod once for each webhook entry,
+// and a pod with the constraints of two subsets finds no node. The annotation alone proves nothing, for a pod template may have the annotation:
+// the pod must also have the constraints of the subset, or without constraints what the patch adds.
+func Earlier(ws *Spread, pod *corev1.Pod) *Subset {
+	m, is := MatchOf(pod)
+	if !is || m.Name != ws.Name {
+		return nil
+	}
+	for i := range ws.Spec.Subsets {
+		s := &ws.Spec.Subsets[i]
+		switch constraints := len(s.Tolerations) + len(s.PreferredNodeSelector); {
+		case s.Name != m.Subset:
+		case constraints > 0 || s.RequiredNodeSelector != nil:
+			if constrained(pod, s) {
+				return s
+			}
+		case patchedAlready(pod, s.Patch.Raw):
+			return s
+		}
+	}
+	return nil
+}
+
+// constrained reports whether a pod has the tolerations and the node affinity that a subset adds.
+func constrained(pod *corev1.Pod, s *Subset) bool {
 	for i := range s.Tolerations {
 		if !slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return equality.Semantic.DeepEqual(t, s.Tolerations[i]) }) {
 			return false
@@ -53,10 +81,21 @@ func Injected(pod *corev1.Pod, s *Subset) bool {
 			return false
 		}
 	}
-	if s.RequiredNodeSelector != nil && !requires(a.RequiredDuringSchedulingIgnoredDuringExecution, s.RequiredNodeSelector) {
+	return s.RequiredNodeSelector == nil || requires(a.RequiredDuringSchedulingIgnoredDuringExecution, s.RequiredNodeSelector)
+}
+
+// patchedAlready reports whether a patch changes nothing of a pod, and changed the pod before: it changes something of an empty one.
+func patchedAlready(pod *corev1.Pod, patch []byte) bool {
+	if len(patch) == 0 {
 		return false
 	}
-	return len(s.Patch.Raw) == 0 || hasPatch(pod, s.Patch.Raw)
+	again, err := patched(pod.DeepCopy(), patch)
+	if err != nil || !equality.Semantic.DeepEqual(again, pod) {
+		return false
+	}
+	empty := &corev1.Pod{}
+	first, err := patched(empty.DeepCopy(), patch)
+	return err == nil && !equality.Semantic.DeepEqual(first, empty)
 }
 
 // requires reports whether every term of a selector has the requirements of another term.

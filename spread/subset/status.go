@@ -132,9 +132,15 @@ type total struct{ active, deleting, creating int }
 func (c *counter) list(version string, members []Member, totals []total) ([]Entry, bool) {
 	old := byName(c.Spread.Status.VersionedSubsetStatuses[version])
 	entries := make([]Entry, len(c.Spread.Spec.Subsets))
-	seen := map[string]bool{}
+	seen := map[string]*corev1.Pod{}
 	for _, m := range members {
-		seen[m.Pod.Name], seen[IDOf(m.Pod)] = true, true // in whichever subset: the pod is created
+		seen[m.Pod.Name], seen[IDOf(m.Pod)] = m.Pod, m.Pod // in whichever subset: the pod is created
+	}
+	deleted := map[string]bool{}
+	for _, e := range old {
+		for name := range e.DeletingPods {
+			deleted[name] = true
+		}
 	}
 	live := false
 	for i := range c.Spread.Spec.Subsets {
@@ -151,7 +157,7 @@ func (c *counter) list(version string, members []Member, totals []total) ([]Entr
 				pods[m.Pod.Name] = m.Pod
 			}
 		}
-		e.CreatingPods = c.creating(was.CreatingPods, seen)
+		e.CreatingPods = c.creating(was.CreatingPods, seen, deleted)
 		e.DeletingPods = c.deleting(was.DeletingPods, pods)
 		t := total{len(pods), len(e.DeletingPods), len(e.CreatingPods)}
 		e.Replicas = int32(t.active)
@@ -164,16 +170,25 @@ func (c *counter) list(version string, members []Member, totals []total) ([]Entr
 	return entries, live
 }
 
-// creating returns the records of admitted pods that are not observed yet.
-func (c *counter) creating(was map[string]metav1.Time, seen map[string]bool) map[string]metav1.Time {
-	return c.records(was, CreatingTimeout, func(id string) bool { return !seen[id] }, func(id string) {
+// creating returns the records of admitted pods that are not observed yet. A pod that is on its way out, and older than the record, is the
+// predecessor of the same name. Clocks may differ, so that age alone proves nothing.
+func (c *counter) creating(was map[string]metav1.Time, seen map[string]*corev1.Pod, deleted map[string]bool) map[string]metav1.Time {
+	awaited := func(id string) bool {
+		pod, since := seen[id], was[id]
+		return pod == nil || (deleted[id] || pod.DeletionTimestamp != nil) && pod.CreationTimestamp.Before(&since)
+	}
+	return c.records(was, CreatingTimeout, awaited, func(id string) {
 		c.note(note.Waiting, NoteNotCreated, id, fmt.Sprintf("Pod %s was admitted and not created within %s, and its place is free again", id, CreatingTimeout))
 	})
 }
 
-// deleting returns the records of pods that are active although their deletion was admitted.
+// deleting returns the records of pods that are active although their deletion was admitted. A pod that was created since is another one.
 func (c *counter) deleting(was map[string]metav1.Time, active map[string]*corev1.Pod) map[string]metav1.Time {
-	return c.records(was, DeletingTimeout, func(name string) bool { return active[name] != nil }, func(name string) {
+	remains := func(name string) bool {
+		pod, since := active[name], was[name]
+		return pod != nil && pod.CreationTimestamp.Before(&since)
+	}
+	return c.records(was, DeletingTimeout, remains, func(name string) {
 		c.note(note.Waiting, NoteNotDeleted, name, fmt.Sprintf("Pod %s was not deleted within %s of the admission of its deletion, and keeps its place", name, DeletingTimeout))
 	})
 }
