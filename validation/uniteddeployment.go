@@ -116,6 +116,8 @@ func checkUnitedSelector(s *metav1.LabelSelector, at *field.Path) field.ErrorLis
 	return metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, at)
 }
 
+const cloneSetTemplate = "cloneSetTemplate"
+
 // subsetTemplate is one of the templates.
 type subsetTemplate struct {
 	name     string
@@ -136,7 +138,7 @@ func templatesOf(t *appsv1beta1.SubsetTemplate) []subsetTemplate {
 		all = append(all, subsetTemplate{"advancedStatefulSetTemplate", &s.ObjectMeta, &s.Spec.Template, s.Spec.Replicas != nil, rolling != nil && rolling.Partition != nil})
 	}
 	if s := t.CloneSetTemplate; s != nil { // stored objects may have replicas and a partition here, which have no effect
-		all = append(all, subsetTemplate{"cloneSetTemplate", &s.ObjectMeta, &s.Spec.Template, false, false})
+		all = append(all, subsetTemplate{cloneSetTemplate, &s.ObjectMeta, &s.Spec.Template, false, false})
 	}
 	if s := t.DeploymentTemplate; s != nil {
 		all = append(all, subsetTemplate{"deploymentTemplate", &s.ObjectMeta, &s.Spec.Template, s.Spec.Replicas != nil, false})
@@ -173,7 +175,8 @@ func checkSubsetTemplate(u *appsv1beta1.UnitedDeployment, selects bool, at *fiel
 		if err != nil || !selects {
 			continue
 		}
-		if !selector.Matches(labels.Set(t.metadata.Labels)) {
+		// A CloneSet gets the labels of the selector with those of the subset, and OpenKruise asks for no others.
+		if t.name != cloneSetTemplate && !selector.Matches(labels.Set(t.metadata.Labels)) {
 			faults = append(faults, field.Invalid(here.Child("metadata", "labels"), t.metadata.Labels, "must match spec.selector"))
 		}
 		if !selector.Matches(labels.Set(t.pod.Labels)) {
@@ -200,7 +203,7 @@ func checkWorkload(u *appsv1beta1.UnitedDeployment, at *field.Path) field.ErrorL
 	if t := u.Spec.Template.CloneSetTemplate; t != nil {
 		set := &appsv1beta1.CloneSet{Spec: *t.Spec.DeepCopy()}
 		set.Spec.Replicas, set.Spec.Selector = nil, u.Spec.Selector
-		add("cloneSetTemplate", CloneSet(set))
+		add(cloneSetTemplate, CloneSet(set))
 	}
 	if t := u.Spec.Template.AdvancedStatefulSetTemplate; t != nil {
 		set := &appsv1beta1.StatefulSet{Spec: *t.Spec.DeepCopy()}

@@ -67,12 +67,14 @@ func TestUnitedDeployment(t *testing.T) {
 			u.Spec.Replicas = ptr.To[int32](5)
 			u.Spec.Topology.Subsets[0].Replicas, u.Spec.Topology.Subsets[1].Replicas = value("50%"), value("50%")
 		}, ""},
-		"a long name":       {func(u *object) { u.Name = strings.Repeat("x", 53) }, "metadata.name: Too long"},
-		"no selector":       {func(u *object) { u.Spec.Selector = nil }, "spec.selector: Required"},
-		"an empty selector": {func(u *object) { u.Spec.Selector = &metav1.LabelSelector{} }, "spec.selector: Invalid"},
-		"another selector":  {func(u *object) { u.Spec.Selector.MatchLabels = map[string]string{"app": "other"} }, "spec.template.cloneSetTemplate.metadata.labels"},
-		"no template":       {func(u *object) { u.Spec.Template = v1beta1.SubsetTemplate{} }, "spec.template: Required"},
-		"two templates":     {func(u *object) { u.Spec.Template.DeploymentTemplate = &v1beta1.DeploymentTemplateSpec{} }, "spec.template: Invalid"},
+		"a long name":                  {func(u *object) { u.Name = strings.Repeat("x", 53) }, "metadata.name: Too long"},
+		"no selector":                  {func(u *object) { u.Spec.Selector = nil }, "spec.selector: Required"},
+		"an empty selector":            {func(u *object) { u.Spec.Selector = &metav1.LabelSelector{} }, "spec.selector: Invalid"},
+		"another selector":             {func(u *object) { u.Spec.Selector.MatchLabels = map[string]string{"app": "other"} }, "spec.template.cloneSetTemplate.spec.template.metadata.labels"},
+		"a CloneSet without labels":    {func(u *object) { u.Spec.Template.CloneSetTemplate.Labels = nil }, ""},
+		"a StatefulSet without labels": {both(stateful, func(u *object) { u.Spec.Template.StatefulSetTemplate.Labels = nil }), "spec.template.statefulSetTemplate.metadata.labels"},
+		"no template":                  {func(u *object) { u.Spec.Template = v1beta1.SubsetTemplate{} }, "spec.template: Required"},
+		"two templates":                {func(u *object) { u.Spec.Template.DeploymentTemplate = &v1beta1.DeploymentTemplateSpec{} }, "spec.template: Invalid"},
 		"an invalid CloneSet": {func(u *object) {
 			u.Spec.Template.CloneSetTemplate.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
 		}, "spec.template.cloneSetTemplate.spec.template.spec.restartPolicy"},
