@@ -67,9 +67,13 @@ func Selects(ws *Spread, podLabels map[string]string) bool {
 // DefaultVersioned are the kinds whose pods are counted by version.
 func DefaultVersioned() []string { return []string{"deployment", "replicaset"} }
 
-// VersionOf returns the version of a pod. Only the pods of controllers of some kinds, in lower case, have versions.
+// VersionOf returns the version of a pod. Only the pods of controllers of some kinds, in lower case, have versions. The controllers of the pods of
+// a Deployment are ReplicaSets.
 func VersionOf(pod *corev1.Pod, controller string, versioned []string) string {
 	for _, kind := range versioned {
+		if strings.EqualFold(kind, "deployment") {
+			kind = "replicaset"
+		}
 		if !strings.EqualFold(kind, controller) {
 			continue
 		}

@@ -231,6 +231,9 @@ func TestVersionOf(t *testing.T) {
 			t.Errorf("%s: %s", kind, got)
 		}
 	}
+	if got := subset.VersionOf(pod, "ReplicaSet", []string{"deployment"}); got != "85b" {
+		t.Errorf("%q: the pods of a Deployment are those of its ReplicaSets", got)
+	}
 	delete(pod.Labels, "pod-template-hash")
 	if got := subset.VersionOf(pod, "CloneSet", []string{"cloneset"}); got != "77" {
 		t.Error(got)
