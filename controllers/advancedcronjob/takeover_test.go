@@ -66,7 +66,7 @@ func TestTakeover(t *testing.T) {
 }
 
 // An object that OpenKruise has stored with faults goes on being scheduled, and its children are those that OpenKruise acts as if it had.
-func TestFaults(t *testing.T) {
+func TestStoredFaults(t *testing.T) {
 	broadcast := func(change func(*v1beta1.BroadcastJobSpec)) func(*v1beta1.AdvancedCronJob) {
 		return func(j *v1beta1.AdvancedCronJob) { change(&j.Spec.Template.BroadcastJobTemplate.Spec) }
 	}
