@@ -156,7 +156,7 @@ func crosses(input scale.Input, plan scale.Result) string {
 	}
 	touched := map[string]bool{}
 	for _, i := range slices.Concat(plan.Restore, plan.Delete, plan.Update) {
-		if touched[i.Name] || i.Terminating && !(i.Finished && input.InOrder) {
+		if touched[i.Name] || i.Terminating && (!i.Finished || !input.InOrder) {
 			return i.Name + " is touched twice, or too late"
 		}
 		touched[i.Name] = true

@@ -99,14 +99,16 @@ func TestIncomplete(t *testing.T) {
 		"complete": {"nothing is missing", `{"spec":{"containers":[{"name":"a"}]}}`, nil, "claim", nil, nil},
 		"mounts": {
 			"each missing volume has a mock", mounting, nil, "v claim x",
-			[]string{"spec.template.spec.initContainers[1].volumeDevices[0].name", "spec.template.spec.containers[0].volumeMounts[2].name"}, nil,
+			[]string{"spec.template.spec.initContainers[1].volumeDevices[0].name", "spec.template.spec.containers[0].volumeMounts[2].name"},
+			nil,
 		},
 		"faults": {
 			"a mock that is wrong is that of the mount", mounting,
 			field.ErrorList{
 				field.Invalid(at.Child("volumes").Index(2).Child("name"), "x", "no"), field.Required(at.Child("containers").Index(0).Child("image"), ""),
 				field.NotFound(at.Child("containers").Index(0).Child("resources", "claims").Index(0).Child("name"), "gpu"), field.Invalid(at.Child("dnsPolicy"), "x", "no"),
-			}, "v claim x",
+			},
+			"v claim x",
 			[]string{
 				"spec.template.spec.initContainers[1].volumeDevices[0].name", "spec.template.spec.containers[0].volumeMounts[2].name",
 				"spec.template.spec.containers[0].image", "spec.template.spec.containers[0].resources.claims[0].name",
