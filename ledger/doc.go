@@ -21,6 +21,8 @@
 // Laws:
 //   - Overlay never returns an older state of an object than an earlier call for the same owner returned, nor an object
 //     whose deletion was recorded, unless the cache shows the deletion in progress.
+//   - Deleting returns an object whose deletion was recorded until the cache or a live read shows the deletion in progress, or the end. No
+//     object is in the answers of both.
 //   - An entry ends when the cache shows the write or a later one. An entry that the cache does not confirm within [Patience]
 //     is confirmed by a live read, and again after each further Patience. A lost event cannot stop a controller, and a
 //     cache that lags for longer is not believed earlier.

@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -115,5 +117,84 @@ func TestHealsUnprompted(t *testing.T) {
 			}
 			now = now.Add(recheck)
 		}
+	}
+}
+
+// An object that exists is in the answer of Overlay or in that of Deleting, and in no more than one of them, whatever the cache has seen.
+func TestWhatExistsIsSeen(t *testing.T) {
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 3))
+	owner := types.NamespacedName{Name: "agent"}
+	for run := range 300 {
+		w := &world{server: &server{pods: map[client.ObjectKey]*corev1.Pod{}}, cached: map[client.ObjectKey]*corev1.Pod{}}
+		now := time.Unix(1000, 0)
+		l := ledger.New[*corev1.Pod](w, func() time.Time { return now })
+		for move := range 60 {
+			name := client.ObjectKey{Namespace: "shop", Name: string(rune('a' + random.IntN(3)))}
+			w.version++
+			fresh, there := pod(name.Name, w.version), w.pods[name]
+			fresh.Namespace = name.Namespace
+			switch {
+			case random.IntN(3) == 0:
+				w.lag(random.IntN(4))
+				if now = now.Add(time.Second); move%20 == 0 { // it lags for less than Patience
+					w.lag(len(w.log))
+				}
+			case there == nil:
+				fresh.UID = types.UID(fmt.Sprint(w.version))
+				w.change(func(pods map[client.ObjectKey]*corev1.Pod) { pods[name] = fresh })
+				l.Created(owner, fresh)
+			case there.DeletionTimestamp != nil: // its grace period ends
+				w.change(func(pods map[client.ObjectKey]*corev1.Pod) { delete(pods, name) })
+			default:
+				fresh.UID, fresh.DeletionTimestamp = there.UID, &metav1.Time{Time: now}
+				w.change(func(pods map[client.ObjectKey]*corev1.Pod) { pods[name] = fresh })
+				l.Deleted(owner, there)
+			}
+			seen := map[types.UID]int{}
+			all, _, err := l.Overlay(t.Context(), owner, slices.Collect(maps.Values(w.cached)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			deleting, _ := l.Deleting(owner)
+			for _, p := range slices.Concat(all, deleting) {
+				if seen[p.UID]++; seen[p.UID] > 1 {
+					t.Fatalf("seed %d, run %d, move %d: %s is seen twice", seed, run, move, show(p))
+				}
+			}
+			for _, p := range w.pods {
+				if seen[p.UID] == 0 {
+					t.Fatalf("seed %d, run %d, move %d: %s exists and is not seen", seed, run, move, show(p))
+				}
+			}
+		}
+	}
+}
+
+// A deletion that the cache never shows does not stay for ever.
+func TestDeletingEnds(t *testing.T) {
+	owner := types.NamespacedName{Name: "agent"}
+	for name, c := range map[string]struct {
+		write  func(*ledger.Ledger[*corev1.Pod])
+		cached []*corev1.Pod
+	}{
+		"the cache has shown the object": {func(l *ledger.Ledger[*corev1.Pod]) { l.Deleted(owner, pod("a", 1)) }, []*corev1.Pod{pod("a", 1)}},
+		"the cache shows nothing of it": {func(l *ledger.Ledger[*corev1.Pod]) {
+			l.Created(owner, pod("a", 1))
+			l.Deleted(owner, pod("a", 1))
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := time.Unix(1000, 0)
+			l := ledger.New[*corev1.Pod](&server{}, func() time.Time { return now })
+			c.write(l)
+			for _, want := range []int{1, 0, 0} {
+				overlay(t, l, owner, c.cached)
+				if deleting, again := l.Deleting(owner); len(deleting) != want || (again > 0) != (want > 0 && c.cached == nil) {
+					t.Errorf("at %s: %d objects, and again after %s, want %d", now.UTC(), len(deleting), again, want)
+				}
+				now = now.Add(ledger.Patience)
+			}
+		})
 	}
 }

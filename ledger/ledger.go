@@ -43,6 +43,8 @@ type entry[T client.Object] struct {
 	kind   kind
 	at     time.Time
 	number int64
+	// gone means that a live read has shown the end of an object that was deleted.
+	gone bool
 }
 
 type kind int
@@ -104,7 +106,7 @@ func (l *Ledger[T]) record(owner types.NamespacedName, object T, k kind) {
 		}
 	}
 	l.writes++
-	l.owners[owner][id] = entry[T]{object, k, l.now(), l.writes}
+	l.owners[owner][id] = entry[T]{object: object, kind: k, at: l.now(), number: l.writes}
 }
 
 // Overlay returns the objects of an owner as they are after all recorded writes. Objects whose deletion was recorded are left
@@ -135,6 +137,29 @@ func (l *Ledger[T]) Overlay(ctx context.Context, owner types.NamespacedName, cac
 		}
 	}
 	return objects, recheckAfter, nil
+}
+
+// Deleting returns the objects of an owner whose deletion was recorded, and of which nothing later is known. Overlay leaves them out. They may
+// still terminate, as pods do for their grace period: a caller that must not replace an object before its end treats them as such. Call it after
+// Overlay. recheckAfter is when to call it again where no event may announce the end; zero for never.
+func (l *Ledger[T]) Deleting(owner types.NamespacedName) (objects []T, recheckAfter time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	entries, now := l.owners[owner], l.now()
+	for _, id := range slices.SortedFunc(maps.Keys(entries), compareKeys) {
+		e := entries[id]
+		left := Patience - now.Sub(e.at)
+		switch {
+		case e.kind == deleted && !e.gone:
+			objects = append(objects, e.object)
+		case e.kind == unseen && !e.gone && left > 0: // the cache may have missed all of it
+			objects = append(objects, e.object)
+			if recheckAfter == 0 || left < recheckAfter {
+				recheckAfter = left
+			}
+		}
+	}
+	return objects, recheckAfter
 }
 
 // views returns the objects of the cache in their order, and then those of which the ledger alone knows, by namespace and name.

@@ -111,9 +111,9 @@ func (l *Ledger[T]) confirm(ctx context.Context, v *view[T]) (err error) {
 	case apierrors.IsNotFound(err) && v.lacking:
 		v.then = drop
 	case apierrors.IsNotFound(err) && v.other:
-		v.then, v.entry.kind = renew, unseen
+		v.then, v.entry.kind, v.entry.gone = renew, unseen, true
 	case apierrors.IsNotFound(err):
-		v.then, v.entry.kind = renew, deleted
+		v.then, v.entry.kind, v.entry.gone = renew, deleted, true
 	case err != nil:
 		return fmt.Errorf("read %s live: %w", name, err)
 	default:
@@ -124,7 +124,7 @@ func (l *Ledger[T]) confirm(ctx context.Context, v *view[T]) (err error) {
 		} else if v.entry.kind == deleted || v.entry.kind == unseen {
 			v.entry.kind = patched // in its deletion
 		}
-		v.entry.object = fresh
+		v.entry.object, v.entry.gone = fresh, false
 		if v.lacking {
 			v.recheckAfter = Patience
 		}

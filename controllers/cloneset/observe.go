@@ -26,8 +26,6 @@ type snapshot struct {
 
 // knowledge is what is known of a set beside what the API server stores. It may be lost at any time.
 type knowledge struct {
-	// verified is the UID of the set whose pods were read past the cache since the process started.
-	verified types.UID
 	// pending are the ids of pods whose creation was planned, and has not succeeded, sorted. The next attempt takes the same
 	// ids, so that their claims are used, and so that the API server's refusal has the same text.
 	pending []string
@@ -68,20 +66,4 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 func (r *Reconciler) forget(name types.NamespacedName) {
 	r.memory.Forget(name)
 	r.limited.Forget(name)
-}
-
-// verified reports whether the pods were read past the cache since the process started.
-func (s *snapshot) verified() bool { return s.known.verified == s.set.UID }
-
-// verifyPods reads the pods of the set past the cache, and adds those that the cache lacks. It comes before the first pass that creates
-// pods, or deletes claims without a pod.
-func (r *Reconciler) verifyPods(ctx context.Context, s *snapshot) error {
-	missing, err := r.kit.Missing(ctx, s.set, s.Selector, s.Pods)
-	if err != nil {
-		return err
-	}
-	s.Add(s.Selector, missing...)
-	s.known.verified = s.set.UID
-	r.memory.Note(s.Key(), func(k *knowledge) { k.verified = s.set.UID })
-	return nil
 }

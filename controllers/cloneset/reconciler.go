@@ -82,11 +82,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, reporter().GiveUp(ctx, r.kit, &s.Observation, s.Invalid)
 	}
 	p, err := r.options.plan(s)
-	if err == nil && p.Runs(&s.Observation) && p.needsAllPods() && !s.verified() {
-		if err = r.verifyPods(ctx, s); err != nil {
-			return ctrl.Result{}, reporter().GiveUp(ctx, r.kit, &s.Observation, err)
+	if err == nil && p.Runs(&s.Observation) && p.needsAllPods() {
+		read, failed := r.kit.Verify(ctx, &s.Observation)
+		if failed != nil {
+			return ctrl.Result{}, reporter().GiveUp(ctx, r.kit, &s.Observation, failed)
 		}
-		p, err = r.options.plan(s)
+		if read {
+			p, err = r.options.plan(s)
+		}
 	}
 	if err != nil {
 		return ctrl.Result{}, err

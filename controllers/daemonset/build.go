@@ -1,13 +1,12 @@
 package daemonset
 
 import (
-	"fmt"
-	"hash/fnv"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/eligible"
@@ -28,12 +27,14 @@ type maker struct {
 	options  Options
 	snapshot *snapshot
 	plan     *plan
+	// nodes are the UIDs of the nodes, by name.
+	nodes map[string]types.UID
 }
 
 // build returns the pod of each creation. A node whose orphan is adopted waits for the pass that observes the adoption.
 func (b *maker) build(creations []workload.Creation) ([][]write.Object, error) {
 	s := b.snapshot
-	taken, present := maps.Clone(s.Taken), map[string][]string{}
+	taken := maps.Clone(s.Taken)
 	if taken == nil {
 		taken = map[string]bool{}
 	}
@@ -42,8 +43,10 @@ func (b *maker) build(creations []workload.Creation) ([][]write.Object, error) {
 	}
 	for _, pod := range s.AllPods() {
 		taken[pod.Name] = true
-		node := eligible.NodeOf(pod)
-		present[node] = append(present[node], string(pod.UID))
+	}
+	b.nodes = make(map[string]types.UID, len(s.nodes))
+	for _, node := range s.nodes {
+		b.nodes[node.Name] = node.UID
 	}
 	adopted := map[string]bool{}
 	for _, pod := range s.Orphans {
@@ -59,30 +62,12 @@ func (b *maker) build(creations []workload.Creation) ([][]write.Object, error) {
 		if adopted[node] {
 			continue
 		}
-		name := b.name(node, present[node], taken)
+		name := b.name(node, taken)
 		taken[name] = true
 		all[i] = []write.Object{b.newPod(name, node)}
 		most--
 	}
 	return all, nil
-}
-
-// name returns the name of a new pod. It follows from the node and from the pods there, so that a creation that is repeated, because its
-// answer was lost or a cache does not show it, gives no second pod.
-func (b *maker) name(node string, present []string, taken map[string]bool) string {
-	const suffix = 10
-	h := fnv.New64a()
-	fmt.Fprint(h, b.snapshot.set.UID, node, present)
-	stem := workloads.StemOf(b.snapshot.set.Name) + "-"
-	for {
-		sum := h.Sum64()
-		hash := revision.EncodeSafely(uint32(sum)) + revision.EncodeSafely(uint32(sum>>32))
-		name := stem + hash[:min(len(hash), suffix)]
-		if !taken[name] {
-			return name
-		}
-		fmt.Fprint(h, "again")
-	}
 }
 
 // labels are those of a new pod.

@@ -39,6 +39,8 @@ type knowledge struct {
 	// taken are names that pods of other owners had, until when they are not tried again.
 	taken  map[string]time.Time
 	equals equals
+	// pods give the ones that replace them names of their own.
+	pods predecessors
 }
 
 // observe makes the snapshot; nil when there is nothing to do.

@@ -34,6 +34,8 @@ type plan struct {
 	// changes are the updates that are possible in place, by the hash that pods have.
 	changes map[string]bool
 	equals  equals
+	// pods are those that the nodes had last.
+	pods predecessors
 	// merged are the revisions that hold the template of the update revision, held the hashes of these that pods have, and moves the writes
 	// that give such pods the hash of the update revision.
 	merged []*appsv1.ControllerRevision
@@ -53,6 +55,7 @@ func (o Options) plan(s *snapshot) (*plan, error) {
 		return nil, err
 	}
 	p.merge(s)
+	p.pods = s.known.pods.next(s.nodes, s.AllPods())
 	p.placeNodes(s, o)
 	in := o.input(s, p)
 	b := &maker{options: o, snapshot: s, plan: p}
@@ -62,6 +65,14 @@ func (o Options) plan(s *snapshot) (*plan, error) {
 	}
 	p.Pass, err = workload.Plan(in)
 	return p, err
+}
+
+// needsAllPods reports whether the pass would create a pod twice where the cache lacks one that an earlier process has created under another
+// name. A set without a status has had none.
+func (p *plan) needsAllPods(s *snapshot) bool {
+	return s.set.Status.ObservedGeneration > 0 && slices.ContainsFunc(p.Pass.Creations(), func(c workload.Creation) bool {
+		return p.pods.last[placement.NodeOf(c.Slot)].doubtful
+	})
 }
 
 // placeNodes decides which pods the nodes have.

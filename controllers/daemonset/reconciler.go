@@ -38,7 +38,7 @@ type Reconciler struct {
 func New(c client.Client, o Options) (*Reconciler, error) {
 	kit, err := workloads.New("daemonset", c, workloads.Options{
 		Kind: gvk(), Binding: binding.Options{Live: o.Live, Recorder: o.Recorder, Now: o.Now}, Stem: workloads.OwnerOfPod, Cut: workloads.StemOf,
-		Dependents: dependents.Options{PullJobs: o.PreDownload},
+		Dependents: dependents.Options{PullJobs: o.PreDownload, Successors: true},
 		Scaling:    failedScale, Updating: failedUpdate, Events: events(), Ask: o.Ask, Explain: o.Explain,
 	})
 	if err != nil {
@@ -86,9 +86,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, reporter().GiveUp(ctx, r.kit, &s.Observation, s.Invalid)
 	}
 	p, err := r.options.plan(s)
+	if err == nil && p.Runs(&s.Observation) && p.needsAllPods(s) {
+		read, failed := r.kit.Verify(ctx, &s.Observation)
+		if failed != nil {
+			return ctrl.Result{}, reporter().GiveUp(ctx, r.kit, &s.Observation, failed)
+		}
+		if read {
+			p, err = r.options.plan(s)
+		}
+	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	r.memory.Note(s.Key(), func(k *knowledge) { k.pods = p.pods })
 	if err := r.kit.Revise(ctx, &s.Observation, p.Plan); err != nil {
 		return ctrl.Result{}, reporter().GiveUp(ctx, r.kit, &s.Observation, err)
 	}

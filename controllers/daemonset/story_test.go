@@ -26,7 +26,7 @@ type event struct {
 }
 
 // A story is a rollout, turn by turn: the requests of the reconciler, and the pods after them. A pod is its node and the release of its image;
-// a dash is not ready, a star terminating, an exclamation mark failed. In requests it is its node and which of the node's two names it has.
+// a dash is not ready, a star terminating, an exclamation mark failed. In requests it is its node and which of the node's pods it is, by their names.
 func TestStories(t *testing.T) {
 	to := func(change func(*v1beta1.DaemonSet)) func(*model, *v1beta1.DaemonSet) {
 		return func(m *model, set *v1beta1.DaemonSet) { m.change(set, change) }

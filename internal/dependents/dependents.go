@@ -25,6 +25,9 @@ import (
 type Options struct {
 	// Claims means that pods have volume claims of their own.
 	Claims bool
+	// Successors means that a pod must not be created before another one is gone. A pod whose deletion the cache does not show yet is observed as
+	// one that terminates; otherwise it is left out.
+	Successors bool
 	// PullJobs means that nodes pull images ahead of updates.
 	PullJobs bool
 }

@@ -80,6 +80,9 @@ func (d *Dependents) Observe(ctx context.Context, owner client.Object, selector 
 		return nil, err
 	}
 	o.Add(selector, all...)
+	if d.Successors {
+		d.observeDeleting(o)
+	}
 	if err := d.observeClaims(ctx, o); err != nil {
 		return nil, err
 	}
@@ -92,6 +95,19 @@ func (d *Dependents) Observe(ctx context.Context, owner client.Object, selector 
 	}
 	revision.Sort(o.Revisions)
 	return &o.Observed, d.observeJobs(ctx, o)
+}
+
+// observeDeleting adds the pods that were deleted, and may still terminate.
+func (d *Dependents) observeDeleting(o *observation) {
+	pods, recheckAfter := d.pods.Deleting(client.ObjectKeyFromObject(o.owner))
+	o.RecheckAfter = requeue.Sooner(o.RecheckAfter, recheckAfter)
+	for _, pod := range pods {
+		if owned.Controls(o.owner, pod) {
+			terminating := *pod
+			terminating.DeletionTimestamp = cmp.Or(pod.DeletionTimestamp, &metav1.Time{Time: d.api.Now()})
+			o.Inactive = append(o.Inactive, &terminating)
+		}
+	}
 }
 
 func (d *Dependents) observeClaims(ctx context.Context, o *observation) error {

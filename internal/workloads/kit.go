@@ -63,6 +63,8 @@ type Known struct {
 	Failures map[string]string
 
 	rejected rejections
+	// verified is the UID of the workload whose pods were read past the cache since the process started.
+	verified types.UID
 }
 
 // New returns the kit of one reconciler.
