@@ -56,6 +56,9 @@ type Input struct {
 	Repeats Repeats
 	// KeepState leaves the lifecycle state of a pod alone while the pod is updated in place, as DaemonSet does.
 	KeepState bool
+	// IgnoreMarks gives the label apps.kruise.io/specified-delete of pods no effect, as DaemonSet does. It is for slots: without these a pass
+	// marks the pods that it recreates.
+	IgnoreMarks bool
 	// NeedsNode keeps a new pod without a preNormal hook from Normal until it is on a node, as CloneSet does.
 	NeedsNode bool
 }
@@ -67,7 +70,7 @@ type Instance struct {
 	// Pods that exist, also those that are terminating or have finished.
 	Pods []Pod
 	// MarkedForDeletion means that the user chose the instance to be deleted. So does the label
-	// apps.kruise.io/specified-delete on a pod.
+	// apps.kruise.io/specified-delete on a pod, unless Input.IgnoreMarks is set.
 	MarkedForDeletion bool
 	// Outdated means that an update changes something beside the pods, see Input.Ahead, also where these are updated. Impaired means that
 	// something beside the pods keeps the instance from serving, so that it spends of the budget of updates. Both are for slots.

@@ -102,6 +102,9 @@ func (p *Pass) observe() {
 		next := n + len(i.Pods)
 		i.members, i.first = pointers[n:n:next], int32(n)
 		exists := i.observe(p.in.Members, members[n:next])
+		if p.in.IgnoreMarks {
+			i.marked = i.MarkedForDeletion
+		}
 		if n = next; exists {
 			p.instances = append(p.instances, i)
 		}

@@ -141,6 +141,7 @@ func (o Options) input(s *snapshot, p *plan) workload.Input {
 			Priority: &kruise.UpdatePriorityStrategy{}, UnavailableFirst: true, Slots: p.placed.Slots,
 		},
 		Policy: workloads.Policy(o.Installed), MayUpdate: o.mayUpdate(int(p.placed.Burst)), Ask: o.Ask != nil, Repeats: s.Known.Repeats, KeepState: true,
+		IgnoreMarks: true,
 	}
 	if p.isInPlace() {
 		in.Strategy = workload.InPlaceIfPossible
