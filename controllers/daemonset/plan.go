@@ -220,20 +220,23 @@ func updatesOf(set *v1beta1.DaemonSet) labels.Selector {
 	return selector
 }
 
-// preDownload is the rollout of the set, for which nodes pull images ahead: from the newest revision that pods have beside the update one.
+// preDownload is the rollout of the set, for which nodes pull images ahead: from the revisions that pods have beside the update one. Pods that
+// are recreated find the images, too, as in the reference, which never waits for updated pods.
 func (p *plan) preDownload(s *snapshot, o Options) predownload.Rollout {
 	r := s.Rollout(p.Plan)
 	r.Selector, r.Replicas, r.To, r.Policy = s.set.Spec.Selector, p.placed.Desired, &s.set.Spec.Template, workloads.Policy(o.Installed)
-	r.Recreates = !p.isInPlace() || p.placed.Surge > 0
-	r.AtOnce = p.placed.Partition == 0 && p.placed.MaxUnavailable >= p.placed.Desired
-	r.Over = true
+	r.Strategy = predownload.Annotated(nil, s.set.Annotations, r.Replicas)
+	r.Strategy.ImagePreDownloadMinUpdatedReadyPods = nil
+	r.Always, r.AtOnce = true, p.placed.Partition == 0 && p.placed.MaxUnavailable >= p.placed.Desired
+	r.Over, r.Current = true, nil
 	for _, pod := range s.Active {
-		if !p.place.IsUpdated(pod) {
-			r.Over = false
-			old := history.Find(s.Revisions, pod.Labels[kruise.PodRevisionLabelKey])
-			if old != nil && (r.Current == nil || r.Current.Name == p.Update || old.Revision > r.Current.Revision) {
-				r.Current = old
-			}
+		if p.place.IsUpdated(pod) {
+			continue
+		}
+		r.Over = false
+		old := history.Find(s.Revisions, pod.Labels[kruise.PodRevisionLabelKey])
+		if old != nil && old.Name != p.Update && !slices.Contains(r.Older, old) {
+			r.Older = append(r.Older, old)
 		}
 	}
 	return r

@@ -44,10 +44,14 @@ type Rollout struct {
 	// Current and Update are the stored revisions; nil where they are not stored. Over means that no pod is left to update.
 	Current, Update *appsv1.ControllerRevision
 	Over            bool
+	// Older are further revisions that pods have. A container whose image is new to the pods of any revision has a job.
+	Older []*appsv1.ControllerRevision
 	// To is the template of Update.
 	To *corev1.PodTemplateSpec
 	// Recreates means that pods are not updated in place, AtOnce that no pod waits for another one.
 	Recreates, AtOnce bool
+	// Always means that a rollout counts also where it is small or recreates pods.
+	Always bool
 	// UpdatedReady is how many updated pods are ready.
 	UpdatedReady int32
 	Strategy     kruise.InPlaceUpdateStrategy
@@ -82,15 +86,23 @@ func Plan(r Rollout) (Result, error) {
 	if err != nil {
 		return result, err
 	}
-	if from == nil {
+	if len(from) == 0 {
 		result.Label = v1beta1.ImagePreDownloadIgnoredKey
 		return result, nil
 	}
 	result.Label = v1beta1.ImagePreDownloadCreatedKey
-	result.Create = imagepull.PreDownload(imagepull.Rollout{
-		Namespace: r.Namespace, Owner: r.Owner, Revision: r.Update, From: from, To: r.To, Selector: r.Selector,
-		Parallelism: r.Strategy.ImagePreDownloadParallelism, TimeoutSeconds: r.Strategy.ImagePreDownloadTimeoutSeconds,
-	})
+	named := map[string]bool{}
+	for _, template := range from {
+		for _, job := range imagepull.PreDownload(imagepull.Rollout{
+			Namespace: r.Namespace, Owner: r.Owner, Revision: r.Update, From: template, To: r.To, Selector: r.Selector,
+			Parallelism: r.Strategy.ImagePreDownloadParallelism, TimeoutSeconds: r.Strategy.ImagePreDownloadTimeoutSeconds,
+		}) {
+			if !named[job.Name] {
+				named[job.Name] = true
+				result.Create = append(result.Create, job)
+			}
+		}
+	}
 	return result, nil
 }
 
@@ -100,19 +112,26 @@ func isDecided(rev *appsv1.ControllerRevision) bool {
 	return created || ignored
 }
 
-// from is the template whose pods are worth pulling for; nil for none.
-func (r *Rollout) from() (*corev1.PodTemplateSpec, error) {
-	if r.Recreates || r.Replicas <= fewPods || r.AtOnce || r.Current == nil {
+// from are the templates whose pods are worth pulling for; nil for none.
+func (r *Rollout) from() ([]*corev1.PodTemplateSpec, error) {
+	if r.AtOnce || !r.Always && (r.Recreates || r.Replicas <= fewPods) {
 		return nil, nil
 	}
-	from, err := revision.Decode(r.Current.Data.Raw)
-	if err != nil {
-		return nil, err
+	var all []*corev1.PodTemplateSpec
+	for _, rev := range append([]*appsv1.ControllerRevision{r.Current}, r.Older...) {
+		if rev == nil {
+			continue
+		}
+		from, err := revision.Decode(rev.Data.Raw)
+		if err != nil {
+			return nil, err
+		}
+		if _, blocked := inplace.Diff(from, r.To, r.Policy); blocked != nil && !r.Always {
+			continue // its pods are recreated, which pulls anyway
+		}
+		all = append(all, from)
 	}
-	if _, blocked := inplace.Diff(from, r.To, r.Policy); blocked != nil {
-		return nil, nil //nolint:nilerr // its pods are recreated, which pulls anyway
-	}
-	return from, nil
+	return all, nil
 }
 
 // Kind is the kind of the jobs.

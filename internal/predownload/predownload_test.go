@@ -47,6 +47,14 @@ func TestPlan(t *testing.T) {
 		"at once":   {"no pod waits for another one", func(r *predownload.Rollout) { r.AtOnce = true }, 0, 0, v1beta1.ImagePreDownloadIgnoredKey},
 		"recreates": {"a new pod pulls anyway", func(r *predownload.Rollout) { r.Recreates = true }, 0, 0, v1beta1.ImagePreDownloadIgnoredKey},
 		"blocked":   {"so does one that cannot be updated in place", func(r *predownload.Rollout) { r.To = template("web:2", "debug") }, 0, 0, v1beta1.ImagePreDownloadIgnoredKey},
+		"always": {"pods that are recreated find the image, also few of them", func(r *predownload.Rollout) {
+			r.Always, r.Recreates, r.Replicas, r.To = true, true, 1, template("web:2", "debug")
+		}, 1, 0, v1beta1.ImagePreDownloadCreatedKey},
+		"always, at once": {"no pod waits for another one", func(r *predownload.Rollout) { r.Always, r.AtOnce = true, true }, 0, 0, v1beta1.ImagePreDownloadIgnoredKey},
+		"older": {"pods of an older revision lack an image that others have", func(r *predownload.Rollout) {
+			r.To.Spec.Containers = append(r.To.Spec.Containers, corev1.Container{Name: "log", Image: "log:1"})
+			r.Current, r.Older, r.Always = nil, []*appsv1.ControllerRevision{stored(t, "1", r.To), r.Current}, true
+		}, 2, 0, v1beta1.ImagePreDownloadCreatedKey},
 		"decided": {"the decision is made once", func(r *predownload.Rollout) {
 			r.Update.Labels[v1beta1.ImagePreDownloadCreatedKey] = "true"
 		}, 0, 0, ""},
