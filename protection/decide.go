@@ -20,6 +20,8 @@ type Policy struct {
 	CountInstances bool
 	// ExemptUsers are never refused.
 	ExemptUsers []string
+	// HoldNamespaces also refuses deletions in a terminating namespace, as the reference does. The namespace stays until the labels are removed.
+	HoldNamespaces bool
 }
 
 // Input is a deletion under review.
@@ -122,7 +124,7 @@ func Decide(in Input) Verdict {
 	if value == kruise.DeletionProtectionTypeCascading {
 		v = in.cascading()
 	}
-	if !v.Refused() || in.NamespaceTerminating == nil {
+	if !v.Refused() || in.Policy.HoldNamespaces || in.NamespaceTerminating == nil {
 		return v
 	}
 	switch terminating, err := in.NamespaceTerminating(); {

@@ -118,6 +118,8 @@ func TestDecide(t *testing.T) {
 		"definition, not listed":    {"what cannot be counted is refused", object{kind: "CustomResourceDefinition", label: "Cascading", policy: counting, failing: protection.Instances}, protection.NotCounted, cascading + ", list CRs: no answer"},
 		"exempt":                    {"the policy exempts the user", object{kind: "Namespace", label: "Always", user: "root", policy: protection.Policy{ExemptUsers: []string{"root"}}}, protection.Exempt, ""},
 		"another user":              {"the policy exempts one user alone", object{kind: "Namespace", label: "Always", user: "tenant", policy: protection.Policy{ExemptUsers: []string{"root"}}}, protection.Always, always},
+		"namespace is held":         {"the policy holds it, as the reference does", object{kind: "CloneSet", label: "Always", dying: true, policy: protection.Policy{HoldNamespaces: true}}, protection.Always, always},
+		"namespace is empty":        {"the set has no pods", object{kind: "CloneSet", label: "Cascading", dying: true, policy: protection.Policy{HoldNamespaces: true}}, protection.NoDependents, ""},
 		"namespace goes":            {"the deletion of the namespace was admitted", object{kind: "CloneSet", label: "Always", dying: true}, protection.NamespaceTerminating, ""},
 		"namespace unknown":         {"an unread namespace does not allow a deletion", object{kind: "CloneSet", label: "Always", unknown: true}, protection.Always, always + "; read namespace: no answer"},
 		"owner gone":                {"the deletion of the Deployment was admitted", object{kind: "ReplicaSet", label: "Always", owner: "apps/v1", user: protection.GarbageCollectors()[0]}, protection.OwnerDeleted, ""},

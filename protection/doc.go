@@ -14,8 +14,8 @@
 //   - Decide refuses nothing without the label, and nothing that is terminating already.
 //   - Decide counts dependents only where the answer depends on them: in the order of the table, and none after the first that exist.
 //   - What cannot be counted is refused.
-//   - A deletion is judged where it starts. What follows from it is not refused: objects of a terminating namespace, and dependents of a
-//     workload that the garbage collector deletes.
+//   - A deletion is judged where it starts. What follows from it is not refused: objects of a terminating namespace, unless the policy holds
+//     namespaces, and dependents of a workload that the garbage collector deletes.
 //   - Every refusal has the text of DeletionProtectionMessage.
 //
 // Do not use it to keep pods available: evictions and deletions of pods are for budgets.

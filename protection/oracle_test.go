@@ -17,7 +17,7 @@ func (o object) refused(k protection.Kind) bool {
 	gc := o.user == protection.GarbageCollectors()[0] || o.user == protection.GarbageCollectors()[1]
 	pods, claims, crs := o.counts[protection.Pods].N > 0, o.counts[protection.Claims].N > 0, o.counts[protection.Instances].N > 0
 	switch {
-	case o.policy.Disabled, o.terminating, o.dying && !o.unknown:
+	case o.policy.Disabled, o.terminating, o.dying && !o.unknown && !o.policy.HoldNamespaces:
 		return false
 	case len(o.policy.ExemptUsers) > 0 && o.user == o.policy.ExemptUsers[0]:
 		return false
@@ -52,7 +52,7 @@ func TestDecideAgreesWithOracle(t *testing.T) {
 			kind: k.Group + "/" + k.Kind, label: pick("Always", "Cascading", "Cascading", "always", "", "-"), terminating: r.IntN(8) == 0,
 			owner: pick("", "apps/v1", "apps/v1beta1", "example.com/v1", "v1"), failing: protection.Dependents(pick("", "", "Pods", "Claims", "Instances")),
 			user:   pick("root", "tenant", protection.GarbageCollectors()[0], protection.GarbageCollectors()[1]),
-			policy: protection.Policy{Disabled: r.IntN(8) == 0, CountInstances: r.IntN(2) == 0, ExemptUsers: []string{"root"}},
+			policy: protection.Policy{Disabled: r.IntN(8) == 0, CountInstances: r.IntN(2) == 0, ExemptUsers: []string{"root"}, HoldNamespaces: r.IntN(2) == 0},
 			dying:  r.IntN(8) == 0, unknown: r.IntN(8) == 0,
 			counts: map[protection.Dependents]protection.Count{},
 		}

@@ -81,7 +81,7 @@ const (
 	NoteActive = "Active"
 	// NoteTooMany is a tick that waits because too many children are active.
 	NoteTooMany = "TooManyActive"
-	// NoteTooManyMissed are ticks that are skipped, the latest among them: nobody has looked at the schedule for too long.
+	// NoteTooManyMissed are ticks that are skipped, the latest among them: the caller has not looked at the schedule for too long.
 	NoteTooManyMissed = "TooManyMissed"
 	// NoteTooLate is a tick whose deadline has passed.
 	NoteTooLate = "TooLate"

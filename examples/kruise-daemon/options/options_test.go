@@ -42,10 +42,10 @@ func TestParse(t *testing.T) {
 		"nothing": {"the defaults", "", func(*options.Options) {}},
 		"the reference's": {
 			"what its chart passes is accepted as it is",
-			"--logtostderr=true --v=4 --addr=:10221 --feature-gates=ImagePullJobGate=true --socket-file=containerd.sock --enable-pprof=true --pprof-addr=localhost:10222",
+			"--logtostderr=true --v=4 --addr=:10221 --feature-gates=ImagePullJobGate=true --socket-file=containerd.sock --enable-pprof=true --pprof-addr=localhost:10222 --log_file_max_size=1800",
 			func(o *options.Options) {
 				o.Logs.Verbosity, o.Runtime.Socket, o.PprofAddress = 4, "containerd.sock", "localhost:10222"
-				o.Notes = []string{"--logtostderr has no effect: logs go to stderr"}
+				o.Notes = []string{"--log_file_max_size has no effect: logs go to stderr", "--logtostderr has no effect: logs go to stderr"}
 			},
 		},
 		"pulls":      {"", "--max-workers-for-pull-image=2 --plugin-config-file=/c --plugin-bin-dir=/b", func(o *options.Options) { o.Pull = options.Pull{Workers: 2, PluginConfig: "/c", PluginDirectory: "/b"} }},

@@ -61,6 +61,7 @@ func newParser() *parser {
 func (p *parser) protection() {
 	o := &p.options.Protection
 	p.flags.StringVar(&o.LogPath, "protection-log-path", "", "directory of protection.log, with a line for each refused deletion; empty is the log of the process")
+	p.flags.BoolVar(&o.HoldNamespaces, "protection-hold-namespaces", false, "refuse deletions of protected objects also in a terminating namespace, which stays until their labels are removed")
 	p.flags.Func("protection-exempt-users", "list of users that may delete protected objects", func(v string) error {
 		o.ExemptUsers = split(v)
 		return nil

@@ -100,6 +100,8 @@ type Protection struct {
 	LogPath string
 	// ExemptUsers may delete protected objects.
 	ExemptUsers []string
+	// HoldNamespaces keeps a namespace terminating while protected objects are in it.
+	HoldNamespaces bool
 }
 
 // RateLimiter of controllers.

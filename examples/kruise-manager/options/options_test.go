@@ -77,7 +77,8 @@ func TestManifestsOfTheReference(t *testing.T) {
 	args := strings.Fields(`--enable-leader-election --metrics-addr=:8080 --health-probe-addr=:8000 --logtostderr=true
 		--leader-election-namespace=kruise-system --v=4 --feature-gates=ImagePullJobGate=true --sync-period=0 --logging-format=json
 		--allow-privileged=true --rest-config-qps=30 --rest-config-burst=50 --crr-workers=5 --podprobemarker-workers=5 --expectation-timeout=5m
-		--leader-election-resource-lock=leases --default-ttlseconds-for-always-nodeimage=300 --enable-pprof=true --pprof-addr=localhost:8090`)
+		--leader-election-resource-lock=leases --default-ttlseconds-for-always-nodeimage=300 --enable-pprof=true --pprof-addr=localhost:8090
+		--log_file_max_size=1800 --log_backtrace_at=main.go:1 --log-json-split-stream=true --log-text-info-buffer-size=0`)
 	o, err := options.Parse(args, env("POD_NAMESPACE", "elsewhere", "WEBHOOK_PORT", "1234", "CERTS_RENEW_BEFORE", "1y", "WEBHOOK_CERT_DIR", "/tmp",
 		"KRUISE_DAEMON_CONFIG_NS", "pulls"))
 	if err != nil {

@@ -71,6 +71,11 @@ func New(ctx context.Context, rc *rest.Config, o options.Options) (ctrl.Manager,
 	if err := mgr.Add(&leadership{elected: mgr.Elected()}); err != nil {
 		return nil, fmt.Errorf("add metrics: %w", err)
 	}
+	//nolint:staticcheck // the newer API does not set the source
+	recorder := mgr.GetEventRecorderFor(UserAgent)
+	if err := mgr.Add(&unserved{reader: mgr.GetAPIReader(), recorder: recorder, options: o}); err != nil {
+		return nil, fmt.Errorf("add check of gates: %w", err)
+	}
 	return mgr, addAll(ctx, mgr, keeper, o)
 }
 

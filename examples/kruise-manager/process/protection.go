@@ -55,7 +55,7 @@ func (a audit) add(record any, message string, about ...any) {
 
 // guarded adds what flags set to the options of deletion protection.
 func guarded(o deletion.Options, p options.Protection, a audit) deletion.Options {
-	o.Policy.ExemptUsers, o.Audit = p.ExemptUsers, a.deletion
+	o.Policy.ExemptUsers, o.Policy.HoldNamespaces, o.Audit = p.ExemptUsers, p.HoldNamespaces, a.deletion
 	return o
 }
 

@@ -48,7 +48,7 @@ func TestProtectionGates(t *testing.T) {
 // Flags name the users and the file. A directory that cannot be made ends the start.
 func TestProtectionFlags(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "log")
-	o, err := options.Parse([]string{"--protection-exempt-users=a, system:b", "--protection-log-path=" + dir}, func(string) string { return "" })
+	o, err := options.Parse([]string{"--protection-exempt-users=a, system:b", "--protection-hold-namespaces", "--protection-log-path=" + dir}, func(string) string { return "" })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,8 +57,8 @@ func TestProtectionFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := guarded(deletion.Options{}, o.Protection, a)
-	if diff := cmp.Diff([]string{"a", "system:b"}, got.Policy.ExemptUsers); diff != "" {
-		t.Errorf("exempt users (-want +got):\n%s", diff)
+	if diff := cmp.Diff(protection.Policy{ExemptUsers: []string{"a", "system:b"}, HoldNamespaces: true}, got.Policy); diff != "" {
+		t.Errorf("policy (-want +got):\n%s", diff)
 	}
 	got.Audit(deletion.Record{Event: "DeletionProtection", Kind: "Namespace", Name: "shop", UserAgent: "tenant"})
 	a.disruption(disruption.Refusal{Event: "PodUnavailableBudget", Kind: "CloneSet", Namespace: "shop", Name: "web", User: "tenant"})

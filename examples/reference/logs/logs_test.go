@@ -15,8 +15,12 @@ func TestOptions(t *testing.T) {
 		"json":          {"for machines", "--logging-format=json", `"msg":"said"`, ""},
 		"verbose":       {"as with klog, more is more", "-v=4", "msg=detail", ""},
 		"what klog has": {"manifests pass it", "--logtostderr --stderrthreshold=INFO --skip_headers=true", "msg=said", ""},
-		"unknown":       {"", "--logging-format=xml", "", "want text or json"},
-		"negative":      {"", "-v=-1", "", "must not be negative"},
+		"all of klog": {"every flag of klog", "--alsologtostderr --one_output --add_dir_header --skip_log_headers --vmodule=a=1 --log_dir=/a --log_file=a" +
+			" --log_file_max_size=1800 --log_backtrace_at=a.go:1 --legacy_stderr_threshold_behavior=true", "msg=said", ""},
+		"formats": {"the buffers of formats", "--log-json-split-stream --log-json-info-buffer-size=1Mi --log-text-split-stream=false --log-text-info-buffer-size=0" +
+			" --log-flush-frequency=5s", "msg=said", ""},
+		"unknown":  {"", "--logging-format=xml", "", "want text or json"},
+		"negative": {"", "-v=-1", "", "must not be negative"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
