@@ -13,8 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/internal/replicas"
-	"github.com/kruisekit/kruisekit/pub"
 	"github.com/kruisekit/kruisekit/spread/subset"
 )
 
@@ -156,17 +154,4 @@ func price(pod *corev1.Pod, ws *subset.Spread, s *subset.Subset) {
 			return
 		}
 	}
-}
-
-// byOrdinal returns the subset of a pod of a StatefulSet.
-func (d *Desk) byOrdinal(ctx context.Context, ws *subset.Spread, target pub.Target, r Request) (*subset.Subset, error) {
-	rank, is, err := d.lookups.Targets.Rank(ctx, replicas.Workload{Namespace: ws.Namespace, Target: target}, r.Pod.Name)
-	if err != nil || !is {
-		return nil, err
-	}
-	limits, err := d.limits(ctx, ws)
-	if err != nil {
-		return nil, err
-	}
-	return subset.ByOrdinal(ws, limits, rank), nil
 }

@@ -60,7 +60,7 @@ func TestAdmit(t *testing.T) {
 		"a Job has no costs":                              {spread: spread("s", "Job", 1), pod: pod("x", "batch/v1", "Job", "web"), want: "a", version: one, writes: 1},
 		"an ordinal decides for a StatefulSet":            {spread: spread("s", "StatefulSet", 1, 1), pod: pod("web-1", "apps/v1", "StatefulSet", "web"), want: "b", reads: 1},
 		"reserved and first ordinals count": {
-			spread: spread("s", "StatefulSet", 1, 1), pod: pod("web-6", "apps/v1", "StatefulSet", "web"), want: "b", reads: 1,
+			spread: spread("s", "StatefulSet", 1, 1), pod: pod("web-6", "apps/v1", "StatefulSet", "web"), want: "b", reads: 2, // web-5 as well
 			objects: func(c *cluster) {
 				c.put(&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "web"}, Spec: appsv1.StatefulSetSpec{Ordinals: &appsv1.StatefulSetOrdinals{Start: 5}}})
 			},

@@ -2,16 +2,13 @@ package spreads
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/internal/replicas"
@@ -19,16 +16,6 @@ import (
 	"github.com/kruisekit/kruisekit/pub"
 	"github.com/kruisekit/kruisekit/spread/subset"
 )
-
-type ordinalList = []intstr.IntOrString
-
-func decode(raw *unstructured.Unstructured, into any) error {
-	data, err := json.Marshal(raw.Object)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(data, into)
-}
 
 // maxChain is how many owners above each other are looked up.
 const maxChain = 4

@@ -17,7 +17,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/internal/replicas"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/ordinals"
 	"github.com/kruisekit/kruisekit/pub"
 	"github.com/kruisekit/kruisekit/spread/subset"
 	"github.com/kruisekit/kruisekit/validation"
@@ -156,38 +155,6 @@ func (t *Targets) live(ctx context.Context, of replicas.Workload) (*unstructured
 		return nil, fmt.Errorf("read %s %s: %w", of.Kind, of.Name, err)
 	}
 	return raw, nil
-}
-
-// Rank returns the rank of a pod among the ordinals that a StatefulSet wants; false for a name without an ordinal.
-func (t *Targets) Rank(ctx context.Context, of replicas.Workload, pod string) (int32, bool, error) {
-	_, ordinal, is := ordinals.Split(pod)
-	if !is {
-		return 0, false, nil
-	}
-	raw, err := t.live(ctx, of)
-	if err != nil || raw == nil {
-		return ordinal, true, err
-	}
-	var set struct {
-		Spec struct {
-			Ordinals *struct {
-				Start int32 `json:"start"`
-			} `json:"ordinals"`
-			ReserveOrdinals ordinalList `json:"reserveOrdinals"`
-		} `json:"spec"`
-	}
-	if err := decode(raw, &set); err != nil {
-		return ordinal, true, nil //nolint:nilerr // what cannot be read changes no rank
-	}
-	w := ordinals.Window{Replicas: 1 << 30}
-	if set.Spec.Ordinals != nil {
-		w.Start = set.Spec.Ordinals.Start
-	}
-	if w.Reserved, err = ordinals.Parse(set.Spec.ReserveOrdinals); err != nil {
-		w.Reserved = ordinals.Set{}
-	}
-	rank, _ := w.Rank(ordinal)
-	return rank, true, nil
 }
 
 // costed reports whether the workloads of a kind heed deletion costs.

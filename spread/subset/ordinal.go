@@ -4,27 +4,36 @@ package subset
 // subset is not schedulable gets the next schedulable subset without a limit. Nil where there is none.
 func ByOrdinal(ws *Spread, limits []int32, rank int32) *Subset {
 	totals := byName(ws.Status.SubsetStatuses)
-	end := int64(0)
-	home := len(limits)
-	for i, limit := range limits {
-		switch limit {
-		case Unlimited:
-			home = i
-		case Unresolved:
-			continue
-		default:
-			if end += int64(limit); int64(rank) < end {
-				home = i
-			}
-		}
-		if home == i {
-			break
-		}
-	}
+	home := homeOf(limits, rank)
 	for i := home; i < len(limits); i++ {
 		if s := &ws.Spec.Subsets[i]; (i == home || limits[i] == Unlimited) && Schedulable(totals[s.Name]) {
 			return s
 		}
 	}
 	return nil
+}
+
+// Range returns the name of the subset that a rank belongs to, schedulable or not; empty for none.
+func Range(ws *Spread, limits []int32, rank int32) string {
+	if home := homeOf(limits, rank); home < len(limits) {
+		return ws.Spec.Subsets[home].Name
+	}
+	return ""
+}
+
+// homeOf returns the index of the subset that a rank belongs to; len(limits) for none.
+func homeOf(limits []int32, rank int32) int {
+	end := int64(0)
+	for i, limit := range limits {
+		switch limit {
+		case Unlimited:
+			return i
+		case Unresolved:
+			continue
+		}
+		if end += int64(limit); int64(rank) < end {
+			return i
+		}
+	}
+	return len(limits)
 }
