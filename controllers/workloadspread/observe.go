@@ -32,6 +32,8 @@ type snapshot struct {
 	pods      []*corev1.Pod
 	// allowed are further kinds of targets.
 	allowed []schema.GroupKind
+	// unmarked reports that pods lack what the plan gives them.
+	unmarked bool
 	// versioned are the kinds whose pods have versions.
 	versioned []string
 	// nodes of the pods that are not annotated.

@@ -22,8 +22,10 @@ import (
 type pass struct {
 	// status to write. It is not written where it is the stored one.
 	status appsv1beta1.WorkloadSpreadStatus
-	// patches of pods.
+	// patches of pods, which come before the status.
 	patches []*write.Write
+	// more reports that further patches wait for the next pass.
+	more bool
 	// stuck are the pods to delete after the status was written.
 	stuck []*corev1.Pod
 	notes []note.Note
@@ -106,7 +108,7 @@ func (p *pass) mark(s *snapshot, limits []int32, members []subset.Member) {
 			continue
 		}
 		if len(p.patches) == maxPatches {
-			p.after = requeue.Sooner(p.after, time.Second)
+			p.more, p.after = true, requeue.Sooner(p.after, time.Second)
 			return
 		}
 		p.patches = append(p.patches, w)

@@ -37,6 +37,7 @@ type Reconciler struct {
 	targets *spreads.Targets
 	pods    *ledger.Ledger[*corev1.Pod]
 	emitted once.Texts[about]
+	pace    pacer
 
 	// watching is held while watches of workloads are started.
 	watching   sync.Mutex
@@ -110,17 +111,20 @@ func indexMatches(ctx context.Context, indexer client.FieldIndexer) error {
 	}))
 }
 
-// Reconcile brings one WorkloadSpread up to date.
+// Reconcile brings one WorkloadSpread up to date: the marks of pods, the status, and then the pods that are to be created elsewhere.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	s, err := r.observe(ctx, request.NamespacedName)
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
+	first := plan(s, r.api.Now())
+	failed := r.patch(ctx, s, first.patches)
+	s.unmarked = failed != nil || first.more
 	p, err := r.report(ctx, s)
 	if err != nil || p == nil {
-		return ctrl.Result{}, err
+		return ctrl.Result{}, errors.Join(failed, err)
 	}
-	err = errors.Join(r.patch(ctx, s, p.patches), r.reschedule(ctx, s, p.stuck))
+	err = errors.Join(failed, r.reschedule(ctx, s, p.stuck))
 	r.emit(s, p)
 	if r.options.Explain != nil {
 		r.options.Explain(ctx, s.key(), p.notes)
@@ -161,10 +165,14 @@ func (r *Reconciler) report(ctx context.Context, s *snapshot) (*pass, error) {
 // errOutdated is a spec that changed during the pass.
 var errOutdated = errors.New("the WorkloadSpread changed during the pass")
 
-// write sends the status where it differs. It is refused where another writer has changed the object.
+// write sends the status where it differs. It is refused where another writer has changed the object. A generation is observed when the costs of the
+// pods stand, so that a scale-in after it deletes the right pods.
 func (r *Reconciler) write(ctx context.Context, s *snapshot, p *pass) error {
 	is := *s.spread
 	is.Status = p.status
+	if s.unmarked {
+		is.Status.ObservedGeneration = s.spread.Status.ObservedGeneration
+	}
 	patch, err := statuspatch.Merge(s.spread, &is, nil, statuspatch.SameVersion)
 	if err != nil || patch == nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -28,9 +27,6 @@ import (
 )
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
-
-// together is how long events of pods are gathered, so that a thousand pods that are created at once cost few writes.
-const together = time.Second
 
 // spreadEvents requeues a WorkloadSpread whose spec has changed at once, and one whose books have changed when their records end. A
 // change of the spec requeues the rivals as well, which get or lose pods by the change.
@@ -57,6 +53,7 @@ func (r *Reconciler) spreadEvents() handler.EventHandler {
 			name := client.ObjectKeyFromObject(e.Object)
 			known := r.index.Named(name)
 			r.index.Delete(name)
+			r.pace.forget(name)
 			add(ctx, e.Object, known, q)
 		},
 	}
@@ -95,7 +92,7 @@ func (r *Reconciler) rivalsOf(ctx context.Context, ws *subset.Spread) []*subset.
 func (r *Reconciler) podEvents() handler.EventHandler {
 	requeue := func(ctx context.Context, o client.Object, q queue) {
 		for _, name := range r.spreadsOf(ctx, o) {
-			q.AddAfter(ctrl.Request{NamespacedName: name}, together)
+			q.AddAfter(ctrl.Request{NamespacedName: name}, r.pace.delay(name, creatingOf(r.index.Named(name)), r.api.Now()))
 		}
 	}
 	return handler.Funcs{

@@ -143,7 +143,7 @@ func (t *Targets) window(ctx context.Context, of replicas.Workload) (ordinals.Wi
 		return ordinals.Window{}, fmt.Errorf("encode %s %s: %w", of.Kind, of.Name, err)
 	}
 	if json.Unmarshal(data, &set) != nil {
-		return ordinals.Window{}, nil
+		return ordinals.Window{}, nil //nolint:nilerr // what cannot be read changes no rank
 	}
 	w := ordinals.Window{Replicas: ptr.Deref(set.Spec.Replicas, 1)}
 	if set.Spec.Ordinals != nil {
