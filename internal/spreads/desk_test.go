@@ -73,6 +73,14 @@ func TestAdmit(t *testing.T) {
 			}(),
 			pod: cloned("x"),
 		},
+		"a filter without a selector, as in OpenKruise": {
+			spread: func() *subset.Spread {
+				ws := spread("s", "CloneSet", 1)
+				ws.Spec.TargetFilter = &appsv1beta1.TargetFilter{ReplicasPathList: []string{"spec.replicas"}}
+				return ws
+			}(),
+			pod: cloned("x"),
+		},
 		"a spread that is being deleted": {
 			spread: func() *subset.Spread {
 				ws := spread("s", "CloneSet", 1)
@@ -210,7 +218,7 @@ func TestPercentages(t *testing.T) {
 	s := newCluster(t)
 	ws := spread("s", "Job", 0, -1)
 	ws.Spec.Subsets[0].MaxReplicas = ptr.To(intstr.FromString("50%"))
-	ws.Spec.TargetFilter = &appsv1beta1.TargetFilter{ReplicasPathList: []string{"spec.parallelism"}}
+	ws.Spec.TargetFilter = &appsv1beta1.TargetFilter{Selector: &metav1.LabelSelector{}, ReplicasPathList: []string{"spec.parallelism"}}
 	s.put(ws)
 	d, x := s.replica(spreads.Options{})
 	s.show(x, "s")

@@ -32,7 +32,7 @@ func (d *Desk) find(ctx context.Context, namespace string, pod *corev1.Pod) (*su
 			return nil, nil
 		}
 		for _, ws := range d.lookups.Spreads.Of(namespace, of.Target) {
-			if subset.Selects(ws, pod.Labels) {
+			if subset.Admits(ws, pod.Labels) {
 				return ws, nil
 			}
 		}

@@ -40,8 +40,10 @@ func (t *Targets) Own(ctx context.Context, x *Index, ws *subset.Spread, pods []*
 			}
 			chains[owner.UID] = above
 		}
-		taken := slices.ContainsFunc(above.rivals, func(rival *subset.Spread) bool { return subset.Selects(rival, pod.Labels) })
-		if !taken && (above.whole || !x.given(pod, ws, target)) {
+		taken := slices.ContainsFunc(above.rivals, func(rival *subset.Spread) bool { return subset.Admits(rival, pod.Labels) })
+		// A WorkloadSpread that admits no pod takes none from the one that did.
+		whole := above.whole && subset.Admits(ws, pod.Labels)
+		if !taken && (whole || !x.given(pod, ws, target)) {
 			own = append(own, pod)
 		}
 	}
@@ -83,17 +85,20 @@ func (t *Targets) chain(ctx context.Context, x *Index, ws *subset.Spread, of rep
 }
 
 // given reports whether the annotation of a pod names another WorkloadSpread that may have the pod: its target is of a further kind, whose controllers
-// the cache does not have.
+// the cache does not have, or the first WorkloadSpread admits no pod.
 func (x *Index) given(pod *corev1.Pod, ws *subset.Spread, target pub.Target) bool {
 	m, is := subset.MatchOf(pod)
 	if !is || m.Name == ws.Name {
 		return false
 	}
 	other := x.Named(types.NamespacedName{Namespace: ws.Namespace, Name: m.Name})
-	if other == nil || other.DeletionTimestamp != nil || !subset.Selects(other, pod.Labels) {
+	if other == nil || other.DeletionTimestamp != nil || !subset.Admits(other, pod.Labels) {
 		return false
 	}
 	of, is := TargetOf(other)
+	if !subset.Admits(ws, pod.Labels) {
+		return is
+	}
 	return is && of != target && !BuiltIn(schema.GroupKind{Group: of.Group, Kind: of.Kind})
 }
 

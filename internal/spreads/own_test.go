@@ -17,6 +17,33 @@ import (
 	"github.com/kruisekit/kruisekit/spread/subset"
 )
 
+// TestOwnWithoutSelector: a WorkloadSpread whose filter has no selector counts the pods of its target, and takes none from another one.
+func TestOwnWithoutSelector(t *testing.T) {
+	c := newCluster(t)
+	_, x := c.replica(spreads.Options{})
+	c.put(&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
+		Namespace: shop, Name: "web-1", UID: "uid-web-1",
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "uid-web", Controller: ptr.To(true)}},
+	}})
+	near, far := spread("near", "ReplicaSet", -1), spread("far", "Deployment", -1)
+	near.Spec.TargetReference.Name = "web-1"
+	near.Spec.TargetFilter = &appsv1beta1.TargetFilter{ReplicasPathList: []string{"spec.replicas"}}
+	for _, ws := range []*subset.Spread{near, far} {
+		c.put(ws)
+		c.show(x, ws.Name)
+	}
+	finder := &replicas.Finder{Cached: c.Server, Live: c, Scales: c, Mapper: mapper(), Now: time.Now}
+	targets := &spreads.Targets{Finder: finder, Live: c}
+	bare, spread := pod("bare", "apps/v1", "ReplicaSet", "web-1"), pod("spread", "apps/v1", "ReplicaSet", "web-1")
+	spread.Annotations = map[string]string{"apps.kruise.io/matched-workloadspread": `{"name":"far","subset":"a"}`}
+	for ws, want := range map[*subset.Spread]int{near: 1, far: 2} {
+		own, err := targets.Own(t.Context(), x, ws, []*corev1.Pod{bare, spread})
+		if err != nil || len(own) != want {
+			t.Errorf("%s has %d pods, %v", ws.Name, len(own), err)
+		}
+	}
+}
+
 // TestOwn: each pod of a Deployment belongs to the WorkloadSpread that admission finds, and nothing is read live.
 func TestOwn(t *testing.T) {
 	for seed := range uint64(50) {

@@ -64,6 +64,15 @@ func Selects(ws *Spread, podLabels map[string]string) bool {
 	return err == nil && selector.Matches(labels.Set(podLabels))
 }
 
+// Admits reports whether admission gives pods with these labels a subset. A filter without a selector admits none, as in the reference: its pods
+// are counted alone.
+func Admits(ws *Spread, podLabels map[string]string) bool {
+	if f := ws.Spec.TargetFilter; f != nil && f.Selector == nil {
+		return false
+	}
+	return Selects(ws, podLabels)
+}
+
 // DefaultVersioned are the kinds whose pods are counted by version.
 func DefaultVersioned() []string { return []string{"deployment", "replicaset"} }
 
