@@ -5,7 +5,9 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
@@ -44,13 +46,42 @@ func (t *Target) current() int32 {
 // render makes the workload of a subset.
 func (s *Snapshot) render(p *Pass, t *Target) {
 	w := Wanted{
-		Owner: s.Object, Subset: t.Subset, Revision: p.Update, Replicas: t.replicas, Partition: t.partition,
+		Owner: s.Object, Subset: t.effective(p.Update), Revision: p.Update, Replicas: t.replicas, Partition: t.partition,
 		Name: Name(s.Object, t.Subset.Name, 0), MaxUnavailable: t.allowance(p.Update),
 	}
 	if t.Child != nil {
 		w.Name = t.Child.Object.GetName()
 	}
 	t.Rendered, t.err = s.Template.Render(w)
+}
+
+// effective returns the subset with what its workload is to have of the term. OpenKruise drops matchFields, so that a workload that it has created
+// lacks them: they come with the next template, and restart no pod before.
+func (t *Target) effective(update string) *v1beta1.Subset {
+	fields := t.Subset.NodeSelectorTerm.MatchFields
+	if len(fields) == 0 || t.Child == nil || t.Child.Revision != update || t.Child.matches(fields) {
+		return t.Subset
+	}
+	subset := *t.Subset
+	subset.NodeSelectorTerm.MatchFields = nil
+	return &subset
+}
+
+// matches reports whether a required term of the pods has fields.
+func (c *Child) matches(fields []corev1.NodeSelectorRequirement) bool {
+	required, _, _ := unstructured.NestedMap(c.Object.Object, "spec", "template", "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+	var selector corev1.NodeSelector
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(required, &selector) != nil {
+		return false
+	}
+	return slices.ContainsFunc(selector.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool {
+		for i := range fields {
+			if !slices.ContainsFunc(term.MatchFields, func(f corev1.NodeSelectorRequirement) bool { return equality.Semantic.DeepEqual(f, fields[i]) }) {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // allowance is how many pods of a subset may be unavailable during its update, where pods that find no node would otherwise take up the
