@@ -16,6 +16,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/internal/markers"
+	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -34,8 +35,8 @@ func (r *Reconciler) execute(ctx context.Context, s *snapshot, p pass) (time.Dur
 	if p.write {
 		after, failure = r.update(ctx, s, p.content)
 	}
-	later, err := markers.Sender{API: r.api, Pods: r.pods}.Send(ctx, s.key(), p.marks)
-	return max(after, later), errors.Join(failure, err)
+	later, err := r.sender.Send(ctx, s.key(), p.marks)
+	return requeue.Sooner(after, later), errors.Join(failure, err)
 }
 
 func (r *Reconciler) create(ctx context.Context, s *snapshot, content []v1alpha1.PodProbe) error {

@@ -49,7 +49,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot, error
 		s.probes = probes
 	}
 	if s.node == nil {
-		r.pods.Forget(s.key())
+		r.sender.Forget(s.key())
 		if s.probes == nil {
 			r.probes.Writes.Forget(s.key())
 			return nil, nil
@@ -65,7 +65,7 @@ func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
 		return fmt.Errorf("list pods: %w", err)
 	}
 	var err error
-	if s.pods, _, err = r.pods.Overlay(ctx, s.key(), stored.Pointers(list.Items)); err != nil {
+	if s.pods, _, err = r.sender.Pods.Overlay(ctx, s.key(), stored.Pointers(list.Items)); err != nil {
 		return err
 	}
 	for _, pod := range s.pods {

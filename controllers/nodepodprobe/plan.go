@@ -8,7 +8,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/podprobe"
-	"github.com/kruisekit/kruisekit/write"
+	"github.com/kruisekit/kruisekit/workload"
 )
 
 // pass is all that is to be done about a node now.
@@ -19,7 +19,7 @@ type pass struct {
 	content []v1alpha1.PodProbe
 	write   bool
 	// marks are the patches of pods.
-	marks []*write.Write
+	marks []workload.Cause
 	notes []note.Note
 }
 
@@ -74,7 +74,7 @@ func (p *pass) mark(s *snapshot) {
 			p.notes = append(p.notes, n)
 		}
 		if w := m.Write(); w != nil {
-			p.marks = append(p.marks, w)
+			p.marks = append(p.marks, workload.Cause{Write: w, Why: m.Cause()})
 		}
 	}
 }

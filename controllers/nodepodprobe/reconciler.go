@@ -22,9 +22,9 @@ import (
 type Reconciler struct {
 	api     *binding.Binding
 	options Options
-	// probes is their kind, as untyped objects, and the own writes of them. pods are the own writes of pods, by their node.
+	// probes is their kind, as untyped objects, and the own writes of them. sender marks pods, by their node.
 	probes  stored.Kind
-	pods    *ledger.Ledger[*corev1.Pod]
+	sender  markers.Sender
 	markers *markers.Markers
 }
 
@@ -37,7 +37,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	return &Reconciler{
 		api: api, options: o, markers: &markers.Markers{Cached: c},
 		probes: stored.Kind{GVK: markers.NodeGVK(), Writes: ledger.New[*unstructured.Unstructured](api.Live, api.Now)},
-		pods:   ledger.New[*corev1.Pod](api.Live, api.Now),
+		sender: markers.Sender{API: api, Pods: ledger.New[*corev1.Pod](api.Live, api.Now)},
 	}, nil
 }
 

@@ -50,7 +50,7 @@ func (r *Reconciler) podEvents() handler.EventHandler {
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			was, wasPod := e.ObjectOld.(*corev1.Pod)
 			is, isPod := e.ObjectNew.(*corev1.Pod)
-			if wasPod && isPod && markers.PodChanged(was, is) {
+			if wasPod && isPod && (markers.PodChanged(was, is) || r.isReselected(ctx, was, is)) {
 				r.wake(ctx, q, was, is)
 			}
 		},
@@ -60,6 +60,12 @@ func (r *Reconciler) podEvents() handler.EventHandler {
 			}
 		},
 	}
+}
+
+// isReselected reports whether other markers select a pod. Where that is unknown, wake reports it.
+func (r *Reconciler) isReselected(ctx context.Context, was, is *corev1.Pod) bool {
+	other, err := r.markers.Reselected(ctx, was, is)
+	return other || err != nil
 }
 
 func (r *Reconciler) wake(ctx context.Context, q queue, states ...*corev1.Pod) {

@@ -35,7 +35,7 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	if latest.Object == nil {
 		if !latest.Cached {
 			r.kind.Writes.Forget(name)
-			r.pods.Forget(name)
+			r.sender.Forget(name)
 			r.markers.Forget(name)
 		}
 		return nil, nil
@@ -88,6 +88,6 @@ func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
 		}
 	}
 	var err error
-	s.virtual, _, err = r.pods.Overlay(ctx, client.ObjectKeyFromObject(s.marker), s.virtual)
+	s.virtual, _, err = r.sender.Pods.Overlay(ctx, client.ObjectKeyFromObject(s.marker), s.virtual)
 	return err
 }

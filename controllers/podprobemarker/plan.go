@@ -7,7 +7,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/podprobe"
-	"github.com/kruisekit/kruisekit/write"
+	"github.com/kruisekit/kruisekit/workload"
 )
 
 // pass is all that is to be done about a marker now.
@@ -18,7 +18,7 @@ type pass struct {
 	// status is what the marker is to have; nil for a marker that has none to report.
 	status *v1alpha1.PodProbeMarkerStatus
 	// marks are the patches of pods.
-	marks []*write.Write
+	marks []workload.Cause
 }
 
 // plan decides, from a snapshot alone. markers are those that may select the pods on virtual nodes: the last by name decides about a label
@@ -57,7 +57,8 @@ func marksVirtual(m *v1alpha1.PodProbeMarker) bool {
 }
 
 func (p *pass) mark(pod *corev1.Pod, markers []*v1alpha1.PodProbeMarker) {
-	if w := podprobe.Mark(pod, podprobe.FromConditions(pod, markers)).Write(); w != nil {
-		p.marks = append(p.marks, w)
+	m := podprobe.Mark(pod, podprobe.FromConditions(pod, markers))
+	if w := m.Write(); w != nil {
+		p.marks = append(p.marks, workload.Cause{Write: w, Why: m.Cause()})
 	}
 }

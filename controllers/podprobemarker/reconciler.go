@@ -26,9 +26,9 @@ import (
 type Reconciler struct {
 	api     *binding.Binding
 	options Options
-	// kind is that of markers, as untyped objects, and the own writes of them. pods are the own writes of pods, by the marker.
+	// kind is that of markers, as untyped objects, and the own writes of them. sender marks pods, by the marker.
 	kind    stored.Kind
-	pods    *ledger.Ledger[*corev1.Pod]
+	sender  markers.Sender
 	markers *markers.Markers
 }
 
@@ -40,8 +40,8 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	}
 	return &Reconciler{
 		api: api, options: o, markers: &markers.Markers{Cached: c},
-		kind: stored.Kind{GVK: markers.GVK(), Writes: ledger.New[*unstructured.Unstructured](api.Live, api.Now)},
-		pods: ledger.New[*corev1.Pod](api.Live, api.Now),
+		kind:   stored.Kind{GVK: markers.GVK(), Writes: ledger.New[*unstructured.Unstructured](api.Live, api.Now)},
+		sender: markers.Sender{API: api, Pods: ledger.New[*corev1.Pod](api.Live, api.Now)},
 	}, nil
 }
 
@@ -111,7 +111,7 @@ func (r *Reconciler) execute(ctx context.Context, s *snapshot, p pass) (time.Dur
 		}
 		s.marker.ResourceVersion = answer.GetResourceVersion()
 	}
-	after, failure := markers.Sender{API: r.api, Pods: r.pods}.Send(ctx, client.ObjectKeyFromObject(s.marker), p.marks)
+	after, failure := r.sender.Send(ctx, client.ObjectKeyFromObject(s.marker), p.marks)
 	if p.status == nil {
 		return after, failure
 	}

@@ -35,7 +35,11 @@ func (r *Reconciler) podEvents() handler.EventHandler {
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			was, wasPod := e.ObjectOld.(*corev1.Pod)
 			is, isPod := e.ObjectNew.(*corev1.Pod)
-			if wasPod && isPod && (markers.PodChanged(was, is) || r.options.Serverless && podprobe.IsProbed(is) && conditionsChanged(was, is)) {
+			if !wasPod || !isPod {
+				return
+			}
+			reported := r.options.Serverless && podprobe.IsProbed(is) && conditionsChanged(was, is)
+			if reported || markers.PodChanged(was, is) || r.isReselected(ctx, was, is) {
 				r.wake(ctx, q, was, is)
 			}
 		},
@@ -45,6 +49,12 @@ func (r *Reconciler) podEvents() handler.EventHandler {
 			}
 		},
 	}
+}
+
+// isReselected reports whether other markers select a pod. Where that is unknown, wake reports it.
+func (r *Reconciler) isReselected(ctx context.Context, was, is *corev1.Pod) bool {
+	other, err := r.markers.Reselected(ctx, was, is)
+	return other || err != nil
 }
 
 // conditionsChanged reports whether a condition that a provider may have written is new, or has another status.

@@ -9,10 +9,11 @@ package markers
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -66,12 +67,25 @@ func (m *Markers) Of(o client.Object) *v1alpha1.PodProbeMarker { return m.memo.D
 // Forget drops a marker that is gone.
 func (m *Markers) Forget(name types.NamespacedName) { m.memo.Forget(name) }
 
-// PodChanged reports whether a change of a pod may change what is probed in it: whether it is probed at all, where, and by which markers.
-// What kubelets report of containers does not count.
+// PodChanged reports whether a change of a pod may change what is probed in it: whether it is probed at all, and where. What kubelets report of
+// containers does not count. For its labels see Reselected.
 func PodChanged(was, is *corev1.Pod) bool {
 	return was.UID != is.UID || was.Spec.NodeName != is.Spec.NodeName || was.Status.PodIP != is.Status.PodIP ||
-		podprobe.IsProbed(was) != podprobe.IsProbed(is) || podprobe.IsActive(was) != podprobe.IsActive(is) ||
-		!apiequality.Semantic.DeepEqual(was.Labels, is.Labels)
+		podprobe.IsProbed(was) != podprobe.IsProbed(is) || podprobe.IsActive(was) != podprobe.IsActive(is)
+}
+
+// Reselected reports whether other markers select a pod after a change of its labels. A label that a marker writes, and that another writer
+// changes, is no reason to look at the pod.
+func (m *Markers) Reselected(ctx context.Context, was, is *corev1.Pod) (bool, error) {
+	if maps.Equal(was.Labels, is.Labels) {
+		return false, nil
+	}
+	before, err := m.Selecting(ctx, was)
+	if err != nil {
+		return false, err
+	}
+	after, err := m.Selecting(ctx, is)
+	return !slices.EqualFunc(before, after, func(a, b *v1alpha1.PodProbeMarker) bool { return a.Name == b.Name }), err
 }
 
 // NodeField is the name of the index of pods by their node, and NodeOf its function. Other reconcilers have the same one.

@@ -29,7 +29,7 @@ func TestPodChanged(t *testing.T) {
 		"its UID":         {func(p *corev1.Pod) { p.UID = "2" }, true},
 		"its node":        {func(p *corev1.Pod) { p.Spec.NodeName = "node-2" }, true},
 		"its address":     {func(p *corev1.Pod) { p.Status.PodIP = "10.0.0.2" }, true},
-		"its labels":      {func(p *corev1.Pod) { p.Labels = nil }, true},
+		"labels":          {func(p *corev1.Pod) { p.Labels = nil }, false},
 		"its end":         {func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, true},
 		"its deletion":    {func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }, true},
 		"its init status": {func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }, true},

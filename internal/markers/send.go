@@ -13,7 +13,10 @@ import (
 
 	"github.com/kruisekit/kruisekit/internal/batches"
 	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/memory"
+	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/ledger"
+	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -24,18 +27,32 @@ const (
 	ReasonFailedMark = "FailedMark"
 )
 
-// Sender marks pods.
+// Sender marks pods. Its zero value with the exported fields is ready.
 type Sender struct {
 	API *binding.Binding
 	// Pods are the own writes of pods.
 	Pods *ledger.Ledger[*corev1.Pod]
+
+	repeats memory.Of[types.NamespacedName, workload.Repeats]
+}
+
+// Forget drops what is known of an owner that is gone.
+func (s *Sender) Forget(owner types.NamespacedName) {
+	s.Pods.Forget(owner)
+	s.repeats.Forget(owner)
 }
 
 // Send sends patches of pods, records the answers for an owner, and returns when to look again; zero for when something happens. A pod
-// that cannot be marked holds up no other one: the API server would refuse the same marks again, so that there is an event and no error.
-func (s Sender) Send(ctx context.Context, owner types.NamespacedName, marks []*write.Write) (time.Duration, error) {
+// that cannot be marked holds up no other one: the API server would refuse the same marks again, so that there is an event and no error. Marks that
+// another writer reverts are written again less and less often.
+func (s *Sender) Send(ctx context.Context, owner types.NamespacedName, marks []workload.Cause) (time.Duration, error) {
+	if len(marks) == 0 {
+		return 0, nil
+	}
+	due, later, next := s.repeats.Recall(owner).Due(marks, s.API.Now())
+	s.repeats.Note(owner, func(known *workload.Repeats) { *known = next })
 	var outdated atomic.Bool
-	_, err := batches.Each(marks, func(w *write.Write) error {
+	_, err := batches.Each(due, func(w *write.Write) error {
 		data, err := w.Data()
 		if err != nil {
 			return fmt.Errorf("encode marks of pod: %w", err)
@@ -56,7 +73,7 @@ func (s Sender) Send(ctx context.Context, owner types.NamespacedName, marks []*w
 		return nil
 	})
 	if outdated.Load() {
-		return CatchUp, err
+		later = requeue.Sooner(later, CatchUp)
 	}
-	return 0, err
+	return later, err
 }
