@@ -145,17 +145,17 @@ func (w *unreliable) land() {
 func (w *unreliable) act(set *v1beta1.DaemonSet) {
 	w.Helper()
 	pods := w.pods()
-	var any *corev1.Pod
+	var chosen *corev1.Pod
 	if len(pods) > 0 {
-		any = &pods[w.rand.IntN(len(pods))]
+		chosen = &pods[w.rand.IntN(len(pods))]
 	}
 	switch n := w.rand.IntN(14); {
 	case n < 2:
 		w.change(set, image(fmt.Sprint("agent:", 1+w.rand.IntN(3))))
-	case n < 4 && any != nil:
-		w.delete(any)
-	case n == 4 && any != nil:
-		w.fail(any)
+	case n < 4 && chosen != nil:
+		w.delete(chosen)
+	case n == 4 && chosen != nil:
+		w.fail(chosen)
 	case n == 5:
 		node := fmt.Sprint("n", 1+w.rand.IntN(4))
 		w.unready[node] = !w.unready[node]

@@ -35,15 +35,23 @@ func TestPreDownload(t *testing.T) {
 		"surge":        {"new pods find the image", 4, []func(*v1beta1.DaemonSet){surge("1")}, nil, nil, []string{"agent:2 1 300"}},
 		"few nodes":    {"two nodes are a rollout, too", 2, nil, nil, nil, []string{"agent:2 1 300"}},
 		"not in place": {"a change of the command recreates pods", 4, []func(*v1beta1.DaemonSet){inPlace}, nil, []func(*v1beta1.DaemonSet){sidecar}, []string{"agent:2 1 300", "log:1 1 300"}},
-		"annotations": {"parallelism and timeout are those of the annotations, and no updated pod is waited for", 4,
+		"annotations": {
+			"parallelism and timeout are those of the annotations, and no updated pod is waited for", 4,
 			[]func(*v1beta1.DaemonSet){func(s *v1beta1.DaemonSet) {
 				s.Annotations = map[string]string{
 					kruise.ImagePreDownloadParallelismKey: "5", kruise.ImagePreDownloadTimeoutSecondsKey: "60",
 					kruise.ImagePreDownloadMinUpdatedReadyPodsKey: "2",
 				}
-			}}, nil, nil, []string{"agent:2 5 60"}},
-		"an older revision": {"some pods still lack an image that others have", 4, nil,
-			[]func(*v1beta1.DaemonSet){sidecar, partition("2")}, []func(*v1beta1.DaemonSet){partition("4")}, []string{"agent:2 1 300", "log:1 1 300"}},
+			}},
+			nil, nil,
+			[]string{"agent:2 5 60"},
+		},
+		"an older revision": {
+			"some pods still lack an image that others have", 4, nil,
+			[]func(*v1beta1.DaemonSet){sidecar, partition("2")},
+			[]func(*v1beta1.DaemonSet){partition("4")},
+			[]string{"agent:2 1 300", "log:1 1 300"},
+		},
 		"at once": {"no pod waits for another one", 4, []func(*v1beta1.DaemonSet){unavailable("100%")}, nil, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
