@@ -7,10 +7,12 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
-// Effective returns a spec with valid values in place of those that admission rejects, and that stored objects may have: Plan decides the same
-// about both. An unknown completion policy is Always, an unknown failure policy is Continue, and a negative number is zero.
-func Effective(spec *v1beta1.BroadcastJobSpec) *v1beta1.BroadcastJobSpec {
-	spec = spec.DeepCopy()
+// Effective returns a spec with valid values in place of those that admission rejects, and that stored objects may have:
+// Plan decides the same about both. An unknown completion policy is Always, an unknown failure policy is Continue, and a
+// negative number is zero. The result shares the pod template.
+func Effective(of *v1beta1.BroadcastJobSpec) *v1beta1.BroadcastJobSpec {
+	shallow := *of
+	spec := &shallow
 	completion, failure := &spec.CompletionPolicy, &spec.FailurePolicy
 	switch completion.Type {
 	case "", v1beta1.Always, v1beta1.Never:

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/broadcast"
 	"github.com/kruisekit/kruisekit/schedule"
 )
 
@@ -133,8 +132,8 @@ func checkPullTemplate(template *appsv1beta1.ImageListPullJobSpec, at *field.Pat
 	return faults
 }
 
-// AdvancedCronJobChildren returns why no child of an AdvancedCronJob can be created, whatever its schedule. Of the faults of an object, those
-// with which the reference creates children that do something are not among them.
+// AdvancedCronJobChildren returns why no child of an AdvancedCronJob can be created, whatever its schedule. For a template of
+// BroadcastJobs it expects the spec that broadcast.Effective returns, with which the reference creates children as well.
 func AdvancedCronJobChildren(job *appsv1beta1.AdvancedCronJob) field.ErrorList {
 	if d := job.Spec.StartingDeadlineSeconds; d != nil && *d < 0 { // every tick would be late before it comes
 		return field.ErrorList{field.Invalid(field.NewPath("spec", "startingDeadlineSeconds"), *d, "must not be negative")}
@@ -148,8 +147,7 @@ func AdvancedCronJobChildren(job *appsv1beta1.AdvancedCronJob) field.ErrorList {
 		spec.Default()
 		return imageListPullJobSpec(spec, at.Child("imageListPullJobTemplate", "spec"))
 	case template.BroadcastJobTemplate != nil:
-		spec := broadcast.Effective(&template.BroadcastJobTemplate.Spec)
-		return BroadcastJobSpec(spec, at.Child("broadcastJobTemplate", "spec"))
+		return BroadcastJobSpec(&template.BroadcastJobTemplate.Spec, at.Child("broadcastJobTemplate", "spec"))
 	}
 	return field.ErrorList{field.Forbidden(at, templateRequired)}
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/broadcast"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/schedule"
@@ -76,9 +77,10 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	return s, r.observeChildren(ctx, s)
 }
 
-// judge returns the schedule of an object, or why it can have no children. Admission rejects more: what the reference has stored goes on.
+// judge returns the schedule of an object, or why it can have no children. Admission rejects more: what the reference has
+// stored goes on.
 func (r *Reconciler) judge(job *v1beta1.AdvancedCronJob) (schedule.Schedule, error) {
-	if faults := validation.AdvancedCronJobChildren(job); len(faults) > 0 {
+	if faults := validation.AdvancedCronJobChildren(effective(job)); len(faults) > 0 {
 		return schedule.Schedule{}, faults[0]
 	}
 	parsed, err := schedule.Parse(job.Spec.Schedule, schedule.In{Zone: job.Spec.TimeZone, Local: r.options.Local})
@@ -89,6 +91,18 @@ func (r *Reconciler) judge(job *v1beta1.AdvancedCronJob) (schedule.Schedule, err
 		return parsed, field.Invalid(field.NewPath("spec", "schedule"), job.Spec.Schedule, err.Error())
 	}
 	return parsed, nil
+}
+
+// effective returns an object whose template of BroadcastJobs has no fault that the reference stores and acts upon.
+func effective(job *v1beta1.AdvancedCronJob) *v1beta1.AdvancedCronJob {
+	from := job.Spec.Template.BroadcastJobTemplate
+	if from == nil {
+		return job
+	}
+	shallow, template := *job, *from
+	template.Spec = *broadcast.Effective(&from.Spec)
+	shallow.Spec.Template.BroadcastJobTemplate = &template
+	return &shallow
 }
 
 func (r *Reconciler) observeChildren(ctx context.Context, s *snapshot) error {

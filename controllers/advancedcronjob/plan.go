@@ -139,7 +139,8 @@ func build(s *snapshot, tick time.Time) *unstructured.Unstructured {
 	return built
 }
 
-// settle replaces what admission rejects in a BroadcastJob, and the reference stores: the values become those that they act as.
+// settle replaces what admission rejects in a BroadcastJob, and the reference stores: the values become those that they act
+// as.
 func settle(raw map[string]any, spec *v1beta1.BroadcastJobSpec) {
 	effective := broadcast.Effective(spec)
 	if equality.Semantic.DeepEqual(spec, effective) {

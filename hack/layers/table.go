@@ -57,7 +57,7 @@ func below() map[string][]string {
 		"containerrestart": {"note", "write", "revision", "lifecycle", "inplace"}, // it reports the hashes that inplace waits for
 		"podprobe":         {"note", "write"},
 		"podstate":         {"note", "write", "ordinals"},
-		"validation":       {"note", "write", "revision", "lifecycle", "inplace", "ordinals", "scale", "schedule", "sidecar", "broadcast", "imagepull", "containerrestart", "podprobe", "podstate", "spread"},
+		"validation":       {"note", "write", "revision", "lifecycle", "inplace", "ordinals", "scale", "schedule", "sidecar", "imagepull", "containerrestart", "podprobe", "podstate", "spread"},
 	}
 }
 
