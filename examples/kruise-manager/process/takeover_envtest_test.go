@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -201,8 +200,11 @@ func gauged(t *testing.T, name, label string) map[string]float64 {
 			continue
 		}
 		for _, m := range family.GetMetric() {
-			of := slices.IndexFunc(m.GetLabel(), func(l *dto.LabelPair) bool { return l.GetName() == label })
-			values[m.GetLabel()[of].GetValue()] += m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			for _, pair := range m.GetLabel() {
+				if pair.GetName() == label {
+					values[pair.GetValue()] += m.GetGauge().GetValue() + m.GetCounter().GetValue()
+				}
+			}
 		}
 	}
 	return values
