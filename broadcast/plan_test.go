@@ -89,7 +89,7 @@ func TestPlan(t *testing.T) {
 		"two on a node":         {"both stay", nil, "a b", "a=running a=succeeded b=running", "", "", "running: desired 2, active 2, succeeded 1, failed 0", "", false},
 		"two that run":          {"both count as active", changes{parallelism("2")}, "a b", "a=pending a=running", "", "", "running: desired 2, active 2, succeeded 0, failed 0", "", false},
 		"two, and one ended":    {"the node waits for both", nil, "a b", "a=succeeded a=running b=succeeded", "", "", "running: desired 2, active 1, succeeded 2, failed 0", "", false},
-		"two that leave":        {"each one is judged", nil, "a:evicting b", "a=running a=running b=running", "", "check-0 check-1", "running: desired 1, active 1, succeeded 0, failed 0", "", false},
+		"two that leave":        {"each one is judged", nil, "a:evicting b", "a=running b=running a=running", "", "check-0 check-2", "running: desired 1, active 1, succeeded 0, failed 0", "", false},
 		"two, one leaves":       {"a node where a pod has ended has run", nil, "a:evicting b", "a=running a=succeeded b=succeeded", "", "check-0", "completed: desired 2, active 0, succeeded 2, failed 0", "JobComplete", true},
 		"resumed":               {"a job that completed, and now never does", changes{ended(v1beta1.JobComplete, 0), never}, "a b", "a=succeeded", "b", "", "running: desired 2, active 1, succeeded 1, failed 0", "", false},
 	}
