@@ -153,6 +153,18 @@ func TestIncomplete(t *testing.T) {
 	}
 }
 
+// What a template mounts and lacks is known without a call, for callers that change a template that was admitted so.
+func TestUnknownVolumes(t *testing.T) {
+	for content, want := range map[string]string{
+		`{"spec":{"volumes":[{"name":"v"}],"initContainers":[{"volumeMounts":[{"name":"x"},{"name":"claim"}]}],"containers":[{"volumeMounts":[{"name":"v"},{"name":"x"},{"name":"y"}]}]}}`: "x y",
+		`{"spec":{"containers":7}}`: "", `{}`: "",
+	} {
+		if got := strings.Join(podtemplate.Unknown(decode(t, content), []string{"claim"}), " "); got != want {
+			t.Errorf("%s: %q, want %q", content, got, want)
+		}
+	}
+}
+
 func TestFaults(t *testing.T) {
 	kind := schema.GroupKind{Kind: "PodTemplate"}
 	at := field.NewPath("template", "spec")

@@ -2,6 +2,7 @@ package podtemplate
 
 import (
 	"iter"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -25,31 +26,21 @@ func (t Template) mockVolumes(content map[string]any) (m mocks, missing field.Er
 		return mocks{}, nil // it is wrong, and the API server says so
 	}
 	m.first = len(volumes)
-	known := map[string]bool{}
-	for _, volume := range objects(spec["volumes"]) {
-		name, _ := volume["name"].(string)
-		known[name] = true
-	}
 	mock := func(name string, at *field.Path) {
 		m.paths = append(m.paths, at.String())
 		volumes = append(volumes, map[string]any{
 			"name": name, "persistentVolumeClaim": map[string]any{"claimName": "dry-run"},
 		})
 	}
+	known := names(spec)
 	for i, name := range t.Claims {
 		if !known[name] {
 			mock(name, t.ClaimsPath.Index(i).Child("metadata", "name"))
 		}
 	}
-	for _, name := range t.Claims {
-		known[name] = true
-	}
 	if t.Incomplete {
 		mocked := map[string]bool{}
-		for at, name := range mounts(spec, t.Path.Child("spec")) {
-			if known[name] || len(validation.IsDNS1123Label(name)) > 0 {
-				continue
-			}
+		for at, name := range unknown(spec, t.Claims, t.Path.Child("spec")) {
 			if missing = append(missing, field.NotFound(at, name)); !mocked[name] {
 				mocked[name] = true
 				mock(name, at)
@@ -60,6 +51,43 @@ func (t Template) mockVolumes(content map[string]any) (m mocks, missing field.Er
 		spec["volumes"] = volumes
 	}
 	return m, missing
+}
+
+// names returns the names of the volumes of a pod.
+func names(spec map[string]any) map[string]bool {
+	known := map[string]bool{}
+	for _, volume := range objects(spec["volumes"]) {
+		name, _ := volume["name"].(string)
+		known[name] = true
+	}
+	return known
+}
+
+// Unknown returns the names of the volumes that containers of a template use, and that neither the template nor its claims have.
+func Unknown(template map[string]any, claims []string) []string {
+	spec, _ := template["spec"].(map[string]any)
+	var all []string
+	for _, name := range unknown(spec, claims, field.NewPath("spec")) {
+		if !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// unknown returns the uses of volumes that neither a pod nor its claims have. A name that no volume can have is left to the API server.
+func unknown(spec map[string]any, claims []string, at *field.Path) iter.Seq2[*field.Path, string] {
+	known := names(spec)
+	for _, name := range claims {
+		known[name] = true
+	}
+	return func(yield func(*field.Path, string) bool) {
+		for at, name := range mounts(spec, at) {
+			if !known[name] && len(validation.IsDNS1123Label(name)) == 0 && !yield(at, name) {
+				return
+			}
+		}
+	}
 }
 
 // mounts returns the names of the volumes that containers use, with their paths.

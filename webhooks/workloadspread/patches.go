@@ -65,6 +65,7 @@ func (w *Webhook) checkPatches(ctx context.Context, now, before *appsv1beta1.Wor
 			if template == nil {
 				return nil, "" // the target may come later
 			}
+			claims = append(claims, podtemplate.Unknown(template, claims)...) // the template was admitted without these
 		}
 		at := field.NewPath("spec", "subsets").Index(i).Child("patch")
 		patched, err := apply(template, s)
@@ -77,7 +78,6 @@ func (w *Webhook) checkPatches(ctx context.Context, now, before *appsv1beta1.Wor
 		}
 		verdict, err := podtemplate.Check(ctx, w.api, podtemplate.Template{
 			Namespace: now.Namespace, Content: patched, Path: at, Claims: claims, ClaimsPath: at, Timeout: patchTimeout,
-			Incomplete: true, // the template of the target was admitted with what it lacks
 		})
 		if err != nil {
 			return faults, fmt.Sprintf("the patches of subsets were not checked: %v", err)

@@ -143,6 +143,7 @@ func testPatches(t *testing.T, g *reviewtest.Ground) {
 	for name, c := range map[string]struct{ patch, path string }{
 		"labels":            {`{"metadata":{"labels":{"zone":"b"}}}`, ""},
 		"resources":         {`{"spec":{"containers":[{"name":"main","resources":{"limits":{"cpu":"1"}}}]}}`, ""},
+		"an unknown volume": {`{"spec":{"containers":[{"name":"main","volumeMounts":[{"name":"x","mountPath":"/x"}]}]}}`, "spec.subsets[1].patch.spec.containers[0].volumeMounts[0].name"},
 		"an image missing":  {`{"spec":{"containers":[{"name":"more"}]}}`, "spec.subsets[1].patch.spec.containers["},
 		"a wrong type":      {`{"spec":{"containers":"x"}}`, "spec.subsets[1].patch: "},
 		"a wrong quantity":  {`{"spec":{"containers":[{"name":"main","resources":{"limits":{"cpu":"x"}}}]}}`, "spec.subsets[1].patch: "},
