@@ -219,8 +219,13 @@ func TestManifests(t *testing.T) {
 
 func eventually(t *testing.T, check func(context.Context) error) {
 	t.Helper()
+	within(t, time.Minute, check)
+}
+
+func within(t *testing.T, limit time.Duration, check func(context.Context) error) {
+	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, limit, true, func(ctx context.Context) (bool, error) {
 		last = check(ctx)
 		return last == nil, nil
 	})
