@@ -212,7 +212,8 @@ func (b Budget) Recorded(pod string) bool {
 	return disrupted || updated
 }
 
-// Spend returns the budget after admitted disruptions. The maps of b are not changed.
+// Spend returns the budget after admitted disruptions. The maps of b are not changed. Records beyond the room of the
+// budget, which only exempt users have, leave no room.
 func (b Budget) Spend(records ...Record) Budget {
 	disrupted, updated := maps.Clone(b.Status.DisruptedPods), maps.Clone(b.Status.UnavailablePods)
 	for _, r := range records {
@@ -224,7 +225,7 @@ func (b Budget) Spend(records ...Record) Budget {
 			*into = map[string]metav1.Time{}
 		}
 		(*into)[r.Pod] = r.Time
-		b.Status.UnavailableAllowed--
+		b.Status.UnavailableAllowed = max(b.Status.UnavailableAllowed-1, 0)
 	}
 	b.Status.DisruptedPods, b.Status.UnavailablePods = disrupted, updated
 	return b

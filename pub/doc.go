@@ -26,8 +26,10 @@
 //
 // Laws:
 //   - The same input gives the same output, and is not changed. The order of pods, budgets and workloads does not matter.
-//   - The pods that are unavailable through admitted disruptions never exceed the budget, also where several reviews run at
-//     once on old copies of the status, as long as each write tests the resource version.
+//   - The pods that are unavailable through admitted disruptions never exceed the budget, also where several reviews
+//     run at once on old copies of the status, as long as each write tests the resource version. Disruptions by exempt
+//     users are outside of this law alone: they are admitted and recorded, and nothing else is admitted until the
+//     budget has room again.
 //   - Every verdict has a reason. A pod is refused for two reasons only: the budget is exhausted, or it has too many records.
 //   - A disruption of a pod that is unavailable, exempt, ignored or recorded already is admitted and spends nothing.
 //   - Recount from counts equals Recount from pods. The Recount of an applied Recount changes nothing.

@@ -14,6 +14,8 @@ type Disruption struct {
 	Pod *corev1.Pod
 	// Operation that disrupts the pod.
 	Operation Operation
+	// User who asks for the operation, as the API server authenticated it.
+	User string
 	// Policy of the installation.
 	Policy Policy
 }
@@ -40,6 +42,8 @@ const (
 	AlreadyRecorded Reason = "AlreadyRecorded"
 	// Spent admits: the budget has room, and the verdict has the record.
 	Spent Reason = "Spent"
+	// UserExempt admits: the budget has no room, and the policy exempts the user.
+	UserExempt Reason = "UserExempt"
 	// Exhausted refuses: the budget has no room.
 	Exhausted Reason = "Exhausted"
 	// TooManyRecords refuses: the status has as many records as it can hold.
@@ -73,7 +77,22 @@ type Record struct {
 
 // Review decides about one disruption of a pod that the budget guards, by the status of the budget alone. Pass the status that the record is to be
 // written upon: after a conflict read the budget again and review again.
+//
+// A disruption by an exempt user is never refused. It is recorded like any other, so that the disruptions of other
+// users wait.
 func Review(b Budget, d Disruption, now time.Time) Verdict {
+	v := review(b, d, now)
+	if v.Allowed || !d.Policy.Exempts(d.User) {
+		return v
+	}
+	exempt := Verdict{Allowed: true, Reason: UserExempt}
+	if !b.full() {
+		exempt.Record = recordOf(d, now)
+	}
+	return exempt
+}
+
+func review(b Budget, d Disruption, now time.Time) Verdict {
 	switch {
 	case d.Operation == Harmless:
 		return Verdict{Allowed: true, Reason: NoEffect}
@@ -106,12 +125,20 @@ func (b Budget) recorded(d Disruption, now time.Time) bool {
 }
 
 func (b Budget) spend(d Disruption, now time.Time) Verdict {
-	switch records := len(b.Status.DisruptedPods) + len(b.Status.UnavailablePods); {
+	switch {
 	case b.Status.UnavailableAllowed <= 0:
 		return Verdict{Reason: Exhausted, Text: "pub unavailable allowed is negative"}
-	case records > MaxRecords:
-		return Verdict{Reason: TooManyRecords, Text: fmt.Sprintf("DisruptedPods and UnavailablePods maps too big: %d records are not confirmed by the PodUnavailableBudget controller yet", records)}
+	case b.full():
+		return Verdict{Reason: TooManyRecords, Text: fmt.Sprintf("DisruptedPods and UnavailablePods maps too big: %d records are not confirmed by the PodUnavailableBudget controller yet", b.records())}
 	}
-	updated := d.Operation == Update || d.Operation == Resize
-	return Verdict{Allowed: true, Reason: Spent, Record: &Record{Pod: d.Pod.Name, Updated: updated, Time: metav1.NewTime(now)}}
+	return Verdict{Allowed: true, Reason: Spent, Record: recordOf(d, now)}
+}
+
+func (b Budget) records() int { return len(b.Status.DisruptedPods) + len(b.Status.UnavailablePods) }
+
+// full reports whether the status can hold no further record.
+func (b Budget) full() bool { return b.records() > MaxRecords }
+
+func recordOf(d Disruption, now time.Time) *Record {
+	return &Record{Pod: d.Pod.Name, Updated: d.Operation == Update || d.Operation == Resize, Time: metav1.NewTime(now)}
 }

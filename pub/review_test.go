@@ -89,6 +89,64 @@ func TestReview(t *testing.T) {
 	}
 }
 
+// TestReviewExempt: an exempt user is never refused, and takes from the budget what it has.
+func TestReviewExempt(t *testing.T) {
+	const scheduler = "system:kube-scheduler"
+	for name, c := range map[string]struct {
+		why      string
+		budget   pub.Budget
+		user     string
+		want     pub.Reason
+		recorded bool
+		left     int32
+	}{
+		"room":            {why: "the disruption is like any other", budget: newBudget(with(2, 9)), user: scheduler, want: pub.Spent, recorded: true, left: 1},
+		"no room":         {why: "the disruption is recorded, and no room is left", budget: newBudget(with(0, 9)), user: scheduler, want: pub.UserExempt, recorded: true},
+		"not synced":      {why: "the user does not wait for a status", budget: newBudget(with(1, 9), unsynced), user: scheduler, want: pub.UserExempt, recorded: true},
+		"nothing desired": {why: "nothing is spent where no pod has to be available", budget: newBudget(with(0, 0)), user: scheduler, want: pub.NothingDesired},
+		"recorded":        {why: "nothing is spent twice", budget: newBudget(with(0, 9), recorded(records(0, 1, 0), nil)), user: scheduler, want: pub.AlreadyRecorded},
+		"2001 records": {
+			why: "a status does not grow without end", budget: newBudget(with(1, 9), recorded(records(10, 2011, 0), nil)), user: scheduler, want: pub.UserExempt, left: 1,
+		},
+		"2001 records and no room": {
+			why: "the same", budget: newBudget(with(0, 9), recorded(records(10, 2011, 0), nil)), user: scheduler, want: pub.UserExempt,
+		},
+		"another user": {why: "only the users of the list are exempt", budget: newBudget(with(0, 9)), user: "system:kube-scheduler-2", want: pub.Exhausted},
+		"no user":      {why: "nobody is not exempt", budget: newBudget(with(0, 9)), want: pub.Exhausted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := pub.Disruption{Pod: newPod("web-0"), Operation: pub.Delete, User: c.user, Policy: pub.Policy{ExemptUsers: pub.SystemUsers()}}
+			v := pub.Review(c.budget, d, at(0))
+			if v.Reason != c.want || v.Allowed != (c.want != pub.Exhausted) || v.Allowed == (v.Text != "") || (v.Record != nil) != c.recorded {
+				t.Fatalf("%s: %+v", c.why, v)
+			}
+			after := c.budget
+			if v.Record != nil {
+				after = c.budget.Spend(*v.Record)
+			}
+			if after.Status.UnavailableAllowed != c.left || c.recorded && !after.Recorded("web-0") {
+				t.Errorf("%s: status %+v", c.why, after.Status)
+			}
+			d.Policy.ExemptUsers = nil
+			if v := pub.Review(c.budget, d, at(0)); v.Reason == pub.UserExempt {
+				t.Errorf("without a list nobody is exempt: %+v", v)
+			}
+		})
+	}
+}
+
+// TestSystemUsers: the list has no user that stands for a tenant's choice.
+func TestSystemUsers(t *testing.T) {
+	for _, user := range []string{
+		"", "admin", "kruise-manager", "system:kube-controller-manager", "system:node:a", "system:serviceaccount:kube-system:replicaset-controller",
+		"system:serviceaccount:kube-system:statefulset-controller", "system:serviceaccount:shop:node-controller",
+	} {
+		if (pub.Policy{ExemptUsers: pub.SystemUsers()}).Exempts(user) {
+			t.Errorf("user %q is exempt", user)
+		}
+	}
+}
+
 func TestSpend(t *testing.T) {
 	cases := map[string]struct {
 		why       string

@@ -66,7 +66,9 @@ func (r *Reconciler) want(ctx context.Context) (scope.Scope, []*unstructured.Uns
 		if err != nil {
 			return scope.Scope{}, nil, err
 		}
-		s, err := scope.Disruptions(in, budgets, scope.Operations{Deletes: !r.options.NoDeletes, Updates: r.options.Updates})
+		s, err := scope.Disruptions(in, budgets, scope.Operations{
+			Deletes: !r.options.NoDeletes, Updates: r.options.Updates, Exempt: r.options.ExemptUsers,
+		})
 		if err != nil || r.options.NoSpreads {
 			return s, nil, err
 		}

@@ -50,6 +50,9 @@ type Options struct {
 	// NoDeletes sends no deletion and no eviction for a PodUnavailableBudget, and Updates sends updates in place and resizes. With neither
 	// deletions nor updates, budgets have no entries.
 	NoDeletes, Updates bool
+	// ExemptUsers are never refused by a PodUnavailableBudget: their requests are sent to be recorded, and admitted
+	// while no replica answers.
+	ExemptUsers []string
 	// NoSpreads sends no pod and no deletion for a WorkloadSpread.
 	NoSpreads bool
 	// Serverless sends the pods that PodProbeMarkers select, whose probes the providers of virtual nodes run.

@@ -28,7 +28,7 @@ const Manager = "kruise-manager"
 
 // Options of a Guard. The zero value is the default of the reference.
 type Options struct {
-	// Policy is what the installation offers.
+	// Policy is what the installation offers, and which users are exempt.
 	Policy pub.Policy
 	// Recorder emits the events of pods that a budget refuses; nil for the recorder of the manager, or for none.
 	Recorder Recorder
@@ -178,9 +178,8 @@ func targetOf(owner *metav1.OwnerReference) pub.Target {
 	return pub.Target{Group: version.Group, Kind: owner.Kind, Name: owner.Name}
 }
 
-// Review decides about a disruption, and records one that is admitted. The error is about a lookup or a write, and a retry may succeed
-// where errors.As finds no refusal of the API server in it.
-func (g *Guard) Review(ctx context.Context, d Disruption) (Decision, error) {
+// review is Review for all users alike.
+func (g *Guard) review(ctx context.Context, d Disruption) (Decision, error) {
 	all, err := g.reviewAll(ctx, []*corev1.Pod{d.Pod}, d)
 	if err != nil {
 		return Decision{}, err
@@ -247,7 +246,7 @@ func (g *Guard) reviewAll(ctx context.Context, pods []*corev1.Pod, d Disruption)
 func (g *Guard) reviewUnder(ctx context.Context, b pub.Budget, pods []*corev1.Pod, d Disruption) ([]Decision, error) {
 	q := &question{dryRun: d.DryRun, done: make(chan struct{})}
 	for _, pod := range pods {
-		q.disruptions = append(q.disruptions, pub.Disruption{Pod: pod, Operation: d.Operation, Policy: g.options.Policy})
+		q.disruptions = append(q.disruptions, pub.Disruption{Pod: pod, Operation: d.Operation, User: d.User, Policy: g.options.Policy})
 	}
 	if !q.free(b, g.options.Now()) {
 		if err := g.commit(ctx, b, q); err != nil {

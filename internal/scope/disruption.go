@@ -11,17 +11,24 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
-// Disrupts is the match condition of requests that can make an available pod unavailable.
-const Disrupts = "kruisekit.dev/disrupts"
+const (
+	// Disrupts is the match condition of requests that can make an available pod unavailable.
+	Disrupts = "kruisekit.dev/disrupts"
+	// User is the match condition of requests of exempt users, or of all other users.
+	User = "kruisekit.dev/user"
+)
 
 // Operations are which disruptions are reviewed.
 type Operations struct {
 	// Deletes are deletions and evictions, Updates updates in place and resizes.
 	Deletes, Updates bool
+	// Exempt are the users that no budget refuses.
+	Exempt []string
 }
 
 // Disruptions returns which requests about pods that exist API servers send, for all budgets: the entries of a
-// ValidatingWebhookConfiguration, in the form of the entries that Plan returns. They fail closed. The contributions of the input are not used.
+// ValidatingWebhookConfiguration, in the form of the entries that Plan returns. They fail closed, but for those of
+// exempt users, whose requests are sent to the path that refuses nothing. The contributions of the input are not used.
 //
 // Sent are requests about available pods under a budget: deletions, and updates that change the spec or what the spec refers to. Not sent
 // are requests about pods that are terminating, not ready or exempt, and updates of a status. An Eviction carries neither the labels nor the status
@@ -56,7 +63,7 @@ func Disruptions(in Input, budgets []*unstructured.Unstructured, o Operations) (
 		if o.Deletes {
 			s.Entries = append(s.Entries, evictionEntries(in, g.namespaces, b)...)
 		}
-		if s.fits() {
+		if s = s.exempting(o.Exempt); s.fits() {
 			break
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kruisekit/kruisekit/internal/scope"
+	"github.com/kruisekit/kruisekit/pub"
 )
 
 func budget(t testing.TB, namespace, name, spec string) *unstructured.Unstructured {
@@ -101,6 +102,63 @@ func TestDisruptions(t *testing.T) {
 	}
 }
 
+// TestDisruptionsExempt: requests of exempt users are sent to a path where nothing is refused, and are admitted while
+// no replica answers.
+func TestDisruptionsExempt(t *testing.T) {
+	web := budget(t, "shop", "web", "{selector: {matchLabels: {app: web}}}")
+	const of = `request.userInfo.username in ['it\'s','system:kube-scheduler']`
+	for name, c := range map[string]struct {
+		why           string
+		operations    scope.Operations
+		closed, spare []string
+	}{
+		"nobody": {why: "all users wait for an answer", operations: both(), closed: []string{"vpod.kb.io", "vpodeviction.kb.io"}},
+		"users": {
+			why: "each entry has one beside it", operations: scope.Operations{Deletes: true, Updates: true, Exempt: []string{"system:kube-scheduler", "it's"}},
+			closed: []string{"vpod.kb.io", "vpodeviction.kb.io"}, spare: []string{"vpod-exempt.kb.io", "vpodeviction-exempt.kb.io"},
+		},
+		"updates": {
+			why: "evictions are not sent", operations: scope.Operations{Updates: true, Exempt: []string{"system:kube-scheduler", "it's"}},
+			closed: []string{"vpod.kb.io"}, spare: []string{"vpod-exempt.kb.io"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var closed, spare []string
+			s := disruptions(t, c.operations, web)
+			for i := range s.Entries {
+				e := &s.Entries[i]
+				users := ""
+				for _, m := range e.MatchConditions {
+					if m.Name == scope.User {
+						users = m.Expression
+					}
+				}
+				path, rest := *e.ClientConfig.Service.Path, strings.Replace(e.Name, "-exempt", "", 1)
+				if rest == e.Name {
+					closed = append(closed, e.Name)
+					if *e.FailurePolicy != admissionregistrationv1.Fail || strings.HasSuffix(path, "-open") || (users == "!("+of+")") != (len(c.spare) > 0) {
+						t.Errorf("%s: entry %+v", c.why, e)
+					}
+					continue
+				}
+				spare = append(spare, e.Name)
+				if !scope.Ours(e.Name) || *e.FailurePolicy != admissionregistrationv1.Ignore || !strings.HasSuffix(path, "-open") || users != of {
+					t.Errorf("%s: entry %+v", c.why, e)
+				}
+				at := slices.IndexFunc(s.Entries, func(other admissionregistrationv1.MutatingWebhook) bool { return other.Name == rest })
+				if at < 0 || !slices.EqualFunc(e.Rules, s.Entries[at].Rules, func(a, b admissionregistrationv1.RuleWithOperations) bool {
+					return slices.Equal(a.Operations, b.Operations) && slices.Equal(a.Resources, b.Resources)
+				}) || len(e.MatchConditions) != len(s.Entries[at].MatchConditions) {
+					t.Errorf("%s: %s sends other requests than %s", c.why, e.Name, rest)
+				}
+			}
+			if !slices.Equal(closed, c.closed) || !slices.Equal(spare, c.spare) {
+				t.Errorf("%s: entries %q and %q", c.why, closed, spare)
+			}
+		})
+	}
+}
+
 // TestDisruptionsBounded: budgets without end of one namespace send its pods as a whole, and leave the entries of others exact.
 func TestDisruptionsBounded(t *testing.T) {
 	quiet := budget(t, "shop", "web", "{selector: {matchLabels: {app: web}}}")
@@ -143,7 +201,9 @@ func TestDisruptionsMany(t *testing.T) {
 			all = append(all, raw(namespace, "a", map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"app": fmt.Sprintf("web-%d", i)}}}),
 				raw(namespace, "b", target("apps/v1", "Deployment", "api")))
 		}
-		s := disruptions(t, both(), all...)
+		o := both()
+		o.Exempt = pub.SystemUsers()
+		s := disruptions(t, o, all...)
 		size := 0
 		for _, e := range s.Entries {
 			size += e.Size()
@@ -154,6 +214,9 @@ func TestDisruptionsMany(t *testing.T) {
 			}
 		}
 		t.Logf("%d namespaces with 2 budgets each: %d entries, %d KiB, notes %v", namespaces, len(s.Entries), size>>10, s.Notes)
+		if s.Entries[0].MatchConditions[1].Expression == "true" {
+			t.Errorf("%d namespaces: pods of all namespaces are sent", namespaces)
+		}
 		if size > 1<<20 || len(s.Entries) > 64 || (len(s.Notes) > 0) != (namespaces > 10000) {
 			t.Errorf("%d namespaces: %d entries of %d bytes, notes %v", namespaces, len(s.Entries), size, s.Notes)
 		}

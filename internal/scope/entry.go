@@ -204,7 +204,7 @@ func suffix(id string) string {
 }
 
 // ours matches the names of entries.
-var ours = regexp.MustCompile(`^(mpod(-open)?(-[0-9a-f]{8})?|(vpod|vpodeviction)(-open)?)(-part-[0-9]{1,2})?\.kb\.io$`)
+var ours = regexp.MustCompile(`^(mpod(-open)?(-[0-9a-f]{8})?|(vpod|vpodeviction)(-open|-exempt)?)(-part-[0-9]{1,2})?\.kb\.io$`)
 
 // Ours reports whether an entry has a name as Plan, Disruptions or Provisional give them.
 func Ours(name string) bool { return ours.MatchString(name) || IsProvisional(name) }

@@ -37,6 +37,7 @@ import (
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/podscope"
 	"github.com/kruisekit/kruisekit/controllers/podunavailablebudget"
+	"github.com/kruisekit/kruisekit/pub"
 	"github.com/kruisekit/kruisekit/test/cluster"
 	"github.com/kruisekit/kruisekit/test/standin"
 	"github.com/kruisekit/kruisekit/webhooks/disruption"
@@ -69,6 +70,8 @@ type record struct {
 
 	mu   sync.Mutex
 	sent map[string]int
+	// down has no replica answer.
+	down atomic.Bool
 	// writes are those of statuses of budgets.
 	writes, conflicts atomic.Int32
 }
@@ -102,7 +105,7 @@ func newGround(t *testing.T) *ground {
 	t.Cleanup(hook.Close)
 	for i := range replicas {
 		g.replica(i, podscope.Options{
-			Configuration: configuration, Updates: true, URL: hook.URL,
+			Configuration: configuration, Updates: true, ExemptUsers: pub.SystemUsers(), URL: hook.URL,
 			CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: hook.Certificate().Raw}),
 		})
 	}
@@ -116,7 +119,7 @@ func (g *ground) replica(number int, entries podscope.Options) {
 	if err != nil {
 		g.Fatal(err)
 	}
-	guard, err := disruption.NewGuard(mgr, disruption.GuardOptions{})
+	guard, err := disruption.NewGuard(mgr, disruption.GuardOptions{Policy: pub.Policy{ExemptUsers: pub.SystemUsers()}})
 	if err != nil {
 		g.Fatal(err)
 	}
@@ -124,7 +127,10 @@ func (g *ground) replica(number int, entries podscope.Options) {
 	if err != nil {
 		g.Fatal(err)
 	}
-	g.handlers = append(g.handlers, w.Handler())
+	paths := http.NewServeMux()
+	paths.Handle(disruption.Path, w.Handler())
+	paths.Handle(disruption.OpenPath, w.OpenHandler())
+	g.handlers = append(g.handlers, paths)
 	if number == 0 {
 		g.lead(mgr, entries)
 	}
@@ -175,6 +181,10 @@ func (g *ground) serve(w http.ResponseWriter, r *http.Request) {
 		g.mu.Lock()
 		g.sent[fmt.Sprintf("%s %s/%s", q.Operation, q.Name, q.SubResource)]++
 		g.mu.Unlock()
+	}
+	if g.down.Load() {
+		http.Error(w, "no endpoints", http.StatusServiceUnavailable)
+		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	g.handlers[int(g.turn.Add(1))%len(g.handlers)].ServeHTTP(w, r)

@@ -37,6 +37,7 @@ func over(name string, total, unavailable int32) *policyv1beta1.PodUnavailableBu
 func TestDisruptions(t *testing.T) {
 	g := newGround(t)
 	t.Run("Cases", func(t *testing.T) { testCases(t, g.in(t)) })
+	t.Run("Exempt", func(t *testing.T) { testExempt(t, g.in(t)) })
 	t.Run("Policy", func(t *testing.T) { testPolicy(t, g.in(t)) })
 	t.Run("Race", func(t *testing.T) { testRace(t, g.in(t)) })
 }

@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -156,7 +158,11 @@ func (o *budgetOutage) away(t *testing.T) {
 	if err := o.Client.Create(t.Context(), plain); err != nil {
 		t.Errorf("a pod beside those of the budget: %v", err)
 	}
+	scheduler := o.as(t, "system:kube-scheduler")
 	for _, pod := range o.set.pods(t) {
+		if err := scheduler.CoreV1().Pods(pod.Namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+			t.Errorf("preemption of a guarded pod: %v", err)
+		}
 		if err := o.Client.Delete(t.Context(), pod, client.DryRunAll); err == nil || !strings.Contains(err.Error(), `failed calling webhook "vpod.kb.io"`) {
 			t.Errorf("deletion of a guarded pod: %v", err)
 		}
@@ -168,6 +174,18 @@ func (o *budgetOutage) away(t *testing.T) {
 	if err := o.Client.Delete(t.Context(), plain); err != nil {
 		t.Errorf("deletion of a pod that no budget guards: %v", err)
 	}
+}
+
+// as returns a client of another user.
+func (o *budgetOutage) as(t *testing.T, user string) kubernetes.Interface {
+	t.Helper()
+	config := rest.CopyConfig(o.Config)
+	config.Impersonate.UserName = user
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kube
 }
 
 // back: a deletion is admitted once a replica answers.

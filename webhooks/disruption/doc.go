@@ -19,6 +19,8 @@
 //   - A dry run is decided as any other request, and records nothing.
 //   - The record in a WorkloadSpread comes after the decision of the budget, and never refuses a request. A request that only a WorkloadSpread
 //     concerns has a path of its own, whose entries are ignored while no replica answers.
+//   - A request of an exempt user is recorded in the budget, and never refused. Such requests are sent to the same
+//     path, so that the scheduler preempts during an outage, too.
 //   - Every replica answers, and is ready once all budgets and WorkloadSpreads can be read.
 //
 // An Eviction carries neither the labels nor the status of its pod, which is therefore read live, once. internal/scope computes which requests API

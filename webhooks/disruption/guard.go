@@ -10,7 +10,9 @@ import (
 // reconcilers of workloads ask the Guard: Guard.Ask is the option Ask of controllers/cloneset.
 type Guard = budgets.Guard
 
-// GuardOptions are the options of a Guard. The zero value is the default of the reference.
+// GuardOptions are the options of a Guard. The zero value is the default of the reference, which exempts no user:
+// pub.SystemUsers, in the policy, are those whom budgets should not refuse. podscope.Options.ExemptUsers takes the same
+// list.
 type GuardOptions = budgets.Options
 
 // Refusal is what the option Audit of a Guard receives.

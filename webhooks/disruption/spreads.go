@@ -23,20 +23,26 @@ type Spreads interface {
 	Depart(ctx context.Context, pod *corev1.Pod) error
 }
 
-// ReviewOpen records a deletion or an eviction as at OpenPath. It admits every request.
+// ReviewOpen records a request as at OpenPath: in the budget where the user is exempt, and in WorkloadSpreads. It
+// admits every request.
 func (w *Webhook) ReviewOpen(ctx context.Context, req admission.Request) admission.Response {
 	d, err := w.disruption(ctx, req, false)
 	if err != nil {
 		log.FromContext(ctx).Info("Left out the record of a deletion", "pod", req.Namespace+"/"+req.Name, "reason", err.Error())
 		return admission.Allowed("")
 	}
+	if w.guard != nil && w.guard.Exempts(d.User) && d.Operation != pub.Harmless && !(w.options.NoDeletes && deletes(d.Operation)) {
+		_, _ = w.guard.Review(ctx, d) // never refuses an exempt user, and logs why a record is missing
+	}
 	w.depart(ctx, d)
 	return admission.Allowed("")
 }
 
+func deletes(o pub.Operation) bool { return o == pub.Delete || o == pub.Evict }
+
 // depart records an admitted deletion. A failure delays the place of the pod until the controller has observed the deletion.
 func (w *Webhook) depart(ctx context.Context, d budgets.Disruption) {
-	if w.options.Spreads == nil || d.DryRun || d.Pod == nil || d.Operation != pub.Delete && d.Operation != pub.Evict {
+	if w.options.Spreads == nil || d.DryRun || d.Pod == nil || !deletes(d.Operation) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, departTimeout)

@@ -25,7 +25,8 @@ import (
 const (
 	// Path receives the requests, as in the reference.
 	Path = scope.DisruptionPath
-	// OpenPath receives deletions and evictions that only WorkloadSpreads concern, and admits them all.
+	// OpenPath receives deletions and evictions that only WorkloadSpreads concern, and the requests of exempt users. It
+	// admits them all.
 	OpenPath = Path + "-open"
 
 	// defaultTimeout is for requests that do not carry the timeout of the API server.

@@ -26,6 +26,7 @@ import (
 
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/budgets"
+	"github.com/kruisekit/kruisekit/pub"
 	"github.com/kruisekit/kruisekit/test/objects"
 	"github.com/kruisekit/kruisekit/webhooks/disruption"
 )
@@ -87,6 +88,8 @@ type world struct {
 	// writing and reading fail with these errors.
 	writing, reading error
 	reads            int
+	// exempt users are never refused.
+	exempt []string
 }
 
 func newWorld(t *testing.T, allowed int32, change func(*policyv1beta1.PodUnavailableBudget)) *world {
@@ -139,7 +142,7 @@ func (w *world) webhook(t *testing.T, o disruption.Options) *disruption.Webhook 
 		},
 	})
 	guard, err := budgets.New(budgets.Lookups{Budgets: w.index, Client: failing, Live: failing, ReplicaSets: w}, budgets.Options{
-		Now: noon, SyncTimeout: time.Millisecond,
+		Now: noon, SyncTimeout: time.Millisecond, Policy: pub.Policy{ExemptUsers: w.exempt},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/controllers"
+	"github.com/kruisekit/kruisekit/pub"
 )
 
 // monthOfTTL is the longest time that a finished pull job of an always-pulled image may stay, in seconds.
@@ -64,6 +65,12 @@ func (p *parser) protection() {
 	p.flags.BoolVar(&o.HoldNamespaces, "protection-hold-namespaces", false, "refuse deletions of protected objects also in a terminating namespace, which stays until their labels are removed")
 	p.flags.Func("protection-exempt-users", "list of users that may delete protected objects", func(v string) error {
 		o.ExemptUsers = split(v)
+		return nil
+	})
+	p.options.BudgetExemptUsers = pub.SystemUsers()
+	p.flags.Func("pub-exempt-users", "list of users that no PodUnavailableBudget refuses, and whose disruptions are recorded; empty refuses all, as OpenKruise does (default "+
+		strings.Join(pub.SystemUsers(), ",")+")", func(v string) error {
+		p.options.BudgetExemptUsers = split(v)
 		return nil
 	})
 }

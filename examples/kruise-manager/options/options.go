@@ -58,6 +58,8 @@ type Options struct {
 	PullSecretNamespace string
 	PullKeepSeconds     *int32
 	Protection          Protection
+	// BudgetExemptUsers are never refused by a PodUnavailableBudget.
+	BudgetExemptUsers []string
 
 	Logs logs.Options
 

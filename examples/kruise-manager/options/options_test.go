@@ -12,6 +12,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
 	"github.com/kruisekit/kruisekit/examples/reference/logs"
+	"github.com/kruisekit/kruisekit/pub"
 )
 
 func env(pairs ...string) func(string) string {
@@ -48,6 +49,7 @@ func TestDefaults(t *testing.T) {
 		Logs:        logs.Options{Format: "text"},
 
 		NodeImageCreationDelay: 30 * time.Second,
+		BudgetExemptUsers:      pub.SystemUsers(),
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(options.Options{}, "Workers", "Gates")); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)

@@ -16,8 +16,15 @@ func guard(mgr ctrl.Manager, o options.Options, resizeInSpec bool, a audit) (*di
 		return nil, nil //nolint:nilnil // nothing asks
 	}
 	return disruption.NewGuard(mgr, disruption.GuardOptions{
-		Policy: budgetPolicy(o.Gates, resizeInSpec), Registerer: metrics.Registry, Audit: a.disruption,
+		Policy: guardPolicy(o, resizeInSpec), Registerer: metrics.Registry, Audit: a.disruption,
 	})
+}
+
+// guardPolicy is the policy of admission: that of all that decide by budgets, and the exempt users.
+func guardPolicy(o options.Options, resizeInSpec bool) pub.Policy {
+	p := budgetPolicy(o.Gates, resizeInSpec)
+	p.ExemptUsers = o.BudgetExemptUsers
+	return p
 }
 
 // budgetPolicy is what the installation offers, for whatever decides by budgets.

@@ -1,10 +1,12 @@
 package process
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
 	"github.com/kruisekit/kruisekit/examples/reference/gates"
+	"github.com/kruisekit/kruisekit/pub"
 	"github.com/kruisekit/kruisekit/webhooks/disruption"
 )
 
@@ -34,6 +36,28 @@ func TestBudgetGates(t *testing.T) {
 		}
 		if idle := withoutEffect(g); len(idle) > 0 && !w.NoPods && c.envDaemon {
 			t.Errorf("%q: %v have no effect", list, idle)
+		}
+	}
+}
+
+// TestBudgetExemptUsers: the flag reaches the policy that decides and the entries that have requests sent there. Its
+// default are the users of Kubernetes.
+func TestBudgetExemptUsers(t *testing.T) {
+	for name, c := range map[string]struct {
+		why  string
+		args []string
+		want []string
+	}{
+		"default": {"the scheduler must preempt", nil, pub.SystemUsers()},
+		"others":  {"the list is replaced", []string{"--pub-exempt-users=system:kube-scheduler, system:serviceaccount:ops:drain"}, []string{"system:kube-scheduler", "system:serviceaccount:ops:drain"}},
+		"nobody":  {"all users wait, as with OpenKruise", []string{"--pub-exempt-users="}, nil},
+	} {
+		o, err := options.Parse(c.args, func(string) string { return "" })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, s := guardPolicy(o, true), podScope(o); !slices.Equal(p.ExemptUsers, c.want) || !slices.Equal(s.ExemptUsers, c.want) {
+			t.Errorf("%s: %s: policy %q, scope %q", name, c.why, p.ExemptUsers, s.ExemptUsers)
 		}
 	}
 }

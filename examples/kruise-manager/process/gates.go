@@ -164,8 +164,9 @@ func podScope(o options.Options) podscope.Options {
 		Namespace: o.Webhook.Namespace, Service: o.Webhook.Service,
 		ReadinessGateForAll: o.Gates.On(gates.KruisePodReadinessGate), EnhancedLiveness: o.Gates.On(gates.EnhancedLivenessProbe), Off: !o.Gates.On(gates.PodWebhook),
 		NoDeletes: !o.Gates.On(gates.PodUnavailableBudgetDeleteGate), Updates: o.Gates.On(gates.PodUnavailableBudgetUpdateGate),
-		NoSpreads:  !o.Gates.On(gates.WorkloadSpread),
-		Registerer: metrics.Registry, Serverless: serverless(o.Gates),
+		ExemptUsers: o.BudgetExemptUsers,
+		NoSpreads:   !o.Gates.On(gates.WorkloadSpread),
+		Registerer:  metrics.Registry, Serverless: serverless(o.Gates),
 	}
 }
 

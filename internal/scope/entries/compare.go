@@ -166,7 +166,7 @@ func ours(all []admissionregistrationv1.MatchCondition) []admissionregistrationv
 }
 
 func isOurs(c admissionregistrationv1.MatchCondition) bool {
-	return c.Name == scope.Selected || c.Name == scope.NotTaken || c.Name == scope.Disrupts
+	return slices.Contains([]string{scope.Selected, scope.NotTaken, scope.Disrupts, scope.User}, c.Name)
 }
 
 // merged returns a selector with its own requirements and those that are wanted, without those that are stale.
