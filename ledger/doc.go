@@ -23,9 +23,10 @@
 //     whose deletion was recorded, unless the cache shows the deletion in progress.
 //   - Deleting returns an object whose deletion was recorded until the cache or a live read shows the deletion in progress, or the end. No
 //     object is in the answers of both.
-//   - An entry ends when the cache shows the write or a later one. An entry that the cache does not confirm within [Patience]
-//     is confirmed by a live read, and again after each further Patience. A lost event cannot stop a controller, and a
-//     cache that lags for longer is not believed earlier.
+//   - An entry ends when the cache shows the write or a later one. An entry that the cache does not confirm within
+//     [Patience] is confirmed by a live read, and again after each further Patience. A lost event cannot stop a
+//     controller, and a cache that lags for longer is not believed earlier. The result of a live read counts, whatever
+//     its version: versions go back where etcd is restored to an older version.
 //   - Without such entries, Overlay costs no request. The live reads of one call run in parallel, at most [Parallel] at a
 //     time.
 //   - An entry is that of one object: writes never show in an object of another namespace, name or kind, even where one owner has

@@ -21,6 +21,8 @@ const (
 	// Parallel is the largest number of live reads in flight in one call of Overlay.
 	Parallel = 16
 
+	// lag is how long caches take to show a write, at most. One that takes longer may have lost the event.
+	lag = 5 * time.Second
 	// retention is how long the deletion of an object is recorded that the cache never shows: it may have missed all of it.
 	retention = 10 * Patience
 )
@@ -113,7 +115,9 @@ func (l *Ledger[T]) record(owner types.NamespacedName, object T, k kind) {
 // out, unless the cache shows the deletion in progress. cached is not changed; its objects may be in the result.
 //
 // recheckAfter is not zero while the cache lacks an object that was created: if the object was deleted before the cache
-// showed it, no event announces that. The caller reconciles the owner again after that time at the latest.
+// showed it, no event announces that. Nor is it zero where the cache shows the state before a write for more than some
+// seconds: where etcd was restored to an older version, no event follows. The caller reconciles the owner again after
+// that time at the latest.
 func (l *Ledger[T]) Overlay(ctx context.Context, owner types.NamespacedName, cached []T) (objects []T, recheckAfter time.Duration, err error) {
 	l.mu.Lock()
 	entries := maps.Clone(l.owners[owner])

@@ -56,6 +56,7 @@ func show(p *corev1.Pod) string {
 
 const (
 	short = time.Second
+	later = 10 * time.Second
 	long  = 2 * ledger.Patience
 )
 
@@ -102,7 +103,18 @@ func TestOverlay(t *testing.T) {
 			{short, list(pod("a", 12)), []string{"a12"}, 0, 0},
 			{short, nil, nil, 0, 0},
 		}},
-		"a patched object that is old in the cache":   {patch, nil, []step{{short, list(pod("a", 9)), []string{"a10"}, 0, 0}}},
+		"a patched object that is old in the cache": {patch, nil, []step{{short, list(pod("a", 9)), []string{"a10"}, 0, 0}}},
+		"patched, and the cache has lost the event": {patch, pod("a", 9), []step{ // as where etcd was restored
+			{later, list(pod("a", 9)), []string{"a10"}, 0, ledger.Patience - later},
+			{ledger.Patience - later, list(pod("a", 9)), []string{"a9"}, 1, 0},
+			{short, list(pod("a", 9)), []string{"a9"}, 0, 0},
+			{long, list(pod("a", 9)), []string{"a9"}, 0, 0},
+		}},
+		"deleted, and the cache has lost the event": {remove, pod("a", 9), []step{
+			{later, list(pod("a", 9)), nil, 0, ledger.Patience - later},
+			{ledger.Patience - later, list(pod("a", 9)), []string{"a9"}, 1, 0},
+			{short, list(pod("a", 9)), []string{"a9"}, 0, 0},
+		}},
 		"a patched object that is newer in the cache": {patch, nil, []step{{short, list(pod("a", 10)), []string{"a10"}, 0, 0}, {short, list(pod("a", 9)), []string{"a9"}, 0, 0}}},
 		"a patched object that is gone":               {patch, nil, []step{{short, nil, nil, 0, 0}}},
 		"patched, and the cache lags for minutes": {patch, pod("a", 12), []step{

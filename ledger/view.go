@@ -54,7 +54,11 @@ func compare[T client.Object](e entry[T], cached T, now time.Time) view[T] {
 		e.kind = deleted
 		return view[T]{entry: e, then: renew}
 	}
-	return view[T]{object: e.object, visible: !gone}
+	behind := view[T]{object: e.object, visible: !gone}
+	if age := now.Sub(e.at); age >= lag {
+		behind.recheckAfter = Patience - age
+	}
+	return behind
 }
 
 // missing views an object that was written and that the cache does not have.

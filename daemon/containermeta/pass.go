@@ -21,6 +21,7 @@ import (
 	"github.com/kruisekit/kruisekit/daemon/cri"
 	"github.com/kruisekit/kruisekit/daemon/internal/containers"
 	"github.com/kruisekit/kruisekit/daemon/internal/stopping"
+	"github.com/kruisekit/kruisekit/ledger"
 )
 
 // The pauses between attempts with one container that fail. What cannot be read in an hour never can be; what cannot be
@@ -68,8 +69,12 @@ func (p *pass) describe(ctx context.Context, pod *corev1.Pod) error {
 		return err
 	}
 	p.calm(pod, p.now)
+	shown, err := p.asWritten(ctx, pod)
+	if err != nil {
+		return err
+	}
 	view := containerrestart.View{
-		Pod: p.asWritten(pod), Containers: containers.Of(p.runtime.Name(), found), Env: !p.options.NoEnv,
+		Pod: shown, Containers: containers.Of(p.runtime.Name(), found), Env: !p.options.NoEnv,
 		Environments: p.environments, Stopping: busy,
 	}
 	p.trim(view.Containers)
@@ -166,7 +171,8 @@ func (p *pass) annotate(ctx context.Context, pod *corev1.Pod, text string) error
 	case err != nil:
 		return fmt.Errorf("write annotation of pod %s: %w", p.name, err)
 	}
-	p.annotation, p.version = text, written.ResourceVersion
+	p.annotation, p.version, p.writtenAt = text, written.ResourceVersion, p.now
+	p.again(p.now.Add(ledger.Patience)) // the cache may never show it
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/daemon/internal/bubbletest"
 	"github.com/kruisekit/kruisekit/daemon/internal/nodetest"
+	"github.com/kruisekit/kruisekit/ledger"
 )
 
 // desk is a daemon in a world whose cache is what a test says, and that looks when a test says so.
@@ -91,6 +92,46 @@ func TestReadsItsWrites(t *testing.T) {
 		d.see()
 		d.look(t)
 		if d.writes != 2 {
+			t.Errorf("%d writes", d.writes)
+		}
+	})
+}
+
+// TestRestored has etcd go back to a version before the annotation, which the cache has never shown. The annotation is
+// written again a minute later, unprompted.
+func TestRestored(t *testing.T) {
+	sit(t, func(d desk) {
+		d.change(func(*corev1.Pod) { d.version = 50 })
+		d.see()
+		older := d.pod.DeepCopy()
+		d.lookNow(t)
+		if d.writes != 1 {
+			t.Fatalf("%d writes", d.writes)
+		}
+		older.ResourceVersion, d.version, d.pod = "3", 3, older
+		d.see()
+		request := ctrl.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: podName}}
+		result, err := d.r.Reconcile(t.Context(), request)
+		if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > ledger.Patience || d.writes != 1 {
+			t.Fatalf("again after %s, %v, %d writes", result.RequeueAfter, err, d.writes)
+		}
+		time.Sleep(result.RequeueAfter) //nolint:forbidigo // the time of the bubble
+		d.lookNow(t)
+		if d.writes != 2 || d.pod.Annotations[kruise.RuntimeContainerMetaKey] == "" {
+			t.Errorf("%d writes", d.writes)
+		}
+	})
+}
+
+// TestCacheLagsForMinutes looks again and again at a cache that does not show the annotation.
+func TestCacheLagsForMinutes(t *testing.T) {
+	sit(t, func(d desk) {
+		d.see()
+		for range 20 {
+			d.lookNow(t)
+			time.Sleep(ledger.Patience / 4) //nolint:forbidigo // the time of the bubble
+		}
+		if d.writes != 1 {
 			t.Errorf("%d writes", d.writes)
 		}
 	})

@@ -42,6 +42,9 @@ type Options struct {
 	// Secrets reads pull secrets. SetupWithManager takes the manager's API reader where it is nil, so that no cache of
 	// Secrets comes to be; without either, secrets count as missing.
 	Secrets client.Reader
+	// Live reads past the cache: a NodeImage that the cache shows as it was before a write. SetupWithManager takes the
+	// manager's API reader where it is nil.
+	Live client.Reader
 	// Keyring is asked after the secrets of a pull; nil has nothing.
 	Keyring Keyring
 	// Recorder takes events. SetupWithManager takes the manager's where it is nil, whose events do not name the node.

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/daemon/cri"
 	"github.com/kruisekit/kruisekit/imagepull"
+	"github.com/kruisekit/kruisekit/ledger"
 )
 
 // progressEvery is how often the messages of pulls under way are renewed, all at once: one write of the status.
@@ -28,7 +28,7 @@ func (r *Reconciler) pass(ctx context.Context) (time.Duration, error) {
 		return 0, nil
 	}
 	r.collect()
-	n, err := r.read(ctx)
+	n, again, err := r.read(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -42,28 +42,35 @@ func (r *Reconciler) pass(ctx context.Context) (time.Duration, error) {
 	after := sooner(r.advance(ctx, now), r.renew(n, now))
 	wait, err := r.report(ctx, n, now)
 	r.count()
-	return sooner(after, wait), err
+	return sooner(sooner(after, again), wait), err
 }
 
-// read gives the NodeImage as it is or as it has been written, whichever is newer, or nil where there is none to work for.
-func (r *Reconciler) read(ctx context.Context) (*v1beta1.NodeImage, error) {
+// read gives the NodeImage as it is or as it has been written, whichever is newer, or nil where there is none to work
+// for. While the cache shows the state before a write, read also returns when to look again: where etcd is restored to
+// an older version, no event follows.
+func (r *Reconciler) read(ctx context.Context) (*v1beta1.NodeImage, time.Duration, error) {
 	n := &v1beta1.NodeImage{}
 	err := r.client.Get(ctx, client.ObjectKey{Name: r.node}, n)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, nil
+		return nil, 0, nil
 	case err != nil:
-		return nil, fmt.Errorf("read NodeImage: %w", err)
+		return nil, 0, fmt.Errorf("read NodeImage: %w", err)
 	case n.DeletionTimestamp != nil:
-		return nil, nil
+		return nil, 0, nil
 	}
-	if w := r.book.written; w != nil && w.UID == n.UID {
-		if order, err := resourceversion.CompareResourceVersion(w.ResourceVersion, n.ResourceVersion); err == nil && order > 0 {
-			return w.DeepCopy(), nil
-		}
+	all, _, err := r.book.writes.Overlay(ctx, r.request().NamespacedName, []*v1beta1.NodeImage{n})
+	switch {
+	case err != nil:
+		return nil, 0, err
+	case len(all) == 0 || all[0].DeletionTimestamp != nil:
+		return nil, 0, nil
+	case all[0].UID != n.UID:
+		r.book.writes.Forget(r.request().NamespacedName)
+	case all[0].ResourceVersion != n.ResourceVersion:
+		return all[0].DeepCopy(), ledger.Patience, nil
 	}
-	r.book.written = nil
-	return n, nil
+	return n, 0, nil
 }
 
 // collect takes in what attempts have come to. Those of pulls that were stopped only give their place back.
@@ -89,7 +96,7 @@ func (r *Reconciler) drop() {
 		j.stop()
 		delete(r.jobs, ref)
 	}
-	r.book.written = nil
+	r.book.writes.Forget(r.request().NamespacedName)
 	r.count()
 }
 

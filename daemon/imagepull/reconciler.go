@@ -74,10 +74,12 @@ func New(c client.Client, node string, images Images, o Options) (*Reconciler, e
 	if err != nil {
 		return nil, fmt.Errorf("imagepull: %w", err)
 	}
-	return &Reconciler{
+	r := &Reconciler{
 		client: c, node: node, images: images, options: o, turns: newTurns(o), secrets: newSecretMemory(o), metrics: m,
 		jobs: map[imagepull.Reference]*job{}, busy: map[*attempt]struct{}{}, book: newBook(),
-	}, nil
+	}
+	r.keepLedger()
+	return r, nil
 }
 
 // CacheOf is what a manager's cache should hold of NodeImages: the node's own.
@@ -96,6 +98,10 @@ func CacheOf(node string) cache.ByObject {
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o controller.Options) error {
 	if r.secrets.reader == nil {
 		r.secrets.reader = mgr.GetAPIReader()
+	}
+	if r.options.Live == nil {
+		r.options.Live = mgr.GetAPIReader()
+		r.keepLedger()
 	}
 	if r.options.Recorder == nil {
 		r.options.Recorder = mgr.GetEventRecorderFor(eventSource) //nolint:staticcheck // the newer API does not set the source

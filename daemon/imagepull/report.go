@@ -15,6 +15,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/internal/nodestatus"
+	"github.com/kruisekit/kruisekit/ledger"
 )
 
 const (
@@ -37,12 +38,20 @@ const (
 
 // book is about what was written.
 type book struct {
-	// written is what the API server answered to the last write, until the cache has it.
-	written *v1beta1.NodeImage
+	// writes has what the API server answered to the last write, until the cache has it.
+	writes  *ledger.Ledger[*v1beta1.NodeImage]
 	limiter *rate.Limiter
 }
 
 func newBook() book { return book{limiter: rate.NewLimiter(writesPerSecond, writesAtOnce)} }
+
+func (r *Reconciler) keepLedger() {
+	var live client.Reader = r.client
+	if r.options.Live != nil {
+		live = r.options.Live
+	}
+	r.book.writes = ledger.New[*v1beta1.NodeImage](live, r.options.Now)
+}
 
 // wait is for how long not to write. Zero is a write, and counts.
 func (b *book) wait(now time.Time) time.Duration {
@@ -69,7 +78,7 @@ func (r *Reconciler) report(ctx context.Context, n *v1beta1.NodeImage, now time.
 	} else if err != nil {
 		return 0, err
 	}
-	return 0, nil
+	return ledger.Patience, nil // the cache may never show the write
 }
 
 // wanted is the NodeImage with the status that it should have, or nil where it has it.
@@ -111,7 +120,7 @@ func (r *Reconciler) write(ctx context.Context, n, fresh *v1beta1.NodeImage) err
 	} else if err != nil {
 		return fmt.Errorf("write status of NodeImage: %w", err)
 	}
-	r.book.written = fresh
+	r.book.writes.Patched(r.request().NamespacedName, fresh)
 	r.announce(fresh)
 	return nil
 }
@@ -133,7 +142,7 @@ func (r *Reconciler) end(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWord)
 	defer cancel()
-	n, err := r.read(ctx)
+	n, _, err := r.read(ctx)
 	if err != nil || n == nil {
 		return err
 	}

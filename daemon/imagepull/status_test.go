@@ -142,7 +142,7 @@ func TestAnswerIsLost(t *testing.T) {
 // A cache that lags behind has nothing pulled or written twice.
 func TestCacheLagsBehind(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.images.pull = takes(time.Second)
+		w.images.pull, w.options.Live = takes(time.Second), &live{store: w.store}
 		r := w.begin()
 		w.spec(asks("nginx:1", 0))
 		w.store.set(func() { w.store.cached = w.store.object.DeepCopy() })

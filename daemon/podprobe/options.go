@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/record"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Options of a Reconciler. The zero value behaves as the reference does.
@@ -11,6 +12,9 @@ type Options struct {
 	// Recorder takes events about pods. Where it is nil, SetupWithManager makes one whose events come from kruise-daemon-podprobe on
 	// the node.
 	Recorder record.EventRecorder
+	// Live reads past the cache: a NodePodProbe that the cache shows as it was before a write. SetupWithManager takes
+	// the manager's API reader where it is nil.
+	Live client.Reader
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
 

@@ -11,7 +11,6 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -27,6 +26,8 @@ import (
 	"github.com/kruisekit/kruisekit/daemon/cri"
 	"github.com/kruisekit/kruisekit/daemon/internal/background"
 	"github.com/kruisekit/kruisekit/daemon/internal/recording"
+	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/podprobe"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -69,8 +70,8 @@ type Reconciler struct {
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-	// written is the NodePodProbe as the last patch left it. Passes come one at a time.
-	written *v1alpha1.NodePodProbe
+	// writes has the NodePodProbe as the last patch left it, until the cache shows that.
+	writes *ledger.Ledger[*v1alpha1.NodePodProbe]
 	// writtenAt is when the last patch was sent, and refreshedAt when the last one was that changed nothing but times.
 	writtenAt, refreshedAt time.Time
 }
@@ -83,7 +84,16 @@ func New(c client.Client, node string, runtime Runtime, o Options) (*Reconciler,
 	o = o.withDefaults()
 	r := &Reconciler{client: c, node: node, options: o}
 	r.prober = newProber(runtime, o, r.wake)
+	r.keepLedger()
 	return r, nil
+}
+
+func (r *Reconciler) keepLedger() {
+	var live client.Reader = r.client
+	if r.options.Live != nil {
+		live = r.options.Live
+	}
+	r.writes = ledger.New[*v1alpha1.NodePodProbe](live, r.options.Now)
 }
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=nodepodprobes,verbs=get;list;watch
@@ -98,6 +108,10 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o con
 		if r.options.Recorder, err = recording.For(mgr, component, r.node); err != nil {
 			return err
 		}
+	}
+	if r.options.Live == nil {
+		r.options.Live = mgr.GetAPIReader()
+		r.keepLedger()
 	}
 	o.MaxConcurrentReconciles, o.NeedLeaderElection = 1, ptr.To(false)
 	if o.SkipNameValidation == nil {
@@ -156,10 +170,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if request.Name != r.node {
 		return ctrl.Result{}, nil
 	}
-	n, err := r.latest(ctx)
+	n, again, err := r.latest(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	result, err := r.report(ctx, n)
+	result.RequeueAfter = requeue.Sooner(result.RequeueAfter, again)
+	return result, err
+}
+
+// report runs the probes of a NodePodProbe, and writes what changed.
+func (r *Reconciler) report(ctx context.Context, n *v1alpha1.NodePodProbe) (ctrl.Result, error) {
 	findings := r.prober.sync(n)
 	if n.UID == "" {
 		return ctrl.Result{}, nil
@@ -189,24 +210,32 @@ func (r *Reconciler) allowed(urgency podprobe.Urgency) time.Time {
 	return r.writtenAt.Add(slowPause)
 }
 
-// latest returns the NodePodProbe of the node as the own writes left it; an empty one where there is none.
-func (r *Reconciler) latest(ctx context.Context) (*v1alpha1.NodePodProbe, error) {
-	n := &v1alpha1.NodePodProbe{}
-	err := r.client.Get(ctx, types.NamespacedName{Name: r.node}, n)
+// latest returns the NodePodProbe of the node as the own writes left it; an empty one where there is none. While the
+// cache shows the state before a write, it also returns when to look again: where etcd is restored to an older version,
+// no event follows.
+func (r *Reconciler) latest(ctx context.Context) (*v1alpha1.NodePodProbe, time.Duration, error) {
+	n, key := &v1alpha1.NodePodProbe{}, types.NamespacedName{Name: r.node}
+	err := r.client.Get(ctx, key, n)
 	switch {
 	case apierrors.IsNotFound(err):
-		return &v1alpha1.NodePodProbe{}, nil
+		r.writes.Forget(key)
+		return &v1alpha1.NodePodProbe{}, 0, nil
 	case err != nil:
-		return nil, fmt.Errorf("read NodePodProbe: %w", err)
+		return nil, 0, fmt.Errorf("read NodePodProbe: %w", err)
 	}
-	if r.written == nil || r.written.UID != n.UID {
-		return n, nil
+	all, _, err := r.writes.Overlay(ctx, key, []*v1alpha1.NodePodProbe{n})
+	switch {
+	case err != nil:
+		return nil, 0, err
+	case len(all) == 0:
+		return &v1alpha1.NodePodProbe{}, 0, nil
+	case all[0].UID != n.UID:
+		r.writes.Forget(key)
+		return n, 0, nil
+	case all[0].ResourceVersion != n.ResourceVersion:
+		return all[0], ledger.Patience, nil
 	}
-	if order, err := resourceversion.CompareResourceVersion(n.ResourceVersion, r.written.ResourceVersion); err == nil && order < 0 {
-		return r.written, nil
-	}
-	r.written = nil
-	return n, nil
+	return n, 0, nil
 }
 
 // write sends the patch, and emits the events of the states that it changed.
@@ -229,9 +258,9 @@ func (r *Reconciler) write(ctx context.Context, n *v1alpha1.NodePodProbe, status
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("write status of NodePodProbe: %w", err)
 	}
-	r.written = answer
+	r.writes.Patched(types.NamespacedName{Name: r.node}, answer)
 	r.announce(flips)
-	return ctrl.Result{}, nil
+	return ctrl.Result{RequeueAfter: ledger.Patience}, nil // the cache may never show the write
 }
 
 // announce emits an event for each state that has changed. A state that is not known yet is no news.

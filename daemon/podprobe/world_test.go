@@ -40,7 +40,21 @@ type world struct {
 	news atomic.Bool
 	// refuse fails the next writes.
 	refuse int
+	// written is called after a write.
+	written func()
+	// reads counts live reads.
+	reads int
 }
+
+// live reads past the cache.
+type live struct{ *world }
+
+func (l live) Get(ctx context.Context, name client.ObjectKey, into client.Object, o ...client.GetOption) error {
+	l.reads++
+	return l.server.Get(ctx, name, into, o...)
+}
+
+func (l live) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
 
 // node is a container runtime. Each container of a pod answers what a test says.
 type node struct {
@@ -106,15 +120,24 @@ func newWorld(t testing.TB, asked *v1alpha1.NodePodProbe) *world {
 // boot starts a new daemon.
 func (w *world) boot() {
 	w.events = record.NewFakeRecorder(10000)
-	faulty := interceptor.NewClient(w.server, interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-		if w.refuse > 0 {
-			w.refuse--
-			return apierrors.NewServiceUnavailable("refused")
-		}
-		return c.Status().Patch(ctx, o, p, opts...)
-	}})
+	faulty := interceptor.NewClient(w.server, interceptor.Funcs{
+		Get: func(ctx context.Context, _ client.WithWatch, name client.ObjectKey, into client.Object, o ...client.GetOption) error {
+			return w.server.Get(ctx, name, into, o...)
+		},
+		SubResourcePatch: func(ctx context.Context, _ client.Client, _ string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			if w.refuse > 0 {
+				w.refuse--
+				return apierrors.NewServiceUnavailable("refused")
+			}
+			err := w.server.Status().Patch(ctx, o, p, opts...)
+			if w.written != nil {
+				w.written()
+			}
+			return err
+		},
+	})
 	var err error
-	w.r, err = New(faulty, "node-1", w.node, Options{Now: func() time.Time { return w.now }, Recorder: w.events})
+	w.r, err = New(faulty, "node-1", w.node, Options{Now: func() time.Time { return w.now }, Recorder: w.events, Live: live{w}})
 	if err != nil {
 		w.Fatal(err)
 	}

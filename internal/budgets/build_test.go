@@ -33,15 +33,18 @@ type cluster struct {
 	testing.TB
 	*objects.Server
 
-	// reads counts live reads.
+	// reads counts live reads, which a fault fails.
 	reads atomic.Int32
+	fault error
 }
 
 // reader reads live.
 type reader struct{ *cluster }
 
 func (r reader) Get(ctx context.Context, name client.ObjectKey, into client.Object, o ...client.GetOption) error {
-	r.reads.Add(1)
+	if r.reads.Add(1); r.fault != nil {
+		return r.fault
+	}
 	return r.Server.Get(ctx, name, into, o...)
 }
 

@@ -13,6 +13,8 @@
 //   - A disruption that is admitted and recorded was recorded in a status that no other writer had changed since it was read.
 //   - A disruption that spends costs at most one write. Nothing is read live but after a conflict, which ends no review: the review is
 //     made again with the live budget until its context ends.
+//   - A state that the cache does not show within a minute is read live, once a minute, and that read counts, whatever
+//     its version: versions go back where etcd is restored to an older version.
 //   - A disruption by an exempt user is admitted and recorded, with or without room. It waits two seconds at most for
 //     its record, and is admitted without the record where the write fails.
 //   - A dry run is decided as any other, and writes nothing.

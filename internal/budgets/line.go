@@ -8,7 +8,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -20,8 +19,10 @@ import (
 type line struct {
 	waiting []*question
 	running bool
-	// last is the newest state that this process wrote or read live; its version is empty where there is none.
+	// last is the newest state that this process wrote or read live, and at the time of that. Its version is empty
+	// where there is none.
 	last known
+	at   time.Time
 }
 
 // question asks for disruptions under one budget, up to the first one that is refused.
@@ -143,9 +144,12 @@ func (g *Guard) decideAll(ctx context.Context, b pub.Budget, l *line) {
 			finish(batch, err)
 		}
 	}()
-	state, is := g.newest(b, l)
+	if batch = g.take(l, nil); len(batch) == 0 {
+		return
+	}
+	state, is := g.newest(ctx, batch, b, l)
 	if !is {
-		leave(g.take(l, nil))
+		leave(g.take(l, batch))
 		return
 	}
 	for conflicts := 0; ; conflicts++ {
@@ -203,43 +207,6 @@ func leave(batch []*question) {
 	for _, q := range batch {
 		q.gone = true
 		q.answer()
-	}
-}
-
-// newest returns the newest state that is known of a budget; false where the cache has seen the deletion.
-func (g *Guard) newest(b pub.Budget, l *line) (known, bool) {
-	state, is := g.lookups.Budgets.find(nameOf(b))
-	if !is || state.budget.UID != b.UID {
-		return known{}, false
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if l.last.version != "" && l.last.newer(state) {
-		return l.last, true
-	}
-	return state, true
-}
-
-func (g *Guard) keep(l *line, state known) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	l.last = state
-}
-
-// forget frees a line that nothing waits in and whose last state the cache shows. The caller holds the lock.
-func (g *Guard) forget(b pub.Budget, l *line) {
-	state, is := g.lookups.Budgets.find(nameOf(b))
-	if l.last.version == "" || !is || state.budget.UID != b.UID || !l.last.newer(state) {
-		delete(g.lines, b.UID)
-	}
-}
-
-// Seen frees what is kept of budgets that the cache shows. The follower of budgets calls it for each change, also after a deletion.
-func (g *Guard) Seen(uid types.UID, name types.NamespacedName) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if l := g.lines[uid]; l != nil && !l.running {
-		g.forget(pub.Budget{Namespace: name.Namespace, Name: name.Name, UID: uid}, l)
 	}
 }
 

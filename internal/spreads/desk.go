@@ -61,8 +61,9 @@ type account struct {
 
 // kept is what a Desk keeps of a WorkloadSpread.
 type kept struct {
-	// last is the newest state that this process wrote or read live; nil where there is none.
+	// last is the newest state that this process wrote or read live, and at the time of that; nil where there is none.
 	last   *subset.Spread
+	at     time.Time
 	gather time.Duration
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/turns"
+	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/spread/subset"
 )
 
@@ -39,7 +40,7 @@ func (d *Desk) serve(ctx context.Context, at account, turn *turns.Turn[*entry]) 
 	}
 	ctx, cancel := bound(ctx, all)
 	defer cancel()
-	state := d.newest(at)
+	state := d.newest(ctx, at)
 	for conflicts := 0; state != nil; conflicts++ {
 		if all = turn.Join(all); len(all) == 0 {
 			return
@@ -140,6 +141,11 @@ func (d *Desk) write(ctx context.Context, from *subset.Spread, books *subset.Boo
 // reread reads the WorkloadSpread live, after a pause; nil where it is gone.
 func (d *Desk) reread(ctx context.Context, at account, conflicts int) (*subset.Spread, error) {
 	rest(ctx, pause(conflicts))
+	return d.live(ctx, at)
+}
+
+// live reads the WorkloadSpread live; nil where it is gone.
+func (d *Desk) live(ctx context.Context, at account) (*subset.Spread, error) {
 	raw := stored.Untyped(Kind())
 	err := d.lookups.Live.Get(ctx, at.NamespacedName, raw)
 	if apierrors.IsNotFound(err) {
@@ -155,18 +161,51 @@ func (d *Desk) reread(ctx context.Context, at account, conflicts int) (*subset.S
 	return state, nil
 }
 
-// newest returns the newest state that is known of a WorkloadSpread; nil where the cache has seen its deletion.
-func (d *Desk) newest(at account) *subset.Spread {
+// newest returns the newest state that is known of a WorkloadSpread; nil where the WorkloadSpread is gone. A state that
+// the cache does not show for a minute is read live: versions go back where etcd is restored to an older version.
+func (d *Desk) newest(ctx context.Context, at account) *subset.Spread {
 	state := d.lookups.Spreads.Named(at.NamespacedName)
 	if state == nil || state.UID != at.uid || state.DeletionTimestamp != nil {
 		return nil
 	}
+	last, since := d.recall(at)
+	switch {
+	case last == nil || !newer(last, state):
+		return state
+	case d.options.Now().Sub(since) < ledger.Patience:
+		return last
+	}
+	fresh, err := d.live(ctx, at)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Failed to read a WorkloadSpread that the cache lacks", "workloadSpread", at.NamespacedName)
+		fresh = last
+	}
+	d.remember(at, fresh)
+	return fresh
+}
+
+// recall returns the state that is kept of a WorkloadSpread, and the time of that.
+func (d *Desk) recall(at account) (*subset.Spread, time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if k := d.kept[at.uid]; k != nil && k.last != nil && newer(k.last, state) {
-		return k.last
+	if k := d.kept[at.uid]; k != nil {
+		return k.last, k.at
 	}
-	return state
+	return nil, time.Time{}
+}
+
+// remember keeps a state that was read live; nil where the WorkloadSpread is gone.
+func (d *Desk) remember(at account, state *subset.Spread) {
+	now := d.options.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch k := d.kept[at.uid]; {
+	case k == nil:
+	case state == nil:
+		delete(d.kept, at.uid)
+	default:
+		k.last, k.at = state, now
+	}
 }
 
 // newer reports whether a state is later than another one. Versions that cannot be compared are no later.
@@ -177,6 +216,7 @@ func newer(state, than *subset.Spread) bool {
 
 // keep keeps a written state, and how long to gather next time.
 func (d *Desk) keep(at account, written *subset.Spread, size, conflicts int) {
+	now := d.options.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	k := d.kept[at.uid]
@@ -184,7 +224,7 @@ func (d *Desk) keep(at account, written *subset.Spread, size, conflicts int) {
 		k = &kept{}
 		d.kept[at.uid] = k
 	}
-	k.last, k.gather = written, d.options.Gather(k.gather, size, conflicts)
+	k.last, k.at, k.gather = written, now, d.options.Gather(k.gather, size, conflicts)
 }
 
 func (d *Desk) pace(uid types.UID) time.Duration {

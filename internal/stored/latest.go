@@ -27,7 +27,8 @@ type Latest struct {
 	Object *unstructured.Unstructured
 	// Cached reports whether the cache has an object of the name.
 	Cached bool
-	// RecheckAfter is when to read the object again where the cache lacks it; zero where it does not.
+	// RecheckAfter is when to read the object again where the cache lacks it, or shows an older state for seconds; zero where
+	// it does not.
 	RecheckAfter time.Duration
 }
 
