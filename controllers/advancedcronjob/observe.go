@@ -14,6 +14,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/broadcast"
 	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/schedule"
 	"github.com/kruisekit/kruisekit/validation"
@@ -34,7 +35,8 @@ type snapshot struct {
 	// first says that this process has not looked at the object before.
 	first bool
 	now   time.Time
-	// recheckAfter is when to read the children again where the cache lacks some of them; zero where it does not.
+	// recheckAfter is when to read the job and its children again where the cache does not show a write; zero where it
+	// does.
 	recheckAfter time.Duration
 }
 
@@ -53,7 +55,7 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	case latest.Object == nil || latest.Object.GetDeletionTimestamp() != nil:
 		return nil, nil
 	}
-	s := &snapshot{raw: latest.Object, now: r.api.Now()}
+	s := &snapshot{raw: latest.Object, now: r.api.Now(), recheckAfter: latest.RecheckAfter}
 	if s.job, s.undecodable, err = stored.Decode[v1beta1.AdvancedCronJob](latest.Object); err != nil {
 		// Not even the status can be decoded. The event is about the metadata that can.
 		s.job, s.undecodable = &v1beta1.AdvancedCronJob{}, err
@@ -115,7 +117,7 @@ func (r *Reconciler) observeChildren(ctx context.Context, s *snapshot) error {
 	if err != nil {
 		return err
 	}
-	s.recheckAfter = recheckAfter
+	s.recheckAfter = requeue.Sooner(s.recheckAfter, recheckAfter)
 	for _, raw := range fresh {
 		if owned.Controls(s.job, raw) {
 			s.children = append(s.children, s.kind.view(raw))

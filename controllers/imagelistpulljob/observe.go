@@ -9,6 +9,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
@@ -21,7 +22,8 @@ type snapshot struct {
 	now     time.Time
 	// jobs that the list controls. One that cannot be decoded has no spec, and hence another image than any that is listed.
 	jobs []*v1beta1.ImagePullJob
-	// recheckAfter is when to read them again where the cache lacks some of them; zero where it does not.
+	// recheckAfter is when to read the list and its jobs again where the cache does not show a write; zero where it
+	// does.
 	recheckAfter time.Duration
 }
 
@@ -47,7 +49,7 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 		list.Namespace, list.Name, list.UID = name.Namespace, name.Name, latest.Object.GetUID()
 		list.SetGroupVersionKind(gvk())
 	}
-	s := &snapshot{list: list, now: r.api.Now(), invalid: undecodable}
+	s := &snapshot{list: list, now: r.api.Now(), invalid: undecodable, recheckAfter: latest.RecheckAfter}
 	if undecodable != nil {
 		return s, nil //nolint:nilerr // the pass reports it
 	}
@@ -71,7 +73,7 @@ func (r *Reconciler) observeJobs(ctx context.Context, s *snapshot) ([]*v1beta1.I
 	if err != nil {
 		return nil, err
 	}
-	s.recheckAfter = recheckAfter
+	s.recheckAfter = requeue.Sooner(s.recheckAfter, recheckAfter)
 	var jobs []*v1beta1.ImagePullJob
 	for _, raw := range fresh {
 		if !owned.Controls(s.list, raw) {

@@ -17,6 +17,7 @@ import (
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/replicas"
+	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/pub"
@@ -33,7 +34,8 @@ type snapshot struct {
 	total pub.Total
 	// exist are the names of the budgets in the namespace.
 	exist map[string]bool
-	// recheckAfter is when to read workloads again of which no event reports a change; zero for never.
+	// recheckAfter is when to read again what no event reports: workloads, and a budget whose write the cache does not
+	// show; zero for never.
 	recheckAfter time.Duration
 }
 
@@ -52,7 +54,7 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	if err := r.watchWorkloads(); err != nil {
 		return nil, err
 	}
-	s := &snapshot{}
+	s := &snapshot{recheckAfter: latest.RecheckAfter}
 	if err := s.read(latest.Object); err != nil {
 		return nil, err
 	}
@@ -182,7 +184,7 @@ func (r *Reconciler) sum(ctx context.Context, s *snapshot) error {
 			return err
 		}
 		if is.Unwatched {
-			s.recheckAfter = replicas.Period
+			s.recheckAfter = requeue.Sooner(s.recheckAfter, replicas.Period)
 		}
 		all = append(all, is.Workload)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/sidecar/rollout"
@@ -32,7 +33,8 @@ type snapshot struct {
 	namespaces map[string]map[string]string
 	// history are the revisions of the set, oldest first.
 	history []*appsv1.ControllerRevision
-	// recheckAfter is when to read the revisions again because the cache lacks one; zero for never.
+	// recheckAfter is when to read the set and its revisions again because the cache does not show a write; zero for
+	// never.
 	recheckAfter time.Duration
 }
 
@@ -55,7 +57,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot, error
 	if err != nil {
 		return nil, err
 	}
-	s := &snapshot{set: object, malformed: malformed, now: r.api.Now()}
+	s := &snapshot{set: object, malformed: malformed, now: r.api.Now(), recheckAfter: latest.RecheckAfter}
 	if malformed != nil {
 		return s, nil //nolint:nilerr // the pass refuses the set
 	}
@@ -130,7 +132,7 @@ func (r *Reconciler) observeRevisions(ctx context.Context, s *snapshot) error {
 	if err != nil {
 		return err
 	}
-	s.recheckAfter = recheckAfter
+	s.recheckAfter = requeue.Sooner(s.recheckAfter, recheckAfter)
 	s.history = slices.DeleteFunc(slices.Clone(all), func(rev *appsv1.ControllerRevision) bool {
 		return metav1.GetControllerOfNoCopy(rev) != nil && !owned.Controls(s.set, rev)
 	})
