@@ -29,6 +29,7 @@ type fake struct {
 	containers []*criv1.ContainerStatus
 	sandboxes  map[string]*criv1.PodSandboxStatus
 	images     []*criv1.Image
+	stores     []*criv1.FilesystemUsage
 	conditions []*criv1.RuntimeCondition
 	// exec is what a command does.
 	exec func(context.Context, *criv1.ExecSyncRequest) (*criv1.ExecSyncResponse, error)
@@ -101,8 +102,8 @@ func (f *fake) Status(context.Context, *criv1.StatusRequest) (*criv1.StatusRespo
 	return &criv1.StatusResponse{Status: &criv1.RuntimeStatus{Conditions: f.conditions}}, nil
 }
 
-func (*fake) ImageFsInfo(context.Context, *criv1.ImageFsInfoRequest) (*criv1.ImageFsInfoResponse, error) {
-	return &criv1.ImageFsInfoResponse{}, nil
+func (f *fake) ImageFsInfo(context.Context, *criv1.ImageFsInfoRequest) (*criv1.ImageFsInfoResponse, error) {
+	return &criv1.ImageFsInfoResponse{ImageFilesystems: f.stores}, nil
 }
 
 func (f *fake) ListImages(context.Context, *criv1.ListImagesRequest) (*criv1.ListImagesResponse, error) {

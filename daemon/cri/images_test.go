@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -176,5 +177,29 @@ func TestCredentialsDoNotPrint(t *testing.T) {
 	}
 	if got := fmt.Sprint(cri.Credentials{}); got != "anonymous" {
 		t.Errorf("nobody prints as %q", got)
+	}
+}
+
+// The space of a runtime's images is that of the directory which the runtime names, and the runtime is not called for it.
+func TestImageSpace(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux is measured")
+	}
+	f := &fake{stores: []*criv1.FilesystemUsage{{FsId: &criv1.FilesystemIdentifier{Mountpoint: t.TempDir()}}}}
+	r, _ := start(t, f, cri.Options{})
+	f.mu.Lock()
+	before := len(f.calls)
+	f.mu.Unlock()
+	spaces, err := r.ImageSpace()
+	if err != nil || len(spaces) != 1 {
+		t.Fatalf("%+v, %v", spaces, err)
+	}
+	if s := spaces[0]; s.Capacity == 0 || s.Available > s.Capacity || s.FreeInodes > s.Inodes {
+		t.Errorf("%+v", s)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n := len(f.calls) - before; n != 0 {
+		t.Errorf("%d calls of the runtime", n)
 	}
 }

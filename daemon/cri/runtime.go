@@ -15,6 +15,7 @@ import (
 type Runtime struct {
 	endpoint string
 	name     string
+	stores   stores
 	options  Options
 	link     *link
 	runtime  criv1.RuntimeServiceClient
@@ -92,7 +93,7 @@ func (r *Runtime) probe(ctx context.Context) error {
 		return connecting.unready(waiting, err)
 	}
 	filesystems := operation{verb: "ask for the file systems of images"}
-	_, err := call(ctx, &patient, filesystems, func(ctx context.Context, o ...grpc.CallOption) (*criv1.ImageFsInfoResponse, error) {
+	info, err := call(ctx, &patient, filesystems, func(ctx context.Context, o ...grpc.CallOption) (*criv1.ImageFsInfoResponse, error) {
 		return r.images.ImageFsInfo(ctx, &criv1.ImageFsInfoRequest{}, o...)
 	})
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -101,6 +102,7 @@ func (r *Runtime) probe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.stores = storesOf(info)
 	if _, err := patient.Images(ctx); err != nil {
 		return err
 	}
