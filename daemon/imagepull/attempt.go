@@ -26,6 +26,8 @@ const (
 	resultUnavailable = "unavailable"
 	resultRefused     = "refused"
 	resultNotFound    = "not_found"
+	resultNoRoom      = "no_room"          // it did not begin to pull
+	resultOutOfRoom   = "stopped_at_bound" // it was pulling
 	resultFailed      = "failed"
 )
 
@@ -93,12 +95,16 @@ func (r *Reconciler) obtain(ctx context.Context, a *attempt) (id, result string,
 			return "", "", err
 		}
 	}
-	id, err = r.pull(ctx, a)
+	id, err = r.pullWithin(ctx, a)
 	return id, resultPulled, err
 }
 
 func resultOf(ctx context.Context, err error) string {
-	switch {
+	switch short := noRoom(err); {
+	case short != nil && short.stopped:
+		return resultOutOfRoom
+	case short != nil:
+		return resultNoRoom
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return resultTimeout
 	case ctx.Err() != nil:

@@ -365,29 +365,9 @@ func TestMetrics(t *testing.T) {
 		w.spec(asks("nginx:1", 0), asks("there:1", 0, ifNotPresent), asks("broken:1", 0, limited(1)), asks("closed:1", 0, limited(0)),
 			asks("absent:1", 0, limited(0)), asks("late:1", 0, limited(0), within(2)))
 		w.wait(time.Minute)
-		families, err := registry.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, f := range families {
-			for _, m := range f.GetMetric() {
-				line := strings.TrimPrefix(f.GetName(), "kruise_daemon_image_")
-				for _, l := range m.GetLabel() {
-					line += " " + l.GetValue()
-				}
-				switch {
-				case m.Histogram != nil:
-					line += fmt.Sprintf(" %d in %vs", m.Histogram.GetSampleCount(), m.Histogram.GetSampleSum())
-				case m.Gauge != nil:
-					line += fmt.Sprint(" ", m.Gauge.GetValue())
-				default:
-					line += fmt.Sprint(" ", m.Counter.GetValue())
-				}
-				got = append(got, line)
-			}
-		}
+		got := gathered(t, registry)
 		want := []string{
+			"filesystem_free_ratio 1", "filesystem_min_free_ratio 0",
 			"pull_attempts_total failed 2", "pull_attempts_total not_found 1", "pull_attempts_total present 1", "pull_attempts_total pulled 1",
 			"pull_attempts_total refused 1", "pull_attempts_total timeout 1", "pull_duration_seconds 1 in 3s",
 			"pulls_running 0", "pulls_total Failed 4", "pulls_total Succeeded 2", "pulls_waiting 0",
@@ -399,6 +379,33 @@ func TestMetrics(t *testing.T) {
 			t.Error("the metrics are registered twice")
 		}
 	})
+}
+
+// gathered has a line for each metric.
+func gathered(t *testing.T, registry *prometheus.Registry) (got []string) {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			line := strings.TrimPrefix(f.GetName(), "kruise_daemon_image_")
+			for _, l := range m.GetLabel() {
+				line += " " + l.GetValue()
+			}
+			switch {
+			case m.Histogram != nil:
+				line += fmt.Sprintf(" %d in %vs", m.Histogram.GetSampleCount(), m.Histogram.GetSampleSum())
+			case m.Gauge != nil:
+				line += fmt.Sprint(" ", m.Gauge.GetValue())
+			default:
+				line += fmt.Sprint(" ", m.Counter.GetValue())
+			}
+			got = append(got, line)
+		}
+	}
+	return got
 }
 
 func TestNew(t *testing.T) {

@@ -32,6 +32,10 @@ type job struct {
 	outages    int
 	resume     time.Time
 	generation uint64
+	// short says that the last attempt had no room. Nothing is tried before there is room.
+	short bool
+	// shortTold says that an event has counted it among those that wait for room.
+	shortTold bool
 	// slow and announced say which events have been sent.
 	slow, announced bool
 }
@@ -54,7 +58,7 @@ func (j *job) underWay() bool { return j.begun() && !j.Ended() }
 
 // due says whether the job may be tried now, and if not, when to ask again: zero is when something happens. A deadline that
 // has passed ends it.
-func (j *job) due(now time.Time, link cri.Connection) (bool, time.Duration) {
+func (j *job) due(now time.Time, link cri.Connection, room imagepull.Headroom) (bool, time.Duration) {
 	if j.running != nil || j.Ended() {
 		return false, 0
 	}
@@ -71,15 +75,27 @@ func (j *job) due(now time.Time, link cri.Connection) (bool, time.Duration) {
 	if link.Up && link.Generation == j.generation {
 		pause = j.resume.Sub(now)
 	}
-	if link.Up && pause <= 0 {
+	j.short = j.short && room.Shortage != ""
+	if link.Up && !j.short && pause <= 0 {
 		return true, after
 	}
-	if !link.Up {
+	switch {
+	case !link.Up:
 		j.failure = awayText
+	case j.short:
+		j.failure, pause = room.Shortage, longPause
 	}
 	var spent time.Duration
 	j.Pull, spent = j.Outage(j.failure, now)
+	j.tellShort()
 	return false, sooner(sooner(after, pause), spent)
+}
+
+// tellShort has the status say that a pull waits for room. The text stays the same, so that waiting costs no writes.
+func (j *job) tellShort() {
+	if j.short && j.underWay() {
+		j.Status.Message = cut(fmt.Sprintf("waiting for attempt %d of %d: %s", j.Attempts+1, j.MaxAttempts(), j.failure))
+	}
 }
 
 // take is what an attempt's end means for the job.
@@ -93,6 +109,10 @@ func (j *job) take(o outcome) {
 		j.generation = o.attempt.generation
 		j.outages++
 		j.failure = messageOf(o.err)
+		return
+	case o.result == resultNoRoom:
+		j.short, j.failure = true, messageOf(o.err)
+		j.tellShort()
 		return
 	case o.err == nil:
 		j.Pull = j.Succeed(o.imageID, o.at)

@@ -26,8 +26,8 @@ var (
 	worlds = flag.Int64("worlds", 30, "how many random worlds")
 )
 
-// TestLaws has images come, change and go while the runtime is slow, fails, and restarts, the API server refuses writes or
-// loses answers, others settle pulls, and the process on the node restarts.
+// TestLaws has images come, change and go while the runtime is slow, fails, and restarts, the disk fills up, the API server refuses
+// writes or loses answers, others settle pulls, and the process on the node restarts.
 func TestLaws(t *testing.T) {
 	for i := range *worlds {
 		t.Run(fmt.Sprintf("-seed=%d", *seed+i), func(t *testing.T) {
@@ -55,6 +55,9 @@ type laws struct {
 	restarts    int
 	// lost says that an answer of the API server was lost.
 	lost bool
+	disk disk
+	// full counts the events about pulls that wait for room.
+	full int
 }
 
 func newLaws(w *world, seed int64) *laws {
@@ -64,6 +67,7 @@ func newLaws(w *world, seed int64) *laws {
 func (l *laws) play() {
 	l.options.MaxPulls = 1 + l.r.Intn(4)
 	l.options.Keyring = &nodeKeyring{}
+	l.options.MinFreePercent, l.images.space = 17, l.disk.space
 	l.images.pull = l.pull
 	l.begin()
 	for range 30 {
@@ -111,7 +115,7 @@ func (l *laws) pull(ctx context.Context, c call) (string, error) {
 func (l *laws) step() {
 	names := []string{"nginx", "redis", "quay.io/a", "quay.io/b", "slow.io/c", "slow.io/d"}
 	name := names[l.r.Intn(len(names))]
-	switch l.r.Intn(12) {
+	switch l.r.Intn(13) {
 	case 0, 1, 2, 3, 4:
 		v := l.version[name]
 		l.version[name]++
@@ -134,6 +138,8 @@ func (l *laws) step() {
 		l.store.set(func() { l.store.lose = true })
 	case 10:
 		l.calm()
+	case 11:
+		l.disk.set(l.r.Intn(1000))
 	default:
 		l.calm()
 		l.restarts++
@@ -145,6 +151,7 @@ func (l *laws) step() {
 // calm ends all trouble.
 func (l *laws) calm() {
 	l.store.set(func() { l.store.refuse, l.store.lose = nil, false })
+	l.disk.set(0)
 	if link, _ := l.images.Connection(); !link.Up {
 		l.images.connect(true)
 	}
@@ -192,7 +199,10 @@ func (l *laws) check() {
 	}
 	told := map[string]int{}
 	for _, e := range l.events.take() {
-		if strings.HasPrefix(e, "n1: ") && !strings.Contains(e, reasonSlow) {
+		switch {
+		case strings.Contains(e, reasonNoRoom):
+			l.full++
+		case strings.HasPrefix(e, "n1: ") && !strings.Contains(e, reasonSlow):
 			told[strings.Fields(e)[4]]++
 		}
 	}
@@ -239,6 +249,7 @@ func TestLawsAreTried(t *testing.T) {
 			l.play()
 			seen["good"] += len(l.good)
 			seen["restarts"] += l.restarts
+			seen["full disk"] += l.full
 			if w.images.most == l.options.MaxPulls {
 				seen["limit"]++
 			}
@@ -252,7 +263,7 @@ func TestLawsAreTried(t *testing.T) {
 			}
 		})
 	}
-	for _, what := range []string{"good", "restarts", "limit", "failed", "retries"} {
+	for _, what := range []string{"good", "restarts", "full disk", "limit", "failed", "retries"} {
 		if seen[what] == 0 {
 			t.Errorf("no world has %q", what)
 		}

@@ -17,7 +17,7 @@ type metrics struct {
 	waiting  prometheus.Gauge
 }
 
-func newMetrics(to prometheus.Registerer) (*metrics, error) {
+func newMetrics(to prometheus.Registerer, disk *space) (*metrics, error) {
 	m := &metrics{
 		pulls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kruise_daemon_image_pulls_total", Help: "Pulls that have ended, by phase.",
@@ -39,8 +39,14 @@ func newMetrics(to prometheus.Registerer) (*metrics, error) {
 	if to == nil {
 		return m, nil
 	}
+	free := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "kruise_daemon_image_filesystem_free_ratio", Help: "Free share of the file system of images, of bytes or of inodes, whichever is less.",
+	}, disk.free)
+	bound := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "kruise_daemon_image_filesystem_min_free_ratio", Help: "Share of the file system of images that pulls leave free; 0 where no bound holds.",
+	}, disk.bound)
 	var faults []error
-	for _, c := range []prometheus.Collector{m.pulls, m.attempts, m.seconds, m.running, m.waiting} {
+	for _, c := range []prometheus.Collector{m.pulls, m.attempts, m.seconds, m.running, m.waiting, free, bound} {
 		faults = append(faults, to.Register(c))
 	}
 	if err := errors.Join(faults...); err != nil {

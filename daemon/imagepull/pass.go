@@ -28,6 +28,7 @@ func (r *Reconciler) pass(ctx context.Context) (time.Duration, error) {
 		return 0, nil
 	}
 	r.collect()
+	room := r.space.look(ctx)
 	n, again, err := r.read(ctx)
 	if err != nil {
 		return 0, err
@@ -39,7 +40,8 @@ func (r *Reconciler) pass(ctx context.Context) (time.Duration, error) {
 	r.announce(n)
 	r.follow(n)
 	now := r.options.Now()
-	after := sooner(r.advance(ctx, now), r.renew(n, now))
+	after := sooner(r.advance(ctx, now, room), r.renew(n, now))
+	r.announceShort(n, now, room)
 	wait, err := r.report(ctx, n, now)
 	r.count()
 	return sooner(sooner(after, again), wait), err
@@ -146,23 +148,27 @@ func (r *Reconciler) pulls() []imagepull.Pull {
 }
 
 // advance begins the attempts that may begin.
-func (r *Reconciler) advance(ctx context.Context, now time.Time) time.Duration {
+func (r *Reconciler) advance(ctx context.Context, now time.Time, room imagepull.Headroom) time.Duration {
 	link, _ := r.images.Connection()
 	var ready []*job
 	var after time.Duration
 	for _, j := range r.inOrder() {
-		due, wait := j.due(now, link)
+		due, wait := j.due(now, link, room)
 		after = sooner(after, wait)
 		if due {
 			ready = append(ready, j)
 		}
+	}
+	turns := r.turns
+	if room.Scarce {
+		turns.perNamespace = 1
 	}
 	busy := newLoad()
 	for a := range r.busy {
 		busy.add(a.registry, a.namespace)
 	}
 	for {
-		i := r.turns.next(ready, busy)
+		i := turns.next(ready, busy)
 		if i < 0 {
 			return after
 		}
@@ -202,7 +208,7 @@ func (r *Reconciler) begin(ctx context.Context, j *job, link cri.Connection, nam
 func (r *Reconciler) renew(n *v1beta1.NodeImage, now time.Time) time.Duration {
 	var long []*job
 	for _, j := range r.inOrder() {
-		if j.underWay() {
+		if j.underWay() && !j.short {
 			long = append(long, j)
 		}
 	}

@@ -43,6 +43,7 @@ type Reconciler struct {
 	options Options
 	turns   turns
 	secrets *secretMemory
+	space   *space
 	metrics *metrics
 	bell    bell
 	mail    mail
@@ -55,8 +56,10 @@ type Reconciler struct {
 	places   int64
 	busy     map[*attempt]struct{}
 	progress time.Time
-	book     book
-	closed   bool
+	// noRoom is when an event last reported pulls that wait for room.
+	noRoom time.Time
+	book   book
+	closed bool
 }
 
 // New makes a Reconciler of the NodeImage that has the node's name. The client may read from a cache.
@@ -68,15 +71,18 @@ func New(c client.Client, node string, images Images, o Options) (*Reconciler, e
 		return nil, errors.New("imagepull: the name of the node is needed")
 	case images == nil:
 		return nil, errors.New("imagepull: a container runtime is needed")
+	case o.MinFreePercent < 0 || o.MinFreePercent >= 100:
+		return nil, fmt.Errorf("imagepull: the free share of %d%% must be at least 0%% and less than 100%%", o.MinFreePercent)
 	}
 	o = o.withDefaults()
-	m, err := newMetrics(o.Registerer)
+	disk := newSpace(images, o)
+	m, err := newMetrics(o.Registerer, disk)
 	if err != nil {
 		return nil, fmt.Errorf("imagepull: %w", err)
 	}
 	r := &Reconciler{
-		client: c, node: node, images: images, options: o, turns: newTurns(o), secrets: newSecretMemory(o), metrics: m,
-		jobs: map[imagepull.Reference]*job{}, busy: map[*attempt]struct{}{}, book: newBook(),
+		client: c, node: node, images: images, options: o, turns: newTurns(o), secrets: newSecretMemory(o), space: disk,
+		metrics: m, jobs: map[imagepull.Reference]*job{}, busy: map[*attempt]struct{}{}, book: newBook(),
 	}
 	r.keepLedger()
 	return r, nil

@@ -34,6 +34,8 @@ const (
 	reasonFailed    = "PullImageFailed"
 	// reasonSlow has no counterpart in the reference, which does not report slow pulls.
 	reasonSlow = "PullImageSlow"
+	// reasonNoRoom has none either.
+	reasonNoRoom = "PullImageNoRoom"
 )
 
 // book is about what was written.
@@ -193,4 +195,23 @@ func (r *Reconciler) announceSlow(n *v1beta1.NodeImage, j *job, now time.Time) {
 	}
 	j.slow = true
 	r.options.Recorder.Eventf(n, corev1.EventTypeNormal, reasonSlow, "Image %s: %s", j.Reference, j.progress(now))
+}
+
+// announceShort emits an event about pulls that wait for room: each pull counts in one event, and a pause is between two of them.
+func (r *Reconciler) announceShort(n *v1beta1.NodeImage, now time.Time, room imagepull.Headroom) {
+	var short []*job
+	for _, j := range r.inOrder() {
+		if j.short && !j.shortTold && j.underWay() {
+			short = append(short, j)
+		}
+	}
+	if len(short) == 0 || r.options.Recorder == nil || !r.noRoom.IsZero() && now.Sub(r.noRoom) < noRoomEvery {
+		return
+	}
+	r.noRoom = now
+	for _, j := range short {
+		j.shortTold = true
+	}
+	r.options.Recorder.Eventf(n, corev1.EventTypeWarning, reasonNoRoom, "Pulls wait, %s among them: %s (%d%% now)", short[0].Reference,
+		short[0].failure, room.FreePercent)
 }

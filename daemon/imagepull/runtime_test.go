@@ -23,7 +23,9 @@ type images struct {
 	// pull answers; nil answers at once. It is called with the number of the call for this image, from 1 on.
 	pull func(ctx context.Context, c call) (string, error)
 	// find answers instead of present.
-	find  func(reference string) (cri.Image, error)
+	find func(reference string) (cri.Image, error)
+	// space answers for the disk; nil is one that is empty.
+	space func() ([]cri.Space, error)
 	calls []call
 	looks int
 	// running now, and at most.
@@ -47,6 +49,16 @@ func (i *images) Connection() (cri.Connection, <-chan struct{}) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.link, i.changed
+}
+
+func (i *images) ImageSpace() ([]cri.Space, error) {
+	i.mu.Lock()
+	space := i.space
+	i.mu.Unlock()
+	if space == nil {
+		return []cri.Space{{Capacity: 100, Available: 100}}, nil
+	}
+	return space()
 }
 
 // connect changes the connection.

@@ -49,7 +49,7 @@ func TestDeployment(t *testing.T) {
 		"--feature-gates=AllAlpha=true,AllBeta=true",
 		"--nodeimage-creation-delay=1s",
 	}
-	m.apply(t, overlay(t, arguments, "", []string{"../../config/pulljobs", "../../config/resourcedistribution"}, manager, daemon), theManager, theDaemon)
+	m.apply(t, overlay(t, arguments, fullDisk, []string{"../../config/pulljobs", "../../config/resourcedistribution"}, manager, daemon), theManager, theDaemon)
 	t.Run("manager and daemons", m.testAll)
 }
 
@@ -217,6 +217,10 @@ func waitForRemoval(t *testing.T, c *cluster.Cluster) {
 const (
 	theManager = "deployment/kruise-controller-manager"
 	theDaemon  = "daemonset/kruise-daemon"
+	// fullDisk has daemons pull as long as the disk of the machine has room. How full it is is not for a test to say.
+	fullDisk = `
+- target: {kind: DaemonSet, name: kruise-daemon}
+  patch: '[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--image-pull-min-free-percent=1"}]'`
 	// noDaemon leaves daemons out, who would write to pods that a manager is to leave alone.
 	noDaemon = `
 - target: {kind: DaemonSet, name: kruise-daemon}

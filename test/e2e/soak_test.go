@@ -89,7 +89,7 @@ func newSoak(t *testing.T) *soak {
 	m := deploy(t, c, overlay(t, []string{
 		// No other program provides certificates here.
 		"--feature-gates=AllAlpha=true,AllBeta=true,EnableExternalCerts=false", "--nodeimage-creation-delay=1s",
-	}, reachable, []string{"../../config/pulljobs", "../../config/resourcedistribution"}, manager, daemon), theManager, theDaemon)
+	}, reachable+fullDisk, []string{"../../config/pulljobs", "../../config/resourcedistribution"}, manager, daemon), theManager, theDaemon)
 	s := &soak{
 		deployed: m, namespace: m.Namespace(t), zones: map[string]string{}, report: newSoakReport(),
 		random: rand.New(rand.NewPCG(seed, seed)),

@@ -28,7 +28,7 @@ func defaults() options.Options {
 	return options.Options{
 		NodeName: "node-a", Address: ":10221", PprofAddress: "0",
 		Runtime: options.Runtime{Directory: "/hostvarrun", Wait: 30 * time.Second},
-		Pull:    options.Pull{PluginConfig: "/kruise/CredentialProviderPlugin.yaml", PluginDirectory: "/kruise/plugins"},
+		Pull:    options.Pull{MinFreePercent: 17, PluginConfig: "/kruise/CredentialProviderPlugin.yaml", PluginDirectory: "/kruise/plugins"},
 		QPS:     20, Burst: 30,
 		Logs: logs.Options{Format: "text"},
 	}
@@ -48,8 +48,11 @@ func TestParse(t *testing.T) {
 				o.Notes = []string{"--log_file_max_size has no effect: logs go to stderr", "--logtostderr has no effect: logs go to stderr"}
 			},
 		},
-		"pulls":      {"", "--max-workers-for-pull-image=2 --plugin-config-file=/c --plugin-bin-dir=/b", func(o *options.Options) { o.Pull = options.Pull{Workers: 2, PluginConfig: "/c", PluginDirectory: "/b"} }},
+		"pulls": {"", "--max-workers-for-pull-image=2 --plugin-config-file=/c --plugin-bin-dir=/b", func(o *options.Options) {
+			o.Pull = options.Pull{Workers: 2, MinFreePercent: 17, PluginConfig: "/c", PluginDirectory: "/b"}
+		}},
 		"all pulls":  {"whoever asks for no limit gets it", "--max-workers-for-pull-image=-1", func(o *options.Options) { o.Pull.Workers = -1 }},
+		"full disk":  {"whoever asks for no bound gets none", "--image-pull-min-free-percent=0", func(o *options.Options) { o.Pull.MinFreePercent = 0 }},
 		"slow":       {"a limit of requests", "--rest-config-qps=0.5 --rest-config-burst=1", func(o *options.Options) { o.QPS, o.Burst = 0.5, 1 }},
 		"no limit":   {"API servers have limits of their own", "--rest-config-qps=-1", func(o *options.Options) { o.QPS = -1 }},
 		"elsewhere":  {"k3s, and outside of a pod", "--socket-dir=/run/k3s --runtime-timeout=0", func(o *options.Options) { o.Runtime = options.Runtime{Directory: "/run/k3s"} }},
@@ -97,6 +100,9 @@ func TestRefused(t *testing.T) {
 		"--max-concurrency=1":           "not defined",
 		"argument":                      `unexpected argument "argument"`,
 		"--max-workers-for-pull-image=": "invalid value",
+
+		"--image-pull-min-free-percent=-1":  "want 0 to 99",
+		"--image-pull-min-free-percent=100": "want 0 to 99",
 	} {
 		if _, err := options.Parse(strings.Fields(args), on("node-a")); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want an error with %q", args, err, want)

@@ -24,8 +24,10 @@ func (p process) parts(ctx context.Context) (daemon.Options, error) {
 		return daemon.Options{}, err
 	}
 	return daemon.Options{
-		WithoutPods:      !p.Gates.On(gates.DaemonWatchingPod),
-		ImagePull:        imagepull.Options{Keyring: keyring, MaxPulls: p.Pull.Workers, Registerer: p.metrics},
+		WithoutPods: !p.Gates.On(gates.DaemonWatchingPod),
+		ImagePull: imagepull.Options{
+			Keyring: keyring, MaxPulls: p.Pull.Workers, MinFreePercent: p.Pull.MinFreePercent, Registerer: p.metrics,
+		},
 		ContainerRestart: containerrestart.Options{Registerer: p.metrics},
 		WithoutProbes:    !p.Gates.On(gates.PodProbeMarkerGate),
 		ContainerMeta:    containermeta.Options{NoEnv: !p.Gates.On(gates.InPlaceUpdateEnvFromMetadata), Registerer: p.metrics},
