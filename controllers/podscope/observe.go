@@ -32,7 +32,7 @@ func (r *Reconciler) observe(ctx context.Context) (o entries.Observation, err er
 			return o, err
 		}
 	}
-	o.Want, o.Sets, err = r.want(ctx)
+	err = r.want(ctx, &o)
 	return o, err
 }
 
@@ -54,43 +54,32 @@ func (r *Reconciler) names() []string {
 	return slices.DeleteFunc([]string{r.options.Configuration, r.options.Provisional, r.options.MainConfiguration}, func(name string) bool { return name == "" })
 }
 
-// want returns the scope of the steps, and the SidecarSets that it was planned from.
-func (r *Reconciler) want(ctx context.Context) (scope.Scope, []*unstructured.Unstructured, error) {
+// want sets the scope of the steps, and the SidecarSets that it was planned from.
+func (r *Reconciler) want(ctx context.Context, o *entries.Observation) error {
 	if r.options.Off {
-		return scope.Scope{}, nil, nil
+		return nil
 	}
 	in := scope.Input{Client: r.options.client(), Namespace: r.options.Namespace}
-	if r.form.disruptions {
-		in.Client = r.options.reach().At(scope.DisruptionPath)
-		budgets, err := r.list(ctx, scope.BudgetKind())
-		if err != nil {
-			return scope.Scope{}, nil, err
-		}
-		s, err := scope.Disruptions(in, budgets, scope.Operations{
-			Deletes: !r.options.NoDeletes, Updates: r.options.Updates, Exempt: r.options.ExemptUsers,
-		})
-		if err != nil || r.options.NoSpreads {
-			return s, nil, err
-		}
-		spreads, err := r.list(ctx, scope.SpreadKind())
-		if err != nil {
-			return scope.Scope{}, nil, err
-		}
-		return scope.Departures(in, spreads, s), nil, nil
-	}
-	var sets []*unstructured.Unstructured
 	for _, source := range r.sources {
 		objects, err := r.list(ctx, source.Kind)
 		if err != nil {
-			return scope.Scope{}, nil, err
+			return err
 		}
 		if source.Kind == scope.Kind() {
-			sets = objects
+			o.Sets = objects
 		}
 		in.Contributions = append(in.Contributions, source.Contribute(objects))
 	}
-	s, err := scope.Plan(in)
-	return s, sets, err
+	var err error
+	if r.form.disruptions {
+		in.Client = r.options.reach().At(scope.DisruptionPath)
+		o.Want, err = scope.Disruptions(in, scope.Operations{
+			Deletes: !r.options.NoDeletes, Updates: r.options.Updates, Exempt: r.options.ExemptUsers,
+		})
+	} else {
+		o.Want, err = scope.Plan(in)
+	}
+	return err
 }
 
 // list returns all objects of a kind; none for an empty kind, or for one that is not followed yet.

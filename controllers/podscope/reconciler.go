@@ -72,11 +72,7 @@ func NewDisruptions(c client.Client, o Options) (*Reconciler, error) {
 	}
 	o = o.withDefaults()
 	o.MainConfiguration, o.Provisional, o.Off = o.ValidatingConfiguration, "", o.Off || !o.budgets() && o.NoSpreads
-	sources := []scope.Source{{Kind: scope.BudgetKind()}}
-	if !o.NoSpreads {
-		sources = append(sources, scope.Source{Kind: scope.SpreadKind()})
-	}
-	return newReconciler(&Reconciler{client: c, options: o, form: validating(), sources: sources}), nil
+	return newReconciler(&Reconciler{client: c, options: o, form: validating(), sources: scope.DisruptionSources(o.NoSpreads)}), nil
 }
 
 func newReconciler(r *Reconciler) *Reconciler {

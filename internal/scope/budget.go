@@ -50,10 +50,8 @@ type guarded struct {
 	owners, deployments []string
 	// stamps are namespace/name of budgets with targets.
 	stamps []string
-	// whole are the namespaces whose pods are all sent, and targeted those of budgets with targets.
-	whole, targeted []string
-	// namespaces of all budgets.
-	namespaces []string
+	// whole are the namespaces whose pods are all sent.
+	whole []string
 }
 
 // guardedOf returns the pods that budgets guard. A budget that cannot be read guards none, as in package pub.
@@ -68,8 +66,8 @@ func guardedOf(objects []*unstructured.Unstructured) guarded {
 			by[object.Namespace] = append(by[object.Namespace], object)
 		}
 	}
-	g := guarded{namespaces: slices.Sorted(maps.Keys(by))}
-	for _, namespace := range g.namespaces {
+	var g guarded
+	for _, namespace := range slices.Sorted(maps.Keys(by)) {
 		g.add(namespace, by[namespace])
 	}
 	return g
@@ -92,13 +90,12 @@ func (g *guarded) add(namespace string, all []*policyv1beta1.PodUnavailableBudge
 		b, _ := pub.Read(object)
 		if b.Target == nil {
 			g.selections = append(g.selections, Selection{
-				Object: namespace + "/" + b.Name, Pod: object.Spec.Selector,
+				Object: namespace + "/" + b.Name, In: namespace, Pod: object.Spec.Selector,
 				Namespace: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
 			})
 			continue
 		}
 		g.stamps = append(g.stamps, namespace+"/"+b.Name)
-		g.targeted = append(g.targeted, namespace)
 		if b.Target.Kind == "Deployment" {
 			g.deployments = append(g.deployments, namespace+"/"+b.Target.Name)
 		}
@@ -113,12 +110,12 @@ func (g *guarded) contribution(pod string) Contribution {
 	hash := "l['" + templateHash + "']"
 	for _, l := range []List{
 		{Value: "request.namespace", Of: g.whole},
-		{Before: controlled, Value: byOwner, After: "))", Of: g.owners, Namespaces: g.targeted},
+		{Before: controlled, Value: byOwner, After: "))", Of: g.owners},
 		{
 			// A Deployment names its ReplicaSets after itself and the hash. The pods of others are found by their stamp.
 			Before: "('" + templateHash + "' in l && " + controlled + "o.kind == 'ReplicaSet' && o.name.endsWith('-' + " + hash + ") && ",
 			Value:  "(request.namespace + '/' + o.name.substring(0, size(o.name) - size(" + hash + ") - 1))", After: ")))",
-			Of: g.deployments, Namespaces: g.targeted,
+			Of: g.deployments,
 		},
 	} {
 		if l.Of = sorted(l.Of); len(l.Of) > 0 {
@@ -144,7 +141,7 @@ func (g *guarded) stamped(pod string) []List {
 	}
 	annotations := pod + ".metadata.annotations"
 	value := "(request.namespace + '/' + " + valueOr(annotations, kruise.PodRelatedPubKey, valueOr(annotations, kruise.PodRelatedPubKeyOld, "''")) + ")"
-	return []List{{Before: "(has(" + annotations + ") && ", Value: value, After: ")", Of: sorted(g.stamps), Namespaces: g.targeted}}
+	return []List{{Before: "(has(" + annotations + ") && ", Value: value, After: ")", Of: sorted(g.stamps)}}
 }
 
 // valueOr is an expression for a value that is neither missing nor empty, or else for another one.

@@ -17,9 +17,8 @@ const departs = `!has(oldObject.metadata.deletionTimestamp) && has(oldObject.met
 	`'` + kruise.MatchedWorkloadSpreadKey + `' in oldObject.metadata.annotations && ` +
 	`!(has(oldObject.status.phase) && oldObject.status.phase in ['Succeeded', 'Failed'])`
 
-// Departures adds the entries of deletions and evictions that only WorkloadSpreads concern to those of budgets. They are ignored while no replica
-// answers. Sent are deletions of pods that were spread, and evictions in their namespaces.
-func Departures(in Input, spreads []*unstructured.Unstructured, of Scope) Scope {
+// departures returns the namespaces whose deletions and evictions WorkloadSpreads count.
+func departures(spreads []*unstructured.Unstructured) Contribution {
 	var namespaces []string
 	for _, raw := range spreads {
 		ws, _, err := stored.Decode[appsv1beta1.WorkloadSpread](raw)
@@ -27,7 +26,17 @@ func Departures(in Input, spreads []*unstructured.Unstructured, of Scope) Scope 
 			namespaces = append(namespaces, ws.Namespace)
 		}
 	}
-	if namespaces = sorted(namespaces); len(namespaces) == 0 {
+	if len(namespaces) == 0 {
+		return Contribution{}
+	}
+	return Contribution{Lists: []List{{Value: "request.namespace", Of: sorted(namespaces), Ignore: true}}}
+}
+
+// departed adds the entries of deletions and evictions that only WorkloadSpreads concern to those of budgets. They are ignored while no replica
+// answers. Sent are deletions of pods that were spread, and evictions in their namespaces.
+func departed(in Input, of Scope) Scope {
+	namespaces := namespacesOf(in.Contributions, true)
+	if len(namespaces) == 0 {
 		return of
 	}
 	w := &writer{letters: mostLetters / 4}

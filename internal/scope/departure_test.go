@@ -1,6 +1,7 @@
 package scope_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,7 +45,7 @@ func TestDepartures(t *testing.T) {
 		"beside an update": {why: "a budget of updates reviews no deletion", spreads: []*unstructured.Unstructured{bounded("shop", "CloneSet", int64(1))}, budgets: []*unstructured.Unstructured{web}, operations: scope.Operations{Updates: true}, open: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := scope.Departures(input().Input, c.spreads, disruptions(t, c.operations, c.budgets...))
+			s := disruptions(t, c.operations, slices.Concat(c.spreads, c.budgets)...)
 			open, notTaken := 0, 0
 			for _, e := range s.Entries {
 				if !strings.Contains(e.Name, "-open") {

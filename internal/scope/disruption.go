@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 const (
@@ -26,31 +27,51 @@ type Operations struct {
 	Exempt []string
 }
 
-// Disruptions returns which requests about pods that exist API servers send, for all budgets: the entries of a
-// ValidatingWebhookConfiguration, in the form of the entries that Plan returns. They fail closed, but for those of
-// exempt users, whose requests are sent to the path that refuses nothing. The contributions of the input are not used.
+// DisruptionSources returns the sources of the entries of disruptions: of budgets, and of WorkloadSpreads unless noSpreads. What spreads
+// contribute is ignored while no replica answers.
+func DisruptionSources(noSpreads bool) []Source {
+	all := []Source{{Step: "budget", Kind: BudgetKind(), Contribute: func(objects []*unstructured.Unstructured) Contribution {
+		g := guardedOf(objects)
+		c := g.contribution("oldObject")
+		c.Lists = append(c.Lists, g.stamped("oldObject")...)
+		return c
+	}}}
+	if !noSpreads {
+		all = append(all, Source{Step: "spread", Kind: SpreadKind(), Contribute: departures})
+	}
+	return all
+}
+
+// Disruptions returns which requests about pods that exist API servers send, for the contributions of DisruptionSources: the entries of a
+// ValidatingWebhookConfiguration, in the form of the entries that Plan returns. Those of budgets fail closed, but for those of
+// exempt users, whose requests are sent to the path that refuses nothing.
 //
 // Sent are requests about available pods under a budget: deletions, and updates that change the spec or what the spec refers to. Not sent
 // are requests about pods that are terminating, not ready or exempt, and updates of a status. An Eviction carries neither the labels nor the status
-// of its pod: those in a namespace with a budget are sent.
-func Disruptions(in Input, budgets []*unstructured.Unstructured, o Operations) (Scope, error) {
+// of its pod: those in a namespace with a budget are sent. Of spread pods, deletions and the evictions of their namespaces are sent.
+func Disruptions(in Input, o Operations) (Scope, error) {
 	if err := in.check(); err != nil {
 		return Scope{}, err
 	}
-	g := guardedOf(budgets)
-	if len(g.namespaces) == 0 || !o.Deletes && !o.Updates {
-		return Scope{}, nil
+	return departed(in, guarding(in, o)), nil
+}
+
+// guarding returns the entries of budgets.
+func guarding(in Input, o Operations) Scope {
+	namespaces := namespacesOf(in.Contributions, false)
+	if len(namespaces) == 0 || !o.Deletes && !o.Updates {
+		return Scope{}
 	}
-	c := g.contribution("oldObject")
-	c.Lists = append(c.Lists, g.stamped("oldObject")...)
+	var notes []note.Note
 	groups := map[string]*group{"": {}}
-	groups[""].add(c)
-	var s Scope
-	for i := range c.Selections {
-		s.Notes = append(s.Notes, file(groups, &c.Selections[i])...)
+	for _, c := range in.Contributions {
+		groups[""].add(c)
+		for i := range c.Selections {
+			notes = append(notes, file(groups, &c.Selections[i])...)
+		}
 	}
 	forms := groups[""].closedForms()
-	notes := s.Notes
+	var s Scope
 	for _, b := range sizes() {
 		s = Scope{Notes: notes}
 		selected, widened := within(forms, b)
@@ -61,13 +82,33 @@ func Disruptions(in Input, budgets []*unstructured.Unstructured, o Operations) (
 			s.Entries = append(s.Entries, disruptionEntry(in, part, expression, o))
 		}
 		if o.Deletes {
-			s.Entries = append(s.Entries, evictionEntries(in, g.namespaces, b)...)
+			s.Entries = append(s.Entries, evictionEntries(in, namespaces, b)...)
 		}
 		if s = s.exempting(o.Exempt); s.fits() {
 			break
 		}
 	}
-	return s, nil
+	return s
+}
+
+// namespacesOf returns the namespaces of what is contributed, fail closed or ignored.
+func namespacesOf(all []Contribution, ignore bool) []string {
+	var namespaces []string
+	for _, c := range all {
+		for i := range c.Selections {
+			if c.Selections[i].Ignore == ignore {
+				namespaces = append(namespaces, c.Selections[i].In)
+			}
+		}
+		for _, l := range c.Lists {
+			for _, value := range l.Of {
+				if l.Ignore == ignore {
+					namespaces = append(namespaces, NamespaceOf(value))
+				}
+			}
+		}
+	}
+	return sorted(namespaces)
 }
 
 // disruptionEntry is the entry of deletions and updates.

@@ -35,9 +35,15 @@ func target(version, kind, name string) map[string]any {
 	return map[string]any{"targetRef": map[string]any{"apiVersion": version, "kind": kind, "name": name}}
 }
 
-func disruptions(t testing.TB, o scope.Operations, budgets ...*unstructured.Unstructured) scope.Scope {
+func disruptions(t testing.TB, o scope.Operations, objects ...*unstructured.Unstructured) scope.Scope {
 	t.Helper()
-	s, err := scope.Disruptions(input().Input, budgets, o)
+	in := input().Input
+	for _, s := range scope.DisruptionSources(false) {
+		in.Contributions = append(in.Contributions, s.Contribute(slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool {
+			return o.GetKind() != s.Kind.Kind
+		})))
+	}
+	s, err := scope.Disruptions(in, o)
 	if err != nil {
 		t.Fatal(err)
 	}

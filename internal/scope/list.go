@@ -9,6 +9,12 @@ import (
 // separator is in no label value and in no name of a namespace.
 const separator = "/"
 
+// NamespaceOf returns the namespace of a value of a List.
+func NamespaceOf(value string) string {
+	namespace, _, _ := strings.Cut(value, separator)
+	return namespace
+}
+
 // listed moves clauses into lists: of keys, of keys with values, and of the values of several labels. The rest stays.
 func listed(all []clause) (lists []list, rest []clause) {
 	l := lister{tuples: map[string]*list{}}

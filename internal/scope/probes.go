@@ -40,7 +40,7 @@ func Probes() Source {
 			}
 			for _, m := range all {
 				c.Selections = append(c.Selections, Selection{
-					Object: namespace + "/" + m.Name, Pod: m.Spec.Selector, Ignore: true,
+					Object: namespace + "/" + m.Name, In: namespace, Pod: m.Spec.Selector, Ignore: true,
 					Namespace: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
 				})
 			}

@@ -54,10 +54,9 @@ func further(all []List) (exact, wide []list) {
 	var namespaces []string
 	for _, l := range all {
 		exact = append(exact, list{l.Before, l.Value, l.After, l.Of})
-		if l.Namespaces == nil {
-			namespaces = append(namespaces, l.Of...)
+		for _, value := range l.Of {
+			namespaces = append(namespaces, NamespaceOf(value))
 		}
-		namespaces = append(namespaces, l.Namespaces...)
 	}
 	if len(namespaces) > 0 {
 		wide = []list{{value: "request.namespace", of: sorted(namespaces)}}

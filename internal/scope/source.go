@@ -30,6 +30,8 @@ type Contribution struct {
 type Selection struct {
 	// Object is its name.
 	Object string
+	// In is the namespace of the object, whose pods alone are selected; empty for an object of the cluster.
+	In string
 	// Pod selects by the labels of the pod. A nil or empty selector selects no pods.
 	Pod *metav1.LabelSelector
 	// Namespace selects by the labels of the namespace; nil or empty for all.
@@ -50,10 +52,9 @@ type Condition struct {
 type List struct {
 	// Before, Value and After frame the list: before, value in the list, after. The labels of the pod are l.
 	Before, Value, After string
-	// Of are the values, sorted.
+	// Of are the values, sorted. Each is a namespace, or begins with one and a slash, whose pods alone it selects. All pods of these namespaces
+	// are selected where the list is too long.
 	Of []string
-	// Namespaces are those of the pods that the list selects. All of their pods are selected where the list is too long. With none, Of are namespaces.
-	Namespaces []string
 	// Ignore admits the pods without the step while no replica answers.
 	Ignore bool
 }

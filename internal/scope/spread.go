@@ -3,7 +3,6 @@ package scope
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -49,8 +48,8 @@ func spreadOf(objects []*unstructured.Unstructured) guarded {
 			by[ws.Namespace] = append(by[ws.Namespace], ws)
 		}
 	}
-	g := guarded{namespaces: slices.Sorted(maps.Keys(by))}
-	for _, namespace := range g.namespaces {
+	var g guarded
+	for _, namespace := range slices.Sorted(maps.Keys(by)) {
 		g.spread(namespace, by[namespace])
 	}
 	return g
@@ -69,7 +68,6 @@ func (g *guarded) spread(namespace string, all []*appsv1beta1.WorkloadSpread) {
 		g.whole = append(g.whole, namespace)
 		return
 	}
-	g.targeted = append(g.targeted, namespace)
 	for _, ws := range all {
 		t := ws.Spec.TargetReference
 		if t.Kind == "Deployment" {
@@ -88,8 +86,7 @@ func (g *guarded) renamed() List {
 		Value: "request.namespace", After: ")",
 	}
 	for _, name := range g.deployments {
-		namespace, _, _ := strings.Cut(name, "/")
-		l.Of = append(l.Of, namespace)
+		l.Of = append(l.Of, NamespaceOf(name))
 	}
 	l.Of = sorted(l.Of)
 	return l

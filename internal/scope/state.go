@@ -39,8 +39,8 @@ func States() Source {
 
 // owners are the controllers of pods.
 type owners struct {
-	// names are namespace/kind/name, and targeted the namespaces of them.
-	names, targeted []string
+	// names are namespace/kind/name.
+	names []string
 	// whole are the namespaces whose pods are all sent.
 	whole []string
 }
@@ -60,7 +60,7 @@ func (o *owners) add(namespace string, all []*podstate.State, is func(*podstate.
 	case len(names) > mostStates || letters > mostStateLetters:
 		o.whole = append(o.whole, namespace)
 	default:
-		o.names, o.targeted = append(o.names, names...), append(o.targeted, namespace)
+		o.names = append(o.names, names...)
 	}
 }
 
@@ -68,7 +68,7 @@ func (o *owners) lists(ignore bool) []List {
 	var all []List
 	for _, l := range []List{
 		{Value: "request.namespace", Of: sorted(o.whole), Ignore: ignore},
-		{Before: controlledIn("object"), Value: byOwner, After: "))", Of: sorted(o.names), Namespaces: o.targeted, Ignore: ignore},
+		{Before: controlledIn("object"), Value: byOwner, After: "))", Of: sorted(o.names), Ignore: ignore},
 	} {
 		if len(l.Of) > 0 {
 			all = append(all, l)
