@@ -11,6 +11,9 @@
 // Laws:
 //   - The leader alone writes, one configuration at a time, and tests the resource version that was read. Changes within moments are
 //     written together.
+//   - A new selection is in force within a second. One that is gone stays for Options.KeepRemoved, a minute by default, rounded up to 10 seconds. A
+//     namespace that adds selections again and again has all of its pods sent until it is calm: package steady has the laws. A SidecarSet, which
+//     belongs to the cluster, is never kept.
 //   - What is ours in an entry is repaired, with an event and a metric, where another writer changes it: the rules, the client
 //     configuration, our match conditions, our requirements on namespaces. What others add, their policies and their timeouts stay, as do
 //     entries with other names.

@@ -16,12 +16,19 @@ import (
 type form struct {
 	// controller is the name of the controller.
 	controller string
+	// webhook is its name in metrics.
+	webhook string
 	// disruptions are kept in a ValidatingWebhookConfiguration.
 	disruptions bool
 }
 
-func mutating() form   { return form{controller: "podscope-controller"} }
-func validating() form { return form{controller: "disruptionscope-controller", disruptions: true} }
+const webhookPods, webhookDisruptions = "pods", "disruptions"
+
+func mutating() form { return form{controller: "podscope-controller", webhook: webhookPods} }
+
+func validating() form {
+	return form{controller: "disruptionscope-controller", webhook: webhookDisruptions, disruptions: true}
+}
 
 // empty is an object of the kind.
 func (f form) empty() client.Object {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/internal/scope"
 	"github.com/kruisekit/kruisekit/internal/scope/entries"
+	"github.com/kruisekit/kruisekit/internal/scope/steady"
 )
 
 // observe reads what a pass is decided upon, all of it from caches.
@@ -59,7 +60,7 @@ func (r *Reconciler) want(ctx context.Context, o *entries.Observation) error {
 	if r.options.Off {
 		return nil
 	}
-	in := scope.Input{Client: r.options.client(), Namespace: r.options.Namespace}
+	var all []scope.Contribution
 	for _, source := range r.sources {
 		objects, err := r.list(ctx, source.Kind)
 		if err != nil {
@@ -68,8 +69,10 @@ func (r *Reconciler) want(ctx context.Context, o *entries.Observation) error {
 		if source.Kind == scope.Kind() {
 			o.Sets = objects
 		}
-		in.Contributions = append(in.Contributions, source.Contribute(objects))
+		all = append(all, source.Contribute(objects))
 	}
+	o.Steady = steady.Next(all, r.state.Steady, steady.Policy{Keep: r.options.KeepRemoved, Changes: r.options.Changes}, o.Now)
+	in := scope.Input{Client: r.options.client(), Namespace: r.options.Namespace, Contributions: o.Steady.Contributions}
 	var err error
 	if r.form.disruptions {
 		in.Client = r.options.reach().At(scope.DisruptionPath)

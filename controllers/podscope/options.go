@@ -68,6 +68,11 @@ type Options struct {
 	Now func() time.Time
 	// MostPause is the longest pause before entries that another writer keeps changing are written again. Default 1 minute.
 	MostPause time.Duration
+	// KeepRemoved is how long selections of namespaces stay in the entries after their objects are gone. Default 1 minute.
+	KeepRemoved time.Duration
+	// Changes is how often in a row a namespace may add selections before all of its pods are sent, until it is calm for up to 15 seconds for each.
+	// Default 20.
+	Changes int
 	// LookFor is the time between two looks for a kind that is not installed, which is followed at the second look that finds it. Default 10
 	// seconds, twice the time between two looks of the webhook.
 	LookFor time.Duration

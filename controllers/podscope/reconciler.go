@@ -54,14 +54,10 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 		return nil, errors.New("podscope: a client is needed")
 	}
 	o = o.withDefaults()
-	m, err := newMeters(o.Registerer)
-	if err != nil {
-		return nil, fmt.Errorf("podscope: %w", err)
-	}
 	sources := scope.Sources(scope.SourceOptions{
 		ReadinessGateForAll: o.ReadinessGateForAll, NoBudgets: !o.budgets(), NoSpreads: o.NoSpreads, EnhancedLiveness: o.EnhancedLiveness, Serverless: o.Serverless,
 	})
-	return newReconciler(&Reconciler{client: c, options: o, form: mutating(), sources: sources, metrics: m}), nil
+	return newReconciler(&Reconciler{client: c, options: o, form: mutating(), sources: sources})
 }
 
 // NewDisruptions returns a Reconciler of the entries of disruptions, in the ValidatingWebhookConfiguration of the same name. It has no
@@ -72,13 +68,17 @@ func NewDisruptions(c client.Client, o Options) (*Reconciler, error) {
 	}
 	o = o.withDefaults()
 	o.MainConfiguration, o.Provisional, o.Off = o.ValidatingConfiguration, "", o.Off || !o.budgets() && o.NoSpreads
-	return newReconciler(&Reconciler{client: c, options: o, form: validating(), sources: scope.DisruptionSources(o.NoSpreads)}), nil
+	return newReconciler(&Reconciler{client: c, options: o, form: validating(), sources: scope.DisruptionSources(o.NoSpreads)})
 }
 
-func newReconciler(r *Reconciler) *Reconciler {
+func newReconciler(r *Reconciler) (*Reconciler, error) {
+	var err error
+	if r.metrics, err = newMeters(r.options.Registerer, r.form.webhook); err != nil {
+		return nil, fmt.Errorf("podscope: %w", err)
+	}
 	r.options.LookFor = cmp.Or(r.options.LookFor, lookFor)
 	r.configurations, r.followed = map[string]client.Reader{}, map[schema.GroupVersionKind]bool{}
-	return r
+	return r, nil
 }
 
 // The right to create cannot be restricted by name. It adds little to the right to patch the main configuration, whose entries may be about
@@ -174,6 +174,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, err
 	}
 	r.state = pass.State
+	r.metrics.observe(&o)
 	r.report(ctx, o.Pods, pass.Notes)
 	if !pass.Window.Until.IsZero() {
 		r.bare = pass.Window
@@ -202,6 +203,7 @@ func (r *Reconciler) write(ctx context.Context, o entries.Observation, pass entr
 		return ctrl.Result{}, fmt.Errorf("write configuration %s: %w", pass.Write.Object.GetName(), err)
 	}
 	r.state = pass.Written
+	r.metrics.wrote(pass.Write.Object.GetName() == r.options.Provisional)
 	log.FromContext(ctx).Info("Wrote which pods are sent", "configuration", pass.Write.Object.GetName(), "entries", len(o.Want.Entries))
 	r.announce(ctx, o.Pods, pass.Announce)
 	return ctrl.Result{RequeueAfter: pass.RequeueAfter}, nil

@@ -5,16 +5,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/kruisekit/kruisekit/internal/collectors"
 	"github.com/kruisekit/kruisekit/internal/failure"
-	"github.com/kruisekit/kruisekit/internal/scope"
-	"github.com/kruisekit/kruisekit/internal/scope/entries"
 	"github.com/kruisekit/kruisekit/note"
 )
 
@@ -60,71 +56,4 @@ func (r *Reconciler) event(about *admissionregistrationv1.MutatingWebhookConfigu
 		object = &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: about.ObjectMeta}
 	}
 	r.options.Recorder.Event(object, corev1.EventTypeWarning, reason, failure.BriefText(text))
-}
-
-// meters count what the entries lack.
-type meters struct {
-	notes   map[string]prometheus.Gauge
-	repairs prometheus.Counter
-	bare    prometheus.Counter
-}
-
-// newMeters returns nil without a registerer.
-func newMeters(registerer prometheus.Registerer) (*meters, error) {
-	if registerer == nil {
-		return nil, nil //nolint:nilnil // count and repaired accept nil
-	}
-	notes, err := collectors.Register(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "kruisekit_pod_scope_notes",
-		Help: "Notes about the entries of the pod webhook by their code: entries that are wider than the sets, that other writers changed, or that a former installation left.",
-	}, []string{"code"}))
-	if err != nil {
-		return nil, err
-	}
-	repairs, err := collectors.Register(registerer, prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "kruisekit_pod_scope_repairs_total",
-		Help: "Writes of entries of the pod webhook that another writer had changed or removed.",
-	}))
-	if err != nil {
-		return nil, err
-	}
-	bare, err := collectors.Register(registerer, prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "kruisekit_pod_scope_bare_pods_total",
-		Help: "Pods that were created without their SidecarSets while entries of the pod webhook were missing.",
-	}))
-	if err != nil {
-		return nil, err
-	}
-	m := &meters{notes: map[string]prometheus.Gauge{}, repairs: repairs, bare: bare}
-	for _, code := range []string{scope.NoteUnreadable, scope.NoteWidened, entries.NotePolicy, entries.NoteCatchAll, entries.NoteNoAuthority} {
-		m.notes[code] = notes.WithLabelValues(code)
-	}
-	return m, nil
-}
-
-func (m *meters) count(notes []note.Note) {
-	if m == nil {
-		return
-	}
-	for code, gauge := range m.notes {
-		n := 0
-		for i := range notes {
-			if notes[i].Code == code {
-				n++
-			}
-		}
-		gauge.Set(float64(n))
-	}
-}
-
-func (m *meters) repaired() {
-	if m != nil {
-		m.repairs.Inc()
-	}
-}
-
-func (m *meters) found(pods int) {
-	if m != nil {
-		m.bare.Add(float64(pods))
-	}
 }

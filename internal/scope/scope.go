@@ -37,11 +37,8 @@ type Scope struct {
 
 // fits reports whether the entries fit into one object, and whether they are few enough for each new pod.
 func (s *Scope) fits() bool {
-	bytes := 0
-	for i := range s.Entries {
-		bytes += s.Entries[i].Size()
-	}
-	return bytes <= mostBytes && len(s.Entries) <= mostEntries
+	size := s.Size()
+	return size.Bytes <= mostBytes && size.Entries <= mostEntries
 }
 
 // Plan returns the scope of the contributions.

@@ -1,5 +1,10 @@
 package scope
 
+import (
+	"strings"
+	"time"
+)
+
 const (
 	// mostLetters of an expression: API servers accept 100,000, and compile this many in a tenth of a second, for which the first pod
 	// after each change waits.
@@ -19,7 +24,36 @@ const (
 	mostBytes = 1 << 20
 	// mostEntries in all.
 	mostEntries = 64
+
+	// lettersTime and clausesTime are about what API servers take for mostLetters and for mostClauses of an expression.
+	lettersTime = 100 * time.Millisecond
+	clausesTime = 20 * time.Millisecond
 )
+
+// Size is what a scope costs API servers.
+type Size struct {
+	// Entries are evaluated for each request, and Bytes are stored.
+	Entries, Bytes int
+	// Clauses are the alternatives of all conditions.
+	Clauses int
+	// Compile is about how long an API server compiles the conditions after each write.
+	Compile time.Duration
+}
+
+// Size returns what the entries cost.
+func (s *Scope) Size() Size {
+	total := Size{Entries: len(s.Entries)}
+	for i := range s.Entries {
+		total.Bytes += s.Entries[i].Size()
+		for _, c := range s.Entries[i].MatchConditions {
+			n := strings.Count(c.Expression, " || ") + 1
+			total.Clauses += n
+			total.Compile += time.Duration(len(c.Expression)) * lettersTime / mostLetters
+			total.Compile += time.Duration(n*n) * clausesTime / (mostClauses * mostClauses)
+		}
+	}
+	return total
+}
 
 // size bounds the conditions of each group.
 type size struct{ parts, letters int }

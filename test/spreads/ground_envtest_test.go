@@ -193,6 +193,7 @@ func (g *ground) reconcile(t *testing.T, mgr ctrl.Manager) {
 	}
 	reach := podscope.Options{
 		URL: g.server.URL, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: g.server.Certificate().Raw}), NoDeletes: true, LookFor: time.Hour,
+		KeepRemoved: time.Second,
 	}
 	mutating, err := podscope.New(mgr.GetClient(), reach)
 	if err != nil {

@@ -18,6 +18,8 @@
 //   - A missing configuration is created with its entries where there are any.
 //   - The entries are repaired within a second after another writer changed them. Pauses grow, up to Policy.MostPause, while that writer
 //     changes them again within half a minute. A change of what is wanted never waits for such a pause.
+//   - A configuration has at most 140 writes in a minute: 20 in a row come at once, and each further one within half a second. Package steady
+//     bounds those of one namespace.
 //   - A provisional entry stays until the planned entries have had its set for a second. It goes after some seconds where the set is not
 //     stored.
 //

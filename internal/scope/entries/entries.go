@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kruisekit/kruisekit/internal/scope"
+	"github.com/kruisekit/kruisekit/internal/scope/steady"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -46,8 +47,9 @@ type Policy struct {
 type Observation struct {
 	// Pods, Provisional and Main are the configurations; nil for one that does not exist.
 	Pods, Provisional, Main *admissionregistrationv1.MutatingWebhookConfiguration
-	// Want is the planned scope.
-	Want scope.Scope
+	// Want is the planned scope, and Steady what it was planned from: its state counts once the entries are as planned.
+	Want   scope.Scope
+	Steady steady.Result
 	// Sets are all SidecarSets.
 	Sets []*unstructured.Unstructured
 	// Now is the time of the pass.
@@ -56,6 +58,9 @@ type Observation struct {
 
 // State is what a pass hands on to the next one. The zero value is that of a new process.
 type State struct {
+	// Steady is what the entries were planned from.
+	Steady steady.State
+
 	repairs, sweeps pace
 	waiting         map[waitingKey]waiting
 	// window is the time without the entries, after which pods are looked for.
@@ -83,7 +88,7 @@ func Next(o Observation, s State, p Policy) (Pass, error) {
 	if p.MostPause == 0 {
 		p.MostPause = DefaultMostPause
 	}
-	pass := Pass{Notes: slices.Concat(o.Want.Notes, policies(o.Pods, o.Want.Entries), catchAlls(o.Main, p))}
+	pass := Pass{Notes: slices.Concat(o.Want.Notes, o.Steady.Notes, policies(o.Pods, o.Want.Entries), catchAlls(o.Main, p))}
 	s.waiting = track(s.waiting, o)
 	s.repairs, s.sweeps = s.repairs.seen(version(o.Pods)), s.sweeps.seen(version(o.Provisional))
 	c, err := compare(o.Pods, o.Want.Entries)
@@ -93,17 +98,26 @@ func Next(o Observation, s State, p Policy) (Pass, error) {
 	if c.needed() {
 		return pass.repair(o, s, p, c), nil
 	}
-	s.repairs.undoneAt = time.Time{}
+	s.repairs.undoneAt, s.Steady = time.Time{}, o.Steady.State
 	s.waiting = covered(s.waiting, o.Now)
 	over := s.window.Until.Add(visible).Sub(o.Now)
 	if !s.window.Until.IsZero() && over <= 0 {
 		pass.Window, s.window = s.window, scope.Window{}
 	}
 	pass = pass.sweep(o, s, p)
-	if !s.window.Until.IsZero() && (pass.RequeueAfter == 0 || over < pass.RequeueAfter) {
-		pass.RequeueAfter = over
+	if !s.window.Until.IsZero() {
+		pass.RequeueAfter = sooner(pass.RequeueAfter, over)
 	}
+	pass.RequeueAfter = sooner(pass.RequeueAfter, o.Steady.RequeueAfter)
 	return pass, nil
+}
+
+// sooner returns the shorter of two times, of which zero is for never.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
 }
 
 // missingSince returns the time since which the entries are missing; zero where it is not known. It is earlier than the event of it.
@@ -137,6 +151,7 @@ func (pass Pass) repair(o Observation, s State, p Policy, c change) Pass {
 		return pass
 	}
 	pass.Write = c.write(o, p.Configuration)
+	pass.Written.Steady = o.Steady.State
 	pass.Written.repairs = s.repairs.wrote(version(o.Pods), c.wanted, o.Now)
 	if since := missingSince(o, s); !since.IsZero() && (undone || len(c.edited) > 0 || s.repairs.last.IsZero()) {
 		if w := s.window; !w.Since.IsZero() {

@@ -5,6 +5,10 @@ import "time"
 const (
 	// between is the least time between two writes: API servers compile the conditions again after each.
 	between = 50 * time.Millisecond
+	// burst is how many writes may come as quickly as that. Each further one waits until afterwards has passed since one before, so that no
+	// minute has more than burst and 120 writes, and nothing that is wanted waits for longer than afterwards.
+	burst      = 20
+	afterwards = 500 * time.Millisecond
 	// betweenSweeps is the same for removals, which are not urgent.
 	betweenSweeps = 500 * time.Millisecond
 	// firstPause is the pause before entries that another writer has changed are written again. The next pauses double.
@@ -21,6 +25,8 @@ type pace struct {
 	// last is when wanted was written, over the version of the configuration.
 	last         time.Time
 	wanted, over string
+	// spent is until when the writes so far count, which take up afterwards each.
+	spent time.Time
 	// undoneAt is when the write was first seen to be undone.
 	undoneAt time.Time
 	// undoings is how often in a row another writer has undone the write soon.
@@ -50,7 +56,7 @@ func (p pace) wait(version, wanted string, r rhythm, now time.Time) time.Duratio
 	if p.undone(wanted) && !p.lasted() {
 		pause = p.pause(r)
 	}
-	return max(0, p.last.Add(pause).Sub(now))
+	return max(0, p.last.Add(pause).Sub(now), p.spent.Sub(now)-(burst-1)*afterwards)
 }
 
 // lasted reports whether the last write was in force for long.
@@ -67,7 +73,11 @@ func (p pace) pause(r rhythm) time.Duration {
 
 // wrote returns the pace after a write.
 func (p pace) wrote(version, wanted string, now time.Time) pace {
-	next := pace{last: now, wanted: wanted, over: version}
+	next := pace{last: now, wanted: wanted, over: version, spent: p.spent}
+	if next.spent.Before(now) {
+		next.spent = now
+	}
+	next.spent = next.spent.Add(afterwards)
 	switch {
 	case p.undone(wanted) && !p.lasted():
 		next.undoings = p.undoings + 1

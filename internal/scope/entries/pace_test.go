@@ -1,6 +1,7 @@
 package entries_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -98,5 +99,28 @@ func TestCacheBehind(t *testing.T) {
 	g.Pods = after
 	if g.settle(); g.writes != 1 || len(g.announced) > 0 {
 		t.Errorf("%d writes, announced %v", g.writes, g.announced)
+	}
+}
+
+// What is wanted may change all the time: each change is written within half a second, and no minute has more than 140 writes.
+func TestFlips(t *testing.T) {
+	g := newGround(t)
+	g.Pods = named(name)
+	g.want(wanted("mpod.kb.io", "a")).settle()
+	g.Now = g.Now.Add(time.Minute)
+	before := g.writes
+	var since time.Time
+	for i := range 1200 { // a minute
+		g.want(wanted("mpod.kb.io", fmt.Sprint(i)))
+		if g.next() != nil {
+			since = g.Now
+		}
+		if i > 0 && g.Now.Sub(since) > 500*time.Millisecond {
+			t.Fatalf("nothing is written for %s", g.Now.Sub(since))
+		}
+		g.Now = g.Now.Add(50 * time.Millisecond)
+	}
+	if n := g.writes - before; n > 140 {
+		t.Errorf("%d writes in a minute", n)
 	}
 }
