@@ -39,9 +39,9 @@ func read(t testing.TB, raw string) *distribution.Resource {
 	return r
 }
 
-func selected(t testing.TB, spec v1beta1.ResourceDistributionTargets) *distribution.Targets {
+func selected(t testing.TB, spec v1beta1.ResourceDistributionTargets, reserved ...string) *distribution.Targets {
 	t.Helper()
-	s, err := distribution.Select(spec)
+	s, err := distribution.Select(spec, reserved...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,8 @@
 //   - The same input gives the same output, and is not changed. Steps are in the order of namespaces; those that failed before come last.
 //   - An object that the distribution does not control is never written and never deleted. A creation is exclusive, and an update or a
 //     deletion tests the UID and the version of the object it was decided upon.
-//   - A namespace that is no target, or terminates, gets no copy. kube-system and kube-public are no targets.
+//   - A namespace that is no target, or terminates, gets no copy. kube-system and kube-public are no targets, nor are the namespaces
+//     that the caller reserves, whose copies stay as they are while they are selected.
 //   - The failure of one namespace changes no step of another.
 //   - The plan of a settled distribution has no steps.
 //   - A copy that another writer changes again and again is restored at most [MaxRepairs] times within a [Window].

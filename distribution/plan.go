@@ -245,7 +245,7 @@ func (p *Pass) requeue(after time.Duration) {
 func (p *Pass) clean(namespace string, exist map[string]Namespace) {
 	n, exists := exist[namespace]
 	is := p.in.Copies[namespace]
-	if p.desired[namespace] || !exists || n.Terminating || !is.Controlled || is.Deleting {
+	if p.desired[namespace] || !exists || n.Terminating || !is.Controlled || is.Deleting || p.in.Targets.spares(namespace, n.Labels) {
 		return
 	}
 	p.Steps = append(p.Steps, Step{Namespace: namespace, Action: Delete, UID: is.UID, Version: is.Version, left: maxRequests, known: Known{}})

@@ -66,6 +66,43 @@ func TestTargets(t *testing.T) {
 	}
 }
 
+// A reserved namespace is no target, however it is selected. A copy from before stays as it is until its namespace is not selected any more.
+func TestReserved(t *testing.T) {
+	namespaces := []distribution.Namespace{{Name: "own", Labels: map[string]string{"group": "one"}}, {Name: "shop", Labels: map[string]string{"group": "one"}}}
+	for name, c := range map[string]struct {
+		spec    v1beta1.ResourceDistributionTargets
+		deleted bool
+	}{
+		"all":           {v1beta1.ResourceDistributionTargets{AllNamespaces: true}, false},
+		"a selector":    {v1beta1.ResourceDistributionTargets{NamespaceSelector: group("one")}, false},
+		"by name":       {v1beta1.ResourceDistributionTargets{IncludedNamespaces: list("own", "shop")}, false},
+		"excluded":      {v1beta1.ResourceDistributionTargets{AllNamespaces: true, ExcludedNamespaces: list("own")}, true},
+		"no target yet": {v1beta1.ResourceDistributionTargets{IncludedNamespaces: list("shop")}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, copies := range []map[string]distribution.Copy{nil, {"own": {UID: "u", Version: "1", Controlled: true}}} {
+				p := distribution.Plan(distribution.Input{
+					Owner: me, Resource: read(t, plain), Targets: selected(t, c.spec, "own"), Namespaces: namespaces, Copies: copies, Now: at(0),
+				})
+				got := map[string]distribution.Action{}
+				for _, s := range p.Steps {
+					got[s.Namespace] = s.Action
+				}
+				want := map[string]distribution.Action{"shop": distribution.Create}
+				if c.deleted && copies != nil {
+					want["own"] = distribution.Delete
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("steps (-want +got):\n%s", diff)
+				}
+				if status := p.Status(v1beta1.ResourceDistributionStatus{}, 1, at(0)); status.Desired != 1 {
+					t.Errorf("%d are desired", status.Desired)
+				}
+			}
+		})
+	}
+}
+
 // A simple second implementation agrees about targets drawn at random.
 func TestTargetsOracle(t *testing.T) {
 	seed := rand.Uint64()

@@ -20,12 +20,13 @@ func Reserved(namespace string) bool {
 type Targets struct {
 	all      bool
 	selector labels.Selector
-	// included and excluded are names.
-	included, excluded map[string]bool
+	// included and excluded are names, and reserved those that get no copy beside kube-system and kube-public.
+	included, excluded, reserved map[string]bool
 }
 
-// Select reads spec.targets. It reports a selector that cannot be parsed.
-func Select(t v1beta1.ResourceDistributionTargets) (*Targets, error) {
+// Select reads spec.targets. It reports a selector that cannot be parsed. The namespaces that are reserved are no targets, as kube-system and
+// kube-public are none: a copy that is there already stays as it is while the distribution selects its namespace.
+func Select(t v1beta1.ResourceDistributionTargets, reserved ...string) (*Targets, error) {
 	selector := labels.Nothing()
 	if len(t.NamespaceSelector.MatchLabels)+len(t.NamespaceSelector.MatchExpressions) > 0 {
 		var err error
@@ -33,7 +34,11 @@ func Select(t v1beta1.ResourceDistributionTargets) (*Targets, error) {
 			return nil, fmt.Errorf("read namespace selector: %w", err)
 		}
 	}
-	return &Targets{all: t.AllNamespaces, selector: selector, included: names(t.IncludedNamespaces), excluded: names(t.ExcludedNamespaces)}, nil
+	s := &Targets{all: t.AllNamespaces, selector: selector, included: names(t.IncludedNamespaces), excluded: names(t.ExcludedNamespaces), reserved: map[string]bool{}}
+	for _, name := range reserved {
+		s.reserved[name] = true
+	}
+	return s, nil
 }
 
 func names(list v1beta1.ResourceDistributionTargetNamespaces) map[string]bool {
@@ -46,6 +51,15 @@ func names(list v1beta1.ResourceDistributionTargetNamespaces) map[string]bool {
 
 // Match reports whether an existing namespace with these labels is a target.
 func (t *Targets) Match(namespace string, has map[string]string) bool {
+	return !t.reserved[namespace] && t.selects(namespace, has)
+}
+
+// spares reports whether the copy of a namespace stays as it is, because the namespace would be a target if it was not reserved.
+func (t *Targets) spares(namespace string, has map[string]string) bool {
+	return t.reserved[namespace] && t.selects(namespace, has)
+}
+
+func (t *Targets) selects(namespace string, has map[string]string) bool {
 	if Reserved(namespace) || t.excluded[namespace] {
 		return false
 	}
@@ -58,5 +72,5 @@ func (t *Targets) Names() []string {
 		return nil
 	}
 	all := slices.Sorted(maps.Keys(t.included))
-	return slices.DeleteFunc(all, func(name string) bool { return name == "" || Reserved(name) || t.excluded[name] })
+	return slices.DeleteFunc(all, func(name string) bool { return name == "" || Reserved(name) || t.reserved[name] || t.excluded[name] })
 }

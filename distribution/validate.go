@@ -17,10 +17,18 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
-// Validate returns what is invalid in a distribution.
-func Validate(d *v1beta1.ResourceDistribution) field.ErrorList {
+// Validate returns what is invalid in a distribution. One that names a reserved namespace as a target is invalid; kube-system and kube-public
+// may be named, and get no copy.
+func Validate(d *v1beta1.ResourceDistribution, reserved ...string) field.ErrorList {
 	at := field.NewPath("spec")
-	return append(checkResource(d.Spec.Resource.Raw, at.Child("resource")), checkTargets(&d.Spec.Targets, at.Child("targets"))...)
+	faults := append(checkResource(d.Spec.Resource.Raw, at.Child("resource")), checkTargets(&d.Spec.Targets, at.Child("targets"))...)
+	included := names(d.Spec.Targets.IncludedNamespaces)
+	for _, name := range reserved {
+		if name != "" && included[name] {
+			faults = append(faults, field.Forbidden(at.Child("targets", "includedNamespaces"), name+" is reserved, and gets no copy"))
+		}
+	}
+	return faults
 }
 
 // ValidateUpdate returns the changes that are forbidden: the kind and the name of the resource cannot change.

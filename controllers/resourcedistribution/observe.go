@@ -43,7 +43,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot, error
 	s.input = distribution.Input{
 		Owner: distribution.Owner{Name: object.Name, UID: object.UID}, Known: r.known.Recall(name), Now: r.api.Now(),
 	}
-	if err := s.read(malformed); err != nil {
+	if err := s.read(malformed, r.options.Namespace); err != nil {
 		return nil, err
 	}
 	r.targets.set(name, s.input.Targets)
@@ -57,14 +57,14 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot, error
 	return s, err
 }
 
-// read reads the spec. What the webhook rejects is not distributed.
-func (s *snapshot) read(malformed error) error {
+// read reads the spec. What the webhook rejects is not distributed, but for a target that is reserved: it is skipped.
+func (s *snapshot) read(malformed error, reserved string) error {
 	if malformed != nil {
 		s.input.Invalid = failure.BriefText(malformed.Error())
 		return nil
 	}
 	var err error
-	if s.input.Targets, err = distribution.Select(s.object.Spec.Targets); err != nil {
+	if s.input.Targets, err = distribution.Select(s.object.Spec.Targets, reserved); err != nil {
 		s.input.Invalid = failure.BriefText("spec.targets: " + err.Error())
 		return nil //nolint:nilerr // the status reports it
 	}

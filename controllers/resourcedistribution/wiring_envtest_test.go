@@ -283,6 +283,9 @@ func testPolicies(t *testing.T, b *bench) {
 		"a copy in kube-system": {func() error {
 			return manager.Create(t.Context(), owned(secretIn("kube-system", "new")), client.DryRunAll)
 		}, true},
+		"a copy beside the manager": {func() error {
+			return manager.Create(t.Context(), owned(secretIn("kruise-system", "new")), client.DryRunAll)
+		}, true},
 		"a token":               {func() error { return manager.Create(t.Context(), owned(token), client.DryRunAll) }, true},
 		"a foreign Secret goes": {func() error { return manager.Delete(t.Context(), foreign, client.DryRunAll) }, true},
 		"a foreign Secret changes": {func() error {
@@ -293,9 +296,10 @@ func testPolicies(t *testing.T, b *bench) {
 		"a certificate": {func() error {
 			return manager.Create(t.Context(), secretIn("kruise-system", "certificate"), client.DryRunAll)
 		}, false},
-		"a ConfigMap":        {func() error { return manager.Create(t.Context(), mapIn("shop"), client.DryRunAll) }, true},
-		"a copied ConfigMap": {func() error { return manager.Create(t.Context(), owned(mapIn("shop")), client.DryRunAll) }, false},
-		"one in kube-system": {func() error { return manager.Create(t.Context(), owned(mapIn("kube-system")), client.DryRunAll) }, true},
+		"a ConfigMap":            {func() error { return manager.Create(t.Context(), mapIn("shop"), client.DryRunAll) }, true},
+		"a copied ConfigMap":     {func() error { return manager.Create(t.Context(), owned(mapIn("shop")), client.DryRunAll) }, false},
+		"one beside the manager": {func() error { return manager.Create(t.Context(), owned(mapIn("kruise-system")), client.DryRunAll) }, true},
+		"one in kube-system":     {func() error { return manager.Create(t.Context(), owned(mapIn("kube-system")), client.DryRunAll) }, true},
 	} {
 		if err := c.do(); apierrors.IsForbidden(err) != c.refused || !c.refused && err != nil {
 			t.Errorf("%s: %v", what, err)
@@ -338,7 +342,9 @@ func testRestart(t *testing.T, b *bench) {
 func testAdmissionPolicy(t *testing.T, b *bench) {
 	const secret = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"pull"}}`
 	stored := &distributor{ObjectMeta: metav1.ObjectMeta{Name: "stored"}, Spec: spec(t, secret, `"includedNamespaces":{"list":[{"name":"B"}]}`)}
+	own := &distributor{ObjectMeta: metav1.ObjectMeta{Name: "own"}, Spec: spec(t, secret, `"includedNamespaces":{"list":[{"name":"kruise-system"}]}`)}
 	b.create(stored)
+	b.create(own)
 	if out, err := b.cluster.Kubectl(t.Context(), "apply", "-f", "../../config/webhook/resourcedistribution-policy.yaml"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -363,11 +369,12 @@ func testAdmissionPolicy(t *testing.T, b *bench) {
 		{`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a..b"}}`, ``},
 		{`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"},"type":"kubernetes.io/service-account-token"}`, ``},
 		{secret, `"includedNamespaces":{"list":[{}]}`},
+		{secret, `"includedNamespaces":{"list":[{"name":"a"},{"name":"kruise-system"}]}`},
 		{secret, `"excludedNamespaces":{"list":[{"name":"a.b"}]}`},
 		{secret, `"includedNamespaces":{"list":[{"name":"a"},{"name":"b"}]},"excludedNamespaces":{"list":[{"name":"b"}]}`},
 	} {
 		d, err := try(c[0], c[1])
-		faults := distribution.Validate(d)
+		faults := distribution.Validate(d, "kruise-system")
 		if (err != nil) != (len(faults) > 0) || err != nil && !strings.Contains(err.Error(), "kruisekit-resourcedistribution") {
 			t.Errorf("%s: the webhook finds %v, the policy %v", c, faults, err)
 		}
@@ -380,5 +387,9 @@ func testAdmissionPolicy(t *testing.T, b *bench) {
 		if (err == nil) != want {
 			t.Errorf("%s of a distribution with a fault: %v", change, err)
 		}
+	}
+	all := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"targets":{"allNamespaces":true}}}`))
+	if err := b.Client.Patch(b.Context(), own.DeepCopy(), all, client.DryRunAll); err != nil {
+		t.Errorf("a distribution that has named the namespace of the manager cannot be changed: %v", err)
 	}
 }

@@ -6,6 +6,7 @@
 // Laws:
 //   - A rejection of an invalid distribution is 422, names every fault with its path, and each fault is a cause.
 //   - Where nothing distributes, because Options.On is false, every distribution is rejected with 403.
+//   - A distribution that names Options.Namespace as a target is rejected; one that selects it otherwise is admitted, and skips it.
 //   - An update is not rejected for a fault that the stored distribution has already. The fault is a warning then.
 //   - An update of a distribution that is being deleted is admitted, so that finalizers can be removed.
 //   - v1alpha1 is read as v1beta1, as API servers convert it.

@@ -20,6 +20,9 @@ const Path = "/validate-apps-kruise-io-resourcedistribution"
 type Options struct {
 	// On admits distributions. Without it every one is rejected, because no controller distributes.
 	On bool
+	// Namespace is the manager's own. Distributions that name it as a target are rejected: the configuration of the manager is there. With an
+	// empty one, none are.
+	Namespace string
 }
 
 // Webhook answers admission requests for distributions.
@@ -49,7 +52,7 @@ func (w *Webhook) Validate(_ context.Context, req admission.Request) admission.R
 	if err != nil {
 		return review.BadRequest(err)
 	}
-	kind, faults := v1beta1.GroupVersion.WithKind(distribution.Kind).GroupKind(), distribution.Validate(now)
+	kind, faults := v1beta1.GroupVersion.WithKind(distribution.Kind).GroupKind(), distribution.Validate(now, w.options.Namespace)
 	if req.Operation == admissionv1.Create {
 		return review.Judged(kind, req.Name, faults, nil)
 	}
@@ -57,7 +60,7 @@ func (w *Webhook) Validate(_ context.Context, req admission.Request) admission.R
 	if err != nil {
 		return review.BadRequest(err)
 	}
-	added, borne := review.Added(faults, distribution.Validate(before))
+	added, borne := review.Added(faults, distribution.Validate(before, w.options.Namespace))
 	return review.Judged(kind, req.Name, append(added, distribution.ValidateUpdate(now, before)...), borne)
 }
 

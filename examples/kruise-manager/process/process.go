@@ -19,6 +19,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/kruisekit/kruisekit/controllers"
+	"github.com/kruisekit/kruisekit/controllers/resourcedistribution"
 	"github.com/kruisekit/kruisekit/controllers/workloadspread"
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
 	"github.com/kruisekit/kruisekit/examples/reference/gates"
@@ -99,7 +100,7 @@ func addAll(ctx context.Context, mgr ctrl.Manager, keeper *certificates.Keeper, 
 	}
 	admitted := admission(o.Gates)
 	admitted.SidecarSet.Namespace, admitted.Pod.Sidecars.Namespace = o.Webhook.Namespace, o.Webhook.Namespace
-	admitted.PersistentPodState.Namespace = o.Webhook.Namespace
+	admitted.PersistentPodState.Namespace, admitted.ResourceDistribution.Namespace = o.Webhook.Namespace, o.Webhook.Namespace
 	admitted.Reach.Service = o.Webhook.Service
 	admitted.ColdStart = keeper.ColdStart
 	admitted.Deletion = guarded(admitted.Deletion, o.Protection, refusals)
@@ -142,8 +143,8 @@ func reconcilers(o options.Options, resizeInSpec bool) controllers.Options {
 		ImagePullJob: pullJobs(o), NodeImage: nodeImages(o), PodScope: podScope(o), SidecarSet: sidecarSets(o), DaemonSet: daemonSets(o, in),
 		PodUnavailableBudget: podUnavailableBudgets(o.Gates, resizeInSpec), StatefulSet: statefulSets(o, in),
 		NodePodProbe: nodePodProbes(), PodProbeMarker: podProbeMarkers(o.Gates),
-		PersistentPodState: podStates(o),
-		WorkloadSpread:     workloadspread.Options{Versioned: o.VersionedSpreads, Namespace: o.Webhook.Namespace},
+		PersistentPodState: podStates(o), ResourceDistribution: resourcedistribution.Options{Namespace: o.Webhook.Namespace},
+		WorkloadSpread: workloadspread.Options{Versioned: o.VersionedSpreads, Namespace: o.Webhook.Namespace},
 	}
 	co.CloneSet.ExcludePreparingDelete = o.ExcludePreparingDelete
 	return co
