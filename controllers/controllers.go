@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/prometheus/client_golang/prometheus"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -38,6 +38,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/statefulset"
 	"github.com/kruisekit/kruisekit/controllers/uniteddeployment"
 	"github.com/kruisekit/kruisekit/controllers/workloadspread"
+	"github.com/kruisekit/kruisekit/internal/awaited"
 )
 
 // Options of AddToManager. The zero value adds all reconcilers as the reference has them.
@@ -47,6 +48,10 @@ type Options struct {
 	// Controller gives what controller-runtime asks of each by its name; nil for the defaults. A rate limiter in it must be
 	// a new one each time.
 	Controller func(name string) controller.Options
+	// LeftOut reports the reconcilers whose kinds are not installed; nil for no report. The log names them in any case.
+	LeftOut *LeftOut
+	// Registerer gets the gauge of the reconcilers that are left out; nil for no gauge. Those of single reconcilers are in their options.
+	Registerer prometheus.Registerer
 	// AdvancedCronJob is for the reconciler of AdvancedCronJobs.
 	AdvancedCronJob advancedcronjob.Options
 	// BroadcastJob is for the reconciler of BroadcastJobs.
@@ -191,7 +196,8 @@ func Check(choice []string) error {
 	return err
 }
 
-// AddToManager adds the chosen reconcilers whose kinds are installed. It must come before the manager starts.
+// AddToManager adds the chosen reconcilers. It must come before the manager starts. A reconciler whose kind is not installed is
+// added when it is: the manager looks again while it runs.
 func AddToManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return add(ctx, mgr, o, list())
 }
@@ -201,20 +207,29 @@ func add(ctx context.Context, mgr ctrl.Manager, o Options, all []entry) error {
 	if err != nil {
 		return err
 	}
+	left, err := newGauge(o.Registerer)
+	if err != nil {
+		return err
+	}
+	var later []awaited.Part
 	for _, e := range wanted {
-		_, err := mgr.GetRESTMapper().RESTMapping(e.kind.GroupKind(), e.kind.Version)
-		if meta.IsNoMatchError(err) {
-			log.FromContext(ctx).Info("Controller left out: its kind is not installed", "controller", e.name, "kind", e.kind.String())
-			continue
-		}
+		part := e.part(mgr, o, left)
+		missing, err := awaited.Missing(mgr.GetRESTMapper(), part)
 		if err != nil {
-			return fmt.Errorf("look up %s: %w", e.kind, err)
+			return err
+		}
+		if len(missing) > 0 {
+			log.FromContext(ctx).Info("Controller left out: its kind is not installed", "controller", e.name, "kinds", missing)
+			left.Set(e.name, true)
+			later = append(later, part)
+			continue
 		}
 		if err := e.add(ctx, mgr, o); err != nil {
 			return fmt.Errorf("add controller %s: %w", e.name, err)
 		}
+		left.Set(e.name, false)
 	}
-	return nil
+	return o.LeftOut.recorded().Add(ctx, mgr, later)
 }
 
 func (e entry) add(ctx context.Context, mgr ctrl.Manager, o Options) error {

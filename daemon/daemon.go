@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -21,6 +22,8 @@ import (
 	"github.com/kruisekit/kruisekit/daemon/imagepull"
 	"github.com/kruisekit/kruisekit/daemon/internal/recording"
 	"github.com/kruisekit/kruisekit/daemon/podprobe"
+	"github.com/kruisekit/kruisekit/internal/awaited"
+	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
@@ -37,6 +40,11 @@ type Options struct {
 	// Controller gives what controller-runtime asks of each part by its name; nil for the defaults. A rate limiter in it
 	// must be a new one each time.
 	Controller func(name string) controller.Options
+	// LeftOut connects AddToManager with Checks: a check of a part that is left out is for the first 15 seconds an
+	// error. Nil leaves these checks out.
+	LeftOut *LeftOut
+	// Registerer gets the gauge of the parts that are left out; nil for no gauge.
+	Registerer prometheus.Registerer
 	// WithoutPods leaves out what needs the pods of the node: they are not watched then.
 	WithoutPods bool
 	// ImagePull is for what pulls images.
@@ -104,7 +112,8 @@ type reconciler interface {
 	SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error
 }
 
-// AddToManager adds the parts whose kinds are installed. It must come before the manager starts.
+// AddToManager adds the parts. It must come before the manager starts. A part whose kind is not installed is added when
+// it is: the manager looks again while it runs.
 func AddToManager(ctx context.Context, mgr ctrl.Manager, n Node, o Options) error {
 	return add(ctx, mgr, target{n, o, list()})
 }
@@ -130,47 +139,75 @@ func add(ctx context.Context, mgr ctrl.Manager, t target) error {
 	if err := t.validate(); err != nil {
 		return err
 	}
-	return t.each(mgr, func(p part, missing string) error {
-		if missing != "" {
-			log.FromContext(ctx).Info("Part left out", "part", p.name, "reason", missing)
+	left, err := newGauge(t.Registerer)
+	if err != nil {
+		return err
+	}
+	var later []awaited.Part
+	err = t.each(mgr, func(p part, why absence) error {
+		if why.reason != "" {
+			log.FromContext(ctx).Info("Part left out", "part", p.name, "reason", why.reason)
+		}
+		switch {
+		case !why.kind.Empty():
+			left.Set(p.name, true)
+			later = append(later, t.part(mgr, p, why.kind, left))
+			return nil
+		case why.reason != "":
 			return nil
 		}
-		r, err := p.make(mgr, t.Node, t.Options)
-		if err != nil {
-			return fmt.Errorf("add part %s: %w", p.name, err)
-		}
-		var c controller.Options
-		if t.Controller != nil {
-			c = t.Controller(p.name)
-		}
-		if err := r.SetupWithManager(ctx, mgr, c); err != nil {
-			return fmt.Errorf("add part %s: %w", p.name, err)
-		}
-		return nil
+		left.Set(p.name, false)
+		return t.add(ctx, mgr, p)
 	})
+	if err != nil {
+		return err
+	}
+	return t.LeftOut.recorded().Add(ctx, mgr, later)
 }
 
-// each visits all parts, and says why one is left out.
-func (t target) each(mgr ctrl.Manager, visit func(p part, missing string) error) error {
+func (t target) add(ctx context.Context, mgr ctrl.Manager, p part) error {
+	r, err := p.make(mgr, t.Node, t.Options)
+	if err != nil {
+		return fmt.Errorf("add part %s: %w", p.name, err)
+	}
+	var c controller.Options
+	if t.Controller != nil {
+		c = t.Controller(p.name)
+	}
+	if err := r.SetupWithManager(ctx, mgr, c); err != nil {
+		return fmt.Errorf("add part %s: %w", p.name, err)
+	}
+	return nil
+}
+
+// absence is why a part is left out; empty for one that is not.
+type absence struct {
+	reason string
+	// kind is the one that is missing, which may be installed later.
+	kind schema.GroupVersionKind
+}
+
+// each visits all parts.
+func (t target) each(mgr ctrl.Manager, visit func(p part, why absence) error) error {
 	for _, p := range t.all {
-		missing := ""
+		var why absence
 		if p.skip != nil {
-			missing = p.skip(t.Node, t.Options)
+			why.reason = p.skip(t.Node, t.Options)
 		}
-		if missing == "" {
+		if why.reason == "" {
 			kind, err := apiutil.GVKForObject(p.object, mgr.GetScheme())
 			if err != nil {
 				return fmt.Errorf("add part %s: %w", p.name, err)
 			}
-			_, err = mgr.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
-			if err != nil && !meta.IsNoMatchError(err) {
-				return fmt.Errorf("look up %s: %w", kind, err)
-			}
+			installed, err := binding.Installed(mgr.GetRESTMapper(), kind)
 			if err != nil {
-				missing = "its kind is not installed: " + kind.String()
+				return err
+			}
+			if !installed {
+				why = absence{"its kind is not installed: " + kind.String(), kind}
 			}
 		}
-		if err := visit(p, missing); err != nil {
+		if err := visit(p, why); err != nil {
 			return err
 		}
 	}

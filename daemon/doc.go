@@ -16,7 +16,7 @@
 //   - The cache has objects of the own node, and no others: API servers send a daemon nothing else. A read of what it does not
 //     have is an error, and not the beginning of a watch on a cluster.
 //   - Secrets are read one by one, and never watched.
-//   - A part whose kind is not installed is left out, with a line in the log. It joins at the next start.
+//   - A part whose kind is not installed is left out, with a line in the log, and is added when the kind is installed.
 //
 // Do not use it in the manager of a control plane: every node has a daemon of its own, without election of a leader. For
 // one part alone, use its package.

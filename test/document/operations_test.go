@@ -75,7 +75,9 @@ func TestOperationsNamesWhatExists(t *testing.T) {
 	}{
 		"flags": {"Flags", "`--([a-z-]+)`", []string{"examples/*/options/*.go"}},
 		"metrics": {"Metrics", "`(kruise[a-z]*_[a-z_]+)`", []string{
-			"webhooks/*/*.go", "controllers/*/*.go", "daemon/*/*.go", "daemon/internal/*/*.go", "internal/*/*.go", "examples/kruise-manager/process/*.go",
+			"webhooks/*/*.go", "controllers/*.go", "controllers/*/*.go", "daemon/*.go", "daemon/*/*.go",
+			"daemon/internal/*/*.go", "internal/*/*.go",
+			"examples/kruise-manager/process/*.go",
 		}},
 	}
 	for name, c := range cases {
@@ -102,7 +104,8 @@ func TestOperationsNamesWhatExists(t *testing.T) {
 func TestOperationsNamesAllMetrics(t *testing.T) {
 	metric := regexp.MustCompile(`Name:\s+"(kruise[a-z]*_[a-z_]+)"`)
 	page := section(t, "Metrics")
-	files := sources(t, "webhooks/*/*.go", "controllers/*/*.go", "daemon/*/*.go", "daemon/internal/*/*.go", "examples/*/process/*.go", "internal/*/*.go")
+	files := sources(t, "webhooks/*/*.go", "controllers/*.go", "controllers/*/*.go", "daemon/*.go", "daemon/*/*.go",
+		"daemon/internal/*/*.go", "examples/*/process/*.go", "internal/*/*.go")
 	for _, f := range files {
 		if strings.HasSuffix(f, "_test.go") {
 			continue

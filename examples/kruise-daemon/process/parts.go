@@ -24,6 +24,7 @@ func (p process) parts(ctx context.Context) (daemon.Options, error) {
 		return daemon.Options{}, err
 	}
 	return daemon.Options{
+		LeftOut: &daemon.LeftOut{}, Registerer: p.metrics,
 		WithoutPods: !p.Gates.On(gates.DaemonWatchingPod),
 		ImagePull: imagepull.Options{
 			Keyring: keyring, MaxPulls: p.Pull.Workers, MinFreePercent: p.Pull.MinFreePercent, Registerer: p.metrics,

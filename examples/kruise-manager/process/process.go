@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/kruisekit/kruisekit/controllers"
@@ -132,6 +133,10 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o options.Options, f 
 	if o.Gates.On(gates.PodUnavailableBudgetUpdateGate) {
 		co.CloneSet.Ask, co.DaemonSet.Ask, co.StatefulSet.Ask = f.guard.Ask, f.guard.Ask, f.guard.Ask
 	}
+	co.LeftOut = &controllers.LeftOut{}
+	if err := mgr.AddReadyzCheck("controllers", co.LeftOut.Check); err != nil {
+		return fmt.Errorf("add health check: %w", err)
+	}
 	return controllers.AddToManager(ctx, mgr, co)
 }
 
@@ -139,7 +144,8 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o options.Options, f 
 func reconcilers(o options.Options, resizeInSpec bool) controllers.Options {
 	in := installed(o.Gates, resizeInSpec)
 	co := controllers.Options{
-		Names: chosen(o), Controller: controllerOptions(o), CloneSet: cloneSets(o.Gates, in), BroadcastJob: broadcastJobs(o),
+		Names: chosen(o), Controller: controllerOptions(o), Registerer: metrics.Registry,
+		CloneSet: cloneSets(o.Gates, in), BroadcastJob: broadcastJobs(o),
 		ImagePullJob: pullJobs(o), NodeImage: nodeImages(o), PodScope: podScope(o), SidecarSet: sidecarSets(o), DaemonSet: daemonSets(o, in),
 		PodUnavailableBudget: podUnavailableBudgets(o.Gates, resizeInSpec), StatefulSet: statefulSets(o, in),
 		NodePodProbe: nodePodProbes(), PodProbeMarker: podProbeMarkers(o.Gates),

@@ -1,0 +1,185 @@
+package awaited
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/kruisekit/kruisekit/internal/binding"
+)
+
+const (
+	// firstPause and longestPause are between two looks.
+	firstPause, longestPause = time.Second, time.Minute
+	// patientLooks is how many looks readiness, and parts with optional kinds, wait for: 15 seconds where no look finds
+	// a kind.
+	patientLooks = 4
+)
+
+// Part is what a manager runs only where kinds are installed.
+type Part struct {
+	Name string
+	// Kinds must all be installed.
+	Kinds []schema.GroupVersionKind
+	// Optional are kinds without which the part does less. It waits for them for the first looks only.
+	Optional []schema.GroupVersionKind
+	// Add adds the part. Its context lives as long as the manager.
+	Add func(ctx context.Context) error
+}
+
+// Missing returns the kinds of a part, also the optional ones, that are not installed.
+func Missing(mapper meta.RESTMapper, p Part) ([]schema.GroupVersionKind, error) {
+	var missing []schema.GroupVersionKind
+	for _, kind := range slices.Concat(p.Kinds, p.Optional) {
+		installed, err := binding.Installed(mapper, kind)
+		if err != nil {
+			return nil, err
+		}
+		if !installed {
+			missing = append(missing, kind)
+		}
+	}
+	return missing, nil
+}
+
+// Options of For.
+type Options struct {
+	// Clock defaults to the real one.
+	Clock clock.WithTicker
+}
+
+// Parts wait for their kinds. They are a runnable of a manager, on every replica.
+type Parts struct {
+	discovery Discovery
+	mapper    meta.RESTMapper
+	clock     clock.WithTicker
+	logger    logr.Logger
+
+	mu sync.Mutex
+	// waiting have missing kinds, adding are added now.
+	waiting, adding []Part
+	looks           int
+}
+
+// For returns parts that wait.
+func For(ctx context.Context, mgr ctrl.Manager, parts []Part, o Options) (*Parts, error) {
+	client, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("make discovery client: %w", err)
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return &Parts{
+		discovery: client, mapper: mgr.GetRESTMapper(), clock: o.Clock, logger: log.FromContext(ctx),
+		waiting: slices.Clone(parts),
+	}, nil
+}
+
+// NeedLeaderElection returns false: another leader must have all controllers.
+func (*Parts) NeedLeaderElection() bool { return false }
+
+// Start looks for the kinds until all parts are added.
+func (p *Parts) Start(ctx context.Context) error {
+	ctx = log.IntoContext(ctx, p.logger)
+	left, pause := len(p.Names()), firstPause
+	added := make(chan error, left)
+	next := p.clock.NewTimer(pause)
+	defer next.Stop()
+	for left > 0 {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-added:
+			if err != nil {
+				return err
+			}
+			left--
+		case <-next.C():
+			found := p.look(ctx)
+			for _, part := range found {
+				go func() { added <- p.add(ctx, part) }()
+			}
+			if pause = min(2*pause, longestPause); len(found) > 0 {
+				pause = firstPause // others of the same install follow
+			}
+			next.Reset(pause)
+		}
+	}
+	return nil
+}
+
+// look returns the parts that wait no longer.
+func (p *Parts) look(ctx context.Context) []Part {
+	p.mu.Lock()
+	waiting := p.waiting
+	p.looks++
+	patient := p.looks < patientLooks
+	p.mu.Unlock()
+
+	l := look{discovery: p.discovery, mapper: p.mapper, served: map[schema.GroupVersion]map[string]bool{}}
+	var found, still []Part
+	for _, part := range waiting {
+		if l.all(ctx, part.Kinds) && (l.all(ctx, part.Optional) || !patient) {
+			found = append(found, part)
+		} else {
+			still = append(still, part)
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting, p.adding = still, append(p.adding, found...)
+	return found
+}
+
+// add adds a part. It waits for the objects of its indexes, which can take as long as a list of them.
+func (p *Parts) add(ctx context.Context, part Part) (err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("add %s: panic: %v\n%s", part.Name, fault, debug.Stack())
+		}
+	}()
+	if err := part.Add(ctx); err != nil {
+		return fmt.Errorf("add %s: %w", part.Name, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.adding = slices.DeleteFunc(p.adding, func(other Part) bool { return other.Name == part.Name })
+	return nil
+}
+
+// Names returns the parts that are not added, sorted.
+func (p *Parts) Names() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []string
+	for _, part := range slices.Concat(p.waiting, p.adding) {
+		all = append(all, part.Name)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Check returns an error for the first looks while parts are not added. An administrator may leave kinds out for good,
+// so that parts which wait longer are no error.
+func (p *Parts) Check() error {
+	names := p.Names()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(names) == 0 || p.looks >= patientLooks {
+		return nil
+	}
+	return fmt.Errorf("wait for the kinds of %s: not installed", strings.Join(names, ", "))
+}
