@@ -1,12 +1,17 @@
 package process
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/kruisekit/kruisekit/examples/reference/readiness"
 )
 
 // The paths of probes, which need no token.
@@ -22,6 +27,15 @@ func endpoints(checks map[string]healthz.Checker) map[string]http.Handler {
 		readyPath: healthy(checks),
 		livePath:  healthy(nil),
 	}
+}
+
+// logged are checks whose reasons are logged when they change.
+func logged(ctx context.Context, checks map[string]healthz.Checker) map[string]healthz.Checker {
+	all := map[string]healthz.Checker{}
+	for name, check := range checks {
+		all[name] = readiness.Logged(name, check, log.FromContext(ctx), clock.RealClock{})
+	}
+	return all
 }
 
 // healthy answers as the reference does, with the first check in the order of names that fails.

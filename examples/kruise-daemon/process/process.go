@@ -79,7 +79,7 @@ func (p process) manager(ctx context.Context, rc *rest.Config) (ctrl.Manager, er
 	if err != nil {
 		return nil, err
 	}
-	for path, handler := range endpoints(checks) {
+	for path, handler := range endpoints(logged(ctx, checks)) {
 		if err := mgr.AddMetricsServerExtraHandler(path, handler); err != nil {
 			return nil, fmt.Errorf("add health check: %w", err)
 		}

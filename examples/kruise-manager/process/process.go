@@ -67,6 +67,7 @@ func New(ctx context.Context, rc *rest.Config, o options.Options) (ctrl.Manager,
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return nil, fmt.Errorf("add health check: %w", err)
 	}
+	mgr = explained{mgr, log.FromContext(ctx)}
 	if err := mgr.AddReadyzCheck("webhook-ready", keeper.Ready); err != nil {
 		return nil, fmt.Errorf("add health check: %w", err)
 	}
