@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/workloads"
 )
 
@@ -29,7 +28,6 @@ type knowledge struct {
 	// pending are the ids of pods whose creation was planned, and has not succeeded, sorted. The next attempt takes the same
 	// ids, so that their claims are used, and so that the API server's refusal has the same text.
 	pending []string
-	wait    conditions.Wait
 }
 
 // observe makes the snapshot; nil when there is nothing to do.

@@ -13,7 +13,6 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/claims"
-	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
@@ -31,8 +30,6 @@ type plan struct {
 	ids []string
 	// deletesClaims means that the pass deletes claims whose pods are not observed.
 	deletesClaims bool
-	// wait is known once the pass is executed.
-	wait conditions.Wait
 }
 
 // plan reads nothing but the snapshot and the options.

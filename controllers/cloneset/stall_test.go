@@ -45,7 +45,7 @@ func (c *clock) stalled() (condition *conditions.Condition, wait time.Duration) 
 		c.Fatal(err)
 	}
 	c.set.Status = *p.status(s)
-	c.r.memory.Note(s.Key(), func(k *knowledge) { k.wait = p.wait })
+	c.r.kit.Note(&s.Observation, p.Plan)
 	return reporter().Conditions(&c.set.Status).Find(conditions.Stalled), p.After.After()
 }
 

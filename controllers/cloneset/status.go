@@ -12,16 +12,14 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/workloads"
-	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
 )
 
 // report writes the status, if it changed.
 func (r *Reconciler) report(ctx context.Context, s *snapshot, p *plan) error {
-	status := p.status(s)
-	r.memory.Note(s.Key(), func(k *knowledge) { k.wait = p.wait })
-	return reporter().Report(ctx, r.kit, &s.Observation, workloads.Result[v1beta1.CloneSetStatus]{Status: status, Invalid: p.Invalid})
+	result := workloads.Result[v1beta1.CloneSetStatus]{Status: p.status(s), Plan: p.Plan}
+	return reporter().Report(ctx, r.kit, &s.Observation, result)
 }
 
 // status is the status of the pods as the last answers left them.
@@ -46,21 +44,9 @@ func (p *plan) status(s *snapshot) *v1beta1.CloneSetStatus {
 	list.SetError(failedScale, p.ScaleErr, s.Now)
 	list.SetError(failedUpdate, errors.Join(p.UpdateErr, s.Reported), s.Now)
 	p.progress(s, status, &list)
-	p.stall(s, status, &list)
+	p.Stall(&s.Observation, &list, s.set.Status.UpdateRevision == status.UpdateRevision)
 	reporter().SetConditions(status, list)
 	return status
-}
-
-// stall reports in the condition Stalled why the set stands still.
-func (p *plan) stall(s *snapshot, status *v1beta1.CloneSetStatus, list *conditions.List) {
-	var headline note.Note
-	if p.Runs(&s.Observation) {
-		headline, _ = note.Headline(p.Notes())
-	}
-	p.wait = s.known.wait.Next(headline, s.Now)
-	p.After.In(conditions.Stall(list, conditions.Stalling{
-		Now: s.Now, Headline: headline, Wait: p.wait, SameRevision: s.set.Status.UpdateRevision == status.UpdateRevision,
-	}))
 }
 
 // The reasons of the condition Progressing.

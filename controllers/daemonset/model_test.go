@@ -20,6 +20,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/daemonset"
 	"github.com/kruisekit/kruisekit/eligible"
+	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/test/objects"
@@ -239,6 +240,8 @@ func (m *model) stays(picture string) {
 // idle expects a set that costs no request while nothing changes, also when it is reconciled again.
 func (m *model) idle() {
 	m.Helper()
+	m.Still()
+	m.Advance(conditions.StalledAfter) // the condition Stalled changes at most once more
 	m.Still()
 	m.Server.Requests()
 	for range 3 {

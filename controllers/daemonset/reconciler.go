@@ -104,7 +104,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	preDownload := r.kit.PreDownload(ctx, &s.Observation, p.preDownload(s, r.options))
 	r.execute(ctx, s, p)
-	if err := reporter().Report(ctx, r.kit, &s.Observation, workloads.Result[v1beta1.DaemonSetStatus]{Status: p.status(s), Invalid: p.Invalid}); err != nil {
+	result := workloads.Result[v1beta1.DaemonSetStatus]{Status: p.status(s), Plan: p.Plan}
+	if err := reporter().Report(ctx, r.kit, &s.Observation, result); err != nil {
 		return r.kit.Result(request, p.After.After(), err)
 	}
 	return r.kit.Finish(request, p.Plan, preDownload, r.trim(ctx, s, p))

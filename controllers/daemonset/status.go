@@ -32,6 +32,7 @@ func (p *plan) status(s *snapshot) *v1beta1.DaemonSetStatus {
 	list := reporter().Conditions(&s.set.Status)
 	list.SetError(failedScale, p.ScaleErr, s.Now)
 	list.SetError(failedUpdate, errors.Join(p.UpdateErr, s.Reported), s.Now)
+	p.Stall(&s.Observation, &list, s.set.Status.UpdateRevision == status.UpdateRevision)
 	reporter().SetConditions(status, list)
 	return status
 }

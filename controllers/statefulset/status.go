@@ -40,6 +40,7 @@ func (p *plan) status(s *snapshot) *v1beta1.StatefulSetStatus {
 	}
 	list.Judge(creation(), errors.Join(append(waits[:min(len(waits), 1)], p.ScaleErr)...), s.Now)
 	list.Judge(update(), errors.Join(p.UpdateErr, s.Reported), s.Now)
+	p.Stall(&s.Observation, &list, s.set.Status.UpdateRevision == status.UpdateRevision)
 	reporter().SetConditions(status, list)
 	return status
 }

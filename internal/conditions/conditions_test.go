@@ -127,11 +127,14 @@ func TestStall(t *testing.T) {
 }
 
 func TestWait(t *testing.T) {
-	first := conditions.Wait{}.Next(note.Note{Code: "NotAvailable", Object: "a"}, at(1))
-	if again := first.Next(note.Note{Code: "NotAvailable", Object: "b"}, at(2)); again != first {
+	first := conditions.Wait{}.Next(note.Note{Code: "NotAvailable", Object: "a"}, 3, at(1))
+	if again := first.Next(note.Note{Code: "NotAvailable", Object: "b"}, 2, at(2)); again != first {
 		t.Errorf("the same wait began again: %v", again)
 	}
-	if other := first.Next(note.Note{Code: "Crashing"}, at(3)); other.Since != at(3) {
+	if further := first.Next(note.Note{Code: "NotAvailable", Object: "b"}, 4, at(2)); further.Since != at(2) {
+		t.Errorf("a pod was updated meanwhile: %v", further)
+	}
+	if other := first.Next(note.Note{Code: "Crashing"}, 3, at(3)); other.Since != at(3) {
 		t.Errorf("another wait: %v", other)
 	}
 }

@@ -20,14 +20,17 @@ const StalledAfter = time.Minute
 type Wait struct {
 	For   string
 	Since time.Time
+	// Done is how much was done when the wait began.
+	Done int32
 }
 
-// Next is the wait after a pass with this headline.
-func (w Wait) Next(headline note.Note, now time.Time) Wait {
-	if w.For == headline.Code {
+// Next is the wait after a pass with this headline. done is how much is done, as the number of updated pods: a rollout
+// that takes one pod after the other does not stand still.
+func (w Wait) Next(headline note.Note, done int32, now time.Time) Wait {
+	if w.For == headline.Code && done <= w.Done {
 		return w
 	}
-	return Wait{For: headline.Code, Since: now}
+	return Wait{For: headline.Code, Since: now, Done: done}
 }
 
 // Stalling is what Stall decides upon.

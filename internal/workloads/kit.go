@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/dependents"
 	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/once"
@@ -63,6 +64,8 @@ type Known struct {
 	Failures map[string]string
 
 	rejected rejections
+	// wait is what the workload waited for at the end of the last pass.
+	wait conditions.Wait
 	// verified is the UID of the workload whose pods were read past the cache since the process started.
 	verified types.UID
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
+	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/execution"
 	"github.com/kruisekit/kruisekit/internal/history"
 	"github.com/kruisekit/kruisekit/internal/owned"
@@ -47,6 +48,8 @@ type Plan struct {
 	After               requeue.Earliest
 	// Waits are what pods wait for that are to be created, once the pass has come to that.
 	Waits []note.Note
+
+	wait conditions.Wait
 }
 
 // Revision is the template of a workload as its history keeps it.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/history"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 // Reporter reports the status S of workloads T, whose conditions are C.
@@ -58,14 +59,37 @@ func (r Reporter[T, S, C]) SetConditions(status *S, list conditions.List) {
 // Result is the status after a pass.
 type Result[S any] struct {
 	Status *S
-	// Invalid is the fault of the spec that the pass found; nil for none.
-	Invalid error
+	// Plan is the plan that was executed.
+	Plan *Plan
+}
+
+// Stall reports in the condition Stalled why a workload stands still. sameRevision means that the workload goes to the
+// same revision as the stored status does.
+func (p *Plan) Stall(o *Observation, list *conditions.List, sameRevision bool) {
+	var headline note.Note
+	if p.Runs(o) {
+		headline, _ = note.Headline(p.Notes())
+	}
+	before := o.Known.wait
+	if !sameRevision {
+		before = conditions.Wait{}
+	}
+	p.wait = before.Next(headline, p.Pass.Counts().UpdatedPods, o.Now)
+	p.After.In(conditions.Stall(list, conditions.Stalling{
+		Now: o.Now, Headline: headline, Wait: p.wait, SameRevision: sameRevision,
+	}))
+}
+
+// Note keeps what a workload waits for until its next pass.
+func (k *Kit) Note(o *Observation, p *Plan) {
+	k.memory.Note(o.Key(), func(known *Known) { known.wait = p.wait })
 }
 
 // Report writes a status, if it changed. An event announces each fault of the spec once: what fails the creation of pods, and what has a safe
 // reading.
 func (r Reporter[T, S, C]) Report(ctx context.Context, k *Kit, o *Observation, out Result[S]) error {
-	return r.write(ctx, k, o, report[S]{out.Status, Status{Scaling: out.Invalid, Updating: o.Reported}})
+	k.Note(o, out.Plan)
+	return r.write(ctx, k, o, report[S]{out.Status, Status{Scaling: out.Plan.Invalid, Updating: o.Reported}})
 }
 
 // GiveUp reports why a pass ends before anything is known of the pods.
