@@ -50,7 +50,8 @@ type Options struct {
 	Controller func(name string) controller.Options
 	// LeftOut reports the reconcilers whose kinds are not installed; nil for no report. The log names them in any case.
 	LeftOut *LeftOut
-	// Registerer gets the gauge of the reconcilers that are left out; nil for no gauge. Those of single reconcilers are in their options.
+	// Registerer gets the metrics of all reconcilers: which are left out, and which objects stand still. Nil is for
+	// none. The metrics of single reconcilers are in their options.
 	Registerer prometheus.Registerer
 	// AdvancedCronJob is for the reconciler of AdvancedCronJobs.
 	AdvancedCronJob advancedcronjob.Options
@@ -196,8 +197,8 @@ func Check(choice []string) error {
 	return err
 }
 
-// AddToManager adds the chosen reconcilers. It must come before the manager starts. A reconciler whose kind is not installed is
-// added when it is: the manager looks again while it runs.
+// AddToManager adds the chosen reconcilers. It must come before the manager starts. A reconciler whose kind is not
+// installed is added when it is: the manager looks again while it runs.
 func AddToManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return add(ctx, mgr, o, list())
 }
@@ -219,7 +220,8 @@ func add(ctx context.Context, mgr ctrl.Manager, o Options, all []entry) error {
 			return err
 		}
 		if len(missing) > 0 {
-			log.FromContext(ctx).Info("Controller left out: its kind is not installed", "controller", e.name, "kinds", missing)
+			log.FromContext(ctx).Info("Controller left out: its kind is not installed",
+				"controller", e.name, "kinds", missing)
 			left.Set(e.name, true)
 			later = append(later, part)
 			continue
@@ -237,11 +239,7 @@ func (e entry) add(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	var c controller.Options
-	if o.Controller != nil {
-		c = o.Controller(e.name)
-	}
-	return r.SetupWithManager(ctx, mgr, c)
+	return e.setUp(ctx, mgr, r, o)
 }
 
 // chosen are the entries of a choice, in the order of the list. What is left out stays out, wherever in the choice.

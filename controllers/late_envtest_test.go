@@ -6,9 +6,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -20,7 +26,8 @@ import (
 	"github.com/kruisekit/kruisekit/test/cluster"
 )
 
-// A fresh install creates definitions and the manager in one go. All reconcilers index pods by owner, and several at the same time.
+// A fresh install creates definitions and the manager in one go. All reconcilers index pods by owner, and several at
+// the same time.
 func TestKindsInstalledAfterTheStart(t *testing.T) {
 	mo, err := ManagerOptions()
 	if err != nil {
@@ -28,12 +35,23 @@ func TestKindsInstalledAfterTheStart(t *testing.T) {
 	}
 	c := cluster.Start(t, cluster.Options{Private: true, Scheme: mo.Scheme})
 	mo.Metrics = metricsserver.Options{BindAddress: "0"}
+	said := &strings.Builder{}
+	var mu sync.Mutex
+	mo.Logger = funcr.New(func(_, line string) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Fprintln(said, line)
+	}, funcr.Options{})
 	mgr, err := ctrl.NewManager(c.Config, mo)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := AddToManager(t.Context(), mgr, Options{}); err != nil {
+	o := Options{Registerer: prometheus.NewRegistry(), LeftOut: &LeftOut{}}
+	if err := AddToManager(t.Context(), mgr, o); err != nil {
 		t.Fatal(err)
+	}
+	if err := o.LeftOut.Check(nil); err == nil || !slices.Contains(o.LeftOut.Names(), "cloneset") {
+		t.Errorf("left out: %v, readiness %v", o.LeftOut.Names(), err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -60,7 +78,8 @@ func TestKindsInstalledAfterTheStart(t *testing.T) {
 		Selector:   &metav1.LabelSelector{MatchLabels: labels},
 		Containers: []v1beta1.SidecarContainer{{Container: corev1.Container{Name: "proxy", Image: "proxy"}}},
 	}}
-	for _, object := range []client.Object{set, sidecars} {
+	history := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kruise-system"}}
+	for _, object := range []client.Object{history, set, sidecars} {
 		if err := c.Client.Create(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}
@@ -70,12 +89,40 @@ func TestKindsInstalledAfterTheStart(t *testing.T) {
 		last = errors.Join(
 			c.Client.Get(ctx, client.ObjectKeyFromObject(set), set), c.Client.Get(ctx, client.ObjectKeyFromObject(sidecars), sidecars),
 		)
-		if set.Status.Replicas != 1 || sidecars.Status.MatchedPods != 1 {
-			last = errors.Join(last, fmt.Errorf("the CloneSet has %d pods, the SidecarSet selects %d", set.Status.Replicas, sidecars.Status.MatchedPods))
+		if set.Status.Replicas != 1 || sidecars.Status.ObservedGeneration != 1 {
+			last = errors.Join(last, fmt.Errorf("statuses %+v, %+v", set.Status, sidecars.Status))
 		}
+		last = errors.Join(last, o.LeftOut.Check(nil), checkMetrics(o.Registerer.(*prometheus.Registry)))
 		return last == nil, nil
 	})
 	if err != nil {
-		t.Fatal(errors.Join(err, last))
+		mu.Lock()
+		defer mu.Unlock()
+		t.Fatalf("%v\nlog: %s", errors.Join(err, last), said)
 	}
+	if names := o.LeftOut.Names(); len(names) > 0 {
+		t.Errorf("%v are left out", names)
+	}
+}
+
+// checkMetrics returns an error unless no reconciler is left out, and the objects of all followed kinds are observed.
+func checkMetrics(registry *prometheus.Registry) error {
+	families, err := registry.Gather()
+	if err != nil {
+		return err
+	}
+	series := map[string]int{}
+	for _, family := range families {
+		series[family.GetName()] = len(family.GetMetric())
+		for _, m := range family.GetMetric() {
+			if m.GetGauge().GetValue() != 0 {
+				return fmt.Errorf("%s: %v", family.GetName(), m)
+			}
+		}
+	}
+	want := map[string]int{"kruisekit_controllers_left_out": len(Names()), "kruisekit_oldest_unobserved_generation_seconds": 5}
+	if !maps.Equal(series, want) {
+		return fmt.Errorf("series %v, want %v", series, want)
+	}
+	return nil
 }

@@ -83,6 +83,7 @@ func (p *pass) emitStall() {
 	after := p.options.Stalled
 	p.state.stall, text, after = p.state.stall.Next(p.set, p.plan.Result(), p.api.Now(), after)
 	p.requeue.In(after)
+	p.meters.stands(p.set.Name, p.state.stall.Stands(p.api.Now(), p.options.Stalled))
 	if text != "" {
 		p.api.Event(p.set, corev1.EventTypeWarning, reasonLimited, text)
 	}

@@ -78,6 +78,7 @@ func (r *Reconciler) forget(name string) {
 	r.memory.forget(name)
 	r.failures.Forget(name)
 	r.meters.lacking.DeleteLabelValues(name)
+	r.meters.stands(name, false)
 	r.sets.Writes.Forget(types.NamespacedName{Name: name})
 	r.revisions.Writes.Forget(types.NamespacedName{Name: name})
 }

@@ -36,3 +36,8 @@ func (s Stall) Next(set *appsv1beta1.SidecarSet, r Result, now time.Time, limit 
 	s.reported = set.Generation
 	return s, text, 0
 }
+
+// Stands reports whether the updates of the last plan have made no progress for the limit.
+func (s Stall) Stands(now time.Time, limit time.Duration) bool {
+	return s.step != "" && !s.since.Add(limit).After(now)
+}

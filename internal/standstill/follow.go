@@ -1,0 +1,126 @@
+package standstill
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/internal/conditions"
+	"github.com/kruisekit/kruisekit/internal/stored"
+)
+
+// Options of Follow.
+type Options struct {
+	// NoGenerations is for a kind whose status does not name the generation that it speaks of.
+	NoGenerations bool
+	// NoCondition is for a kind whose status has no condition Stalled: its reconciler calls Set.
+	NoCondition bool
+	// Now is the clock; nil for time.Now.
+	Now func() time.Time
+}
+
+// Follower follows the objects of one kind. It runs on the leader.
+type Follower struct {
+	metrics *Metrics
+	cache   cache.Cache
+	kind    schema.GroupVersionKind
+	options Options
+}
+
+// Follow returns a runnable that keeps the metrics of a kind in line with a cache.
+func (m *Metrics) Follow(c cache.Cache, kind schema.GroupVersionKind, o Options) *Follower {
+	if o.Now == nil {
+		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
+	}
+	return &Follower{metrics: m, cache: c, kind: kind, options: o}
+}
+
+// Start follows the objects until the context ends.
+func (f *Follower) Start(ctx context.Context) error {
+	informer, err := f.cache.GetInformer(ctx, stored.Untyped(f.kind), cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("follow %s: %w", f.kind.Kind, err)
+	}
+	f.begin()
+	defer f.end()
+	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: f.put, UpdateFunc: func(_, now any) { f.put(now) }, DeleteFunc: f.remove,
+	})
+	if err != nil {
+		return fmt.Errorf("follow %s: %w", f.kind.Kind, err)
+	}
+	<-ctx.Done()
+	return informer.RemoveEventHandler(registration)
+}
+
+func (f *Follower) begin() {
+	f.metrics.mu.Lock()
+	defer f.metrics.mu.Unlock()
+	if of := f.metrics.of(f.kind.Kind); !f.options.NoGenerations {
+		of.now = f.options.Now
+	}
+}
+
+func (f *Follower) end() {
+	f.metrics.mu.Lock()
+	defer f.metrics.mu.Unlock()
+	delete(f.metrics.kinds, f.kind.Kind)
+}
+
+func (f *Follower) put(object any) {
+	raw, is := object.(*unstructured.Unstructured)
+	if !is {
+		return
+	}
+	behind := !f.options.NoGenerations && raw.GetDeletionTimestamp() == nil && raw.GetGeneration() != observed(raw)
+	f.metrics.keep(f.kind.Kind, client.ObjectKeyFromObject(raw), func(s *state) {
+		if !f.options.NoCondition {
+			s.reason = reasonOf(raw)
+		}
+		switch {
+		case !behind:
+			s.behind = time.Time{}
+		case s.behind.IsZero():
+			s.behind = f.options.Now()
+		}
+	})
+}
+
+func (f *Follower) remove(object any) {
+	if last, is := object.(toolscache.DeletedFinalStateUnknown); is {
+		object = last.Obj
+	}
+	if raw, is := object.(*unstructured.Unstructured); is {
+		f.metrics.keep(f.kind.Kind, client.ObjectKeyFromObject(raw), func(s *state) { *s = state{} })
+	}
+}
+
+func observed(raw *unstructured.Unstructured) int64 {
+	generation, _, _ := unstructured.NestedInt64(raw.Object, "status", "observedGeneration")
+	return generation
+}
+
+// reasonOf returns why an object stands still, as its status reports. One that is deleted does not.
+func reasonOf(raw *unstructured.Unstructured) Reason {
+	all, _, _ := unstructured.NestedFieldNoCopy(raw.Object, "status", "conditions")
+	list, _ := all.([]any)
+	for _, c := range list {
+		condition, _ := c.(map[string]any)
+		if condition["type"] != conditions.Stalled || raw.GetDeletionTimestamp() != nil {
+			continue
+		}
+		status, _ := condition["status"].(string)
+		code, _ := condition["reason"].(string)
+		if status == string(corev1.ConditionTrue) || status == string(corev1.ConditionUnknown) {
+			return Reason{Status: status, Code: code}
+		}
+	}
+	return Reason{}
+}
