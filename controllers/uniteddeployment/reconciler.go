@@ -101,6 +101,13 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	return b.Complete(r)
 }
 
+// stall reports whether the object stands still, and keeps what it waits for.
+func (r *Reconciler) stall(s *snapshot, p *subsets.Pass, status *v1beta1.UnitedDeploymentStatus) {
+	wait, after := s.Stall(p, status)
+	s.recheckAfter = requeue.Sooner(s.recheckAfter, after)
+	r.memory.Note(s.key(), func(k *subsets.Knowledge) { k.Wait = wait })
+}
+
 const controllerName = "uniteddeployment-controller"
 
 // FieldManager is the name under which the reconciler applies workloads.
@@ -127,6 +134,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		o = r.execute(ctx, s, p)
 		o.Fault = p.Fault()
 	}
-	err = r.report(ctx, s, s.Status(p, o), o)
+	status := s.Status(p, o)
+	if p != nil {
+		r.stall(s, p, &status)
+	}
+	err = r.report(ctx, s, status, o)
 	return r.api.Result(request, s.recheckAfter, errors.Join(err, o.Err()))
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/applied"
+	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/failure"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/spread"
@@ -46,6 +47,8 @@ type Knowledge struct {
 	Writes map[string]applied.Write
 	// Labelled are the counts of the workloads all of whose pods had their label of reservation.
 	Labelled map[string]string
+	// Wait is what the object waited for at the end of the last pass.
+	Wait conditions.Wait
 }
 
 // Read returns a snapshot with the spec of an object that has its defaults, or why nothing can be done with the spec. Other faults have a

@@ -72,13 +72,18 @@ func reported(status *v1beta1.UnitedDeploymentStatus, list conditions.List, faul
 	if c := list.Find(string(v1beta1.SubsetFailure)); c != nil {
 		c.Reason = v1beta1.UnitedDeploymentSubsetError
 	}
+	setConditions(status, list)
+	return *status
+}
+
+// setConditions replaces the conditions of a status.
+func setConditions(status *v1beta1.UnitedDeploymentStatus, list conditions.List) {
 	status.Conditions = nil
 	for _, c := range list {
 		status.Conditions = append(status.Conditions, v1beta1.UnitedDeploymentCondition{
 			Type: v1beta1.UnitedDeploymentConditionType(c.Type), Status: c.Status, LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
 		})
 	}
-	return *status
 }
 
 // judge sets a condition that is False with an error.
