@@ -40,13 +40,13 @@ func (p *pass) after() time.Duration { return requeue.Sooner(p.plan.RequeueAfter
 // execute sends the writes of the pass. A status that ends the job is the first of them, or there is none.
 func (p *pass) execute(ctx context.Context) error {
 	if p.plan.StatusFirst {
-		if err := p.report(ctx, p.plan.Status); err != nil {
+		if err := p.report(ctx, p.stalled(p.plan.Status)); err != nil {
 			return err
 		}
 	}
 	failed := errors.Join(p.deletePods(ctx), p.createPods(ctx))
 	if !p.plan.StatusFirst {
-		failed = errors.Join(failed, p.report(ctx, p.plan.Conclude(p.created, p.deleted)))
+		failed = errors.Join(failed, p.report(ctx, p.stalled(p.plan.Conclude(p.created, p.deleted))))
 	}
 	if p.plan.DeleteJob {
 		failed = errors.Join(failed, p.jobs.Delete(ctx, p.api.Client, p.job))

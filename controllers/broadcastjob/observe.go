@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/broadcast"
+	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/validation"
@@ -34,6 +35,8 @@ type snapshot struct {
 type knowledge struct {
 	// deleted are the pods whose deletion was answered, until the cache shows that.
 	deleted map[types.UID]bool
+	// wait is what the job waited for at the end of the last pass.
+	wait conditions.Wait
 }
 
 func (s *snapshot) key() types.NamespacedName { return client.ObjectKeyFromObject(s.job) }
