@@ -37,7 +37,8 @@ func ManagerOptions(node string, o Options) (ctrl.Options, error) {
 		live = append(live, &corev1.Pod{})
 	}
 	return ctrl.Options{
-		Scheme: scheme,
+		Scheme:   scheme,
+		NewCache: newCache,
 		Cache: cache.Options{
 			ByObject:                    ofNode(node, o),
 			DefaultTransform:            cache.TransformStripManagedFields(),

@@ -63,7 +63,7 @@ func (p process) manager(ctx context.Context, rc *rest.Config) (ctrl.Manager, er
 	if err != nil {
 		return nil, err
 	}
-	mo.NewCache = patience.Until(ctx.Done())
+	mo.NewCache = patience.Until(ctx.Done(), mo.NewCache)
 	mgr, err := ctrl.NewManager(client(rc, p.Options), mo)
 	if err != nil {
 		return nil, fmt.Errorf("make manager: %w", err)

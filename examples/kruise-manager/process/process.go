@@ -54,7 +54,7 @@ func New(ctx context.Context, rc *rest.Config, o options.Options) (ctrl.Manager,
 	if err != nil {
 		return nil, err
 	}
-	mo.NewCache = patience.Until(ctx.Done())
+	mo.NewCache = patience.Until(ctx.Done(), mo.NewCache)
 	server, err := webhookServer(rc, o.Webhook, keeper.TLS)
 	if err != nil {
 		return nil, err

@@ -12,10 +12,13 @@ import (
 )
 
 // Until makes caches that do not delay the end of a process, which is when the channel is closed. They are for
-// the NewCache of a manager's options. A cache that starts then has an ended context.
-func Until(end <-chan struct{}) cache.NewCacheFunc {
+// the NewCache of a manager's options. A cache that starts then has an ended context. made makes the caches; nil for cache.New.
+func Until(end <-chan struct{}, made cache.NewCacheFunc) cache.NewCacheFunc {
+	if made == nil {
+		made = cache.New
+	}
 	return func(rc *rest.Config, o cache.Options) (cache.Cache, error) {
-		filled, err := cache.New(rc, o)
+		filled, err := made(rc, o)
 		return &impatient{Cache: filled, end: end}, err
 	}
 }
