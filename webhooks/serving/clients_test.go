@@ -257,7 +257,7 @@ func TestPods(t *testing.T) {
 						return err
 					},
 				})
-				got, failed := serving.Pods(reader, "kube-system")(t.Context(), netip.MustParseAddr(at))
+				got, failed := serving.Pods(reader, "kube-system").Check(t.Context(), netip.MustParseAddr(at))
 				want := c.want
 				if err != nil {
 					want = serving.Verdict{}

@@ -6,6 +6,8 @@
 //     Limits.Memory, which counts what decoding will take.
 //   - A request ends within Limits.Read and Limits.Answer, whatever its client does.
 //   - One address holds at most half of the connections, the requests and the memory, so that one client cannot starve the others.
+//   - Half of the connections are kept for known clients: API servers, nodes, clients that Check knows and the loopback. A known client is
+//     accepted whatever strangers do. For a new connection the oldest one is closed that has carried no valid request.
 //   - A handler runs only after the client was checked and the whole body was read.
 //
 // Which clients are answered is for Clients: any of them, those that show a certificate of a CA, or those whose address is not that
@@ -14,7 +16,9 @@
 //
 // In use:
 //
-//	server, err := serving.New(serving.Options{Port: 9876, TLSOpts: tlsOptions, Clients: serving.Clients{Check: serving.Pods(reader)}})
+//	pods := serving.Pods(reader)
+//	clients := serving.Clients{Check: pods.Check, Known: pods.Known}
+//	server, err := serving.New(serving.Options{Port: 9876, TLSOpts: tlsOptions, Clients: clients})
 //	if err != nil {
 //		return err
 //	}

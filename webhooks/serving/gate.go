@@ -2,9 +2,11 @@ package serving
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -21,6 +23,7 @@ type gate struct {
 	verdicts *verdicts
 	shares   *shares
 	meter    meter
+	counts   counts
 }
 
 func newGate(o Options) (*gate, error) {
@@ -28,7 +31,13 @@ func newGate(o Options) (*gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &gate{limits: o.Limits, clients: o.Clients, verdicts: newVerdicts(o.Clients), shares: newShares(o.Limits), meter: m}, nil
+	c, err := newCounts(o.Registerer, "webhook")
+	if err != nil {
+		return nil, err
+	}
+	return &gate{
+		limits: o.Limits, clients: o.Clients, verdicts: newVerdicts(o.Clients), shares: newShares(o.Limits), meter: m, counts: c,
+	}, nil
 }
 
 // refusal is why a request has no answer.
@@ -62,13 +71,14 @@ func (g *gate) guard(path string, hook http.Handler) http.Handler {
 // enter checks the client, and reads the body into memory. What is held is held until release.
 func (g *gate) enter(path string, r *http.Request) (release func(), err error) {
 	client := addressOf(r.RemoteAddr)
-	share, ok := g.shares.request(client)
+	share, ok := g.shares.request(client, g.waits(path, client, r))
 	if !ok {
 		return func() {}, &refusal{busyRequests, http.StatusServiceUnavailable, "too many requests at the same time"}
 	}
 	if err := g.check(path, client, r); err != nil {
 		return share.end, err
 	}
+	share.checked()
 	if r.Body == nil || r.Body == http.NoBody {
 		return share.end, nil
 	}
@@ -77,7 +87,25 @@ func (g *gate) enter(path string, r *http.Request) (release func(), err error) {
 		return share.end, err
 	}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	if !slices.Contains(g.clients.Public, path) {
+		if g.clients.CA != nil && g.known(r) {
+			g.verdicts.prove(client)
+		}
+		spoke(r.Context())
+	}
 	return share.end, nil
+}
+
+// waits reports whether a client waits for a check.
+func (g *gate) waits(path string, client netip.Addr, r *http.Request) bool {
+	return !slices.Contains(g.clients.Public, path) && !g.known(r) && g.verdicts.waits(r.Context(), client)
+}
+
+// limit bounds the connections of a listener.
+func (g *gate) limit(ctx context.Context, listener net.Listener) net.Listener {
+	counts := g.counts
+	counts.more = func() { g.meter.refused(busyConnections) }
+	return newLimited(listener, g.limits.Connections, func(a netip.Addr) standing { return g.verdicts.standing(ctx, a) }, counts)
 }
 
 // check returns why a client is refused.

@@ -13,6 +13,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
+// connectionsByDefault of a listener.
+const connectionsByDefault = 1024
+
 // Options of a Server. The zero value has the default limits and answers every client.
 type Options struct {
 	// Host and Port to listen on. Default all addresses, port 9443.
@@ -24,7 +27,7 @@ type Options struct {
 	Limits Limits
 	// Clients are those that are answered.
 	Clients Clients
-	// Registerer of the metric of refused requests; nil for none.
+	// Registerer of the metrics; nil for none.
 	Registerer prometheus.Registerer
 }
 
@@ -38,7 +41,7 @@ type Limits struct {
 	Memory int64
 	// Requests is how many may run at the same time. Default 1024.
 	Requests int
-	// Connections is how many may be open. Default 1024.
+	// Connections is how many may be open, half of them by known clients at least. Default 1024.
 	Connections int
 	// Read is how long a request may take to arrive. Default 10 seconds, which is what API servers wait for an answer.
 	Read time.Duration
@@ -55,6 +58,9 @@ type Clients struct {
 	// Check returns what is known of the client at an address. Each verdict is used for a minute. A client that was answered within ten
 	// minutes waits for the next one at most a quarter of a second. While Check fails, its client is answered. Nil answers all addresses.
 	Check func(ctx context.Context, address netip.Addr) (Verdict, error)
+	// Known reports, without waiting, whether an address is that of an API server or of a node. Such a client, one that Check knows, one
+	// that has shown a certificate and the loopback address have half of the connections to themselves. Nil knows no address.
+	Known func(ctx context.Context, address netip.Addr) bool
 	// Settle is how long a client of which nothing is known waits. Default 5 seconds.
 	Settle time.Duration
 	// Prompt are prefixes of paths at which a client waits for a check at most a quarter of a second, such as those of pods: an API server
@@ -71,7 +77,7 @@ func (o Options) withDefaults() Options {
 	o.Clients.Settle = cmp.Or(o.Clients.Settle, 5*time.Second)
 	l := &o.Limits
 	l.Body, l.Memory = cmp.Or(l.Body, 7<<20), cmp.Or(l.Memory, 512<<20)
-	l.Requests, l.Connections = cmp.Or(l.Requests, 1024), cmp.Or(l.Connections, 1024)
+	l.Requests, l.Connections = cmp.Or(l.Requests, 1024), cmp.Or(l.Connections, connectionsByDefault)
 	l.Read, l.Answer = cmp.Or(l.Read, 10*time.Second), cmp.Or(l.Answer, 35*time.Second)
 	return o
 }

@@ -81,7 +81,7 @@ func (s *Server) Start(ctx context.Context) error {
 		return fmt.Errorf("webhook server: %w", err)
 	}
 	log.FromContext(ctx).Info("Serving webhooks", "address", listener.Addr().String())
-	return s.serve(ctx, tls.NewListener(s.gate.limit(listener), config))
+	return s.serve(ctx, tls.NewListener(s.gate.limit(ctx, listener), config))
 }
 
 func (s *Server) serve(ctx context.Context, listener net.Listener) error {
@@ -94,6 +94,7 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 		IdleTimeout:       idle,
 		MaxHeaderBytes:    mostHeader,
 		ErrorLog:          slog.NewLogLogger(logr.ToSlogHandler(log.FromContext(ctx).V(1)), slog.LevelInfo), // every client can cause lines of it
+		ConnContext:       withConnection,
 		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: streams, MaxReceiveBufferPerConnection: ahead, MaxReceiveBufferPerStream: ahead},
 	}

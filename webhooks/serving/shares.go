@@ -1,10 +1,12 @@
 package serving
 
 import (
-	"net"
 	"net/netip"
 	"sync"
 )
+
+// uncheckedOfOne is the part of all requests that one client may have waiting for a check. All that wait have half.
+const uncheckedOfOne = 8
 
 // shares count what clients hold.
 type shares struct {
@@ -17,8 +19,10 @@ type shares struct {
 
 // held is what one client, or all, have in use.
 type held struct {
-	connections, requests int
-	memory                int64
+	requests int
+	// unchecked are requests whose client waits for a check.
+	unchecked int
+	memory    int64
 }
 
 func newShares(most Limits) *shares { return &shares{most: most, each: map[netip.Addr]*held{}} }
@@ -42,7 +46,11 @@ func (s *shares) take(client netip.Addr, more held) bool {
 
 func (s *shares) fits(now, more held, part int) bool {
 	now.add(more)
-	return now.connections <= s.most.Connections/part && now.requests <= s.most.Requests/part && now.memory <= s.most.Memory/int64(part)
+	unchecked := max(1, s.most.Requests/2)
+	if part > 1 {
+		unchecked = max(1, s.most.Requests/uncheckedOfOne)
+	}
+	return now.unchecked <= unchecked && now.requests <= s.most.Requests/part && now.memory <= s.most.Memory/int64(part)
 }
 
 // give returns what a client held.
@@ -50,7 +58,7 @@ func (s *shares) give(client netip.Addr, less held) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	own := s.each[client]
-	less = held{-less.connections, -less.requests, -less.memory}
+	less = held{-less.requests, -less.unchecked, -less.memory}
 	s.all.add(less)
 	own.add(less)
 	if *own == (held{}) {
@@ -59,8 +67,8 @@ func (s *shares) give(client netip.Addr, less held) {
 }
 
 func (h *held) add(more held) {
-	h.connections += more.connections
 	h.requests += more.requests
+	h.unchecked += more.unchecked
 	h.memory += more.memory
 }
 
@@ -71,9 +79,12 @@ type share struct {
 	held   held
 }
 
-// request starts one.
-func (s *shares) request(client netip.Addr) (*share, bool) {
+// request starts one, whose client waits for a check or not.
+func (s *shares) request(client netip.Addr, waits bool) (*share, bool) {
 	one := held{requests: 1}
+	if waits {
+		one.unchecked = 1
+	}
 	return &share{of: s, client: client, held: one}, s.take(client, one)
 }
 
@@ -86,45 +97,13 @@ func (s *share) reserve(n int64) bool {
 	return true
 }
 
-// end gives all back.
-func (s *share) end() { s.of.give(s.client, s.held) }
-
-// limit closes the connections of a listener that exceed the limit.
-func (g *gate) limit(listener net.Listener) net.Listener {
-	return &limited{Listener: listener, gate: g}
-}
-
-type limited struct {
-	net.Listener
-
-	gate *gate
-}
-
-// Accept returns the next connection within the limits.
-func (l *limited) Accept() (net.Conn, error) {
-	for {
-		c, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err //nolint:wrapcheck // net/http compares it
-		}
-		client := addressOf(c.RemoteAddr().String())
-		if one := (held{connections: 1}); !l.gate.verdicts.refused(client) && l.gate.shares.take(client, one) {
-			return &counted{Conn: c, end: sync.OnceFunc(func() { l.gate.shares.give(client, one) })}, nil
-		}
-		l.gate.meter.refused(busyConnections)
-		_ = c.Close()
+// checked is called when the client has passed the check.
+func (s *share) checked() {
+	if s.held.unchecked > 0 {
+		s.of.give(s.client, held{unchecked: s.held.unchecked})
+		s.held.unchecked = 0
 	}
 }
 
-// counted is a connection that gives its share back.
-type counted struct {
-	net.Conn
-
-	end func()
-}
-
-// Close closes the connection.
-func (c *counted) Close() error {
-	defer c.end()
-	return c.Conn.Close() //nolint:wrapcheck // net/http compares it
-}
+// end gives all back.
+func (s *share) end() { s.of.give(s.client, s.held) }

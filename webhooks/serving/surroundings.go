@@ -34,11 +34,13 @@ type surroundings struct {
 	mu   sync.Mutex
 	last *facts
 	at   time.Time
+	// tried is when a reading was started for which nobody waits.
+	tried time.Time
 }
 
 // facts are the result of one reading.
 type facts struct {
-	// nodes are the addresses of nodes and of their tunnels and bridges, which packets of API servers have as their source.
+	// nodes are the addresses of API servers, of nodes and of their tunnels and bridges, which packets of API servers have as their source.
 	nodes map[netip.Addr]bool
 	// v4 and v6 report that pods have first addresses of the family.
 	v4, v6 bool
@@ -67,17 +69,7 @@ func (s *surroundings) facts(ctx context.Context, address netip.Addr) (*facts, e
 	if age := now.Sub(at); last != nil && (age < remembered || age < nodesRemembered && last.nodes[address]) {
 		return last, nil
 	}
-	result := s.flights.DoChan("", func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reading)
-		defer cancel()
-		f, err := s.read(ctx)
-		if err == nil {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.last, s.at = f, now
-		}
-		return f, err
-	})
+	result := s.flights.DoChan("", func() (any, error) { return s.renew(ctx, now) })
 	select {
 	case <-ctx.Done():
 		return nil, fmt.Errorf("read nodes: %w", ctx.Err())
@@ -87,8 +79,44 @@ func (s *surroundings) facts(ctx context.Context, address netip.Addr) (*facts, e
 	}
 }
 
+// renew reads, and remembers what it has read.
+func (s *surroundings) renew(ctx context.Context, now time.Time) (*facts, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reading)
+	defer cancel()
+	f, err := s.read(ctx)
+	if err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.last, s.at = f, now
+	}
+	return f, err
+}
+
+// has reports whether an address was known at the last reading, which it renews once in an hour and does not wait for.
+func (s *surroundings) has(ctx context.Context, address netip.Addr) bool {
+	now := time.Now() //nolint:forbidigo // as above
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if (s.last == nil || now.Sub(s.at) >= nodesRemembered) && now.Sub(s.tried) >= retry {
+		s.tried = now
+		go func() {
+			if _, err, _ := s.flights.Do("", func() (any, error) { return s.renew(ctx, now) }); err != nil {
+				log.FromContext(ctx).V(1).Info("Read no addresses of nodes", "reason", err.Error())
+			}
+		}()
+	}
+	return s.last != nil && s.last.nodes[address]
+}
+
 func (s *surroundings) read(ctx context.Context) (*facts, error) {
 	f := &facts{nodes: map[netip.Addr]bool{}}
+	all, err := servers(ctx, s.reader)
+	if err != nil {
+		return nil, err
+	}
+	for _, address := range all {
+		f.one(address)
+	}
 	for _, namespace := range s.spared {
 		var pods corev1.PodList
 		if err := s.reader.List(ctx, &pods, client.InNamespace(namespace), client.Limit(sample)); err != nil {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"runtime"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,8 +34,11 @@ func TestSurroundings(t *testing.T) {
 			reads := 0
 			s := &surroundings{reader: interceptor.NewClient(nil, interceptor.Funcs{
 				List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, o ...client.ListOption) error {
+					nodes, is := into.(*corev1.NodeList)
+					if !is {
+						return nil // endpoints
+					}
 					reads++
-					nodes := into.(*corev1.NodeList)
 					all := (&client.ListOptions{}).ApplyOptions(o)
 					if all.Limit != page {
 						t.Errorf("a list of %d nodes", all.Limit)
@@ -63,8 +68,12 @@ func TestNodesAreRemembered(t *testing.T) {
 	reads := 0
 	s := &surroundings{reader: interceptor.NewClient(nil, interceptor.Funcs{
 		List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, _ ...client.ListOption) error {
+			nodes, is := into.(*corev1.NodeList)
+			if !is {
+				return nil // endpoints
+			}
 			reads++
-			into.(*corev1.NodeList).Items = []corev1.Node{{Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Address: "10.0.0.1"}}}}}
+			nodes.Items = []corev1.Node{{Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Address: "10.0.0.1"}}}}}
 			return nil
 		},
 	})}
@@ -85,4 +94,53 @@ func TestNodesAreRemembered(t *testing.T) {
 			t.Errorf("%s: %+v after %d reads, want %d", c.why, got, reads, c.reads)
 		}
 	}
+}
+
+// Whether an address is known is asked at each connection: only the first call, and one in an hour, has the nodes read.
+func TestKnownDoesNotWait(t *testing.T) {
+	release, reads := make(chan struct{}), make(chan struct{}, 10)
+	s := &surroundings{reader: interceptor.NewClient(nil, interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, _ ...client.ListOption) error {
+			switch into := into.(type) {
+			case *corev1.NodeList:
+				reads <- struct{}{}
+				<-release
+				into.Items = []corev1.Node{{Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Address: "10.0.0.1"}}}}}
+			case *discoveryv1.EndpointSliceList:
+				into.Items = []discoveryv1.EndpointSlice{{Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.2"}}}}}
+			}
+			return nil
+		},
+	})}
+	node, server := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	for range 100 {
+		if s.has(t.Context(), node) {
+			t.Fatal("the node is known before it was read")
+		}
+	}
+	close(release)
+	<-reads
+	for late := time.After(20 * time.Second); !s.has(t.Context(), node) || !s.has(t.Context(), server); {
+		select {
+		case <-late:
+			t.Fatal("a node and an API server that were read are not known")
+		default:
+			runtime.Gosched()
+		}
+	}
+	for i := range 1000 {
+		if s.has(t.Context(), netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)})) {
+			t.Fatal("a stranger is known")
+		}
+	}
+	if len(reads) != 0 {
+		t.Errorf("%d more reads for strangers", len(reads))
+	}
+	s.mu.Lock()
+	s.at, s.tried = s.at.Add(-2*nodesRemembered), time.Time{}
+	s.mu.Unlock()
+	if !s.has(t.Context(), node) {
+		t.Error("the node is not known during the next reading")
+	}
+	<-reads
 }

@@ -17,8 +17,10 @@ const (
 	fresh = time.Minute
 	// mostVerdicts bounds the memory: a client has one address, an attacker with many pods has many.
 	mostVerdicts = 4096
-	// checks per second of clients that are not known, and how many at once. Each is a list of pods by their address.
-	checks, burst = 5, 20
+	// checks per second of clients that are not known and have sent a request, and how many at once. Each is a list of pods by their
+	// address. The others have only connected: an attacker with many addresses does not keep a request from its check by these.
+	checks, burst             = 4, 15
+	checksAhead, burstOfAhead = 1, 5
 	// patience of one check.
 	patience = 2 * time.Second
 	// retry is when a check is repeated that failed.
@@ -39,10 +41,12 @@ type Verdict struct {
 // verdicts remember which clients are refused.
 type verdicts struct {
 	check   func(ctx context.Context, address netip.Addr) (Verdict, error)
+	isKnown func(ctx context.Context, address netip.Addr) bool
 	settle  time.Duration
 	brief   time.Duration
-	unknown *rate.Limiter
-	flights singleflight.Group
+	// requests and ahead are for checks of clients that are not known: with a request, and before one.
+	requests, ahead *budget
+	flights         singleflight.Group
 
 	mu    sync.Mutex
 	known map[netip.Addr]verdict
@@ -54,13 +58,54 @@ type verdict struct {
 	// settled reports that the last check succeeded, and at when it did.
 	settled bool
 	at      time.Time
+	// unknown reports that the client was answered although nothing is known of it, and proved when it last showed a certificate.
+	unknown bool
+	proved  time.Time
 }
 
 // answered reports whether the client was answered after a check.
 func (v verdict) answered() bool { return v.settled && v.why == "" }
 
 func newVerdicts(c Clients) *verdicts {
-	return &verdicts{check: c.Check, settle: c.Settle, brief: brief, unknown: rate.NewLimiter(checks, burst), known: map[netip.Addr]verdict{}}
+	return &verdicts{
+		check: c.Check, isKnown: c.Known, settle: c.Settle, brief: brief, known: map[netip.Addr]verdict{},
+		requests: newBudget(checks, burst), ahead: newBudget(checksAhead, burstOfAhead),
+	}
+}
+
+// standing returns what is known of a client that connects, without waiting. An unknown one is looked up meanwhile.
+func (v *verdicts) standing(ctx context.Context, address netip.Addr) standing {
+	last, _ := v.last(address)
+	now := time.Now() //nolint:forbidigo // of connections, which no test has at another time
+	switch {
+	case v.check != nil && last.why != "" && now.Before(last.until):
+		return refused
+	case isLoopback(address), last.answered() && !last.unknown && now.Sub(last.at) < lately, now.Sub(last.proved) < lately:
+		return known
+	case v.isKnown != nil && v.isKnown(ctx, address):
+		return known
+	}
+	if v.check != nil && address.IsValid() && now.After(last.until) && v.ahead.allow(address) {
+		go v.flights.Do(address.String(), func() (any, error) { return v.decide(context.WithoutCancel(ctx), address, last) })
+	}
+	return stranger
+}
+
+// waits reports whether the next request of a client waits for a check.
+func (v *verdicts) waits(ctx context.Context, address netip.Addr) bool {
+	if v.check == nil || !address.IsValid() {
+		return false
+	}
+	last, _ := v.last(address)
+	now := time.Now() //nolint:forbidigo // as above
+	return !now.Before(last.until) && !(last.answered() && now.Sub(last.at) < lately) && !(v.isKnown != nil && v.isKnown(ctx, address))
+}
+
+// prove records that a client has shown a certificate.
+func (v *verdicts) prove(address netip.Addr) {
+	last, _ := v.last(address)
+	last.proved = time.Now() //nolint:forbidigo // as above
+	v.keep(address, last)
 }
 
 // of returns why a client is refused, or an error where that is not known. A prompt request does not wait for a slow check.
@@ -73,8 +118,12 @@ func (v *verdicts) of(ctx context.Context, address netip.Addr, prompt bool) (str
 	if now.Before(last.until) {
 		return last.why, nil
 	}
-	// All requests of a client wait for one check.
+	// All requests of a client wait for one check. A client that is known, or was answered before, is checked without delay, however many
+	// others there are.
 	result := v.flights.DoChan(address.String(), func() (any, error) {
+		if !last.answered() && !(v.isKnown != nil && v.isKnown(ctx, address)) && !v.requests.allow(address) {
+			return "too many clients to check: try again", nil
+		}
 		return v.decide(context.WithoutCancel(ctx), address, last)
 	})
 	var late <-chan time.Time
@@ -94,12 +143,8 @@ func (v *verdicts) of(ctx context.Context, address netip.Addr, prompt bool) (str
 	}
 }
 
-// decide checks a client. A client that was answered before is checked without delay, however many others there are. After a check that
-// failed, the client is answered until the next one.
+// decide checks a client. After a check that failed, the client is answered until the next one.
 func (v *verdicts) decide(ctx context.Context, address netip.Addr, last verdict) (string, error) {
-	if !last.answered() && !v.unknown.Allow() {
-		return "too many clients to check: try again", nil
-	}
 	now, err := v.ask(ctx, address)
 	if err == nil && now.Unknown && !last.answered() {
 		settled := time.NewTimer(v.settle)
@@ -109,10 +154,10 @@ func (v *verdicts) decide(ctx context.Context, address netip.Addr, last verdict)
 	}
 	at := time.Now() //nolint:forbidigo // as above
 	if err != nil {
-		v.keep(address, verdict{until: at.Add(retry), settled: last.answered(), at: last.at})
+		v.keep(address, verdict{until: at.Add(retry), settled: last.answered(), at: last.at, unknown: last.unknown})
 		return "", err
 	}
-	v.keep(address, verdict{why: now.Why, until: at.Add(fresh), settled: true, at: at})
+	v.keep(address, verdict{why: now.Why, until: at.Add(fresh), settled: true, at: at, unknown: now.Unknown})
 	return now.Why, nil
 }
 
@@ -129,21 +174,51 @@ func (v *verdicts) last(address netip.Addr) (verdict, bool) {
 	return last, found
 }
 
-// keep remembers a verdict. Where there are too many, refused clients are forgotten first: they are checked again.
+// keep remembers a verdict. Where there are too many, refused clients are forgotten first, then unknown ones: they are checked again.
 func (v *verdicts) keep(address netip.Addr, now verdict) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if len(v.known) >= mostVerdicts {
-		maps.DeleteFunc(v.known, func(_ netip.Addr, old verdict) bool { return old.why != "" })
+	if old := v.known[address]; old.proved.After(now.proved) {
+		now.proved = old.proved
 	}
-	if len(v.known) >= mostVerdicts {
-		clear(v.known)
+	for _, worthless := range []func(netip.Addr, verdict) bool{
+		func(_ netip.Addr, old verdict) bool { return old.why != "" },
+		func(_ netip.Addr, old verdict) bool { return old.unknown },
+		func(netip.Addr, verdict) bool { return true },
+	} {
+		if len(v.known) >= mostVerdicts {
+			maps.DeleteFunc(v.known, worthless)
+		}
 	}
 	v.known[address] = now
 }
 
-// refused reports whether a client was refused within the last minute.
-func (v *verdicts) refused(address netip.Addr) bool {
-	last, found := v.last(address)
-	return found && last.why != "" && time.Now().Before(last.until) //nolint:forbidigo // as above
+// budget bounds the checks that clients cause: all together, and those of one address or network.
+type budget struct {
+	rate  rate.Limit
+	burst int
+	all   *rate.Limiter
+
+	mu   sync.Mutex
+	each map[netip.Prefix]*rate.Limiter
+}
+
+func newBudget(perSecond rate.Limit, burst int) *budget {
+	return &budget{rate: perSecond, burst: burst, all: rate.NewLimiter(perSecond, burst), each: map[netip.Prefix]*rate.Limiter{}}
+}
+
+// allow takes one check. One network gets a third of all.
+func (b *budget) allow(address netip.Addr) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	of := groupOf(address, false).of
+	own := b.each[of]
+	if own == nil {
+		if len(b.each) >= mostVerdicts {
+			clear(b.each)
+		}
+		own = rate.NewLimiter(b.rate/3, max(1, b.burst/3))
+		b.each[of] = own
+	}
+	return own.Allow() && b.all.Allow()
 }

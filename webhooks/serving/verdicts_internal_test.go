@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -76,5 +78,74 @@ func TestFailedLookup(t *testing.T) {
 	}
 	if last, found := v.last(address); !found || last.settled || last.why != "" {
 		t.Errorf("the verdict is %+v, %t", last, found)
+	}
+}
+
+// A stranger that only connects is looked up, within a budget: of all strangers, and of one network. Known clients cause no lookup.
+func TestLookupsOfConnections(t *testing.T) {
+	v6 := func(i int) netip.Addr {
+		address := netip.MustParseAddr("fd00:1::").As16()
+		address[14], address[15] = byte(i>>8), byte(i)
+		return netip.AddrFrom16(address)
+	}
+	cases := map[string]struct {
+		why     string
+		address func(i int) netip.Addr
+		most    int
+	}{
+		"one":                 {"it is looked up once", func(int) netip.Addr { return v6(1) }, 1},
+		"one network":         {"a pod can have all addresses of it", v6, 1},
+		"many":                {"the budget is that of all", func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}) }, burstOfAhead},
+		"an API server":       {"it is known", func(int) netip.Addr { return netip.MustParseAddr("10.0.0.1") }, 0},
+		"the loopback":        {"it is in this pod", func(int) netip.Addr { return netip.IPv6Loopback() }, 0},
+		"answered":            {"it was checked before", func(int) netip.Addr { return netip.MustParseAddr("10.0.0.2") }, 0},
+		"shown a certificate": {"no pod has one", func(int) netip.Addr { return netip.MustParseAddr("10.0.0.3") }, 0},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var lookups atomic.Int64
+			v := newVerdicts(Clients{
+				Check: func(context.Context, netip.Addr) (Verdict, error) { lookups.Add(1); return Verdict{Why: "a pod"}, nil },
+				Known: func(_ context.Context, a netip.Addr) bool { return a == netip.MustParseAddr("10.0.0.1") },
+			})
+			v.keep(netip.MustParseAddr("10.0.0.2"), verdict{settled: true, at: time.Now().Add(-2 * fresh)})
+			v.prove(netip.MustParseAddr("10.0.0.3"))
+			began := time.Now()
+			for i := range 1000 {
+				if got := v.standing(t.Context(), c.address(i)); (got == known) != (c.most == 0) {
+					t.Fatalf("%s: %v", c.why, got)
+				}
+			}
+			most := c.most + c.most*int(time.Since(began)/time.Second)
+			for late := time.Now().Add(20 * time.Second); c.most > 0 && v.standing(t.Context(), c.address(0)) != refused; {
+				if time.Now().After(late) {
+					t.Fatal("the first stranger is not looked up")
+				}
+				runtime.Gosched()
+			}
+			if n := int(lookups.Load()); n > most || n < min(1, c.most) {
+				t.Errorf("%s: %d lookups, want at most %d", c.why, n, most)
+			}
+		})
+	}
+}
+
+// What an API server needs is remembered, however many strangers are looked up.
+func TestManyVerdicts(t *testing.T) {
+	v := newVerdicts(Clients{})
+	server := netip.MustParseAddr("10.0.0.1")
+	v.keep(server, verdict{settled: true, at: time.Now()})
+	for i := range 3 * mostVerdicts {
+		one := verdict{why: "a pod"}
+		if i%2 == 0 {
+			one = verdict{settled: true, unknown: true, at: time.Now()}
+		}
+		v.keep(netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}), one)
+	}
+	if last, _ := v.last(server); !last.answered() {
+		t.Error("the verdict about an API server is forgotten")
+	}
+	if n := len(v.known); n > mostVerdicts {
+		t.Errorf("%d verdicts are remembered", n)
 	}
 }

@@ -32,12 +32,14 @@ func webhookServer(rc *rest.Config, o options.Webhook, certificate func(*tls.Con
 	if clients.CA, err = authorities(o.ClientCA); err != nil {
 		return nil, err
 	}
+	live, err := clientReader(rc)
+	if err != nil {
+		return nil, err
+	}
+	addresses := serving.Pods(live, metav1.NamespaceSystem, o.Namespace)
+	clients.Known = addresses.Known
 	if !o.AnswerPods {
-		live, err := clientReader(rc)
-		if err != nil {
-			return nil, err
-		}
-		clients.Check = serving.Pods(live, metav1.NamespaceSystem, o.Namespace)
+		clients.Check = addresses.Check
 	}
 	return serving.New(serving.Options{
 		Host: "0.0.0.0", Port: o.Port, TLSOpts: []func(*tls.Config){certificate}, Clients: clients,
