@@ -15,6 +15,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -34,8 +35,9 @@ type ground struct {
 	address string
 	// calls of the handler, and how many of them run.
 	calls, running atomic.Int64
-	// hold keeps handlers until it is closed.
+	// hold keeps handlers until it is closed, but not those of the free path.
 	hold     chan struct{}
+	free     string
 	registry *prometheus.Registry
 }
 
@@ -86,7 +88,7 @@ func (g *ground) answer(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	if g.hold != nil {
+	if g.hold != nil && r.URL.Path != g.free {
 		<-g.hold
 	}
 	fmt.Fprint(w, len(body))
@@ -101,12 +103,36 @@ func (g *ground) refused(t *testing.T, reason string) int {
 	}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
-			if m.GetLabel()[0].GetValue() == reason {
+			if f.GetName() == "kruisekit_webhook_refused_total" && m.GetLabel()[0].GetValue() == reason {
 				return int(m.GetCounter().GetValue())
 			}
 		}
 	}
 	t.Fatalf("no counter of %q", reason)
+	return 0
+}
+
+// gauge is what a gauge shows, of the series that has all these values of labels.
+func (g *ground) gauge(t *testing.T, name string, values ...string) int {
+	t.Helper()
+	families, err := g.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			found := 0
+			for _, l := range m.GetLabel() {
+				if slices.Contains(values, l.GetValue()) {
+					found++
+				}
+			}
+			if f.GetName() == name && found == len(values) {
+				return int(m.GetGauge().GetValue())
+			}
+		}
+	}
+	t.Fatalf("no gauge %s of %q", name, values)
 	return 0
 }
 

@@ -8,7 +8,7 @@ import (
 
 const (
 	// strange is the part of all connections that strangers may have together, and fewest what one of them may have at least.
-	strange, few, fewest = 2, 64, 4
+	strange, few, fewest = 2, 16, 4
 	// network is the length of the prefix by which strangers are counted in IPv6: one pod can have all addresses of it.
 	network = 64
 )

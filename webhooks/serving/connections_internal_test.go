@@ -85,7 +85,7 @@ func (w *world) check() {
 		w.t.Fatalf("%d connections, %d of strangers, of at most %d", len(w.open), strangers, w.most)
 	}
 	for of, n := range each {
-		if most := w.most / 2; n > most || !of.known && n > max(4, w.most/64) {
+		if most := w.most / 2; n > most || !of.known && n > max(4, w.most/16) {
 			w.t.Fatalf("%d connections of %v", n, of)
 		}
 	}

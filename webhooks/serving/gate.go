@@ -36,7 +36,7 @@ func newGate(o Options) (*gate, error) {
 		return nil, err
 	}
 	return &gate{
-		limits: o.Limits, clients: o.Clients, verdicts: newVerdicts(o.Clients), shares: newShares(o.Limits), meter: m, counts: c,
+		limits: o.Limits, clients: o.Clients, verdicts: newVerdicts(o.Clients), shares: newShares(o.Limits, m), meter: m, counts: c,
 	}, nil
 }
 
@@ -82,8 +82,11 @@ func (g *gate) enter(path string, r *http.Request) (release func(), err error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return share.end, nil
 	}
-	body, err := share.read(r, g.limits.Body)
+	body, err := share.read(r, path, g.limits.Body)
 	if err != nil {
+		return share.end, err
+	}
+	if err := share.run(r.Context(), decoded(body)); err != nil {
 		return share.end, err
 	}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
@@ -154,13 +157,12 @@ func decoded(body []byte) int64 {
 	return perObject*count("{") + perValue*(count("[")+count(","))
 }
 
-// read reads a body, whose memory grows with what arrives.
-func (s *share) read(r *http.Request, most int64) ([]byte, error) {
+// read reads a body, whose memory grows with what arrives. Its beginning has the namespace, by which the rest is counted.
+func (s *share) read(r *http.Request, path string, most int64) ([]byte, error) {
 	large := &refusal{largeBody, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body must have at most %d bytes", most)}
 	if r.ContentLength > most {
 		return nil, large
 	}
-	busy := &refusal{busyMemory, http.StatusServiceUnavailable, "too much memory in requests at the same time"}
 	end := most
 	if r.ContentLength >= 0 {
 		end = r.ContentLength
@@ -172,9 +174,12 @@ func (s *share) read(r *http.Request, most int64) ([]byte, error) {
 		case have == end:
 			room = make([]byte, 1) // to see that there is no more
 		case len(room) == 0:
+			if have > 0 && s.queue == nil {
+				s.join(tenantOf(s.client, path, body))
+			}
 			grown := min(max(first, 2*have), end)
-			if !s.reserve(perByte * (grown - have)) {
-				return nil, busy
+			if err := s.reserve(perByte * (grown - have)); err != nil {
+				return nil, err
 			}
 			body = append(make([]byte, 0, grown), body...)
 			continue
@@ -185,14 +190,23 @@ func (s *share) read(r *http.Request, most int64) ([]byte, error) {
 		}
 		body = body[:len(body)+n]
 		switch {
-		case errors.Is(err, io.EOF) && !s.reserve(decoded(body)):
-			return nil, busy
 		case errors.Is(err, io.EOF):
+			if s.queue == nil {
+				s.join(tenantOf(s.client, path, body))
+			}
 			return body, nil
 		case err != nil:
 			return nil, &refusal{lateBody, http.StatusRequestTimeout, "read the body: " + err.Error()}
 		}
 	}
+}
+
+// tenantOf returns by what a review is counted.
+func tenantOf(client netip.Addr, path string, beginning []byte) tenant {
+	if namespace := namespaceOf(beginning); namespace != "" {
+		return tenant{client: client, namespace: namespace}
+	}
+	return tenant{client: client, path: path}
 }
 
 // addressOf returns the address of a client without its port; it is not valid if there is none.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -110,7 +111,7 @@ func TestBodies(t *testing.T) {
 		"none":                {"a health check has no body", "a", 0, http.StatusOK},
 		"at the limit":        {"the limit is allowed", "a", 64 << 10, http.StatusOK},
 		"above":               {"one byte more is not", "a", 64<<10 + 1, http.StatusRequestEntityTooLarge},
-		"objects":             {"each takes 2 KiB when it is decoded", "{", 300, http.StatusServiceUnavailable},
+		"objects":             {"each takes 2 KiB when it is decoded", "{", 300, http.StatusRequestEntityTooLarge},
 		"above, not declared": {"the length that a client declares does not matter", "a", -(64<<10 + 1), http.StatusRequestEntityTooLarge},
 	}
 	for name, c := range cases {
@@ -135,27 +136,29 @@ func TestShares(t *testing.T) {
 		most   int
 		reason string
 	}{
-		"memory":   {"4 bodies of 32 KiB count three times, and are half of 768 KiB", func(*serving.Limits) {}, 32 << 10, 4, "memory"},
+		"memory":   {"2 bodies of 32 KiB count three times, and are half of what large ones may have of 768 KiB", func(*serving.Limits) {}, 32 << 10, 2, "memory"},
 		"requests": {"half of 6 is 3", func(l *serving.Limits) { l.Requests = 6 }, 1, 3, "requests"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			limits := quick()
 			c.limits(&limits)
-			g := start(t, serving.Options{Limits: limits})
-			g.hold = make(chan struct{})
 			body := strings.Repeat("a", c.size)
+			// Each has a path of its own, and is counted alone.
+			paths := []string{path, "/b", "/c", "/d"}
+			g := start(t, serving.Options{Limits: limits}, paths[1:]...)
+			g.hold = make(chan struct{})
 			greedy := newClient(t, "127.0.0.1")
 			var ended sync.WaitGroup
-			for range c.most {
+			for i := range c.most {
 				ended.Go(func() {
-					if code, text := g.post(t, greedy, path, strings.NewReader(body)); code != http.StatusOK {
+					if code, text := g.post(t, greedy, paths[i], strings.NewReader(body)); code != http.StatusOK {
 						t.Errorf("%s: %d %s", c.why, code, text)
 					}
 				})
 			}
 			eventually(t, "the handlers run", func() bool { return int(g.running.Load()) == c.most })
-			if code, text := g.post(t, greedy, path, strings.NewReader(body)); code != http.StatusServiceUnavailable {
+			if code, text := g.post(t, greedy, paths[c.most], strings.NewReader(body)); code != http.StatusServiceUnavailable {
 				t.Errorf("%s: one more is answered %d %s", c.why, code, text)
 			}
 			if n := g.refused(t, c.reason); n != 1 {
@@ -173,6 +176,59 @@ func TestShares(t *testing.T) {
 				t.Errorf("afterwards: %d %s", code, text)
 			}
 		})
+	}
+}
+
+// Reviews of one namespace with large objects take long, because of their dry runs. Those of small pods elsewhere are answered meanwhile.
+func TestManyLargeReviews(t *testing.T) {
+	known := func(context.Context, netip.Addr) bool { return true }
+	g := start(t, serving.Options{Limits: serving.Limits{Wait: 50 * time.Millisecond}, Clients: serving.Clients{Known: known}}, "/other")
+	g.hold, g.free = make(chan struct{}), "/other"
+	review := func(namespace string, objects int) string {
+		containers := strings.Repeat("{},", objects) + "{}"
+		return `{"request":{"namespace":"` + namespace + `","object":{"spec":{"template":{"spec":{"containers":[` + containers + `]}}}}}}`
+	}
+	apiServer := newClient(t, "127.0.0.9")
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	var sent, late atomic.Int64
+	for i := range 96 {
+		body := review("hostile", []int{60000, 60000, 2000, 800, 200, 60, 12, 6, 6, 6, 6, 6}[i%12])
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if code, _ := g.post(t, apiServer, path, strings.NewReader(body)); code == http.StatusTooManyRequests {
+					late.Add(1)
+				}
+				sent.Add(1)
+			}
+		})
+	}
+	eventually(t, "reviews of the namespace are refused", func() bool { return late.Load() > 30 })
+	for i := range 100 {
+		code, text := g.post(t, apiServer, "/other", strings.NewReader(review(fmt.Sprintf("tenant-%d", i%5), 100)))
+		if code != http.StatusOK {
+			t.Fatalf("a pod of another tenant is answered %d %s", code, text)
+		}
+	}
+	small, large := g.gauge(t, "kruisekit_webhook_memory_bytes", "small"), g.gauge(t, "kruisekit_webhook_memory_bytes", "large")
+	limit := g.gauge(t, "kruisekit_webhook_memory_limit_bytes")
+	if small <= 0 || small+large > limit/2 || limit != 512<<20 {
+		t.Errorf("%d and %d bytes are in use of %d", small, large, limit)
+	}
+	if n := g.gauge(t, "kruisekit_webhook_requests", "running"); n < 5 || n > 97 {
+		t.Errorf("%d requests run", n)
+	}
+	if g.refused(t, "namespace") == 0 {
+		t.Error("no refusal is counted")
+	}
+	cancel()
+	close(g.hold)
+	all.Wait()
+	eventually(t, "nothing is held", func() bool {
+		return g.gauge(t, "kruisekit_webhook_memory_bytes", "small")+g.gauge(t, "kruisekit_webhook_memory_bytes", "large") == 0
+	})
+	if n := g.gauge(t, "kruisekit_connections", "webhook", "known"); n < 1 {
+		t.Errorf("%d connections are open", n)
 	}
 }
 

@@ -25,7 +25,7 @@ type Bounds struct {
 	Registerer prometheus.Registerer
 }
 
-// Bound returns a listener with at most so many open connections: of a stranger a 64th, of all strangers half. Where there is no room,
+// Bound returns a listener with at most so many open connections: of a stranger a sixteenth, of all strangers half. Where there is no room,
 // the oldest connection of the client that has most of them is closed for a new one.
 func Bound(listener net.Listener, b Bounds) (net.Listener, error) {
 	if b.Connections == 0 {

@@ -15,28 +15,57 @@ const (
 	lateBody        reason = "time"
 	busyMemory      reason = "memory"
 	busyRequests    reason = "requests"
+	busyNamespace   reason = "namespace"
 	busyConnections reason = "connections"
 	noCertificate   reason = "certificate"
 	foreignClient   reason = "client"
 )
 
-// meter counts refusals; nil counts nothing.
-type meter map[reason]prometheus.Counter
+// meter counts refusals and shows what requests hold; without a registerer it does neither.
+type meter struct {
+	refusals           map[reason]prometheus.Counter
+	running, waiting   prometheus.Gauge
+	small, large, most prometheus.Gauge
+}
 
 func newMeter(registerer prometheus.Registerer) (meter, error) {
 	if registerer == nil {
-		return nil, nil //nolint:nilnil // refused accepts nil
+		return meter{}, nil
 	}
 	refusals, err := register(registerer, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "kruisekit_webhook_refused_total",
 		Help: "Requests and connections that the webhook server refused, by the limit or check that they did not pass.",
 	}, []string{"reason"}))
 	if err != nil {
-		return nil, err
+		return meter{}, err
 	}
-	m := meter{}
-	for _, r := range []reason{largeBody, lateBody, busyMemory, busyRequests, busyConnections, noCertificate, foreignClient} {
-		m[r] = refusals.WithLabelValues(string(r))
+	requests, err := register(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "kruisekit_webhook_requests",
+		Help: "Requests to the webhook server now, by their state: waiting for others of their namespace, or running.",
+	}, []string{"state"}))
+	if err != nil {
+		return meter{}, err
+	}
+	memory, err := register(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "kruisekit_webhook_memory_bytes",
+		Help: "Estimated memory of requests to the webhook server now, by the size of the requests.",
+	}, []string{"size"}))
+	if err != nil {
+		return meter{}, err
+	}
+	most, err := register(registerer, prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "kruisekit_webhook_memory_limit_bytes",
+		Help: "Limit of the estimated memory of all requests to the webhook server.",
+	}))
+	if err != nil {
+		return meter{}, err
+	}
+	m := meter{
+		refusals: map[reason]prometheus.Counter{}, running: requests.WithLabelValues("running"), waiting: requests.WithLabelValues("waiting"),
+		small: memory.WithLabelValues("small"), large: memory.WithLabelValues("large"), most: most,
+	}
+	for _, r := range []reason{largeBody, lateBody, busyMemory, busyRequests, busyNamespace, busyConnections, noCertificate, foreignClient} {
+		m.refusals[r] = refusals.WithLabelValues(string(r))
 	}
 	return m, nil
 }
@@ -56,8 +85,25 @@ func register[C prometheus.Collector](registerer prometheus.Registerer, c C) (C,
 }
 
 func (m meter) refused(r reason) {
-	if m != nil {
-		m[r].Inc()
+	if m.refusals != nil {
+		m.refusals[r].Inc()
+	}
+}
+
+// limit shows the limit of the memory.
+func (m meter) limit(memory int64) {
+	if m.most != nil {
+		m.most.Set(float64(memory))
+	}
+}
+
+// show shows what requests hold.
+func (m meter) show(now held, waiting int) {
+	if m.running != nil {
+		m.running.Set(float64(now.requests - waiting))
+		m.waiting.Set(float64(waiting))
+		m.small.Set(float64(now.memory - now.large))
+		m.large.Set(float64(now.large))
 	}
 }
 

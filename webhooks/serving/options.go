@@ -36,11 +36,14 @@ type Limits struct {
 	// Body is the largest body in bytes. An API server sends two objects of at most 3 MiB each, and little else. Default 7 MiB.
 	Body int64
 	// Memory is what all requests may hold together, by an estimate from their bodies: three times the
-	// bytes, and what the decoded objects and lists take.
+	// bytes, and what the decoded objects and lists take. Half of it is kept for small requests. Reviews of one namespace from one client
+	// get a sixteenth, beyond which they wait for each other, and one review a quarter.
 	// Default 512 MiB, within which a manager with a limit of 1 GiB survives any client.
 	Memory int64
-	// Requests is how many may run at the same time. Default 1024.
+	// Requests is how many may run at the same time, of one namespace from one client a sixteenth. Default 1024.
 	Requests int
+	// Wait is how long a review waits for others of its namespace. Default one second.
+	Wait time.Duration
 	// Connections is how many may be open, half of them by known clients at least. Default 1024.
 	Connections int
 	// Read is how long a request may take to arrive. Default 10 seconds, which is what API servers wait for an answer.
@@ -78,6 +81,7 @@ func (o Options) withDefaults() Options {
 	l := &o.Limits
 	l.Body, l.Memory = cmp.Or(l.Body, 7<<20), cmp.Or(l.Memory, 512<<20)
 	l.Requests, l.Connections = cmp.Or(l.Requests, 1024), cmp.Or(l.Connections, connectionsByDefault)
+	l.Wait = cmp.Or(l.Wait, time.Second)
 	l.Read, l.Answer = cmp.Or(l.Read, 10*time.Second), cmp.Or(l.Answer, 35*time.Second)
 	return o
 }
@@ -85,11 +89,11 @@ func (o Options) withDefaults() Options {
 func (o Options) validate() error {
 	l := o.Limits
 	var all []error
-	if l.Requests < 2 || l.Connections < 2 || l.Read <= 0 || l.Answer <= 0 {
+	if l.Requests < 2 || l.Connections < 2 || l.Read <= 0 || l.Answer <= 0 || l.Wait <= 0 {
 		all = append(all, errors.New("limits must be positive, and at least 2 of requests and connections"))
 	}
-	if l.Body < 1 || l.Body > l.Memory/2/perByte {
-		all = append(all, fmt.Errorf("the limit of a body, %d bytes, must be more than 0 and at most a sixth of that of the memory, %d", l.Body, l.Memory))
+	if l.Body < 1 || l.Body > l.Memory/4/perByte {
+		all = append(all, fmt.Errorf("the limit of a body, %d bytes, must be more than 0 and at most a twelfth of that of the memory, %d", l.Body, l.Memory))
 	}
 	if len(o.Clients.Names) > 0 && o.Clients.CA == nil {
 		all = append(all, errors.New("names of clients need a CA"))

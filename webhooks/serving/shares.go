@@ -5,16 +5,24 @@ import (
 	"sync"
 )
 
-// uncheckedOfOne is the part of all requests that one client may have waiting for a check. All that wait have half.
-const uncheckedOfOne = 8
+const (
+	// uncheckedOfOne is the part of all requests that one client may have waiting for a check. All that wait have half.
+	uncheckedOfOne = 8
+	// A request is small while it holds less than smallest and less than a smallOfAll of the memory. Half of the memory, and half of what
+	// one client may hold, is kept for small requests: reviews of pods are small, and those of large templates wait for dry runs.
+	smallest, smallOfAll = 2 << 20, 64
+)
 
-// shares count what clients hold.
+// shares count what clients hold, and what reviews of a namespace hold.
 type shares struct {
-	most Limits
+	most  Limits
+	meter meter
 
-	mu   sync.Mutex
-	all  held
-	each map[netip.Addr]*held
+	mu      sync.Mutex
+	all     held
+	waiting int
+	each    map[netip.Addr]*held
+	tenants map[tenant]*queue
 }
 
 // held is what one client, or all, have in use.
@@ -22,15 +30,20 @@ type held struct {
 	requests int
 	// unchecked are requests whose client waits for a check.
 	unchecked int
-	memory    int64
+	// memory of all requests, and of those that are not small.
+	memory, large int64
 }
 
-func newShares(most Limits) *shares { return &shares{most: most, each: map[netip.Addr]*held{}} }
+func newShares(most Limits, m meter) *shares {
+	m.limit(most.Memory)
+	return &shares{most: most, meter: m, each: map[netip.Addr]*held{}, tenants: map[tenant]*queue{}}
+}
 
-// take adds to what a client holds, if neither its half nor the whole is exceeded.
+// largest is what one request may hold.
+func (s *shares) largest() int64 { return s.most.Memory / 4 }
+
+// take adds to what a client holds, if neither its half nor the whole is exceeded. The caller holds the lock.
 func (s *shares) take(client netip.Addr, more held) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	own := s.each[client]
 	if own == nil {
 		own = &held{}
@@ -41,6 +54,7 @@ func (s *shares) take(client netip.Addr, more held) bool {
 	s.each[client] = own
 	s.all.add(more)
 	own.add(more)
+	s.meter.show(s.all, s.waiting)
 	return true
 }
 
@@ -50,26 +64,27 @@ func (s *shares) fits(now, more held, part int) bool {
 	if part > 1 {
 		unchecked = max(1, s.most.Requests/uncheckedOfOne)
 	}
-	return now.unchecked <= unchecked && now.requests <= s.most.Requests/part && now.memory <= s.most.Memory/int64(part)
+	memory := s.most.Memory / int64(part)
+	return now.unchecked <= unchecked && now.requests <= s.most.Requests/part && now.memory <= memory && now.large <= memory/2
 }
 
-// give returns what a client held.
+// give returns what a client held. The caller holds the lock.
 func (s *shares) give(client netip.Addr, less held) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	own := s.each[client]
-	less = held{-less.requests, -less.unchecked, -less.memory}
+	less = held{-less.requests, -less.unchecked, -less.memory, -less.large}
 	s.all.add(less)
 	own.add(less)
 	if *own == (held{}) {
 		delete(s.each, client)
 	}
+	s.meter.show(s.all, s.waiting)
 }
 
 func (h *held) add(more held) {
 	h.requests += more.requests
 	h.unchecked += more.unchecked
 	h.memory += more.memory
+	h.large += more.large
 }
 
 // share is what one request holds.
@@ -77,6 +92,9 @@ type share struct {
 	of     *shares
 	client netip.Addr
 	held   held
+	// queue is that of its namespace, once this is known, and running whether it has passed the queue.
+	queue   *queue
+	running bool
 }
 
 // request starts one, whose client waits for a check or not.
@@ -85,25 +103,41 @@ func (s *shares) request(client netip.Addr, waits bool) (*share, bool) {
 	if waits {
 		one.unchecked = 1
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return &share{of: s, client: client, held: one}, s.take(client, one)
-}
-
-// reserve adds memory.
-func (s *share) reserve(n int64) bool {
-	if !s.of.take(s.client, held{memory: n}) {
-		return false
-	}
-	s.held.memory += n
-	return true
 }
 
 // checked is called when the client has passed the check.
 func (s *share) checked() {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
 	if s.held.unchecked > 0 {
 		s.of.give(s.client, held{unchecked: s.held.unchecked})
 		s.held.unchecked = 0
 	}
 }
 
+// add adds memory. The caller holds the lock.
+func (s *share) add(n int64) bool {
+	more := held{memory: n}
+	if total := s.held.memory + n; total > min(smallest, s.of.most.Memory/smallOfAll) {
+		more.large = total - s.held.large
+	}
+	if !s.of.take(s.client, more) {
+		return false
+	}
+	s.held.add(more)
+	if s.queue != nil {
+		s.queue.memory += n
+	}
+	return true
+}
+
 // end gives all back.
-func (s *share) end() { s.of.give(s.client, s.held) }
+func (s *share) end() {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	s.of.give(s.client, s.held)
+	s.leave()
+}
