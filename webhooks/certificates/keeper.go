@@ -36,6 +36,8 @@ type Keeper struct {
 	settled atomic.Bool
 	// conversions are the CRDs whose objects need this service to be read.
 	conversions conversions
+	// readiness is what Ready has found.
+	readiness readiness
 	// cold is what ColdStart has found.
 	cold coldStart
 }

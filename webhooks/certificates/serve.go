@@ -8,14 +8,21 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-// answer is how long the own server may take to say that it is there.
-const answer = 2 * time.Second
+const (
+	// answer is how long the own server may take to say that it is there.
+	answer = 2 * time.Second
+	// used is how long its answer is used.
+	used = time.Second
+)
 
 // HealthPath is where With answers every request with success.
 const HealthPath = "/healthz"
@@ -84,14 +91,62 @@ func (s *kept) Start(ctx context.Context) error {
 
 // Ready is nil once API servers can call: the certificate is valid, all targets have had its CA, and the server of this
 // process answers to clients that trust that CA. It is a healthz.Checker.
+//
+// Every pod can ask for the readiness of a process, and the answer costs a TLS handshake. So all that ask at once get one answer, which is
+// used for a second, whether it is an error or not.
 func (k *Keeper) Ready(r *http.Request) error {
+	return k.readiness.answer(r.Context(), k.options.Clock, k.look)
+}
+
+// look is Ready without its memory.
+func (k *Keeper) look(ctx context.Context) error {
 	m := k.serving.Load()
-	err := k.answers(r.Context(), m)
+	err := k.answers(ctx, m)
 	// A certificate that came into use meanwhile is for those who trust its own CA.
 	if now := k.serving.Load(); err != nil && now != m {
-		err = k.answers(r.Context(), now)
+		err = k.answers(ctx, now)
 	}
 	return err
+}
+
+// readiness is the last answer of Ready.
+type readiness struct {
+	flights singleflight.Group
+
+	mu   sync.Mutex
+	last error
+	at   time.Time
+}
+
+// answer returns the last answer, or a new one after a second.
+func (r *readiness) answer(ctx context.Context, clock clock.PassiveClock, look func(context.Context) error) error {
+	if last, usable := r.usable(clock); usable {
+		return last
+	}
+	next := r.flights.DoChan("", func() (any, error) {
+		if last, usable := r.usable(clock); usable {
+			return nil, last // it came meanwhile
+		}
+		err := look(context.WithoutCancel(ctx)) // who asked first may go, and others wait
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.last, r.at = err, clock.Now()
+		return nil, err
+	})
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("ask the webhook server: %w", ctx.Err())
+	case result := <-next:
+		return result.Err
+	}
+}
+
+// usable returns the last answer, and whether it is not too old.
+func (r *readiness) usable(clock clock.PassiveClock) (error, bool) { //nolint:revive // the error is the value
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	age := clock.Since(r.at)
+	return r.last, age >= 0 && age < used
 }
 
 // answers returns why a client that trusts the CA of a certificate cannot call.

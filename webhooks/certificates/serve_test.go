@@ -8,7 +8,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -110,5 +114,94 @@ func TestReadyWhileTheCertificateChanges(t *testing.T) {
 	k.serving.Store(before)
 	if err := k.answers(t.Context(), before); err == nil {
 		t.Error("a certificate of another CA is taken for ours")
+	}
+}
+
+// All pods can ask for the readiness. Each answer is used for a second, so that many questions cost one handshake.
+func TestReadyIsAskedOnceInASecond(t *testing.T) {
+	clock := clocktesting.NewFakeClock(epoch())
+	k := &Keeper{options: Options{Clock: clock}}
+	var asked atomic.Int64
+	down := errors.New("down")
+	release := make(chan struct{})
+	look := func(ctx context.Context) error {
+		asked.Add(1)
+		<-release
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return down
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	first := make(chan error)
+	go func() { first <- k.readiness.answer(gone, clock, look) }()
+	for asked.Load() == 0 {
+		runtime.Gosched()
+	}
+	cancel() // who asks first may go
+	if err := <-first; !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	var all sync.WaitGroup
+	for range 800 {
+		all.Go(func() {
+			if err := k.readiness.answer(t.Context(), clock, look); !errors.Is(err, down) {
+				t.Errorf("%v, want that of the one question", err)
+			}
+		})
+	}
+	close(release)
+	all.Wait()
+	if n := asked.Load(); n != 1 {
+		t.Errorf("800 probes ask the server %d times", n)
+	}
+	for _, c := range []struct {
+		why  string
+		step time.Duration
+		want int64
+	}{
+		{"an error is used for a second, too", 900 * time.Millisecond, 1},
+		{"it is asked again", 200 * time.Millisecond, 2},
+		{"the clock was set back", -time.Hour, 3},
+	} {
+		clock.SetTime(clock.Now().Add(c.step))
+		for range 3 {
+			_ = k.readiness.answer(t.Context(), clock, look)
+		}
+		if n := asked.Load(); n != c.want {
+			t.Errorf("%s: asked %d times, want %d", c.why, n, c.want)
+		}
+	}
+}
+
+// Ready makes no connection for a second.
+func TestReadyConnectsOnce(t *testing.T) {
+	m, err := parse(filled(t, epoch()), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &Keeper{names: at(epoch(), nil).names, options: Options{Clock: clocktesting.NewFakeClock(epoch())}}
+	k.serving.Store(m)
+	k.settled.Store(true)
+	config := &tls.Config{}
+	k.TLS(config)
+	var handshakes atomic.Int64
+	certificate := config.GetCertificate
+	config.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		handshakes.Add(1)
+		return certificate(hello)
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	server.TLS = config
+	server.StartTLS()
+	defer server.Close()
+	k.options.Port = server.Listener.Addr().(*net.TCPAddr).Port
+	for range 100 {
+		if err := k.Ready(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", http.NoBody)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := handshakes.Load(); n != 1 {
+		t.Errorf("100 probes make %d handshakes", n)
 	}
 }
