@@ -5,6 +5,7 @@ package process
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -17,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/kruisekit/kruisekit/controllers"
 	"github.com/kruisekit/kruisekit/controllers/resourcedistribution"
@@ -25,7 +25,6 @@ import (
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
 	"github.com/kruisekit/kruisekit/examples/reference/gates"
 	"github.com/kruisekit/kruisekit/examples/reference/patience"
-	"github.com/kruisekit/kruisekit/examples/reference/readers"
 	"github.com/kruisekit/kruisekit/webhooks"
 	"github.com/kruisekit/kruisekit/webhooks/certificates"
 	"github.com/kruisekit/kruisekit/webhooks/disruption"
@@ -55,14 +54,19 @@ func New(ctx context.Context, rc *rest.Config, o options.Options) (ctrl.Manager,
 		return nil, err
 	}
 	mo.NewCache = patience.Until(ctx.Done(), mo.NewCache)
-	server, err := webhookServer(rc, o.Webhook, keeper.TLS)
+	addresses, err := clientAddresses(rc, o.Webhook)
+	if err != nil {
+		return nil, err
+	}
+	server, err := webhookServer(o.Webhook, addresses, keeper.TLS)
 	if err != nil {
 		return nil, err
 	}
 	mo.WebhookServer = keeper.With(server)
-	mgr, err := ctrl.NewManager(rc, mo)
+	p := ports{func(address netip.Addr) bool { return addresses.Known(ctx, address) }}
+	mgr, err := p.manager(ctx, rc, mo, o)
 	if err != nil {
-		return nil, fmt.Errorf("make manager: %w", err)
+		return nil, err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return nil, fmt.Errorf("add health check: %w", err)
@@ -181,11 +185,6 @@ func managerOptions(o options.Options) (ctrl.Options, error) {
 			o.Cache.Namespace: {}, o.Webhook.Namespace: {},
 		}}
 	}
-	mo.Metrics = metricsserver.Options{BindAddress: o.MetricsAddress}
-	if o.SecureMetrics {
-		mo.Metrics.SecureServing, mo.Metrics.FilterProvider = true, readers.Filter()
-	}
-	mo.HealthProbeBindAddress = o.ProbeAddress
 	mo.PprofBindAddress = o.PprofAddress
 	mo.LeaderElection = o.Election.Enabled
 	mo.LeaderElectionNamespace = o.Election.Namespace

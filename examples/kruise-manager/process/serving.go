@@ -23,7 +23,7 @@ import (
 )
 
 // webhookServer serves the webhooks within limits, to clients that can be API servers.
-func webhookServer(rc *rest.Config, o options.Webhook, certificate func(*tls.Config)) (*serving.Server, error) {
+func webhookServer(o options.Webhook, addresses *serving.Addresses, certificate func(*tls.Config)) (*serving.Server, error) {
 	clients := serving.Clients{
 		Names: o.ClientNames, Public: []string{certificates.HealthPath}, Bare: []string{conversion.Path},
 		Prompt: []string{pod.Path},
@@ -32,11 +32,6 @@ func webhookServer(rc *rest.Config, o options.Webhook, certificate func(*tls.Con
 	if clients.CA, err = authorities(o.ClientCA); err != nil {
 		return nil, err
 	}
-	live, err := clientReader(rc)
-	if err != nil {
-		return nil, err
-	}
-	addresses := serving.Pods(live, metav1.NamespaceSystem, o.Namespace)
 	clients.Known = addresses.Known
 	if !o.AnswerPods {
 		clients.Check = addresses.Check
@@ -63,8 +58,8 @@ func authorities(file string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// clientReader reads live what is known of clients.
-func clientReader(rc *rest.Config) (runtimeclient.Reader, error) {
+// clientAddresses reads live what is known of clients.
+func clientAddresses(rc *rest.Config, o options.Webhook) (*serving.Addresses, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(scheme), discoveryv1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("make scheme: %w", err)
@@ -73,5 +68,5 @@ func clientReader(rc *rest.Config) (runtimeclient.Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
-	return live, nil
+	return serving.Pods(live, metav1.NamespaceSystem, o.Namespace), nil
 }
