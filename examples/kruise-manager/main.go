@@ -8,7 +8,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"runtime/debug"
 	_ "time/tzdata" // zones of schedules, where the image has none
 
 	"k8s.io/klog/v2"
@@ -34,6 +36,9 @@ func run(ctx context.Context, args []string, logs io.Writer) error {
 	o, err := options.Parse(args, os.Getenv)
 	if err != nil {
 		return err
+	}
+	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 { // reads it, which is GOMEMLIMIT
+		o.MemoryLimit = limit
 	}
 	logger := o.Logs.Logger(logs)
 	ctrl.SetLogger(logger)

@@ -63,6 +63,9 @@ type Options struct {
 
 	Logs logs.Options
 
+	// MemoryLimit of the process in bytes; 0 is none. The main sets it.
+	MemoryLimit int64
+
 	// Notes say what was asked for and has no effect, or follows from something else.
 	Notes []string
 }

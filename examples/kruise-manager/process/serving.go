@@ -23,7 +23,7 @@ import (
 )
 
 // webhookServer serves the webhooks within limits, to clients that can be API servers.
-func webhookServer(o options.Webhook, addresses *serving.Addresses, certificate func(*tls.Config)) (*serving.Server, error) {
+func webhookServer(o options.Webhook, memory int64, addresses *serving.Addresses, certificate func(*tls.Config)) (*serving.Server, error) {
 	clients := serving.Clients{
 		Names: o.ClientNames, Public: []string{certificates.HealthPath}, Bare: []string{conversion.Path},
 		Prompt: []string{pod.Path},
@@ -38,8 +38,23 @@ func webhookServer(o options.Webhook, addresses *serving.Addresses, certificate 
 	}
 	return serving.New(serving.Options{
 		Host: "0.0.0.0", Port: o.Port, TLSOpts: []func(*tls.Config){certificate}, Clients: clients,
-		Registerer: metrics.Registry,
+		Registerer: metrics.Registry, Limits: serving.Limits{Memory: webhookMemory(memory)},
 	})
+}
+
+// What webhooks may hold is a quarter of the memory of the process; the caches have the rest. Less than fewestBytes does not hold the largest
+// objects, and more than mostBytes needs more requests than there may be.
+const (
+	ofMemory               = 4
+	fewestBytes, mostBytes = 96 << 20, 1 << 30
+)
+
+// webhookMemory is what requests to the webhooks may hold by the limit of the process; 0 is the default of the server.
+func webhookMemory(limit int64) int64 {
+	if limit <= 0 {
+		return 0
+	}
+	return min(max(limit/ofMemory, fewestBytes), mostBytes)
 }
 
 // authorities are nil without a file.
