@@ -42,10 +42,11 @@ func ofEnvironment(namespace, name string, variables int) *v1beta1.CloneSet {
 	set := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
 	set.Spec.Template.Labels = set.Spec.Selector.MatchLabels
-	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "a", Image: "a"}}
+	main := corev1.Container{Name: "a", Image: "a"}
 	for i := range variables {
-		set.Spec.Template.Spec.Containers[0].Env = append(set.Spec.Template.Spec.Containers[0].Env, corev1.EnvVar{Name: fmt.Sprintf("A%x", i)})
+		main.Env = append(main.Env, corev1.EnvVar{Name: fmt.Sprintf("A%x", i)})
 	}
+	set.Spec.Template.Spec.Containers = []corev1.Container{main}
 	return set
 }
 
@@ -55,7 +56,8 @@ func (m *deployed) admitDuringSilence(t *testing.T) {
 	eventually(t, func(ctx context.Context) error {
 		var all error
 		for _, pod := range m.serving(t) {
-			metrics, err := m.Kubectl(ctx, "get", "--raw", "/api/v1/namespaces/"+system+"/pods/"+pod.Name+":8080/proxy/metrics")
+			path := "/api/v1/namespaces/" + system + "/pods/" + pod.Name + ":8080/proxy/metrics"
+			metrics, err := m.Kubectl(ctx, "get", "--raw", path)
 			if err != nil {
 				return err
 			}
@@ -71,7 +73,7 @@ func (m *deployed) admitDuringSilence(t *testing.T) {
 	for range writes {
 		longest = max(longest, m.write(t, "silence"))
 	}
-	t.Logf("two pods with 512 silent connections each, meanwhile a CloneSet took at most %s", longest.Round(time.Millisecond))
+	t.Logf("two pods with 512 silent connections, meanwhile a CloneSet took at most %s", longest.Round(time.Millisecond))
 }
 
 // admitDuringCrowd has many writers of the tenant cause large reviews, which wait for dry runs, and writes meanwhile.

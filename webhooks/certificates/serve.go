@@ -92,8 +92,8 @@ func (s *kept) Start(ctx context.Context) error {
 // Ready is nil once API servers can call: the certificate is valid, all targets have had its CA, and the server of this
 // process answers to clients that trust that CA. It is a healthz.Checker.
 //
-// Every pod can ask for the readiness of a process, and the answer costs a TLS handshake. So all that ask at once get one answer, which is
-// used for a second, whether it is an error or not.
+// Every pod can ask for the readiness of a process, and the answer costs a TLS handshake. So all that ask at once get
+// one answer, which is used for a second, whether it is an error or not.
 func (k *Keeper) Ready(r *http.Request) error {
 	return k.readiness.answer(r.Context(), k.options.Clock, k.look)
 }

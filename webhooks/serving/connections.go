@@ -7,17 +7,20 @@ import (
 )
 
 const (
-	// strange is the part of all connections that strangers may have together, and fewest what one of them may have at least.
+	// strange is the part of all connections that strangers may have together, and fewest what one of them may have at
+	// least.
 	strange, few, fewest = 2, 16, 4
 	// network is the length of the prefix by which strangers are counted in IPv6: one pod can have all addresses of it.
 	network = 64
 )
 
-// connections decide which connections of a listener stay open. It is a value: it reads no clock, and closes nothing itself.
+// connections decide which connections of a listener stay open. It is a value: it reads no clock, and closes nothing
+// itself.
 //
-// Half of the connections are kept for known clients. A stranger has few. A connection is silent until it has carried a valid request;
-// where there is no room, the new connection takes the place of the oldest silent one of the client that has most of these. So a client
-// that only opens connections closes its own, and one that is known is accepted whatever strangers do.
+// Half of the connections are kept for known clients. A stranger has few. A connection is silent until it has carried a
+// valid request; where there is no room, the new connection takes the place of the oldest silent one of the client that
+// has most of these. So a client that only opens connections closes its own, and one that is known is accepted whatever
+// strangers do.
 type connections struct {
 	most, all, strangers int
 	last                 uint64
@@ -70,7 +73,8 @@ func (c *connections) limit(of group) int {
 	return min(max(fewest, c.most/few), max(1, c.most/strange))
 }
 
-// open decides about a new connection. It is nil where there is no room. The other connection, if any, must be closed for it.
+// open decides about a new connection. It is nil where there is no room. The other connection, if any, must be closed
+// for it.
 func (c *connections) open(address netip.Addr, known bool) (accepted, replaced *connection) {
 	of := groupOf(address, known)
 	own := c.groups[of]
@@ -145,7 +149,8 @@ func (c *connections) end(one *connection) {
 	}
 }
 
-// spoke records that a connection has carried a valid request, and whether its client is known now. One that was known stays so.
+// spoke records that a connection has carried a valid request, and whether its client is known now. One that was known
+// stays so.
 func (c *connections) spoke(one *connection, known bool) {
 	known = known || one.group.known
 	if one.closed || !one.silent && one.group.known == known {

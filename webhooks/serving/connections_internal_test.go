@@ -20,12 +20,18 @@ type world struct {
 }
 
 func newWorld(t *testing.T, most int, known ...netip.Addr) *world {
-	w := &world{t: t, state: newConnections(most), most: most, open: map[*connection]bool{}, known: map[netip.Addr]bool{}, spoke: map[*connection]bool{}}
+	w := &world{
+		t: t, state: newConnections(most), most: most, known: map[netip.Addr]bool{},
+		open: map[*connection]bool{}, spoke: map[*connection]bool{},
+	}
 	for _, a := range known {
 		w.known[a] = true
 	}
 	return w
 }
+
+// groupOf is by what a connection counts.
+func (w *world) groupOf(c *connection) group { return groupOf(c.address, w.known[c.address]) }
 
 // dial opens a connection, and checks what is closed for it.
 func (w *world) dial(from netip.Addr) *connection {
@@ -41,9 +47,9 @@ func (w *world) dial(from netip.Addr) *connection {
 			w.t.Fatalf("%s, a stranger: a connection of %s is closed, which is known", from, replaced.address)
 		}
 		for other := range w.open {
-			same := groupOf(other.address, w.known[other.address]) == groupOf(replaced.address, w.known[replaced.address])
+			same := w.groupOf(other) == w.groupOf(replaced)
 			if same && !w.spoke[other] && other.number < replaced.number {
-				w.t.Fatalf("%s: connection %d of %s is closed before %d", from, replaced.number, replaced.address, other.number)
+				w.t.Fatalf("%s: connection %d is closed before %d, its elder", from, replaced.number, other.number)
 			}
 		}
 		delete(w.open, replaced)
@@ -79,7 +85,7 @@ func (w *world) check() {
 		if !known {
 			strangers++
 		}
-		each[groupOf(c.address, known)]++
+		each[w.groupOf(c)]++
 	}
 	if len(w.open) > w.most || strangers > w.most/2 {
 		w.t.Fatalf("%d connections, %d of strangers, of at most %d", len(w.open), strangers, w.most)
@@ -90,7 +96,8 @@ func (w *world) check() {
 		}
 	}
 	if w.state.all != len(w.open) || w.state.strangers != strangers || len(w.state.groups) != len(each) {
-		w.t.Fatalf("counted %d, %d of strangers, %d clients; want %d, %d, %d", w.state.all, w.state.strangers, len(w.state.groups), len(w.open), strangers, len(each))
+		w.t.Fatalf("counted %d, %d of strangers, %d clients; want %d, %d, %d",
+			w.state.all, w.state.strangers, len(w.state.groups), len(w.open), strangers, len(each))
 	}
 }
 
@@ -127,7 +134,7 @@ func TestStrangersTakeNoKnownConnection(t *testing.T) {
 					from := servers[random.IntN(2)]
 					c := w.dial(from)
 					if c == nil {
-						t.Fatalf("%s is not accepted: %d connections are open, %d of them of API servers", from, len(w.open), len(ours))
+						t.Fatalf("%s is not accepted: %d connections are open, %d of API servers", from, len(w.open), len(ours))
 					}
 					if random.IntN(2) == 0 {
 						w.use(c)
@@ -178,7 +185,8 @@ func TestOneStrangerAmongMany(t *testing.T) {
 	}
 }
 
-// An address of a node may be that of an attacker, too. The others of the known clients are accepted while its connections are silent.
+// An address of a node may be that of an attacker, too. The others of the known clients are accepted while its
+// connections are silent.
 func TestKnownAttacker(t *testing.T) {
 	var nodes []netip.Addr
 	for i := range 3 {

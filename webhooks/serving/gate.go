@@ -36,7 +36,8 @@ func newGate(o Options) (*gate, error) {
 		return nil, err
 	}
 	return &gate{
-		limits: o.Limits, clients: o.Clients, verdicts: newVerdicts(o.Clients), shares: newShares(o.Limits, m), meter: m, counts: c,
+		limits: o.Limits, clients: o.Clients, verdicts: newVerdicts(o.Clients), shares: newShares(o.Limits, m),
+		meter: m, counts: c,
 	}, nil
 }
 
@@ -108,7 +109,8 @@ func (g *gate) waits(path string, client netip.Addr, r *http.Request) bool {
 func (g *gate) limit(ctx context.Context, listener net.Listener) net.Listener {
 	counts := g.counts
 	counts.more = func() { g.meter.refused(busyConnections) }
-	return newLimited(listener, g.limits.Connections, func(a netip.Addr) standing { return g.verdicts.standing(ctx, a) }, counts)
+	standing := func(a netip.Addr) standing { return g.verdicts.standing(ctx, a) }
+	return newLimited(listener, g.limits.Connections, standing, counts)
 }
 
 // check returns why a client is refused.
@@ -157,7 +159,8 @@ func decoded(body []byte) int64 {
 	return perObject*count("{") + perValue*(count("[")+count(","))
 }
 
-// read reads a body, whose memory grows with what arrives. Its beginning has the namespace, by which the rest is counted.
+// read reads a body, whose memory grows with what arrives. Its beginning has the namespace, by which the rest is
+// counted.
 func (s *share) read(r *http.Request, path string, most int64) ([]byte, error) {
 	large := &refusal{largeBody, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body must have at most %d bytes", most)}
 	if r.ContentLength > most {

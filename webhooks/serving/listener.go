@@ -18,15 +18,15 @@ type Bounds struct {
 	Name string
 	// Connections is how many may be open. Default 1024.
 	Connections int
-	// Known reports, without waiting, whether an address is that of a client for which half of the connections are kept. The loopback
-	// address is known. Nil knows no other one.
+	// Known reports, without waiting, whether an address is that of a client for which half of the connections are
+	// kept. The loopback address is known. Nil knows no other one.
 	Known func(address netip.Addr) bool
 	// Registerer of the metrics of connections; nil for none.
 	Registerer prometheus.Registerer
 }
 
-// Bound returns a listener with at most so many open connections: of a stranger a sixteenth, of all strangers half. Where there is no room,
-// the oldest connection of the client that has most of them is closed for a new one.
+// Bound returns a listener with at most so many open connections: of a stranger a sixteenth, of all strangers half.
+// Where there is no room, the oldest connection of the client that has most of them is closed for a new one.
 func Bound(listener net.Listener, b Bounds) (net.Listener, error) {
 	if b.Connections == 0 {
 		b.Connections = connectionsByDefault
@@ -75,7 +75,8 @@ type limited struct {
 
 func newLimited(listener net.Listener, most int, standing func(netip.Addr) standing, counts counts) *limited {
 	return &limited{
-		Listener: listener, standing: standing, counts: counts, state: newConnections(most), held: map[*connection]net.Conn{},
+		Listener: listener, standing: standing, counts: counts,
+		state: newConnections(most), held: map[*connection]net.Conn{},
 	}
 }
 

@@ -61,10 +61,13 @@ func newMeter(registerer prometheus.Registerer) (meter, error) {
 		return meter{}, err
 	}
 	m := meter{
-		refusals: map[reason]prometheus.Counter{}, running: requests.WithLabelValues("running"), waiting: requests.WithLabelValues("waiting"),
+		refusals: map[reason]prometheus.Counter{},
+		running:  requests.WithLabelValues("running"), waiting: requests.WithLabelValues("waiting"),
 		small: memory.WithLabelValues("small"), large: memory.WithLabelValues("large"), most: most,
 	}
-	for _, r := range []reason{largeBody, lateBody, busyMemory, busyRequests, busyNamespace, busyConnections, noCertificate, foreignClient} {
+	for _, r := range []reason{
+		largeBody, lateBody, busyMemory, busyRequests, busyNamespace, busyConnections, noCertificate, foreignClient,
+	} {
 		m.refusals[r] = refusals.WithLabelValues(string(r))
 	}
 	return m, nil

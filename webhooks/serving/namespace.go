@@ -13,7 +13,8 @@ const (
 	object, oldObject = ".request.object", ".request.oldObject"
 )
 
-// namespaceOf returns the namespace of a review by the beginning of its body, or nothing. API servers write the namespace before the object.
+// namespaceOf returns the namespace of a review by the beginning of its body, or nothing. API servers write the
+// namespace before the object.
 func namespaceOf(beginning []byte) string {
 	tokens := json.NewDecoder(bytes.NewReader(beginning))
 	// levels are the containers around the next token: the path of each, and what comes next in an object.

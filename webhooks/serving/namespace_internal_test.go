@@ -14,10 +14,11 @@ import (
 func sent(t *testing.T, namespace, name, object string) string {
 	t.Helper()
 	request := &admissionv1.AdmissionRequest{
-		UID: "u", Kind: metav1.GroupVersionKind{Kind: "CloneSet"}, Name: name, Namespace: namespace, Operation: admissionv1.Create,
-		Object: runtime.RawExtension{Raw: []byte(object)},
+		UID: "u", Kind: metav1.GroupVersionKind{Kind: "CloneSet"}, Name: name, Namespace: namespace,
+		Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(object)},
 	}
-	text, err := json.Marshal(admissionv1.AdmissionReview{TypeMeta: metav1.TypeMeta{Kind: "AdmissionReview"}, Request: request})
+	kind := metav1.TypeMeta{Kind: "AdmissionReview"}
+	text, err := json.Marshal(admissionv1.AdmissionReview{TypeMeta: kind, Request: request})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,22 +27,37 @@ func sent(t *testing.T, namespace, name, object string) string {
 
 func TestNamespaceOf(t *testing.T) {
 	const forged = `{"metadata":{"namespace":"forged"},"namespace":"forged","request":{"namespace":"forged"}}`
+	review := sent(t, "shop", "a", forged)
 	cases := map[string]struct{ why, body, want string }{
-		"a review":             {"it names the namespace before the object", sent(t, "shop", "a", forged), "shop"},
-		"a hostile name":       {"it is a string, whatever is in it", sent(t, "shop", `","namespace":"forged","b":"`, forged), "shop"},
-		"cluster-scoped":       {"the author of an object decides what is in it", sent(t, "", "a", forged), ""},
-		"the beginning":        {"what comes behind the namespace is not needed", sent(t, "shop", "a", forged)[:250], "shop"},
-		"less":                 {"there is no namespace yet", sent(t, "shop", "a", forged)[:60], ""},
-		"a conversion":         {"the namespace is that of the first object", `{"request":{"desiredAPIVersion":"a","objects":[{"kind":"A","metadata":{"annotations":{"namespace":"forged"},"namespace":"shop"}}]}}`, "shop"},
-		"another object":       {"the first one has none", `{"request":{"objects":[{"metadata":{}},{"metadata":{"namespace":"shop"}}]}}`, ""},
+		"a review":       {"it names the namespace before the object", review, "shop"},
+		"the beginning":  {"what comes behind the namespace is not needed", review[:250], "shop"},
+		"less":           {"there is no namespace yet", review[:60], ""},
+		"cluster-scoped": {"the author of an object decides what is in it", sent(t, "", "a", forged), ""},
+		"a hostile name": {
+			why:  "it is a string, whatever is in it",
+			body: sent(t, "shop", `","namespace":"forged","b":"`, forged), want: "shop",
+		},
+		"a conversion": {
+			why: "the namespace is that of the first object",
+			body: `{"request":{"desiredAPIVersion":"a","objects":[{"kind":"A",` +
+				`"metadata":{"annotations":{"namespace":"forged"},"namespace":"shop"}}]}}`,
+			want: "shop",
+		},
+		"another object": {
+			why:  "the first one has none",
+			body: `{"request":{"objects":[{"metadata":{}},{"metadata":{"namespace":"shop"}}]}}`,
+		},
+		"elsewhere": {
+			why:  "it is the namespace of nothing",
+			body: `{"namespace":"forged","a":{"request":{"namespace":"forged"}},"request":{"namespace":"shop"}}`, want: "shop",
+		},
 		"in a list":            {"it is the namespace of nothing", `{"request":[{"namespace":"forged"}]}`, ""},
-		"elsewhere":            {"it is the namespace of nothing", `{"namespace":"forged","a":{"request":{"namespace":"forged"}},"request":{"namespace":"shop"}}`, "shop"},
 		"a number":             {"a namespace is a string", `{"request":{"namespace":1}}`, ""},
+		"a list of namespaces": {"a namespace is a string", `{"request":{"namespace":["forged"]}}`, ""},
 		"no JSON":              {"it is refused later", "aaaa", ""},
 		"nothing":              {"it is refused later", "", ""},
 		"a list":               {"it is refused later", "[1]", ""},
 		"closed too early":     {"it is refused later", "}", ""},
-		"a list of namespaces": {"a namespace is a string", `{"request":{"namespace":["forged"]}}`, ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -35,10 +35,10 @@ type Options struct {
 type Limits struct {
 	// Body is the largest body in bytes. An API server sends two objects of at most 3 MiB each, and little else. Default 7 MiB.
 	Body int64
-	// Memory is what all requests may hold together, by an estimate from their bodies: three times the
-	// bytes, and what the decoded objects and lists take. Half of it is kept for small requests. Reviews of one namespace from one client
-	// get a sixteenth, beyond which they wait for each other, and one review a quarter.
-	// Default 512 MiB, within which a manager with a limit of 1 GiB survives any client.
+	// Memory is what all requests may hold together, by an estimate from their bodies: three times the bytes, and what
+	// the decoded objects and lists take. Half of it is kept for small requests. Reviews of one namespace from one
+	// client get a sixteenth, beyond which they wait for each other, and one review a quarter. Default 512 MiB, within
+	// which a manager with a limit of 1 GiB survives any client.
 	Memory int64
 	// Requests is how many may run at the same time, of one namespace from one client a sixteenth. Default 1024.
 	Requests int
@@ -61,8 +61,9 @@ type Clients struct {
 	// Check returns what is known of the client at an address. Each verdict is used for a minute. A client that was answered within ten
 	// minutes waits for the next one at most a quarter of a second. While Check fails, its client is answered. Nil answers all addresses.
 	Check func(ctx context.Context, address netip.Addr) (Verdict, error)
-	// Known reports, without waiting, whether an address is that of an API server or of a node. Such a client, one that Check knows, one
-	// that has shown a certificate and the loopback address have half of the connections to themselves. Nil knows no address.
+	// Known reports, without waiting, whether an address is that of an API server or of a node. Such a client, one that
+	// Check knows, one that has shown a certificate and the loopback address have half of the connections to
+	// themselves. Nil knows no address.
 	Known func(ctx context.Context, address netip.Addr) bool
 	// Settle is how long a client of which nothing is known waits. Default 5 seconds.
 	Settle time.Duration
@@ -93,7 +94,8 @@ func (o Options) validate() error {
 		all = append(all, errors.New("limits must be positive, and at least 2 of requests and connections"))
 	}
 	if l.Body < 1 || l.Body > l.Memory/4/perByte {
-		all = append(all, fmt.Errorf("the limit of a body, %d bytes, must be more than 0 and at most a twelfth of that of the memory, %d", l.Body, l.Memory))
+		const text = "the limit of a body, %d bytes, must be more than 0 and at most a twelfth of that of the memory, %d"
+		all = append(all, fmt.Errorf(text, l.Body, l.Memory))
 	}
 	if len(o.Clients.Names) > 0 && o.Clients.CA == nil {
 		all = append(all, errors.New("names of clients need a CA"))

@@ -22,7 +22,7 @@ const (
 // +kubebuilder:rbac:groups="",resources=pods;nodes,verbs=list
 // +kubebuilder:rbac:groups=discovery.k8s.io,namespace=default,resources=endpointslices,verbs=list
 
-// Addresses are what the API server knows of the addresses of clients.
+// Addresses looks clients up by their addresses.
 type Addresses struct {
 	reader client.Reader
 	spared []string
@@ -36,10 +36,12 @@ func Pods(reader client.Reader, spared ...string) *Addresses {
 	return &Addresses{reader: reader, spared: spared, around: &surroundings{reader: reader, spared: spared}}
 }
 
-// Check is for Clients.Check: it refuses an address that is that of a pod, unless the pod is in one of the spared namespaces. Known are
-// also nodes, by their objects and by the pods in their network, and the endpoints of the Service kubernetes.
+// Check is for Clients.Check: it refuses an address that is that of a pod, unless the pod is in one of the spared
+// namespaces. Known are also nodes, by their objects and by the pods in their network, and the endpoints of the Service
+// kubernetes.
 //
-// API servers find a pod by the first of its addresses alone. Other addresses of the family that pods have second are refused.
+// API servers find a pod by the first of its addresses alone. Other addresses of the family that pods have second are
+// refused.
 func (a *Addresses) Check(ctx context.Context, address netip.Addr) (Verdict, error) {
 	var pods corev1.PodList
 	at := fields.OneTermEqualSelector("status.podIP", address.String())
@@ -48,7 +50,9 @@ func (a *Addresses) Check(ctx context.Context, address netip.Addr) (Verdict, err
 		return Verdict{}, fmt.Errorf("list pods at %s: %w", address, err)
 	}
 	living := slices.DeleteFunc(pods.Items, ended)
-	if slices.ContainsFunc(living, func(p corev1.Pod) bool { return !p.Spec.HostNetwork && !slices.Contains(a.spared, p.Namespace) }) {
+	if slices.ContainsFunc(living, func(p corev1.Pod) bool {
+		return !p.Spec.HostNetwork && !slices.Contains(a.spared, p.Namespace)
+	}) {
 		return Verdict{Why: isPod}, nil
 	}
 	if len(living) > 0 {
@@ -61,8 +65,9 @@ func (a *Addresses) Check(ctx context.Context, address netip.Addr) (Verdict, err
 	return a.around.verdict(ctx, address), nil
 }
 
-// Known is for Clients.Known and Bounds.Known: it reports whether an address was that of an API server or of a node when these were last
-// read, which the first call starts, and one in an hour. It does not wait, and an unknown address causes no read.
+// Known is for Clients.Known and Bounds.Known: it reports whether an address was that of an API server or of a node
+// when these were last read, which the first call starts, and one in an hour. It does not wait, and an unknown address
+// causes no read.
 func (a *Addresses) Known(ctx context.Context, address netip.Addr) bool {
 	return a.around.has(ctx, address)
 }

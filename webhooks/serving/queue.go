@@ -9,14 +9,15 @@ import (
 	"time"
 )
 
-// Parts of all requests and of the memory that reviews of one namespace from one client may have, and reviews without a namespace of one
-// path. As many requests as may run may wait.
+// Parts of all requests and of the memory that reviews of one namespace from one client may have, and reviews without a
+// namespace of one path. As many requests as may run may wait.
 const (
 	partOfNamespace = 16
 	partOfPath      = 8
 )
 
-// tenant is what reviews are counted by. A client that makes up reviews can name any namespace, so it is counted beside the client.
+// tenant is what reviews are counted by. A client that makes up reviews can name any namespace, so it is counted beside
+// the client.
 type tenant struct {
 	client netip.Addr
 	// namespace of the objects; where there is none, the path is.
@@ -96,13 +97,17 @@ func (s *share) leave() {
 	s.of.advance(q)
 }
 
-// reserve adds memory for a body that arrives. It does not wait: the part of the body that is not read would hold up what comes behind it
-// on the same connection. A body that is small enough for each that may run is read, and can wait.
+// reserve adds memory for a body that arrives. It does not wait: the part of the body that is not read would hold up
+// what comes behind it on the same connection. A body that is small enough for each that may run is read, and can wait.
 func (s *share) reserve(n int64) error {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
-	if q := s.queue; q != nil && q.memory > s.held.memory && q.memory+n > s.of.memoryOf(q) && s.held.memory+n > s.of.memoryOf(q)/int64(s.of.requestsOf(q)) {
-		return tooMany(q.tenant)
+	if q := s.queue; q != nil {
+		most, alone := s.of.memoryOf(q), q.memory == s.held.memory
+		small := s.held.memory+n <= most/int64(s.of.requestsOf(q))
+		if !alone && !small && q.memory+n > most {
+			return tooMany(q.tenant)
+		}
 	}
 	if !s.add(n) {
 		return outOfMemory()
@@ -110,11 +115,12 @@ func (s *share) reserve(n int64) error {
 	return nil
 }
 
-// run adds what decoding takes. Where its tenant has no room, the review waits for the others of the tenant, in the order of arrival.
+// run adds what decoding takes. Where its tenant has no room, the review waits for the others of the tenant, in the
+// order of arrival.
 func (s *share) run(ctx context.Context, need int64) error {
 	if total := s.held.memory + need; total > s.of.largest() {
-		text := fmt.Sprintf("the review takes %d bytes of memory, and must take at most %d: the object has too many elements", total, s.of.largest())
-		return &refusal{largeBody, http.StatusRequestEntityTooLarge, text}
+		const text = "the review takes %d bytes of memory, and must take at most %d: the object has too many elements"
+		return &refusal{largeBody, http.StatusRequestEntityTooLarge, fmt.Sprintf(text, total, s.of.largest())}
 	}
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
@@ -129,27 +135,31 @@ func (s *share) run(ctx context.Context, need int64) error {
 	q.waiting = append(q.waiting, w)
 	s.of.waiting++
 	s.of.meter.show(s.of.all, s.of.waiting)
-	s.of.mu.Unlock()
+	return s.await(ctx, w)
+}
+
+// await waits without the lock, which the caller holds.
+func (s *share) await(ctx context.Context, w *waiter) error {
 	late := time.NewTimer(s.of.most.Wait)
 	defer late.Stop()
-	var started bool
-	var err error
+	s.of.mu.Unlock()
+	var started, answered bool
 	select {
 	case started = <-w.answer:
+		answered = true
 	case <-late.C:
-		err = tooMany(q.tenant)
 	case <-ctx.Done():
-		err = tooMany(q.tenant)
 	}
 	s.of.mu.Lock()
+	q := s.queue
 	if at := slices.Index(q.waiting, w); at >= 0 {
 		q.waiting = slices.Delete(q.waiting, at, at+1)
 		s.of.waiting--
 		s.of.advance(q)
-		return err
+		return tooMany(q.tenant)
 	}
-	if err != nil {
-		started = <-w.answer // it was started meanwhile
+	if !answered {
+		started = <-w.answer // it came meanwhile
 	}
 	if !started {
 		return outOfMemory()
@@ -178,7 +188,8 @@ func (s *shares) advance(q *queue) {
 }
 
 func tooMany(t tenant) error {
-	return &refusal{busyNamespace, http.StatusTooManyRequests, fmt.Sprintf("too many or too large reviews %s at the same time: try again", t)}
+	text := fmt.Sprintf("too many or too large reviews %s at the same time: try again", t)
+	return &refusal{busyNamespace, http.StatusTooManyRequests, text}
 }
 
 func outOfMemory() error {

@@ -50,20 +50,31 @@ func TestQueues(t *testing.T) {
 		read, need int64
 		code       int
 	}
+	four := func(of tenant) []step { return slices.Repeat([]step{{of, kib, kib, 200}}, 4) }
+	elsewhere, converts := tenant{client: other, namespace: "shop"}, tenant{client: client, path: "/convert"}
 	cases := map[string]struct {
 		why   string
 		steps []step
 	}{
-		"many":           {"4 may run", slices.Repeat([]step{{shop, kib, kib, 200}}, 4)},
-		"too many":       {"the fifth waits in vain", append(slices.Repeat([]step{{shop, kib, kib, 200}}, 4), step{shop, kib, kib, 429})},
-		"another":        {"its namespace is another one", append(slices.Repeat([]step{{shop, kib, kib, 200}}, 4), step{docs, kib, kib, 200})},
-		"another client": {"what a client claims does not hurt others", append(slices.Repeat([]step{{tenant{client: other, namespace: "shop"}, kib, kib, 200}}, 4), step{shop, kib, kib, 200})},
-		"large":          {"a review that is alone may be larger than what its namespace has", []step{{shop, kib, 3 * mib, 200}}},
+		"many":           {"4 may run", four(shop)},
+		"too many":       {"the fifth waits in vain", append(four(shop), step{shop, kib, kib, 429})},
+		"another":        {"its namespace is another one", append(four(shop), step{docs, kib, kib, 200})},
+		"another client": {"what it claims does not hurt others", append(four(elsewhere), step{shop, kib, kib, 200})},
+		"large":          {"alone it may be larger than what its namespace has", []step{{shop, kib, 3 * mib, 200}}},
 		"two large":      {"the second one is not alone", []step{{shop, kib, 3 * mib, 200}, {shop, kib, kib, 429}}},
 		"too large":      {"one review may have a quarter", []step{{shop, kib, 5 * mib, 413}}},
-		"large ones":     {"those of other namespaces have half of the half of a client", []step{{shop, kib, 3 * mib, 200}, {docs, kib, 3 * mib, 503}}},
-		"small":          {"large ones leave memory to it", []step{{shop, kib, 3 * mib, 200}, {docs, kib, 100 * kib, 200}}},
-		"without":        {"paths without a namespace have twice as much", slices.Repeat([]step{{tenant{client: client, path: "/convert"}, kib, 200 * kib, 200}}, 8)},
+		"large ones": {
+			why:   "those of other namespaces have half of the half of a client",
+			steps: []step{{shop, kib, 3 * mib, 200}, {docs, kib, 3 * mib, 503}},
+		},
+		"small": {
+			why:   "large ones leave memory to it",
+			steps: []step{{shop, kib, 3 * mib, 200}, {docs, kib, 100 * kib, 200}},
+		},
+		"without": {
+			why:   "paths without a namespace have twice as much",
+			steps: slices.Repeat([]step{{converts, kib, 200 * kib, 200}}, 8),
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -173,7 +184,8 @@ func TestTenantsTakeNoSmallReview(t *testing.T) {
 					continue
 				}
 				one.join(tenant{client: client, namespace: []string{"a", "b"}[random.IntN(2)]})
-				if one.reserve(random.Int64N(1<<uint(random.IntN(21)))) != nil || one.run(t.Context(), random.Int64N(1<<uint(random.IntN(23)))) != nil {
+				size, need := random.Int64N(1<<random.IntN(21)), random.Int64N(1<<random.IntN(23))
+				if one.reserve(size) != nil || one.run(t.Context(), need) != nil {
 					one.end()
 				} else {
 					theirs = append(theirs, one)

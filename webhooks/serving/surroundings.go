@@ -40,7 +40,8 @@ type surroundings struct {
 
 // facts are the result of one reading.
 type facts struct {
-	// nodes are the addresses of API servers, of nodes and of their tunnels and bridges, which packets of API servers have as their source.
+	// nodes are the addresses of API servers, of nodes and of their tunnels and bridges, which packets of API servers
+	// have as their source.
 	nodes map[netip.Addr]bool
 	// v4 and v6 report that pods have first addresses of the family.
 	v4, v6 bool

@@ -17,8 +17,9 @@ const (
 	fresh = time.Minute
 	// mostVerdicts bounds the memory: a client has one address, an attacker with many pods has many.
 	mostVerdicts = 4096
-	// checks per second of clients that are not known and have sent a request, and how many at once. Each is a list of pods by their
-	// address. The others have only connected: an attacker with many addresses does not keep a request from its check by these.
+	// checks per second of clients that are not known and have sent a request, and how many at once. Each is a list of
+	// pods by their address. The others have only connected: an attacker with many addresses does not keep a request
+	// from its check by these.
 	checks, burst             = 4, 15
 	checksAhead, burstOfAhead = 1, 5
 	// patience of one check.
@@ -58,13 +59,16 @@ type verdict struct {
 	// settled reports that the last check succeeded, and at when it did.
 	settled bool
 	at      time.Time
-	// unknown reports that the client was answered although nothing is known of it, and proved when it last showed a certificate.
+	// unknown reports that the client was answered although nothing is known of it, and proved when it last showed a
+	// certificate.
 	unknown bool
 	proved  time.Time
 }
 
 // answered reports whether the client was answered after a check.
 func (v verdict) answered() bool { return v.settled && v.why == "" }
+
+func (v verdict) answeredLately(now time.Time) bool { return v.answered() && now.Sub(v.at) < lately }
 
 func newVerdicts(c Clients) *verdicts {
 	return &verdicts{
@@ -80,13 +84,15 @@ func (v *verdicts) standing(ctx context.Context, address netip.Addr) standing {
 	switch {
 	case v.check != nil && last.why != "" && now.Before(last.until):
 		return refused
-	case isLoopback(address), last.answered() && !last.unknown && now.Sub(last.at) < lately, now.Sub(last.proved) < lately:
+	case isLoopback(address), last.answeredLately(now) && !last.unknown, now.Sub(last.proved) < lately:
 		return known
-	case v.isKnown != nil && v.isKnown(ctx, address):
+	case v.recognised(ctx, address):
 		return known
 	}
 	if v.check != nil && address.IsValid() && now.After(last.until) && v.ahead.allow(address) {
-		go v.flights.Do(address.String(), func() (any, error) { return v.decide(context.WithoutCancel(ctx), address, last) })
+		go v.flights.Do(address.String(), func() (any, error) {
+			return v.decide(context.WithoutCancel(ctx), address, last)
+		})
 	}
 	return stranger
 }
@@ -98,7 +104,12 @@ func (v *verdicts) waits(ctx context.Context, address netip.Addr) bool {
 	}
 	last, _ := v.last(address)
 	now := time.Now() //nolint:forbidigo // as above
-	return !now.Before(last.until) && !(last.answered() && now.Sub(last.at) < lately) && !(v.isKnown != nil && v.isKnown(ctx, address))
+	return !now.Before(last.until) && !last.answeredLately(now) && !v.recognised(ctx, address)
+}
+
+// recognised reports whether a client is that of Clients.Known.
+func (v *verdicts) recognised(ctx context.Context, address netip.Addr) bool {
+	return v.isKnown != nil && v.isKnown(ctx, address)
 }
 
 // prove records that a client has shown a certificate.
@@ -118,16 +129,16 @@ func (v *verdicts) of(ctx context.Context, address netip.Addr, prompt bool) (str
 	if now.Before(last.until) {
 		return last.why, nil
 	}
-	// All requests of a client wait for one check. A client that is known, or was answered before, is checked without delay, however many
-	// others there are.
+	// All requests of a client wait for one check. A client that is known, or was answered before, is checked without
+	// delay, however many others there are.
 	result := v.flights.DoChan(address.String(), func() (any, error) {
-		if !last.answered() && !(v.isKnown != nil && v.isKnown(ctx, address)) && !v.requests.allow(address) {
+		if !last.answered() && !v.recognised(ctx, address) && !v.requests.allow(address) {
 			return "too many clients to check: try again", nil
 		}
 		return v.decide(context.WithoutCancel(ctx), address, last)
 	})
 	var late <-chan time.Time
-	if prompt || last.answered() && now.Sub(last.at) < lately {
+	if prompt || last.answeredLately(now) {
 		timer := time.NewTimer(v.brief)
 		defer timer.Stop()
 		late = timer.C
@@ -174,7 +185,8 @@ func (v *verdicts) last(address netip.Addr) (verdict, bool) {
 	return last, found
 }
 
-// keep remembers a verdict. Where there are too many, refused clients are forgotten first, then unknown ones: they are checked again.
+// keep remembers a verdict. Where there are too many, refused clients are forgotten first, then unknown ones: they are
+// checked again.
 func (v *verdicts) keep(address netip.Addr, now verdict) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -204,7 +216,8 @@ type budget struct {
 }
 
 func newBudget(perSecond rate.Limit, burst int) *budget {
-	return &budget{rate: perSecond, burst: burst, all: rate.NewLimiter(perSecond, burst), each: map[netip.Prefix]*rate.Limiter{}}
+	all := rate.NewLimiter(perSecond, burst)
+	return &budget{rate: perSecond, burst: burst, all: all, each: map[netip.Prefix]*rate.Limiter{}}
 }
 
 // allow takes one check. One network gets a third of all.

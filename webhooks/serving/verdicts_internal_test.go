@@ -81,31 +81,39 @@ func TestFailedLookup(t *testing.T) {
 	}
 }
 
-// A stranger that only connects is looked up, within a budget: of all strangers, and of one network. Known clients cause no lookup.
+// A stranger that only connects is looked up, within a budget: of all strangers, and of one network. Known clients
+// cause no lookup.
 func TestLookupsOfConnections(t *testing.T) {
 	v6 := func(i int) netip.Addr {
 		address := netip.MustParseAddr("fd00:1::").As16()
 		address[14], address[15] = byte(i>>8), byte(i)
 		return netip.AddrFrom16(address)
 	}
+	v4 := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}) }
+	only := func(address string) func(int) netip.Addr {
+		return func(int) netip.Addr { return netip.MustParseAddr(address) }
+	}
 	cases := map[string]struct {
 		why     string
 		address func(i int) netip.Addr
 		most    int
 	}{
-		"one":                 {"it is looked up once", func(int) netip.Addr { return v6(1) }, 1},
+		"one":                 {"it is looked up once", only("fd00:1::1"), 1},
 		"one network":         {"a pod can have all addresses of it", v6, 1},
-		"many":                {"the budget is that of all", func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}) }, burstOfAhead},
-		"an API server":       {"it is known", func(int) netip.Addr { return netip.MustParseAddr("10.0.0.1") }, 0},
-		"the loopback":        {"it is in this pod", func(int) netip.Addr { return netip.IPv6Loopback() }, 0},
-		"answered":            {"it was checked before", func(int) netip.Addr { return netip.MustParseAddr("10.0.0.2") }, 0},
-		"shown a certificate": {"no pod has one", func(int) netip.Addr { return netip.MustParseAddr("10.0.0.3") }, 0},
+		"many":                {"the budget is that of all", v4, burstOfAhead},
+		"an API server":       {"it is known", only("10.0.0.1"), 0},
+		"the loopback":        {"it is in this pod", only("::1"), 0},
+		"answered":            {"it was checked before", only("10.0.0.2"), 0},
+		"shown a certificate": {"no pod has one", only("10.0.0.3"), 0},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			var lookups atomic.Int64
 			v := newVerdicts(Clients{
-				Check: func(context.Context, netip.Addr) (Verdict, error) { lookups.Add(1); return Verdict{Why: "a pod"}, nil },
+				Check: func(context.Context, netip.Addr) (Verdict, error) {
+					lookups.Add(1)
+					return Verdict{Why: "a pod"}, nil
+				},
 				Known: func(_ context.Context, a netip.Addr) bool { return a == netip.MustParseAddr("10.0.0.1") },
 			})
 			v.keep(netip.MustParseAddr("10.0.0.2"), verdict{settled: true, at: time.Now().Add(-2 * fresh)})
@@ -117,7 +125,8 @@ func TestLookupsOfConnections(t *testing.T) {
 				}
 			}
 			most := c.most + c.most*int(time.Since(began)/time.Second)
-			for late := time.Now().Add(20 * time.Second); c.most > 0 && v.standing(t.Context(), c.address(0)) != refused; {
+			late := time.Now().Add(20 * time.Second)
+			for c.most > 0 && v.standing(t.Context(), c.address(0)) != refused {
 				if time.Now().After(late) {
 					t.Fatal("the first stranger is not looked up")
 				}

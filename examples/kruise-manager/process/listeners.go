@@ -27,15 +27,17 @@ import (
 const (
 	// connections of the port of probes, and of that of metrics. Half of them are kept for nodes, whose kubelets probe.
 	connections = 128
-	// How long a client may take for a header and a request, for an answer, and between requests; and the size of a header.
-	headerTimeout, readTimeout, writeTimeout, idleTimeout = 5 * time.Second, 10 * time.Second, 30 * time.Second, 90 * time.Second
-	maxHeader                                             = 64 << 10
+	// How long a client may take for a header and a request, for an answer, and between requests; and the size of a
+	// header.
+	headerTimeout, readTimeout = 5 * time.Second, 10 * time.Second
+	writeTimeout, idleTimeout  = 30 * time.Second, 90 * time.Second
+	maxHeader                  = 64 << 10
 	// off is the address of a port that is not served.
 	off = "0"
 )
 
-// ports serve probes and metrics on listeners that are bounded as that of the webhooks is: every pod of the cluster can connect.
-// Controller-runtime would listen itself, without bounds.
+// ports serve probes and metrics on listeners that are bounded as that of the webhooks is: every pod of the cluster can
+// connect. Controller-runtime would listen itself, without bounds.
 type ports struct {
 	// known are the addresses of nodes and API servers.
 	known func(address netip.Addr) bool

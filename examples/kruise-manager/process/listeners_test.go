@@ -16,6 +16,7 @@ import (
 
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
@@ -51,7 +52,8 @@ func (s *shelf) serve(t *testing.T) {
 // from is a client at an address of the loopback.
 func from(address string) *http.Client {
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
-	return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true}}
+	transport := &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true}
+	return &http.Client{Timeout: 10 * time.Second, Transport: transport}
 }
 
 func get(t *testing.T, client *http.Client, url string) (int, string) {
@@ -83,7 +85,9 @@ func TestPortsUnderFlood(t *testing.T) {
 	}
 	checked := newProbed(mgr)
 	for _, of := range []port{
-		{"probes", "127.0.0.1:0", checked.handler(), false}, {"metrics", "127.0.0.1:0", metrics, false}, {"none", "0", nil, false},
+		{"probes", "127.0.0.1:0", checked.handler(), false},
+		{"metrics", "127.0.0.1:0", metrics, false},
+		{"none", "0", nil, false},
 	} {
 		if err := p.add(t.Context(), mgr, of); err != nil {
 			t.Fatal(err)
@@ -138,10 +142,8 @@ func TestProbes(t *testing.T) {
 	mgr := &shelf{}
 	checked := newProbed(mgr)
 	handler := checked.handler()
-	if err := checked.AddReadyzCheck("caches", func(*http.Request) error { return errors.New("not synced") }); err != nil {
-		t.Fatal(err)
-	}
-	if err := checked.AddHealthzCheck("ping", func(*http.Request) error { return nil }); err != nil {
+	notSynced := func(*http.Request) error { return errors.New("not synced") }
+	if err := errors.Join(checked.AddReadyzCheck("caches", notSynced), checked.AddHealthzCheck("ping", healthz.Ping)); err != nil {
 		t.Fatal(err)
 	}
 	if err := (ports{}).add(t.Context(), mgr, port{"probes", "127.0.0.1:0", handler, false}); err != nil {

@@ -58,7 +58,7 @@ func New(ctx context.Context, rc *rest.Config, o options.Options) (ctrl.Manager,
 	if err != nil {
 		return nil, err
 	}
-	server, err := webhookServer(o.Webhook, o.MemoryLimit, addresses, keeper.TLS)
+	server, err := webhookServer(o, addresses, keeper.TLS)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,8 @@ import (
 )
 
 // webhookServer serves the webhooks within limits, to clients that can be API servers.
-func webhookServer(o options.Webhook, memory int64, addresses *serving.Addresses, certificate func(*tls.Config)) (*serving.Server, error) {
+func webhookServer(all options.Options, addresses *serving.Addresses, certificate func(*tls.Config)) (*serving.Server, error) {
+	o := all.Webhook
 	clients := serving.Clients{
 		Names: o.ClientNames, Public: []string{certificates.HealthPath}, Bare: []string{conversion.Path},
 		Prompt: []string{pod.Path},
@@ -38,12 +39,12 @@ func webhookServer(o options.Webhook, memory int64, addresses *serving.Addresses
 	}
 	return serving.New(serving.Options{
 		Host: "0.0.0.0", Port: o.Port, TLSOpts: []func(*tls.Config){certificate}, Clients: clients,
-		Registerer: metrics.Registry, Limits: serving.Limits{Memory: webhookMemory(memory)},
+		Registerer: metrics.Registry, Limits: serving.Limits{Memory: webhookMemory(all.MemoryLimit)},
 	})
 }
 
-// What webhooks may hold is a quarter of the memory of the process; the caches have the rest. Less than fewestBytes does not hold the largest
-// objects, and more than mostBytes needs more requests than there may be.
+// What webhooks may hold is a quarter of the memory of the process; the caches have the rest. Less than fewestBytes
+// does not hold the largest objects, and more than mostBytes needs more requests than there may be.
 const (
 	ofMemory               = 4
 	fewestBytes, mostBytes = 96 << 20, 1 << 30

@@ -22,7 +22,8 @@ const (
 	stalled = 150
 	// patience with a server that ends nothing.
 	patience = 20 * time.Second
-	// held is how many silent connections there are to each server, for how long, and when a closed one is opened again.
+	// held is how many silent connections there are to each server, for how long, and when a closed one is opened
+	// again.
 	held         = 512
 	quiet, pause = 20 * time.Second, 500 * time.Millisecond
 	path         = "/mutate-apps-kruise-io-containerrecreaterequest"
@@ -100,7 +101,7 @@ func silence(address string) string {
 		})
 	}
 	all.Wait()
-	return fmt.Sprintf("%d held at a time, %d opened, %d closed by the server or refused", held, opened.Load(), closed.Load())
+	return fmt.Sprintf("%d held at a time, %d opened, %d closed or refused", held, opened.Load(), closed.Load())
 }
 
 // stall opens connections with a request that does not end, and waits until the server closes them.
