@@ -6,7 +6,7 @@
 //     Limits.Memory, which counts what decoding will take.
 //   - A request ends within Limits.Read and Limits.Answer, whatever its client does.
 //   - One address holds at most half of the connections, the requests and the memory, so that one client cannot starve the others.
-//   - Half of the memory is kept for small requests, and reviews of one namespace from one address hold a sixteenth: a
+//   - A quarter of the memory is kept for small requests, and reviews of one namespace from one address share a small part: a
 //     namespace with large reviews, or with slow ones, does not starve the reviews of pods elsewhere.
 //   - Half of the connections are kept for known clients: API servers, nodes, clients that Check knows and the loopback. A
 //     known client is accepted whatever strangers do. For a new connection the oldest one is closed that has carried no

@@ -145,18 +145,21 @@ func (g *gate) known(r *http.Request) bool {
 // first is what is made for a body before anything arrived.
 const first = 8 << 10
 
-// What decoding takes at most. A body of empty containers, of three bytes each, becomes a list of structs of a kilobyte, which is copied
-// once more; a body of objects of one field, of seven bytes each, becomes maps of 350 bytes, which are copied up to four times.
+// What decoding takes at most. A body of empty containers, of three bytes each, becomes a list of structs of a kilobyte,
+// which is copied once more; a body of objects of one field, of seven bytes each, becomes maps of 350 bytes, which are
+// copied up to four times. An empty object in a field, which metadata of managed fields has many of, is a small map.
 const (
 	perByte   = 3
 	perObject = 2 << 10
+	perEmpty  = 256
 	perValue  = 64
 )
 
 // decoded estimates what the objects and lists of a body take.
 func decoded(body []byte) int64 {
 	count := func(sign string) int64 { return int64(bytes.Count(body, []byte(sign))) }
-	return perObject*count("{") + perValue*(count("[")+count(","))
+	empty := count(`":{}`)
+	return perObject*(count("{")-empty) + perEmpty*empty + perValue*(count("[")+count(","))
 }
 
 // read reads a body, whose memory grows with what arrives. Its beginning has the namespace, by which the rest is

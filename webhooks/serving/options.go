@@ -36,9 +36,9 @@ type Limits struct {
 	// Body is the largest body in bytes. An API server sends two objects of at most 3 MiB each, and little else. Default 7 MiB.
 	Body int64
 	// Memory is what all requests may hold together, by an estimate from their bodies: three times the bytes, and what
-	// the decoded objects and lists take. Half of it is kept for small requests. Reviews of one namespace from one
-	// client get a sixteenth, beyond which they wait for each other, and one review a quarter. Default 512 MiB, within
-	// which a manager with a limit of 1 GiB survives any client.
+	// the decoded objects and lists take. A quarter of it is kept for small requests. Reviews of one namespace from one
+	// client get a part of 32, beyond which they wait for each other, and a single review up to three eighths.
+	// Default 512 MiB, within which a manager with a limit of 1 GiB survives any client.
 	Memory int64
 	// Requests is how many may run at the same time, of one namespace from one client a sixteenth. Default 1024.
 	Requests int
@@ -93,8 +93,8 @@ func (o Options) validate() error {
 	if l.Requests < 2 || l.Connections < 2 || l.Read <= 0 || l.Answer <= 0 || l.Wait <= 0 {
 		all = append(all, errors.New("limits must be positive, and at least 2 of requests and connections"))
 	}
-	if l.Body < 1 || l.Body > l.Memory/4/perByte {
-		const text = "the limit of a body, %d bytes, must be more than 0 and at most a twelfth of that of the memory, %d"
+	if l.Body < 1 || l.Body > l.Memory/8 {
+		const text = "the limit of a body, %d bytes, must be more than 0 and at most an eighth of that of the memory, %d"
 		all = append(all, fmt.Errorf(text, l.Body, l.Memory))
 	}
 	if len(o.Clients.Names) > 0 && o.Clients.CA == nil {

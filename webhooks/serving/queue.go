@@ -14,6 +14,8 @@ import (
 const (
 	partOfNamespace = 16
 	partOfPath      = 8
+	// moreMemory makes the parts of the memory smaller: two namespaces do not take what is kept for small reviews.
+	moreMemory = 2
 )
 
 // tenant is what reviews are counted by. A client that makes up reviews can name any namespace, so it is counted beside
@@ -64,7 +66,7 @@ func (s *shares) mayRun(q *queue, need int64) bool {
 // requestsOf and memoryOf are the limits of a queue.
 func (s *shares) requestsOf(q *queue) int { return max(1, s.most.Requests/q.tenant.part()) }
 
-func (s *shares) memoryOf(q *queue) int64 { return s.most.Memory / int64(q.tenant.part()) }
+func (s *shares) memoryOf(q *queue) int64 { return s.most.Memory / int64(moreMemory*q.tenant.part()) }
 
 // join counts a request in the queue of its tenant.
 func (s *share) join(t tenant) {

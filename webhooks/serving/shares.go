@@ -8,9 +8,9 @@ import (
 const (
 	// uncheckedOfOne is the part of all requests that one client may have waiting for a check. All that wait have half.
 	uncheckedOfOne = 8
-	// A request is small while it holds less than smallest and less than a smallOfAll of the memory. Half of the
-	// memory, and half of what one client may hold, is kept for small requests: reviews of pods are small, and those of
-	// large templates wait for dry runs.
+	// A request is small while it holds less than smallest and less than a smallOfAll of the memory. A quarter of the
+	// memory, and of what one client may hold, is kept for small requests: reviews of pods are small, and those of large
+	// templates wait for dry runs.
 	smallest, smallOfAll = 2 << 20, 64
 )
 
@@ -41,7 +41,10 @@ func newShares(most Limits, m meter) *shares {
 }
 
 // largest is what one request may hold.
-func (s *shares) largest() int64 { return s.most.Memory / 4 }
+func (s *shares) largest() int64 { return largeOf(s.most.Memory / 2) }
+
+// largeOf is what requests that are not small may hold of a share.
+func largeOf(memory int64) int64 { return memory / 4 * 3 }
 
 // take adds to what a client holds, if neither its half nor the whole is exceeded. The caller holds the lock.
 func (s *shares) take(client netip.Addr, more held) bool {
@@ -66,7 +69,7 @@ func (s *shares) fits(now, more held, part int) bool {
 		unchecked = max(1, s.most.Requests/uncheckedOfOne)
 	}
 	memory := s.most.Memory / int64(part)
-	return now.unchecked <= unchecked && now.requests <= s.most.Requests/part && now.memory <= memory && now.large <= memory/2
+	return now.unchecked <= unchecked && now.requests <= s.most.Requests/part && now.memory <= memory && now.large <= largeOf(memory)
 }
 
 // give returns what a client held. The caller holds the lock.
