@@ -91,13 +91,26 @@ func (g *gate) enter(path string, r *http.Request) (release func(), err error) {
 		return share.end, err
 	}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	if !slices.Contains(g.clients.Public, path) {
-		if g.clients.CA != nil && g.known(r) {
-			g.verdicts.prove(client)
-		}
+	if g.known(r) {
+		g.verdicts.prove(client)
+	}
+	if !slices.Contains(g.clients.Public, path) && g.valid(client, r) {
 		spoke(r.Context())
 	}
 	return share.end, nil
+}
+
+// valid reports whether a request that passed the check counts for its connection. A prompt one, and one while clients
+// cannot be looked up, passes although nothing is known of its client.
+func (g *gate) valid(client netip.Addr, r *http.Request) bool {
+	if g.verdicts.standing(r.Context(), client) == known {
+		return true
+	}
+	if g.clients.Check == nil {
+		return g.clients.CA == nil
+	}
+	last, _ := g.verdicts.last(client)
+	return last.answered()
 }
 
 // waits reports whether a client waits for a check.
@@ -145,9 +158,10 @@ func (g *gate) known(r *http.Request) bool {
 // first is what is made for a body before anything arrived.
 const first = 8 << 10
 
-// What decoding takes at most. A body of empty containers, of three bytes each, becomes a list of structs of a kilobyte,
-// which is copied once more; a body of objects of one field, of seven bytes each, becomes maps of 350 bytes, which are
-// copied up to four times. An empty object in a field, which metadata of managed fields has many of, is a small map.
+// What decoding takes at most. A body of empty containers, of three bytes each, becomes a list of structs of a
+// kilobyte, which is copied once more; a body of objects of one field, of seven bytes each, becomes maps of 350 bytes,
+// which are copied up to four times. An empty object in a field, which metadata of managed fields has many of, is a
+// small map.
 const (
 	perByte   = 3
 	perObject = 2 << 10

@@ -9,8 +9,8 @@ const (
 	// uncheckedOfOne is the part of all requests that one client may have waiting for a check. All that wait have half.
 	uncheckedOfOne = 8
 	// A request is small while it holds less than smallest and less than a smallOfAll of the memory. A quarter of the
-	// memory, and of what one client may hold, is kept for small requests: reviews of pods are small, and those of large
-	// templates wait for dry runs.
+	// memory, and of what one client may hold, is kept for small requests: reviews of pods are small, and those of
+	// large templates wait for dry runs.
 	smallest, smallOfAll = 2 << 20, 64
 )
 

@@ -2,7 +2,10 @@ package serving
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"runtime"
 	"sync/atomic"
@@ -156,5 +159,40 @@ func TestManyVerdicts(t *testing.T) {
 	}
 	if n := len(v.known); n > mostVerdicts {
 		t.Errorf("%d verdicts are remembered", n)
+	}
+}
+
+// A request counts for its connection where its client has passed a check.
+func TestValidRequests(t *testing.T) {
+	server, stranger := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.9")
+	known := func(_ context.Context, a netip.Addr) bool { return a == server }
+	check := func(context.Context, netip.Addr) (Verdict, error) { return Verdict{}, errors.New("down") }
+	for name, c := range map[string]struct {
+		why     string
+		clients Clients
+		last    *verdict
+		address netip.Addr
+		want    bool
+	}{
+		"an API server":     {"it is known, also while pods cannot be looked up", Clients{Check: check, Known: known}, nil, server, true},
+		"not looked up":     {"it may be a pod that has just started", Clients{Check: check, Known: known}, nil, stranger, false},
+		"answered":          {"no pod has the address", Clients{Check: check}, &verdict{settled: true, unknown: true}, stranger, true},
+		"unchecked":         {"all are answered", Clients{}, nil, stranger, true},
+		"no certificate":    {"a conversion needs none", Clients{CA: x509.NewCertPool()}, nil, stranger, false},
+		"had a certificate": {"it is known", Clients{CA: x509.NewCertPool()}, &verdict{proved: time.Now()}, stranger, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, err := newGate(Options{Clients: c.clients}.withDefaults())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.last != nil {
+				g.verdicts.keep(c.address, *c.last)
+			}
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", http.NoBody)
+			if got := g.valid(c.address, r); got != c.want {
+				t.Errorf("%s: %t", c.why, got)
+			}
+		})
 	}
 }
