@@ -36,8 +36,8 @@ type Pull struct {
 	Attempts int64
 	// NotBefore is when the next attempt may be made.
 	NotBefore time.Time
-	// AwaySince is when the node had to wait for its container runtime or for room, since the last attempt that had a result. Zero is
-	// never.
+	// AwaySince is when the node had to wait for its container runtime or for room, since the last attempt that had a
+	// result. Zero is never.
 	AwaySince time.Time
 }
 
@@ -107,9 +107,9 @@ func (p Pull) Next(now time.Time) (Pull, Turn) {
 	return p, Turn{Do: DoTry, Timeout: min(p.timeout(), left), IfAbsent: p.Tag.ImagePullPolicy == v1beta1.PullIfNotPresent}
 }
 
-// Outage counts the time in which the node can make no attempt: its container runtime cannot be asked, or its disk has no room. So a
-// runtime that stays away ends the pull, and so does a full disk: as long as an attempt may take is an attempt that failed. It returns
-// when to call it again, zero for a pull that has ended.
+// Outage counts the time in which the node can make no attempt: its container runtime cannot be asked, or its disk has
+// no room. So a runtime that stays away ends the pull, and so does a full disk: as long as an attempt may take is an
+// attempt that failed. It returns when to call it again, zero for a pull that has ended.
 func (p Pull) Outage(message string, now time.Time) (Pull, time.Duration) {
 	if p.Ended() {
 		return p, 0

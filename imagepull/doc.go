@@ -9,8 +9,8 @@
 //   - [Select] returns the nodes of a job. [Request.Review] returns the status of the job and the NodeImages to update next.
 //     [Request.Apply] adds the job to one NodeImage.
 //   - [Maintain] plans the creation, the updates and the deletion of a NodeImage.
-//   - [Work] plans which pulls a node starts and stops. [Pull] is the pull of one tag. [Keyring] selects credentials. [Measure] reports
-//     whether the node has room for pulls.
+//   - [Work] plans which pulls a node starts and stops. [Pull] is the pull of one tag. [Keyring] selects credentials.
+//     [Measure] reports whether the node has room for pulls.
 //
 // A reconciler of jobs is little more than this:
 //

@@ -12,13 +12,15 @@ const scarcePercent = 5
 type Space struct {
 	// Capacity is the size in bytes. Available are the bytes that a container runtime may write.
 	Capacity, Available uint64
-	// Inodes are all inodes, FreeInodes those that no file has. Some file systems have no bound of inodes, and report zero.
+	// Inodes are all inodes, FreeInodes those that no file has. Some file systems have no bound of inodes, and report
+	// zero.
 	Inodes, FreeInodes uint64
 }
 
 // Headroom is what the file systems of images leave for pulls.
 type Headroom struct {
-	// FreePercent is the free share of bytes or inodes, whichever is less, rounded down. It is 100 where no size is known.
+	// FreePercent is the free share of bytes or inodes, whichever is less, rounded down. It is 100 where no size is
+	// known.
 	FreePercent int
 	// Shortage is the reason why no pull may run, and empty where pulls may run.
 	Shortage string
@@ -26,9 +28,9 @@ type Headroom struct {
 	Scarce bool
 }
 
-// Measure returns the headroom of file systems of which each keeps the given share free of pulls. The one with the least free
-// share counts. A share of zero bounds nothing. The reason of a shortage does not change with the free share, so that a status with it
-// needs no further write.
+// Measure returns the headroom of file systems of which each keeps the given share free of pulls. The one with the
+// least free share counts. A share of zero bounds nothing. The reason of a shortage does not change with the free
+// share, so that a status with it needs no further write.
 func Measure(minFreePercent int, spaces ...Space) Headroom {
 	h, what := Headroom{FreePercent: 100}, ""
 	for _, s := range spaces {

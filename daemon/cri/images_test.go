@@ -180,7 +180,8 @@ func TestCredentialsDoNotPrint(t *testing.T) {
 	}
 }
 
-// The space of a runtime's images is that of the directory which the runtime names, and the runtime is not called for it.
+// The space of a runtime's images is that of the directory which the runtime names, and the runtime is not called for
+// it.
 func TestImageSpace(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux is measured")

@@ -13,7 +13,8 @@ import (
 type Space struct {
 	// Capacity is the size in bytes, Available what is left to the runtime: the share that is reserved for root is not.
 	Capacity, Available uint64
-	// Inodes are all inodes, FreeInodes those that no file has. Both are zero where the file system has no bound of inodes.
+	// Inodes are all inodes, FreeInodes those that no file has. Both are zero where the file system has no bound of
+	// inodes.
 	Inodes, FreeInodes uint64
 }
 
@@ -27,7 +28,9 @@ type stores struct {
 func storesOf(info *criv1.ImageFsInfoResponse) stores {
 	s := stores{paths: mountpoints(info.GetImageFilesystems())}
 	containers := mountpoints(info.GetContainerFilesystems())
-	s.split = len(containers) > 0 && !slices.ContainsFunc(containers, func(path string) bool { return slices.Contains(s.paths, path) })
+	s.split = len(containers) > 0 && !slices.ContainsFunc(containers, func(path string) bool {
+		return slices.Contains(s.paths, path)
+	})
 	return s
 }
 
@@ -42,10 +45,10 @@ func mountpoints(all []*criv1.FilesystemUsage) []string {
 	return slices.Compact(paths)
 }
 
-// ImageSpace measures the file systems in which the runtime keeps images, without a call of the runtime. It looks at the paths that
-// the runtime named when it was opened. A process in a container sees them where they are mounted. Where it sees none, the root of the
-// container serves if that is an overlay: its upper layer is on the file system of the images, unless the runtime names another one for
-// containers. Otherwise the error is errors.ErrUnsupported.
+// ImageSpace measures the file systems in which the runtime keeps images, without a call of the runtime. It looks at
+// the paths that the runtime named when it was opened. A process in a container sees them where they are mounted. Where
+// it sees none, the root of the container serves if that is an overlay: its upper layer is on the file system of the
+// images, unless the runtime names another one for containers. Otherwise the error is errors.ErrUnsupported.
 func (r *Runtime) ImageSpace() ([]Space, error) {
 	return r.stores.measure(disk{stat: statfs, root: "/"})
 }
@@ -79,6 +82,7 @@ func (s stores) measure(d disk) ([]Space, error) {
 	if paths == "" {
 		paths = "its image store"
 	}
-	unseen := fmt.Errorf("measure image file system: the process sees neither %s nor a layer on its file system: %w", paths, errors.ErrUnsupported)
+	const text = "measure image file system: the process sees neither %s nor a layer on its file system: %w"
+	unseen := fmt.Errorf(text, paths, errors.ErrUnsupported)
 	return nil, errors.Join(append([]error{unseen}, failures...)...)
 }

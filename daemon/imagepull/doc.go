@@ -28,11 +28,12 @@
 //   - A pull waits for a runtime that is away, or goes away, and is tried as soon as the connection is back. Where the runtime is
 //     connected and does not answer, after pauses of up to 30 seconds. Waiting for as long as an attempt may take (10 minutes by
 //     default) counts as an attempt that failed, also for a pull that has not had its turn, so that every pull ends.
-//   - With MinFreePercent, no pull begins while less than that share of the file system of images is free, in bytes or in inodes. Pulls
-//     under way are stopped within seconds, which counts as an attempt that failed. Close to the bound each namespace pulls one image at
-//     a time. An image that the node has needs no room. Pulls wait for room as they wait for a runtime: for as long as an attempt may take
-//     is an attempt that failed. The status of a pull that waits is written once for each of these attempts. The reconciler looks again
-//     every 30 seconds. Where the file system is not visible there is no bound, as a line of log and a metric say.
+//   - With MinFreePercent, no pull begins while less than that share of the file system of images is free, in bytes or
+//     in inodes. Pulls under way are stopped within seconds, which counts as an attempt that failed. Close to the bound
+//     each namespace pulls one image at a time. An image that the node has needs no room. Pulls wait for room as they
+//     wait for a runtime: for as long as an attempt may take is an attempt that failed. The status of a pull that waits
+//     is written once for each of these attempts. The reconciler looks again every 30 seconds. Where the file system is
+//     not visible there is no bound, as a line of log and a metric say.
 //   - When nothing changes, nothing is called: neither the runtime nor the API server.
 //
 // # How far a pull is
@@ -44,9 +45,10 @@
 //
 // The event PullImageNoRoom reports pulls that wait for room, each pull once, and at most one event in ten minutes.
 //
-// No runtime reports how large an image is before it is pulled, and how much of a disk a pull has written. So there is no bound for
-// one image, and none for the bytes of one namespace. An image that turns out too large is not removed: the runtime removes all
-// references to an image at once, also those that a pod or another job is about to use. The kubelet collects images that no pod uses.
+// No runtime reports how large an image is before it is pulled, and how much of a disk a pull has written. So there is
+// no bound for one image, and none for the bytes of one namespace. An image that turns out too large is not removed:
+// the runtime removes all references to an image at once, also those that a pod or another job is about to use. The
+// kubelet collects images that no pod uses.
 //
 // The first time that all tags of a node have ended, firstSyncStatus says when and how. It does not change any more.
 //

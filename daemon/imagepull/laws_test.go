@@ -26,8 +26,8 @@ var (
 	worlds = flag.Int64("worlds", 30, "how many random worlds")
 )
 
-// TestLaws has images come, change and go while the runtime is slow, fails, and restarts, the disk fills up, the API server refuses
-// writes or loses answers, others settle pulls, and the process on the node restarts.
+// TestLaws has images come, change and go while the runtime is slow, fails, and restarts, the disk fills up, the API
+// server refuses writes or loses answers, others settle pulls, and the process on the node restarts.
 func TestLaws(t *testing.T) {
 	for i := range *worlds {
 		t.Run(fmt.Sprintf("-seed=%d", *seed+i), func(t *testing.T) {

@@ -40,10 +40,12 @@ func newMetrics(to prometheus.Registerer, disk *space) (*metrics, error) {
 		return m, nil
 	}
 	free := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "kruise_daemon_image_filesystem_free_ratio", Help: "Free share of the file system of images, of bytes or of inodes, whichever is less.",
+		Name: "kruise_daemon_image_filesystem_free_ratio",
+		Help: "Free share of the file system of images, of bytes or of inodes, whichever is less.",
 	}, disk.free)
 	bound := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "kruise_daemon_image_filesystem_min_free_ratio", Help: "Share of the file system of images that pulls leave free; 0 where no bound holds.",
+		Name: "kruise_daemon_image_filesystem_min_free_ratio",
+		Help: "Share of the file system of images that pulls leave free; 0 where no bound holds.",
 	}, disk.bound)
 	var faults []error
 	for _, c := range []prometheus.Collector{m.pulls, m.attempts, m.seconds, m.running, m.waiting, free, bound} {

@@ -25,7 +25,8 @@ type Images interface {
 	Image(ctx context.Context, reference string) (cri.Image, error)
 	// Pull pulls an image and returns its ID. It ends when its context does, at the runtime too.
 	Pull(ctx context.Context, reference string, c cri.Credentials, s cri.SandboxConfig) (string, error)
-	// ImageSpace measures the file systems of images, without a call of the runtime. An error says that they are not visible.
+	// ImageSpace measures the file systems of images, without a call of the runtime. An error says that they are not
+	// visible.
 	ImageSpace() ([]cri.Space, error)
 	// Connection says whether the runtime is there, and gives what is closed when that changes.
 	Connection() (cri.Connection, <-chan struct{})
@@ -65,7 +66,8 @@ type Options struct {
 	// MaxPerNamespace is how many of them may be for jobs of one namespace, in the same way. A pull that several namespaces have asked
 	// for counts for the one with the fewest.
 	MaxPerNamespace int
-	// MinFreePercent is the share of the file system of images that pulls leave free. Zero is no bound, as in the reference.
+	// MinFreePercent is the share of the file system of images that pulls leave free. Zero is no bound, as in the
+	// reference.
 	MinFreePercent int
 	// SecretTTL is how long a secret is remembered. It is read again after a registry has refused its credentials. Zero is
 	// five minutes, below zero is not at all.

@@ -197,7 +197,8 @@ func (r *Reconciler) announceSlow(n *v1beta1.NodeImage, j *job, now time.Time) {
 	r.options.Recorder.Eventf(n, corev1.EventTypeNormal, reasonSlow, "Image %s: %s", j.Reference, j.progress(now))
 }
 
-// announceShort emits an event about pulls that wait for room: each pull counts in one event, and a pause is between two of them.
+// announceShort emits an event about pulls that wait for room: each pull counts in one event, and a pause is between
+// two of them.
 func (r *Reconciler) announceShort(n *v1beta1.NodeImage, now time.Time, room imagepull.Headroom) {
 	var short []*job
 	for _, j := range r.inOrder() {

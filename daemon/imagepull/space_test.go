@@ -182,7 +182,8 @@ func TestDiskStaysFull(t *testing.T) {
 	}
 }
 
-// A pull that crosses the bound is stopped within seconds, which is an attempt that failed. It goes on when there is room.
+// A pull that crosses the bound is stopped within seconds, which is an attempt that failed. It goes on when there is
+// room.
 func TestPullIsStoppedAtTheBound(t *testing.T) {
 	onDisk(t, 700, func(w *world, d *disk) {
 		w.images.pull = d.writes(100)

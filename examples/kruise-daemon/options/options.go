@@ -1,8 +1,8 @@
 // Package options reads the command line and the environment of the daemon into a value, checks it, and says what of it has
 // no effect here.
 //
-// Names and defaults are those of the reference, but for these defaults: profiles are off and on localhost, pulls are limited and leave
-// a share of the disk free, and the limits of requests hold for all of the process.
+// Names and defaults are those of the reference, but for these defaults: profiles are off and on localhost, pulls are
+// limited and leave a share of the disk free, and the limits of requests hold for all of the process.
 package options
 
 import (
@@ -22,8 +22,8 @@ import (
 const (
 	// nodeName is the variable with the name of the node.
 	nodeName = "NODE_NAME"
-	// minFreePercent lies between two defaults of kubelets. Below 15 percent they evict pods. They collect images until 20 percent are
-	// free, so that a bound of 20 would leave pulls no room after it.
+	// minFreePercent lies between two defaults of kubelets. Below 15 percent they evict pods. They collect images until
+	// 20 percent are free, so that a bound of 20 would leave pulls no room after it.
 	minFreePercent = 17
 )
 
@@ -126,7 +126,8 @@ func newParser() *parser {
 	p.flags.StringVar(&o.Runtime.Socket, "socket-file", "", "the only socket to look at, below that directory; empty is all that are known")
 	p.flags.DurationVar(&o.Runtime.Wait, "runtime-timeout", 30*time.Second, "how long the first container runtime may take to come")
 	p.flags.IntVar(&o.Pull.Workers, "max-workers-for-pull-image", 0, "images to pull at a time; 0 is 5, negative is no limit")
-	p.flags.IntVar(&o.Pull.MinFreePercent, "image-pull-min-free-percent", minFreePercent, "percent of the image file system that pulls leave free; 0 is no bound")
+	p.flags.IntVar(&o.Pull.MinFreePercent, "image-pull-min-free-percent", minFreePercent,
+		"percent of the image file system that pulls leave free; 0 is no bound")
 	p.flags.StringVar(&o.Pull.PluginConfig, "plugin-config-file", "/kruise/CredentialProviderPlugin.yaml", "configuration of credential providers, as of a kubelet; it may be missing")
 	p.flags.StringVar(&o.Pull.PluginDirectory, "plugin-bin-dir", "/kruise/plugins", "directory of credential providers")
 	p.flags.Float64Var(&o.QPS, "rest-config-qps", 0, "requests per second to the API server; 0 is 20, negative is no limit on this side")
@@ -170,7 +171,8 @@ func (o *Options) validate() []error {
 	refuse(o.Runtime.Directory == "", "--socket-dir must not be empty")
 	refuse(o.Runtime.Socket != "" && !filepath.IsLocal(o.Runtime.Socket), "--socket-file=%s: want a path below --socket-dir", o.Runtime.Socket)
 	refuse(o.Runtime.Wait < 0, "--runtime-timeout=%s must not be negative", o.Runtime.Wait)
-	refuse(o.Pull.MinFreePercent < 0 || o.Pull.MinFreePercent > 99, "--image-pull-min-free-percent=%d: want 0 to 99", o.Pull.MinFreePercent)
+	refuse(o.Pull.MinFreePercent < 0 || o.Pull.MinFreePercent > 99,
+		"--image-pull-min-free-percent=%d: want 0 to 99", o.Pull.MinFreePercent)
 	refuse(o.QPS > 0 && o.Burst < 1, "--rest-config-burst=%d must be at least 1", o.Burst)
 	return all
 }
