@@ -16,16 +16,26 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/kruisekit/kruisekit/examples/kruise-manager/migrate"
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/process"
 	"github.com/kruisekit/kruisekit/examples/reference/access"
+	"github.com/kruisekit/kruisekit/examples/reference/logs"
 )
 
 func main() {
-	err := run(ctrl.SetupSignalHandler(), os.Args[1:], os.Stderr)
+	ctx, args := ctrl.SetupSignalHandler(), os.Args[1:]
+	var err error
+	usage := options.Usage
+	if len(args) > 0 && args[0] == migrate.Command {
+		usage = migrate.Usage
+		err = migrateStorage(ctx, args[1:], os.Stdout)
+	} else {
+		err = run(ctx, args, os.Stderr)
+	}
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Print(options.Usage())
+		fmt.Print(usage())
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "kruise-manager:", err)
 		os.Exit(1)
@@ -55,4 +65,20 @@ func run(ctx context.Context, args []string, logs io.Writer) error {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+// migrateStorage is the subcommand that rewrites stored objects. It serves nothing and elects no leader.
+func migrateStorage(ctx context.Context, args []string, out io.Writer) error {
+	o, err := migrate.Parse(args)
+	if err != nil {
+		return err
+	}
+	logger := logs.Options{}.Logger(os.Stderr)
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
+	rc, err := access.Config(o.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	return migrate.Run(ctrl.LoggerInto(ctx, logger), rc, o, out)
 }

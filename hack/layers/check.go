@@ -66,7 +66,7 @@ func forbidden(path, imported string) string {
 		return "it is made for tests"
 	case to.layer > from.layer:
 		return "arrows point down only"
-	case from.layer == examples && to.layer == shared:
+	case from.layer == examples && to.unit == "internal":
 		return "an example uses what an embedder can import"
 	case slices.Contains(podOnly(), from.unit) && to.layer == types && within(target, []string{"api/kruise"}) == "":
 		return from.unit + " works on pods and does not know the kinds"

@@ -54,6 +54,7 @@ func TestForbidden(t *testing.T) {
 		"grpc is for nobody else":                        {"daemon/imagepull", "google.golang.org/grpc", "only daemon/cri"},
 		"not even the tooling takes Kubernetes' inside":  {"test/cluster", "k8s.io/kubernetes/cmd", "nobody"},
 		"manifests are for whoever installs":             {"controllers", module + "/config/crd", ""},
+		"manifests are public":                           {"examples/kruise-manager/migrate", module + "/config/crd/storage", ""},
 		"manifests know nobody":                          {"config/crd", module + "/internal/owned", "siblings"},
 		"what is made for tests stays there":             {"api/apps/v1beta1", module + "/api/internal/roundtrip/roundtriptest", "made for tests"},
 		"the root package is documentation with no arms": {"", module + "/inplace", "down only"},

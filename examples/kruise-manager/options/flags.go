@@ -175,7 +175,8 @@ func workers() map[string]string {
 
 func (p *parser) usage() string {
 	var text strings.Builder
-	text.WriteString("kruise-manager runs the controllers and webhooks of kruisekit.\n\nFlags:\n")
+	text.WriteString("kruise-manager runs the controllers and webhooks of kruisekit.\n" +
+		"kruise-manager migrate-storage rewrites stored objects; see its --help.\n\nFlags:\n")
 	p.flags.SetOutput(&text)
 	p.flags.PrintDefaults()
 	text.WriteString("\nEnvironment:\n")
