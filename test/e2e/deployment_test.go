@@ -27,7 +27,7 @@ func TestDeployment(t *testing.T) {
 	programs := build(t, "kruise-manager", "kruise-daemon", "embed")
 	c := cluster.Start(t, cluster.Options{Level: cluster.Real, Scheme: newScheme(t)})
 	waitForRemoval(t, c)
-	left := leaveBehind(t, c)
+	left, older := leaveBehind(t, c), storeOlder(t, c)
 	var manager, daemon image.Image
 	t.Run("bare", func(t *testing.T) {
 		testBare(t, c, programs)
@@ -43,6 +43,7 @@ func TestDeployment(t *testing.T) {
 		r.bequeath(t)
 	}
 	m := deploy(t, c, overlay(t, []string{"--feature-gates=InPlaceWorkloadVerticalScaling=true,ResourcesDeletionProtection=true,PodUnavailableBudgetUpdateGate=true"}, noDaemon, nil, manager), theManager)
+	t.Run("stored in the older version", func(t *testing.T) { m.testStoredOlder(t, older) })
 	t.Run("manager", func(t *testing.T) { m.testManager(t, left) })
 
 	arguments := []string{

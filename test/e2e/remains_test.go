@@ -44,10 +44,10 @@ type remains struct {
 	revisions, claims map[string]string
 }
 
-// leaveBehind makes what the reference leaves, where there is no manager yet.
+// leaveBehind makes what the reference leaves, where there is no manager yet. Etcd holds it as v1alpha1.
 func leaveBehind(t *testing.T, c *cluster.Cluster) map[string]*remains {
 	t.Helper()
-	if _, err := c.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts", "-k", "../../config/crd/both"); err != nil {
+	if _, err := c.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts", "-f", olderCRDs(t)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Kubectl(t.Context(), "wait", "--for=condition=Established", "crd/clonesets.apps.kruise.io", "--timeout=1m"); err != nil {
@@ -129,11 +129,11 @@ func (r *remains) into(t *testing.T, recorded *unstructured.Unstructured, object
 
 func (r *remains) makeSet(t *testing.T) {
 	t.Helper()
-	recorded := r.items(t, r.step, "clonesets.v1beta1.yaml", "CloneSet")[0]
+	recorded := r.items(t, r.step, "clonesets.v1alpha1.yaml", "CloneSet")[0]
 	recorded.SetOwnerReferences(nil) // the set above it is not here
 	status, _, _ := unstructured.NestedMap(recorded.Object, "status")
 	set := &unstructured.Unstructured{}
-	set.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "CloneSet"})
+	set.SetGroupVersionKind(schema.GroupVersionKind{Group: "apps.kruise.io", Version: "v1alpha1", Kind: "CloneSet"})
 	r.into(t, &recorded, set)
 	eventually(t, func(ctx context.Context) error { return r.client.Create(ctx, set) })
 	status["observedGeneration"] = set.GetGeneration()
