@@ -26,6 +26,8 @@ type Cluster struct {
 	Kubeconfig string
 	// Level of the cluster.
 	Level Level
+	// Etcd is the URL of etcd, for a test of what is stored. It is empty unless the control plane is private.
+	Etcd string
 
 	kubectl string
 }
@@ -41,7 +43,7 @@ func Start(t testing.TB, o Options) *Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kubeconfig, err := start(ctx, t, programs, o)
+	kubeconfig, etcd, err := start(ctx, t, programs, o)
 	if err != nil {
 		missing(t, err)
 	}
@@ -49,6 +51,7 @@ func Start(t testing.TB, o Options) *Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.Etcd = etcd
 	if err := c.InstallCRDs(ctx, o.CRDDirs...); err != nil {
 		t.Fatal(err)
 	}

@@ -33,28 +33,31 @@ func missing(t testing.TB, err error) {
 	t.Fatalf("no test cluster: %v", err)
 }
 
-// start returns the kubeconfig of a cluster of the wanted level.
-func start(ctx context.Context, t testing.TB, programs binaries.Cache, o Options) (string, error) {
+// start returns the kubeconfig of a cluster of the wanted level, and the URL of etcd where the control plane is private.
+func start(ctx context.Context, t testing.TB, programs binaries.Cache, o Options) (kubeconfig, etcd string, err error) {
 	t.Helper()
 	if len(o.APIServerFlags) > 0 && !o.Private {
-		return "", errors.New("only a private control plane can have flags of its own")
+		return "", "", errors.New("only a private control plane can have flags of its own")
 	}
 	switch o.Level {
 	case ControlPlane:
 		assets, err := programs.Assets()
 		if err != nil {
-			return "", err
+			return "", "", err
 		}
 		if o.Private || !sharing {
 			return private(ctx, t, plane.Config{Programs: assets, APIServerFlags: o.APIServerFlags})
 		}
-		return shared(ctx, t, programs, launch.SharedDir(programs, assets))
+		kubeconfig, err = shared(ctx, t, programs, launch.SharedDir(programs, assets))
+		return kubeconfig, "", err
 	case Simulated:
-		return simulate(ctx, t, programs, o)
+		kubeconfig, err = simulate(ctx, t, programs, o)
 	case Real:
-		return attach(ctx, t, programs)
+		kubeconfig, err = attach(ctx, t, programs)
+	default:
+		err = fmt.Errorf("unknown level %q", o.Level)
 	}
-	return "", fmt.Errorf("unknown level %q", o.Level)
+	return kubeconfig, "", err
 }
 
 func shared(ctx context.Context, t testing.TB, programs binaries.Cache, dir string) (string, error) {
@@ -95,13 +98,13 @@ func Hold(ctx context.Context) (release func(), err error) {
 	return lease.Release, nil
 }
 
-func private(ctx context.Context, t testing.TB, config plane.Config) (string, error) {
+func private(ctx context.Context, t testing.TB, config plane.Config) (kubeconfig, etcd string, err error) {
 	t.Helper()
 	p, err := privatePlane(ctx, t, config)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	return p.Kubeconfig, nil
+	return p.Kubeconfig, p.Etcd, nil
 }
 
 func privatePlane(ctx context.Context, t testing.TB, config plane.Config) (*plane.Plane, error) {

@@ -27,6 +27,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kruisekit/kruisekit/config/crd"
 	"github.com/kruisekit/kruisekit/test/cluster"
 )
 
@@ -39,13 +40,15 @@ type inherited struct {
 	uids map[types.UID]types.UID
 }
 
-// recordedObjects are those of a step of the recording, in the version in which OpenKruise 1.8 stored them.
+// recordedObjects are those of a step of the recording, and of the kinds that it lacks constructed ones, in the version and the shape in
+// which OpenKruise up to 1.8 stored them.
 func recordedObjects(t *testing.T, step string) []*unstructured.Unstructured {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("../../../test/compat/testdata/recorded", step, "*.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	files = append(files, "testdata/constructed.yaml")
 	var all []*unstructured.Unstructured
 	for _, file := range files {
 		name, newer := strings.CutSuffix(filepath.Base(file), ".v1beta1.yaml")
@@ -57,14 +60,16 @@ func recordedObjects(t *testing.T, step string) []*unstructured.Unstructured {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var list struct {
-			Items []map[string]any `json:"items"`
-		}
-		if err := yaml.Unmarshal(text, &list); err != nil {
+		recorded := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(text, &recorded.Object); err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
-		for _, fields := range list.Items {
-			object := &unstructured.Unstructured{Object: fields}
+		objects := []any{recorded.Object}
+		if recorded.IsList() {
+			objects, _, _ = unstructured.NestedSlice(recorded.Object, "items")
+		}
+		for _, fields := range objects {
+			object := &unstructured.Unstructured{Object: fields.(map[string]any)}
 			if object.GetName() != "kube-root-ca.crt" && object.GetDeletionTimestamp() == nil {
 				all = append(all, settled(t, object))
 			}
@@ -72,6 +77,34 @@ func recordedObjects(t *testing.T, step string) []*unstructured.Unstructured {
 	}
 	if len(all) == 0 {
 		t.Fatalf("nothing is recorded in %s", step)
+	}
+	return rehashed(t, all)
+}
+
+// rehashed gives the revisions of DaemonSets other hashes. Those of OpenKruise follow from Go structs of its libraries, and no other version
+// can compute them.
+func rehashed(t *testing.T, all []*unstructured.Unstructured) []*unstructured.Unstructured {
+	t.Helper()
+	var pairs []string
+	for _, object := range all {
+		if owner := metav1.GetControllerOf(object); object.GetKind() == "ControllerRevision" && owner != nil && owner.Kind == "DaemonSet" {
+			hash := []byte(object.GetLabels()["controller-revision-hash"])
+			other := slices.Clone(hash)
+			slices.Reverse(other)
+			pairs = append(pairs, string(hash), string(other))
+		}
+	}
+	if len(pairs) == 0 {
+		t.Fatal("no revision of a DaemonSet is recorded")
+	}
+	for _, object := range all {
+		text, err := object.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := object.UnmarshalJSON([]byte(strings.NewReplacer(pairs...).Replace(string(text)))); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return all
 }
@@ -88,7 +121,7 @@ func settled(t *testing.T, object *unstructured.Unstructured) *unstructured.Unst
 	switch object.GetKind() {
 	case "AdvancedCronJob":
 		set(true, "spec", "paused")
-	case "ImagePullJob", "ImageListPullJob":
+	case "ImagePullJob", "ImageListPullJob", "EphemeralJob":
 		if _, ended, _ := unstructured.NestedString(object.Object, "status", "completionTime"); ended {
 			set(time.Now().UTC().Format(time.RFC3339), "status", "completionTime")
 		}
@@ -97,6 +130,13 @@ func settled(t *testing.T, object *unstructured.Unstructured) *unstructured.Unst
 		if _, plain, _ := unstructured.NestedMap(object.Object, "data", "spec", "template", "metadata"); plain {
 			set(nil, "data", "spec", "template", "metadata", "creationTimestamp")
 		}
+		// 1.5.0 wrote revisions of SidecarSets without this.
+		if object.GetLabels()["kruise.io/sidecarset-name"] == "fixtures-hot" {
+			unstructured.RemoveNestedField(object.Object, "data", "spec", "$patch")
+		}
+	case "Pod":
+		// Releases up to 1.9 wrote the older key alone.
+		unstructured.RemoveNestedField(object.Object, "metadata", "annotations", "pub.kruise.io/related-pub")
 	}
 	owners := object.GetOwnerReferences()
 	for i := range owners {
@@ -119,8 +159,9 @@ func inherit(t *testing.T, c client.Client, recorded []*unstructured.Unstructure
 	for left := recorded; len(left) > 0; {
 		var later []*unstructured.Unstructured
 		for _, object := range left {
-			waits := slices.ContainsFunc(object.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return known[o.UID] && in.uids[o.UID] == "" })
-			if waits {
+			missing := func(uid types.UID) bool { return known[uid] && in.uids[uid] == "" }
+			owned := slices.ContainsFunc(object.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return missing(o.UID) })
+			if owned || slices.ContainsFunc(probed(object), func(pod map[string]any) bool { return missing(uidOf(pod)) }) {
 				later = append(later, object)
 				continue
 			}
@@ -133,6 +174,19 @@ func inherit(t *testing.T, c client.Client, recorded []*unstructured.Unstructure
 	}
 	return in
 }
+
+// probed are the entries of a NodePodProbe.
+func probed(object *unstructured.Unstructured) []map[string]any {
+	spec, _ := object.Object["spec"].(map[string]any)
+	list, _ := spec["podProbes"].([]any)
+	var entries []map[string]any
+	for _, entry := range list {
+		entries = append(entries, entry.(map[string]any))
+	}
+	return entries
+}
+
+func uidOf(entry map[string]any) types.UID { return types.UID(fmt.Sprint(entry["uid"])) }
 
 // store creates an object and its status.
 func (in *inherited) store(t *testing.T, recorded *unstructured.Unstructured) {
@@ -148,6 +202,9 @@ func (in *inherited) store(t *testing.T, recorded *unstructured.Unstructured) {
 		}
 	}
 	object.SetOwnerReferences(owners)
+	for _, pod := range probed(object) {
+		pod["uid"] = string(in.uids[uidOf(pod)])
+	}
 	status, has, _ := unstructured.NestedMap(object.Object, "status")
 	eventually(t, func(ctx context.Context) error { return in.client.Create(ctx, object) })
 	in.uids[recorded.GetUID()] = object.GetUID()
@@ -270,6 +327,7 @@ func (in *inherited) kept(t *testing.T) map[string]map[string]string {
 		"Pod":                   in.names(t, corev1.SchemeGroupVersion.WithKind("PodList"), spec),
 		"PersistentVolumeClaim": in.names(t, corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaimList"), spec),
 		"ControllerRevision":    in.names(t, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ControllerRevisionList"}, version),
+		"ConfigMap":             in.names(t, corev1.SchemeGroupVersion.WithKind("ConfigMapList"), version),
 	}
 	for _, object := range in.all {
 		gvk := object.GroupVersionKind()
@@ -280,8 +338,8 @@ func (in *inherited) kept(t *testing.T) map[string]map[string]string {
 	return all
 }
 
-// TestTakeoverOfOlderVersions starts two replicas on what a running reference left in etcd, in its versions, beside objects of the newer
-// version. No replica runs that could convert what the caches of these list, as in every restart of all replicas later. Nothing is
+// TestTakeoverOfOlderVersions starts two replicas on objects of all kinds that a running reference left in etcd, in its versions, beside
+// objects of the newer version. No replica runs that could convert what the caches of these list, as in every restart of all replicas later. Nothing is
 // created, deleted or recreated, and no spec is written.
 func TestTakeoverOfOlderVersions(t *testing.T) {
 	at := address(t)
@@ -305,7 +363,7 @@ func TestTakeoverOfOlderVersions(t *testing.T) {
 	applyAll(t, c, "-k", "../../../config/default")
 
 	before := gauged(t, "controller_runtime_reconcile_total", "controller")
-	flags := []string{"--namespace=", "--webhook-answer-pods", "--feature-gates=ImagePullJobGate=true"}
+	flags := []string{"--namespace=", "--webhook-answer-pods", "--feature-gates=ImagePullJobGate=true,ResourceDistributionGate=true"}
 	replicas := map[string]*started{"a": start(t, c, "kruise-system", flags...), "b": start(t, c, "kruise-system", flags...)}
 	ready := func(ctx context.Context) error {
 		var all []error
@@ -330,12 +388,38 @@ func TestTakeoverOfOlderVersions(t *testing.T) {
 			t.Errorf("%s changed (-left +taken over):\n%s", kind, diff)
 		}
 	}
+	in.allKinds(t)
 	for _, plural := range []string{"podunavailablebudgets.%s.policy.kruise.io", "workloadspreads.%s.apps.kruise.io", "sidecarsets.%s.apps.kruise.io"} {
 		for _, version := range []string{"v1alpha1", "v1beta1"} {
 			names, err := c.Kubectl(t.Context(), "get", fmt.Sprintf(plural, version), "-A", "-o", "jsonpath={.items[*].metadata.name}")
 			if err != nil || !strings.Contains(names, "v1alpha1 v1beta1") {
 				t.Errorf("%s in %s are %q: %v", plural, version, names, err)
 			}
+		}
+	}
+	t.Run("migration", func(t *testing.T) { in.testMigration(t, c) })
+	for name, s := range replicas {
+		if err := s.stop(); err != nil {
+			t.Errorf("replica %s ended with %v", name, err)
+		}
+	}
+	t.Run("removal", func(t *testing.T) { testRemoval(t, c) })
+}
+
+// allKinds fails unless an object of each kind was left.
+func (in *inherited) allKinds(t *testing.T) {
+	t.Helper()
+	left := map[string]bool{}
+	for _, object := range in.all {
+		left[object.GetKind()] = true
+	}
+	crds, err := crd.Hub()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range crds {
+		if !left[c.Spec.Names.Kind] {
+			t.Errorf("no %s was left", c.Spec.Names.Kind)
 		}
 	}
 }

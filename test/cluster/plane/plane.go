@@ -57,8 +57,8 @@ type Config struct {
 type Plane struct {
 	// Kubeconfig is the path of an administrator's kubeconfig.
 	Kubeconfig string
-	// Server is the URL of the API server.
-	Server string
+	// Server is the URL of the API server, Etcd that of etcd.
+	Server, Etcd string
 	// Authority signs further certificates: for kubelets, say.
 	Authority *pki.Authority
 
@@ -103,11 +103,10 @@ func start(ctx context.Context, config Config) (p *Plane, err error) {
 	if err != nil {
 		return p, err
 	}
-	etcd, err := p.startEtcd(ctx)
-	if err != nil {
+	if p.Etcd, err = p.startEtcd(ctx); err != nil {
 		return p, err
 	}
-	if err := p.startAPIServer(ctx, etcd, admin); err != nil {
+	if err := p.startAPIServer(ctx, p.Etcd, admin); err != nil {
 		return p, err
 	}
 	if err := os.WriteFile(p.Kubeconfig, p.Authority.Kubeconfig(p.Server, admin), 0o600); err != nil {
