@@ -13,6 +13,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/podstates"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ordinals"
 )
 
@@ -74,8 +75,10 @@ func TestLeanWorkloadsForPodStates(t *testing.T) {
 	}}
 	want, annotations, deleted := podstates.WorkloadOf(o, true), o.GetAnnotations(), o.GetDeletionTimestamp()
 	delete(annotations, "c")
-	if _, err := leanWorkload(o); err != nil {
-		t.Fatal(err)
+	for range 2 { // a resync transforms an object again
+		if _, err := leanWorkload(o); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if diff := cmp.Diff(want, podstates.WorkloadOf(o, true), cmp.AllowUnexported(ordinals.Set{})); diff != "" {
 		t.Error(diff)
@@ -86,7 +89,7 @@ func TestLeanWorkloadsForPodStates(t *testing.T) {
 	if !deleted.Equal(o.GetDeletionTimestamp()) || o.GetName() != "web" || o.GetNamespace() != "n" || o.GetUID() != "1" || o.GetGeneration() != 7 {
 		t.Errorf("%v", o.Object)
 	}
-	if spec := o.Object["spec"].(map[string]any); spec["template"] != nil || o.GetLabels() != nil {
+	if _, has, _ := stored.Field(o, "spec", "template"); has || o.GetLabels() != nil {
 		t.Errorf("the template or the labels stay: %v", o.Object)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
 // kind is what the engine must know of a kind of children.
@@ -103,7 +104,7 @@ type child struct {
 
 // view returns what a pass must know of a child. What cannot be read is as if it were not there.
 func (k kind) view(raw *unstructured.Unstructured) child {
-	status, _ := raw.Object["status"].(map[string]any)
+	status, _, _ := stored.Value[map[string]any](raw, "status")
 	started, _ := status["startTime"].(string)
 	return child{
 		Unstructured: raw, state: k.ended(status),

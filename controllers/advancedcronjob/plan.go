@@ -13,6 +13,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/broadcast"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/schedule"
 )
@@ -113,7 +114,7 @@ func beyond(children []child, in state, limit int32) []child {
 
 // build returns the child of a tick. The template comes from the stored object, with fields that this program does not know.
 func build(s *snapshot, tick time.Time) *unstructured.Unstructured {
-	template, _, _ := unstructured.NestedFieldNoCopy(s.raw.Object, "spec", "template", s.kind.member)
+	template, _, _ := stored.Field(s.raw, "spec", "template", s.kind.member)
 	fields, _ := template.(map[string]any)
 	metadata, _ := fields["metadata"].(map[string]any)
 	built := &unstructured.Unstructured{Object: map[string]any{}}

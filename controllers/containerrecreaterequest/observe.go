@@ -75,7 +75,7 @@ func decode(raw *unstructured.Unstructured) (r *request, malformed, err error) {
 	if err != nil || malformed == nil {
 		return r, nil, err
 	}
-	r.Spec.PodName, _, _ = unstructured.NestedString(raw.Object, "spec", "podName")
+	r.Spec.PodName, _, _ = stored.Value[string](raw, "spec", "podName")
 	return r, malformed, nil
 }
 

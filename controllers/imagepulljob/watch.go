@@ -58,8 +58,8 @@ func withoutProgress() predicate.Predicate {
 
 // lost reports whether a field of the status was removed. A user may remove such a field to run the job again.
 func lost(before, after *unstructured.Unstructured, field string) bool {
-	_, was, _ := unstructured.NestedString(before.Object, "status", field)
-	_, is, _ := unstructured.NestedString(after.Object, "status", field)
+	_, was, _ := stored.Value[string](before, "status", field)
+	_, is, _ := stored.Value[string](after, "status", field)
 	return was && !is
 }
 

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -101,7 +100,7 @@ func (r *Reconciler) looksAt(ctx context.Context, name string, pod *corev1.Pod) 
 	if r.options.RefreshNotUpdate {
 		return true
 	}
-	if t, _, err := unstructured.NestedString(raw.Object, "spec", "updateStrategy", "type"); err != nil || t != string(v1beta1.NotUpdateSidecarSetStrategyType) {
+	if t, _, err := stored.Value[string](raw, "spec", "updateStrategy", "type"); err != nil || t != string(v1beta1.NotUpdateSidecarSetStrategyType) {
 		return true
 	}
 	if pod.Annotations[kruise.SidecarSetWorkingHotUpgradeContainerKey] == "" {
@@ -130,7 +129,7 @@ func (r *Reconciler) namespaceEvents() (handler.EventHandler, predicate.Predicat
 		}
 		var requests []reconcile.Request
 		for _, raw := range all {
-			if s, _, _ := unstructured.NestedMap(raw.Object, "spec", "namespaceSelector"); s != nil {
+			if s, _, _ := stored.Value[map[string]any](raw, "spec", "namespaceSelector"); s != nil {
 				requests = append(requests, request(raw.GetName()))
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/sidecar/finish"
 )
 
@@ -57,7 +58,7 @@ func ended(o client.Object) bool {
 	if !is {
 		return false
 	}
-	phase, _, _ := unstructured.NestedString(raw.Object, "status", "phase")
-	_, completed, _ := unstructured.NestedFieldNoCopy(raw.Object, "status", "completionTime")
+	phase, _, _ := stored.Value[string](raw, "status", "phase")
+	_, completed, _ := stored.Field(raw, "status", "completionTime")
 	return completed || phase == string(v1beta1.ContainerRecreateRequestCompleted)
 }

@@ -9,7 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -211,7 +210,7 @@ func (r *Reconciler) newestOfCloneSet(ctx context.Context, s *snapshot) (string,
 	if err := r.api.Live.Get(ctx, name, set); client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("read cloneset %s: %w", name.Name, err)
 	}
-	updated, _, _ := unstructured.NestedString(set.Object, "status", "updateRevision")
+	updated, _, _ := stored.Value[string](set, "status", "updateRevision")
 	return revision.Short(updated), nil
 }
 

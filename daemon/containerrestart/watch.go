@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
 const kind = "ContainerRecreateRequest"
@@ -28,7 +29,7 @@ func podNameOf(o client.Object) []string {
 	if !ok {
 		return nil
 	}
-	name, _, err := unstructured.NestedString(raw.Object, "spec", "podName")
+	name, _, err := stored.Value[string](raw, "spec", "podName")
 	if err != nil || name == "" {
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/kruisekit/kruisekit/internal/conditions"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/note"
 )
 
@@ -185,6 +186,12 @@ func TestIgnoreRewording(t *testing.T) {
 			}
 			if diff := cmp.Diff(client.Object(object(c.change)), e.ObjectNew); diff != "" {
 				t.Errorf("the object changed:\n%s", diff)
+			}
+			before, after := object(nil), object(c.change)
+			stored.Pack(before)
+			stored.Pack(after)
+			if got := conditions.IgnoreRewording("Failed", "Failed2").Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != c.want {
+				t.Errorf("%s: passed %t of packed objects, want %t", c.why, got, c.want)
 			}
 		})
 	}

@@ -9,6 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
 // IgnoreRewording leaves out changes of an untyped object in which only the texts of these conditions differ. Such a change is the
@@ -26,12 +28,17 @@ func IgnoreRewording(failures ...string) predicate.Predicate {
 	}}
 }
 
-// content returns the fields of an untyped object; nil for another one.
+// content returns the fields of an untyped object, of which the spec may be packed; nil for another object.
 func content(o client.Object) map[string]any {
-	if raw, is := o.(*unstructured.Unstructured); is {
-		return raw.Object
+	raw, is := o.(*unstructured.Unstructured)
+	if !is {
+		return nil
 	}
-	return nil
+	content := maps.Clone(raw.Object)
+	if status, has, err := stored.Field(raw, "status"); has && err == nil {
+		content["status"] = status
+	}
+	return content
 }
 
 // messages returns the texts of conditions by their type.

@@ -8,19 +8,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ordinals"
 	"github.com/kruisekit/kruisekit/podstate"
 )
 
 // WorkloadOf returns which ordinals a workload wants. An Advanced StatefulSet heeds spec.ordinals.start only where start is true.
 func WorkloadOf(workload *unstructured.Unstructured, start bool) podstate.Workload {
-	n, is, err := unstructured.NestedInt64(workload.Object, "spec", "replicas")
+	n, is, err := stored.Value[int64](workload, "spec", "replicas")
 	if err != nil || !is || n < 0 || n > 1<<30 {
 		return podstate.Workload{Unknown: true}
 	}
 	w := podstate.Workload{Ordinals: ordinals.Window{Replicas: int32(n)}}
 	advanced := workload.GroupVersionKind().Group == v1beta1.GroupVersion.Group
-	if first, is, err := unstructured.NestedInt64(workload.Object, "spec", "ordinals", "start"); err == nil && is && (!advanced || start) {
+	if first, is, err := stored.Value[int64](workload, "spec", "ordinals", "start"); err == nil && is && (!advanced || start) {
 		w.Ordinals.Start = int32(min(max(first, 0), 1<<31-1))
 	}
 	if advanced {
@@ -32,7 +33,7 @@ func WorkloadOf(workload *unstructured.Unstructured, start bool) podstate.Worklo
 
 // reservedOf reads spec.reserveOrdinals of an Advanced StatefulSet.
 func reservedOf(workload *unstructured.Unstructured) (ordinals.Set, error) {
-	items, _, err := unstructured.NestedSlice(workload.Object, "spec", "reserveOrdinals")
+	items, _, err := stored.Value[[]any](workload, "spec", "reserveOrdinals")
 	if err != nil {
 		return ordinals.Set{}, err
 	}
@@ -71,7 +72,7 @@ func Part(workload *unstructured.Unstructured) map[string]any {
 	for _, path := range [][]string{
 		{"metadata", "deletionTimestamp"}, {"metadata", "generation"}, {"spec", "replicas"}, {"spec", "ordinals"}, {"spec", "reserveOrdinals"},
 	} {
-		if value, is, err := unstructured.NestedFieldNoCopy(workload.Object, path...); is && err == nil {
+		if value, is, err := stored.Field(workload, path...); is && err == nil {
 			within, _ := part[path[0]].(map[string]any)
 			if within == nil {
 				within = map[string]any{}

@@ -75,14 +75,14 @@ func Decode(raw *unstructured.Unstructured) (set *appsv1beta1.SidecarSet, invali
 	}
 	set.Spec.Selector = selectorAt(raw, "selector")
 	set.Spec.NamespaceSelector = selectorAt(raw, "namespaceSelector")
-	paused, _, _ := unstructured.NestedBool(raw.Object, "spec", "injectionStrategy", "paused")
+	paused, _, _ := stored.Value[bool](raw, "spec", "injectionStrategy", "paused")
 	set.Spec.InjectionStrategy.Paused = paused
 	return set, invalid, nil
 }
 
 // selectorAt returns nil if the field is missing or cannot be decoded.
 func selectorAt(raw *unstructured.Unstructured, field string) *metav1.LabelSelector {
-	content, found, err := unstructured.NestedMap(raw.Object, "spec", field)
+	content, found, err := stored.Value[map[string]any](raw, "spec", field)
 	if !found || err != nil {
 		return nil
 	}

@@ -14,9 +14,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,19 +42,13 @@ func Read[T any](ctx context.Context, from client.Reader, gvk schema.GroupVersio
 
 // Decode is Read of an object that is there.
 func Decode[T any](raw *unstructured.Unstructured) (object *T, malformed, err error) {
-	object = new(T)
-	if runtime.DefaultUnstructuredConverter.FromUnstructured(raw.Object, object) == nil {
+	if object, err = decode[T](raw); err == nil {
 		return object, nil, nil
 	}
 	malformed = complaint[T](raw)
-	rest := make(map[string]any, len(raw.Object))
-	for key, value := range raw.Object {
-		if key != "spec" {
-			rest[key] = value
-		}
-	}
-	object = new(T)
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(rest, object); err != nil {
+	rest := maps.Clone(raw.Object)
+	delete(rest, "spec")
+	if object, err = decode[T](&unstructured.Unstructured{Object: rest}); err != nil {
 		return nil, nil, fmt.Errorf("decode what is around the spec: %w", err)
 	}
 	return object, malformed, nil
@@ -62,7 +56,11 @@ func Decode[T any](raw *unstructured.Unstructured) (object *T, malformed, err er
 
 // complaint is what a decoder says that names the field.
 func complaint[T any](raw *unstructured.Unstructured) error {
-	text, err := json.Marshal(raw.Object)
+	content, err := Content(raw)
+	var text []byte
+	if err == nil {
+		text, err = json.Marshal(content)
+	}
 	if err == nil {
 		err = json.Unmarshal(text, new(T))
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
 // Kinds are the kinds of workloads that subsets may have.
@@ -124,13 +125,13 @@ func Observe(kind schema.GroupVersionKind, o *unstructured.Unstructured) *Child 
 		Terminating: o.GetDeletionTimestamp() != nil, Replicas: 1,
 		Pods: number(o, "status", "replicas"), Ready: number(o, "status", "readyReplicas"), Updated: number(o, "status", "updatedReplicas"),
 	}
-	if _, found, err := unstructured.NestedFieldNoCopy(o.Object, "spec", "replicas"); found && err == nil {
+	if _, found, err := stored.Field(o, "spec", "replicas"); found && err == nil {
 		c.Replicas = number(o, "spec", "replicas")
 	}
 	if kind != deployment() {
 		c.Partition = number(o, "spec", "updateStrategy", "rollingUpdate", "partition")
 	}
-	observed, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
+	observed, _, _ := stored.Value[int64](o, "status", "observedGeneration")
 	c.Observed = observed >= o.GetGeneration()
 	// The built-in kinds do not count updated pods that are ready. The ready ones are all updated, but for as many as there are older pods.
 	c.UpdatedReady = max(0, c.Ready-max(0, c.Pods-c.Updated))
@@ -142,13 +143,13 @@ func Observe(kind schema.GroupVersionKind, o *unstructured.Unstructured) *Child 
 
 // selected returns the subset in the selector of a workload.
 func selected(o *unstructured.Unstructured) string {
-	subset, _, _ := unstructured.NestedString(o.Object, "spec", "selector", "matchLabels", kruise.SubSetNameLabelKey)
+	subset, _, _ := stored.Value[string](o, "spec", "selector", "matchLabels", kruise.SubSetNameLabelKey)
 	return subset
 }
 
 // number reads a count; 0 where there is none.
 func number(o *unstructured.Unstructured, path ...string) int32 {
-	n, _, _ := unstructured.NestedInt64(o.Object, path...)
+	n, _, _ := stored.Value[int64](o, path...)
 	return int32(max(0, min(n, math.MaxInt32)))
 }
 
@@ -176,10 +177,10 @@ func (c *Child) Owns(pod *corev1.Pod) bool {
 // Stuck reports whether the pods of the child must be looked at for one that keeps a rollout from going on: a StatefulSet waits for each pod,
 // also for one of a revision that never becomes ready.
 func (c *Child) Stuck() bool {
-	return c.Kind == statefulSet() && c.Observed && c.Updated < c.Pods-c.Partition && c.Ready < c.Pods && !onDelete(c.Object.Object)
+	return c.Kind == statefulSet() && c.Observed && c.Updated < c.Pods-c.Partition && c.Ready < c.Pods && !onDelete(c.Object)
 }
 
-func onDelete(object map[string]any) bool {
-	t, _, _ := unstructured.NestedString(object, "spec", "updateStrategy", "type")
+func onDelete(o *unstructured.Unstructured) bool {
+	t, _, _ := stored.Value[string](o, "spec", "updateStrategy", "type")
 	return t == string(appsv1.OnDeleteStatefulSetStrategyType)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/spread/subset"
 )
 
@@ -88,7 +89,7 @@ func (t *Template) setStrategy(spec map[string]any, w *Wanted) {
 		}
 		return
 	}
-	if onDelete(map[string]any{"spec": spec}) {
+	if onDelete(&unstructured.Unstructured{Object: map[string]any{"spec": spec}}) {
 		return
 	}
 	strategy := within(spec, "updateStrategy")
@@ -137,14 +138,15 @@ func dropNulls(value any) {
 
 // Lacking returns the fields of a rendered object that the stored one does not have, as paths, for a log; nil where the stored one
 // has them all.
-func Lacking(stored, rendered *unstructured.Unstructured) []string {
+func Lacking(object, rendered *unstructured.Unstructured) []string {
+	has, _, _ := stored.Field(object, "spec")
 	var paths []string
 	for _, part := range []string{"labels", "annotations", "ownerReferences"} {
 		want, _, _ := unstructured.NestedFieldNoCopy(rendered.Object, "metadata", part)
-		have, _, _ := unstructured.NestedFieldNoCopy(stored.Object, "metadata", part)
+		have, _, _ := unstructured.NestedFieldNoCopy(object.Object, "metadata", part)
 		lacks("metadata."+part, have, want, &paths)
 	}
-	lacks("spec", stored.Object["spec"], rendered.Object["spec"], &paths)
+	lacks("spec", has, rendered.Object["spec"], &paths)
 	return slices.DeleteFunc(paths, func(path string) bool {
 		// The reconciler of CloneSets removes the names of pods that are gone.
 		return strings.HasPrefix(path, "spec.scaleStrategy.podsToDelete") || strings.HasPrefix(path, "metadata.ownerReferences")

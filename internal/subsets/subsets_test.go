@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/subsets"
 )
 
@@ -89,10 +91,14 @@ func TestCovers(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			stored := rendered.DeepCopy()
-			c.change(stored.Object)
-			if got := strings.Join(subsets.Lacking(stored, rendered), " "); got != c.lacks || subsets.Covers(stored, rendered) != (c.lacks == "") {
-				t.Errorf("lacks %q, want %q", got, c.lacks)
+			object := rendered.DeepCopy()
+			c.change(object.Object)
+			packed := object.DeepCopy()
+			stored.Pack(packed)
+			for _, object := range []*unstructured.Unstructured{object, packed} {
+				if got := strings.Join(subsets.Lacking(object, rendered), " "); got != c.lacks || subsets.Covers(object, rendered) != (c.lacks == "") {
+					t.Errorf("lacks %q, want %q", got, c.lacks)
+				}
 			}
 		})
 	}
@@ -126,7 +132,12 @@ func TestObserveAnything(t *testing.T) {
 	for _, kind := range subsets.Kinds() {
 		for _, value := range []any{nil, "x", int64(-5), int64(1) << 40, 1.5, []any{}, map[string]any{"replicas": "many"}} {
 			o := &unstructured.Unstructured{Object: map[string]any{"spec": value, "status": map[string]any{"replicas": value, "observedGeneration": value}}}
-			c := subsets.Observe(kind, o)
+			packed := o.DeepCopy()
+			stored.Pack(packed)
+			c, same := subsets.Observe(kind, o), subsets.Observe(kind, packed)
+			if same.Object = o; !reflect.DeepEqual(c, same) {
+				t.Errorf("%s with %v: %+v, packed %+v", kind.Kind, value, c, same)
+			}
 			if c.Replicas < 0 || c.Pods < 0 || c.Owns(&corev1.Pod{}) || kind.Kind != "StatefulSet" && c.Stuck() {
 				t.Errorf("%s with %v: %+v", kind.Kind, value, c)
 			}

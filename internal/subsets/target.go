@@ -12,6 +12,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/applied"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ordinals"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/spread"
@@ -69,7 +70,7 @@ func (t *Target) effective(update string) *v1beta1.Subset {
 
 // matches reports whether a required term of the pods has fields.
 func (c *Child) matches(fields []corev1.NodeSelectorRequirement) bool {
-	required, _, _ := unstructured.NestedMap(c.Object.Object, "spec", "template", "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+	required, _, _ := stored.Value[map[string]any](c.Object, "spec", "template", "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
 	var selector corev1.NodeSelector
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(required, &selector) != nil {
 		return false

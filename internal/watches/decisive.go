@@ -5,6 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
 // Decisive selects the events of untyped objects, but for the updates that no pass looks at, such as those of the counters that the reconciler
@@ -24,8 +26,8 @@ func Decisive(matters func(before, after *unstructured.Unstructured) bool) predi
 // StatusChanged reports whether one of these fields of the status differs.
 func StatusChanged(before, after *unstructured.Unstructured, fields ...string) bool {
 	for _, field := range fields {
-		was, _, _ := unstructured.NestedFieldNoCopy(before.Object, "status", field)
-		is, _, _ := unstructured.NestedFieldNoCopy(after.Object, "status", field)
+		was, _, _ := stored.Field(before, "status", field)
+		is, _, _ := stored.Field(after, "status", field)
 		if !apiequality.Semantic.DeepEqual(was, is) {
 			return true
 		}

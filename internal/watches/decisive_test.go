@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/stored/storedtest"
 	"github.com/kruisekit/kruisekit/internal/watches"
 )
@@ -41,6 +42,12 @@ func TestDecisive(t *testing.T) {
 		c.change(after)
 		if got := selects.Update(event.UpdateEvent{ObjectOld: storedtest.Raw(t, gvk, before), ObjectNew: storedtest.Raw(t, gvk, after)}); got != c.want {
 			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+		was, is := storedtest.Raw(t, gvk, before), storedtest.Raw(t, gvk, after)
+		stored.Pack(was)
+		stored.Pack(is)
+		if got := selects.Update(event.UpdateEvent{ObjectOld: was, ObjectNew: is}); got != c.want {
+			t.Errorf("%s, packed: %t, want %t", name, got, c.want)
 		}
 	}
 	if !selects.Update(event.UpdateEvent{ObjectOld: &corev1.Pod{}, ObjectNew: &corev1.Pod{}}) || !selects.Create(event.CreateEvent{}) || !selects.Delete(event.DeleteEvent{}) {
