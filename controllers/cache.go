@@ -18,6 +18,7 @@ import (
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	policyv1alpha1 "github.com/kruisekit/kruisekit/api/policy/v1alpha1"
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/internal/podstates"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/subsets"
@@ -28,6 +29,10 @@ import (
 // untyped Deployments and StatefulSets that no UnitedDeployment controls, and annotations where only metadata of Deployments,
 // ReplicaSets and StatefulSets is read. Secrets and ConfigMaps are read live: one read in
 // passing would otherwise bring all of the cluster's into memory, and ask for the right to see them.
+//
+// Pods lack what no reconciler here reads: of their specs stay images, resources, ports, hooks, claims, what places them, and variables that come
+// from labels and annotations or belong to a feature. A cached pod is no base for an update. A manager with reconcilers that read more gives pods
+// a transform of its own, in Cache.ByObject.
 //
 // Untyped objects of our kinds, Deployments and StatefulSets have their spec and their status as text, which these reconcilers and webhooks decode
 // when they use it: a spec of 1.4 MB takes 30 MiB otherwise. Other readers of these kinds use the types, or read live.
@@ -46,7 +51,8 @@ func ManagerOptions() (ctrl.Options, error) {
 		Cache: cache.Options{
 			DefaultTransform: compact,
 			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Node{}:       {Transform: lean},
+				&corev1.Pod{}:        {Transform: leanPod},
+				&corev1.Node{}:       {Transform: leanNode},
 				&batchv1.Job{}:       {Transform: leanJob},
 				&appsv1.Deployment{}: {Transform: leanWorkload}, &appsv1.ReplicaSet{}: {Transform: leanWorkload}, &appsv1.StatefulSet{}: {Transform: leanWorkload},
 			},
@@ -66,8 +72,16 @@ func compact(object any) (any, error) {
 	return cache.TransformStripManagedFields()(object)
 }
 
-// lean is a node without what makes most of it.
-func lean(object any) (any, error) {
+// leanPod is a typed pod without what package lean drops. Untyped pods and metadata stay as they are, but for managedFields.
+func leanPod(object any) (any, error) {
+	if pod, is := object.(*corev1.Pod); is {
+		lean.Pod(pod)
+	}
+	return cache.TransformStripManagedFields()(object)
+}
+
+// leanNode is a node without what makes most of it.
+func leanNode(object any) (any, error) {
 	if node, ok := object.(*corev1.Node); ok {
 		node.ManagedFields, node.Status.Images = nil, nil
 	}

@@ -37,10 +37,10 @@ func TestLeanNodes(t *testing.T) {
 			t.Errorf("%v (-want +got):\n%s", err, diff)
 		}
 	}
-	if got, err := lean("a tombstone"); got != "a tombstone" || err != nil {
+	if got, err := leanNode("a tombstone"); got != "a tombstone" || err != nil {
 		t.Errorf("%v, %v", got, err)
 	}
-	if len(options.Cache.ByObject) != 5 {
+	if len(options.Cache.ByObject) != 6 {
 		t.Errorf("%d kinds", len(options.Cache.ByObject))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -106,6 +107,27 @@ func untyped(t testing.TB, text string) *unstructured.Unstructured {
 		t.Fatal(err)
 	}
 	return raw
+}
+
+// The variables, arguments and volumes of a pod take no memory.
+func TestCachedSizeOfPods(t *testing.T) {
+	text := `{"metadata":{"name":"a","namespace":"b"},"spec":{"containers":[{"name":"a","image":"b","args":["` + strings.Repeat("y", 500<<10) + `"],"env":[` +
+		manyVariables() + `]}]}}`
+	each := held(t, 4, transformOf(t, &corev1.Pod{}), func() any { return typedPod(t, text) })
+	runtime.KeepAlive(text)
+	t.Logf("a pod of %d KiB is %d KiB in the cache", len(text)>>10, each>>10)
+	if each > 128<<10 {
+		t.Errorf("a pod of %d KiB is %d KiB in the cache", len(text)>>10, each>>10)
+	}
+}
+
+func typedPod(t testing.TB, text string) *corev1.Pod {
+	t.Helper()
+	pod := &corev1.Pod{}
+	if err := json.Unmarshal([]byte(text), pod); err != nil {
+		t.Fatal(err)
+	}
+	return pod
 }
 
 // Recorded objects of all kinds take little more memory than their text. Without a transform they take four times of it.

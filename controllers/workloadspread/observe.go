@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/batches"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/replicas"
 	"github.com/kruisekit/kruisekit/internal/spreads"
@@ -81,6 +83,9 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 		return nil, err
 	}
 	if err := r.readNodes(ctx, s); err != nil {
+		return nil, err
+	}
+	if err := r.readWhole(ctx, s); err != nil {
 		return nil, err
 	}
 	return s, r.readNewest(ctx, s)
@@ -178,6 +183,43 @@ func (r *Reconciler) readNodes(ctx context.Context, s *snapshot) error {
 		}
 	}
 	return nil
+}
+
+// readWhole reads the pods live that are compared with patches: a cache lacks most of their specs. Each is adopted once, so that a pod costs one
+// read.
+func (r *Reconciler) readWhole(ctx context.Context, s *snapshot) error {
+	if s.malformed != nil {
+		return nil // nothing is adopted
+	}
+	assignment := s.assignment(nil)
+	whole := make(map[types.UID]*corev1.Pod)
+	var mu sync.Mutex
+	_, err := batches.Each(assignment.Undecided(), func(pod *corev1.Pod) error {
+		live, err := stored.Find[corev1.Pod](ctx, r.api.Live, client.ObjectKeyFromObject(pod))
+		if err != nil || live == nil || live.UID != pod.UID {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		whole[pod.UID] = live
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read pods that lack the annotation: %w", err)
+	}
+	for i, pod := range s.pods {
+		if live := whole[pod.UID]; live != nil {
+			s.pods[i] = live
+		}
+	}
+	return nil
+}
+
+// assignment returns what pods are given a subset by.
+func (s *snapshot) assignment(limits []int32) subset.Assignment {
+	return subset.Assignment{
+		Spread: s.spread, Limits: limits, Pods: s.pods, Version: s.version, Node: func(name string) *corev1.Node { return s.nodes[name] },
+	}
 }
 
 // readNewest finds the newest version, by which the pods have their costs. It reads the target or its ReplicaSets live while there are several versions,

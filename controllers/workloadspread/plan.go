@@ -64,9 +64,7 @@ func plan(s *snapshot, now time.Time) *pass {
 		p.note(noteBadPath, s.spread.Name, s.target.Fault.Error())
 	}
 	limits, faults := subset.Limits(s.spread.Spec.Subsets, s.target.Base)
-	members := subset.Assign(subset.Assignment{
-		Spread: s.spread, Limits: limits, Pods: s.pods, Version: s.version, Node: func(name string) *corev1.Node { return s.nodes[name] },
-	})
+	members := subset.Assign(s.assignment(limits))
 	report := subset.Status(subset.Observation{Spread: s.spread, Limits: limits, Faults: faults, Members: members, Now: now})
 	p.status, p.stuck, p.after = report.Status, report.Stuck, report.RequeueAfter
 	p.notes = append(p.notes, report.Notes...)

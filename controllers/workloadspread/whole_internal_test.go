@@ -1,0 +1,81 @@
+package workloadspread
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/internal/lean"
+)
+
+// thin reads pods as the cache of a manager has them.
+type thin struct{ client.Client }
+
+func (t thin) List(ctx context.Context, into client.ObjectList, o ...client.ListOption) error {
+	err := t.Client.List(ctx, into, o...)
+	if pods, is := into.(*corev1.PodList); is {
+		for i := range pods.Items {
+			lean.Pod(&pods.Items[i])
+		}
+	}
+	return err
+}
+
+// counted counts live reads of pods.
+type counted struct {
+	client.Reader
+
+	pods *[]string
+}
+
+func (c counted) Get(ctx context.Context, key client.ObjectKey, into client.Object, o ...client.GetOption) error {
+	if _, is := into.(*corev1.Pod); is {
+		*c.pods = append(*c.pods, key.Name)
+	}
+	return c.Reader.Get(ctx, key, into, o...)
+}
+
+// Of two subsets that suit a node, an adopted pod belongs to the one whose patch it has, which a cache without variables cannot tell: such a pod is
+// read live, once.
+func TestAdoptsByPatch(t *testing.T) {
+	c, r := newCluster(t)
+	var live []string
+	r.api.Live, r.api.Client = counted{r.api.Live, &live}, thin{r.api.Client}
+	ws := spreadOf(-1, -1)
+	for i := range ws.Spec.Subsets {
+		s := &ws.Spec.Subsets[i]
+		s.RequiredNodeSelector = nil
+		s.Patch = runtime.RawExtension{Raw: fmt.Appendf(nil, `{"spec":{"containers":[{"name":"main","env":[{"name":"ZONE","value":%q}]}]}}`, s.Name)}
+	}
+	objects := []client.Object{ws, cloneSet(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}}
+	for _, zone := range []string{"a", "b"} {
+		pod := spreadPod("of-"+zone, zone)
+		delete(pod.Annotations, kruise.MatchedWorkloadSpreadKey)
+		pod.Spec.NodeName = "node-1"
+		pod.Spec.Containers = []corev1.Container{{Name: "main", Env: []corev1.EnvVar{{Name: "ZONE", Value: zone}}}}
+		objects = append(objects, pod)
+	}
+	c.put(objects...)
+	c.reconcile(r)
+	for _, zone := range []string{"a", "b"} {
+		var pod corev1.Pod
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "of-" + zone}, &pod); err != nil {
+			t.Fatal(err)
+		}
+		if got := pod.Annotations[kruise.MatchedWorkloadSpreadKey]; !strings.Contains(got, `"subset":"`+zone+`"`) && !strings.Contains(got, `"Subset":"`+zone+`"`) {
+			t.Errorf("the pod with the patch of %s got %s", zone, got)
+		}
+	}
+	c.reconcile(r)
+	if slices.Sort(live); !slices.Equal(live, []string{"of-a", "of-b"}) {
+		t.Errorf("live reads of %v", live)
+	}
+}

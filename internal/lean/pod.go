@@ -1,0 +1,82 @@
+package lean
+
+import (
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Pod drops from a pod what no reconciler and no lookup of a webhook reads of the manager's cache.
+func Pod(pod *corev1.Pod) {
+	record(pod)
+	pod.ManagedFields = nil
+	full := &pod.Spec
+	pod.Spec = corev1.PodSpec{
+		NodeName: full.NodeName, NodeSelector: full.NodeSelector, Affinity: required(full.Affinity), Tolerations: full.Tolerations,
+		HostNetwork: full.HostNetwork, RestartPolicy: full.RestartPolicy, TerminationGracePeriodSeconds: full.TerminationGracePeriodSeconds,
+		ReadinessGates: full.ReadinessGates, SchedulingGates: full.SchedulingGates, Resources: full.Resources,
+		Volumes: claimed(full.Volumes), InitContainers: containers(full.InitContainers), Containers: containers(full.Containers),
+		EphemeralContainers: ephemeral(full.EphemeralContainers),
+	}
+	for _, statuses := range [][]corev1.ContainerStatus{
+		pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses,
+	} {
+		for i := range statuses {
+			statuses[i].VolumeMounts, statuses[i].User, statuses[i].AllocatedResourcesStatus = nil, nil, nil
+		}
+	}
+}
+
+// required returns the node affinity that a node must meet.
+func required(full *corev1.Affinity) *corev1.Affinity {
+	if full == nil || full.NodeAffinity == nil || full.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return nil
+	}
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: full.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution,
+	}}
+}
+
+// claimed returns the volumes of claims.
+func claimed(full []corev1.Volume) []corev1.Volume {
+	var kept []corev1.Volume
+	for i := range full {
+		if claim := full[i].PersistentVolumeClaim; claim != nil {
+			kept = append(kept, corev1.Volume{Name: full[i].Name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: claim}})
+		}
+	}
+	return kept
+}
+
+// containers keep their order, by which patches address them.
+func containers(full []corev1.Container) []corev1.Container {
+	if len(full) == 0 {
+		return nil
+	}
+	kept := make([]corev1.Container, len(full))
+	for i := range full {
+		c := &full[i]
+		kept[i] = corev1.Container{
+			Name: c.Name, Image: c.Image, ImagePullPolicy: c.ImagePullPolicy, Env: Environment(c.Env), Ports: c.Ports, Resources: c.Resources,
+			ResizePolicy: c.ResizePolicy, RestartPolicy: c.RestartPolicy, RestartPolicyRules: c.RestartPolicyRules, Lifecycle: preStop(c.Lifecycle),
+		}
+	}
+	return kept
+}
+
+// preStop returns the hook that ContainerRecreateRequests copy.
+func preStop(full *corev1.Lifecycle) *corev1.Lifecycle {
+	if full == nil || full.PreStop == nil {
+		return nil
+	}
+	return &corev1.Lifecycle{PreStop: full.PreStop}
+}
+
+func ephemeral(full []corev1.EphemeralContainer) []corev1.EphemeralContainer {
+	if len(full) == 0 {
+		return nil
+	}
+	kept := make([]corev1.EphemeralContainer, len(full))
+	for i := range full {
+		kept[i].Name, kept[i].Image, kept[i].Env = full[i].Name, full[i].Image, Environment(full[i].Env)
+	}
+	return kept
+}
