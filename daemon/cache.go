@@ -21,7 +21,7 @@ import (
 )
 
 // ManagerOptions are a start for those of a manager with these parts: the scheme, and a cache of what belongs to the node
-// of the given name.
+// of the given name. Of pods it has only what the parts read.
 func ManagerOptions(node string, o Options) (ctrl.Options, error) {
 	if node == "" {
 		return ctrl.Options{}, errors.New("daemon: the name of the node is needed")
@@ -41,7 +41,7 @@ func ManagerOptions(node string, o Options) (ctrl.Options, error) {
 		NewCache: newCache,
 		Cache: cache.Options{
 			ByObject:                    ofNode(node, o),
-			DefaultTransform:            cache.TransformStripManagedFields(),
+			DefaultTransform:            slimObject,
 			ReaderFailOnMissingInformer: true,
 			SyncPeriod:                  ptr.To[time.Duration](0),
 		},

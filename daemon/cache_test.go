@@ -63,7 +63,10 @@ func TestManagerOptions(t *testing.T) {
 }
 
 func TestSlimPod(t *testing.T) {
-	env := []corev1.EnvVar{{Name: "A", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['a']"}}}}
+	env := []corev1.EnvVar{
+		{Name: "A", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['a']"}}},
+		{Name: "C", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['c']"}}},
+	}
 	hook := &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}}
 	meta := metav1.ObjectMeta{
 		Namespace: "shop", Name: "web", UID: "42", ResourceVersion: "7", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"},
@@ -85,6 +88,8 @@ func TestSlimPod(t *testing.T) {
 	}}
 	full.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
 	full.Status.EphemeralContainerStatuses = []corev1.ContainerStatus{{Name: "debug"}}
+	full.Spec.Containers[0].Env = append([]corev1.EnvVar{{Name: "PLAIN", Value: "x"}}, env...)
+	full.Labels, full.Annotations = map[string]string{"a": "b", "unread": "x"}, map[string]string{"c": "d", "unread": "x"}
 	want := &corev1.Pod{ObjectMeta: meta, Status: status, Spec: corev1.PodSpec{
 		NodeName: "node-a", HostNetwork: true, RestartPolicy: corev1.RestartPolicyAlways, TerminationGracePeriodSeconds: ptr.To[int64](9),
 		InitContainers: []corev1.Container{{Name: "proxy", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)}},
