@@ -21,6 +21,9 @@ func (w *Webhooks[T]) Mutate(ctx context.Context, req admission.Request) admissi
 	if !review.Concerns(req) {
 		return admission.Allowed("")
 	}
+	if answer := review.Oversized(req, bounded()...); answer != nil {
+		return *answer
+	}
 	v, err := w.kind.versionOf(req)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
@@ -44,6 +47,9 @@ func (w *Webhooks[T]) Mutate(ctx context.Context, req admission.Request) admissi
 	answer.Warnings = warnings(verdict)
 	return answer
 }
+
+// bounded are the fields of a spec that templates are in.
+func bounded() []string { return []string{"template", "volumeClaimTemplates", "topology"} }
 
 // defaultsOf decodes an object into a typed one, and returns what Default changes.
 func (k *Kind[T]) defaultsOf(content map[string]any, into Object) (map[string]any, error) {

@@ -24,6 +24,9 @@ func (w *Webhooks[T]) Validate(ctx context.Context, req admission.Request) admis
 	case !review.Concerns(req):
 		return admission.Allowed("")
 	}
+	if answer := review.Oversized(req, bounded()...); answer != nil {
+		return *answer
+	}
 	v, err := w.kind.versionOf(req)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)

@@ -53,3 +53,25 @@ func TestManyFaults(t *testing.T) {
 		t.Errorf("what was there before: %.300s", answer.Result.Message)
 	}
 }
+
+// TestOversizedTemplate: a template that no pod needs is rejected without a dry run, and a stored one can be scaled.
+func TestOversizedTemplate(t *testing.T) {
+	large := func(more string) string {
+		return `{"template":{"spec":{"containers":[{"name":"main","image":"app:1","env":[` + strings.Repeat(`{"name":"A"},`, 20_000) + `{"name":"B"}]}]}}` + more + `}`
+	}
+	for _, version := range []string{"v1alpha1", "v1beta1"} {
+		w, asked := newWebhooks(t, cloneset.Options{}, nil)
+		request := newRequest(t, version, "", large(""))
+		for _, answer := range []admission.Response{w.Mutate(t.Context(), request), w.Validate(t.Context(), request)} {
+			if causes := plaintest.Causes(answer); answer.Allowed || len(causes) != 1 || !strings.HasPrefix(causes[0], "spec.template") || *asked > 0 {
+				t.Errorf("allowed %t, causes %q, %d calls", answer.Allowed, causes, *asked)
+			}
+		}
+		scaled := newRequest(t, version, large(`,"replicas":9`), large(`,"replicas":10`))
+		for _, answer := range []admission.Response{w.Mutate(t.Context(), scaled), w.Validate(t.Context(), scaled)} {
+			if !answer.Allowed {
+				t.Errorf("a stored one is not scaled: %.300s", answer.Result.Message)
+			}
+		}
+	}
+}

@@ -53,6 +53,9 @@ func (w *Webhook) Validate(ctx context.Context, req admission.Request) admission
 	if !review.Concerns(req) || review.IsDeleting(req) {
 		return admission.Allowed("")
 	}
+	if answer := review.Oversized(req, "template"); answer != nil {
+		return *answer
+	}
 	if v, err := review.VersionOf(req, "ephemeraljobs"); err != nil || v != review.Old {
 		return review.BadRequest(errors.Join(err, errors.New("EphemeralJobs have the version v1alpha1")))
 	}

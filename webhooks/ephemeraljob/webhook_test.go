@@ -77,6 +77,9 @@ func TestValidate(t *testing.T) {
 		"good":              {why: "the API server validates the containers", now: of(shell, ``), asked: 1},
 		"an empty one":      {why: "both faults are reported, and the API server is not asked", now: of(`{}`, ``), code: 422, paths: first + ".name " + first + ".image"},
 		"a duplicate":       {why: "the second one is to blame", now: of(shell+`,`+shell, ``), code: 422, paths: containers + "[1].name"},
+		"too many values": {
+			why: "no container needs them", now: of(`{"name":"a","image":"b","args":[`+strings.Repeat(`"a",`, 20_000)+`"a"]}`, ``), code: 422, paths: "spec.template",
+		},
 		"of the API server": {why: "its paths are those of the job", now: of(`{"name":"a","image":"b","env":[{"name":"bad"}]}`, ``), code: 422, paths: first + ".env[0].name " + containers, asked: 1},
 		"an unknown field":  {why: "it is a warning", now: of(`{"name":"a","image":"b","comand":["x"]}`, ``), warnings: 1, asked: 2},
 		"no verdict":        {why: "the API server does not answer", now: of(shell, ``), fail: errors.New("down"), code: 500, asked: 1},

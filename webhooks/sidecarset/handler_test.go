@@ -298,6 +298,7 @@ func TestOddRequests(t *testing.T) {
 		"an empty object":  {"everything is missing", newRequest("v1alpha1", `{}`, ""), 200, 422},
 		"null in parts":    {"null is nothing", newRequest("v1alpha1", `{"metadata":null,"spec":null}`, ""), 200, 422},
 		"null in lists":    {"null is nothing", newRequest("v1beta1", `{"spec":{"containers":[null],"volumes":[null],"initContainers":[null]}}`, ""), 200, 422},
+		"too many values":  {"no container needs them", newRequest("v1beta1", `{"spec":{"containers":[{"args":[`+strings.Repeat(`"a",`, 20_000)+`"a"]}]}}`, ""), 422, 422},
 		"no field to read": {"that used to crash", newRequest("v1beta1", object(t, "v1beta1", `{"containers":[{"name":"c","transferEnv":[{"sourceContainerNameFrom":{}}]}]}`), ""), 200, 200},
 	}
 	for name, c := range cases {

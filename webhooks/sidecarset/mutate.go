@@ -15,10 +15,16 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
+// bounded are the fields of a spec that containers are in.
+func bounded() []string { return []string{"containers", "initContainers", "volumes"} }
+
 // Mutate answers with the defaults that the object lacks, and with its hashes.
 func (w *Webhooks) Mutate(ctx context.Context, req admission.Request) admission.Response {
 	if !review.Concerns(req) || review.IsDeleting(req) {
 		return admission.Allowed("")
+	}
+	if answer := review.Oversized(req, bounded()...); answer != nil {
+		return *answer
 	}
 	version, err := review.VersionOf(req, resource)
 	if err != nil {

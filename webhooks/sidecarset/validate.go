@@ -25,6 +25,9 @@ func (w *Webhooks) Validate(ctx context.Context, req admission.Request) admissio
 	if !review.Concerns(req) || review.IsDeleting(req) {
 		return admission.Allowed("")
 	}
+	if answer := review.Oversized(req, bounded()...); answer != nil {
+		return *answer
+	}
 	version, err := review.VersionOf(req, resource)
 	if err != nil {
 		return review.BadRequest(err)

@@ -1,0 +1,4 @@
+package review
+
+// ValuesIn is valuesIn.
+func ValuesIn(text []byte) int { return valuesIn(text) }
