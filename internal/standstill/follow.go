@@ -103,14 +103,13 @@ func (f *Follower) remove(object any) {
 }
 
 func observed(raw *unstructured.Unstructured) int64 {
-	generation, _, _ := unstructured.NestedInt64(raw.Object, "status", "observedGeneration")
+	generation, _, _ := stored.Value[int64](raw, "status", "observedGeneration")
 	return generation
 }
 
 // reasonOf returns why an object stands still, as its status reports. One that is deleted does not.
 func reasonOf(raw *unstructured.Unstructured) Reason {
-	all, _, _ := unstructured.NestedFieldNoCopy(raw.Object, "status", "conditions")
-	list, _ := all.([]any)
+	list, _, _ := stored.Value[[]any](raw, "status", "conditions")
 	for _, c := range list {
 		condition, _ := c.(map[string]any)
 		if condition["type"] != conditions.Stalled || raw.GetDeletionTimestamp() != nil {

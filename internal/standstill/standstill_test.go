@@ -38,6 +38,7 @@ func set(namespace, name string, generation, observed int64, stalled string) *un
 		}
 	}
 	o.Object["status"] = status
+	stored.Pack(o) // as the cache does
 	return o
 }
 

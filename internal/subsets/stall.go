@@ -9,6 +9,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/failure"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/note"
 )
 
@@ -57,8 +58,7 @@ func (s *Snapshot) standing(p *Pass) []note.Note {
 
 // standing returns why a workload stands still, as its conditions say; the zero note for one that does not.
 func standing(workload *unstructured.Unstructured) note.Note {
-	all, _, _ := unstructured.NestedFieldNoCopy(workload.Object, "status", "conditions")
-	list, _ := all.([]any)
+	list, _, _ := stored.Value[[]any](workload, "status", "conditions")
 	for _, c := range list {
 		condition, _ := c.(map[string]any)
 		field := func(name string) string { text, _ := condition[name].(string); return text }
