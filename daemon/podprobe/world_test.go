@@ -54,7 +54,7 @@ func (l live) Get(ctx context.Context, name client.ObjectKey, into client.Object
 	return l.server.Get(ctx, name, into, o...)
 }
 
-func (l live) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
+func (live) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
 
 // node is a container runtime. Each container of a pod answers what a test says.
 type node struct {

@@ -82,8 +82,11 @@ func TestReviewExempt(t *testing.T) {
 			pod, user string
 			want      pub.Reason
 		}{
-			{"web-000", "system:kube-scheduler", pub.Spent}, {"web-001", "ann", pub.Exhausted}, {"web-001", "system:kube-scheduler", pub.UserExempt},
-			{"web-001", "ann", pub.AlreadyRecorded}, {"web-002", "ann", pub.Exhausted},
+			{"web-000", "system:kube-scheduler", pub.Spent},
+			{"web-001", "ann", pub.Exhausted},
+			{"web-001", "system:kube-scheduler", pub.UserExempt},
+			{"web-001", "ann", pub.AlreadyRecorded},
+			{"web-002", "ann", pub.Exhausted},
 		} {
 			got, err := g.Review(t.Context(), budgets.Disruption{Pod: web(c.pod), Operation: pub.Evict, User: c.user})
 			if err != nil || got.Reason != c.want {

@@ -19,7 +19,10 @@ func TestDisruptions(t *testing.T) {
 		budget string
 		exempt []string
 	}{
-		{"web", []string{"system:kube-scheduler"}}, {"api", []string{"system:kube-scheduler"}}, {"api", []string{"a", "b"}}, {"db", nil},
+		{"web", []string{"system:kube-scheduler"}},
+		{"api", []string{"system:kube-scheduler"}},
+		{"api", []string{"a", "b"}},
+		{"db", nil},
 		{"db", []string{"system:kube-scheduler"}},
 	} {
 		budgets = append(budgets, &unstructured.Unstructured{Object: map[string]any{
