@@ -40,6 +40,7 @@ func testPolicy(t *testing.T, c *cluster.Cluster) {
 	})
 	p.create(t, `{"apiVersion":"apps.kruise.io/v1beta1","kind":"NodeImage","metadata":{"name":"node-c"}}`)
 	onC := p.client(t, p.daemonPod(t, "node-c"))
+	t.Run("events", func(t *testing.T) { testEvents(t, p, onA) })
 	cases := map[string]struct {
 		why     string
 		as      runtimeclient.Client
@@ -65,9 +66,7 @@ func testPolicy(t *testing.T, c *cluster.Cluster) {
 		"status of another's NodePodProbe": {
 			"results there would mark pods", onA, patchStatus("NodePodProbe", "", "node-b", `{"status":{"podProbeStatuses":[]}}`), "of this node",
 		},
-		"its event":           {"events name their node", onA, event("node-a"), ""},
-		"an event of another": {"users would look at the wrong node", onA, event("node-b"), "of this node"},
-		"a token of no node":  {"one that was made by hand is bound to no pod", unbound, annotate("pod-a", "{}"), "bound to a pod"},
+		"a token of no node": {"one that was made by hand is bound to no pod", unbound, annotate("pod-a", "{}"), "bound to a pod"},
 	}
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -180,15 +179,5 @@ func patchStatus(kind, namespace, name, body string) func(context.Context, runti
 		o.SetNamespace(namespace)
 		o.SetName(name)
 		return c.Status().Patch(ctx, o, runtimeclient.RawPatch(types.MergePatchType, []byte(body)))
-	}
-}
-
-func event(host string) func(context.Context, runtimeclient.Client) error {
-	return func(ctx context.Context, c runtimeclient.Client) error {
-		return c.Create(ctx, &corev1.Event{
-			ObjectMeta:     metav1.ObjectMeta{Namespace: "shop", GenerateName: "event-"},
-			InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "pod-a"},
-			Reason:         "Killing", Message: "a", Type: corev1.EventTypeNormal, Source: corev1.EventSource{Component: "kruise-daemon", Host: host},
-		})
 	}
 }
