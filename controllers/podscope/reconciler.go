@@ -81,8 +81,7 @@ func newReconciler(r *Reconciler) (*Reconciler, error) {
 	return r, nil
 }
 
-// The right to create cannot be restricted by name. It adds little to the right to patch the main configuration, whose entries may be about
-// any resource.
+// RBAC cannot restrict the right to create by name. The policy kruise-manager-webhooks in config/rbac does, and restricts what entries send.
 //
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=sidecarsets;workloadspreads;podprobemarkers;persistentpodstates,verbs=get;list;watch
 // +kubebuilder:rbac:groups=policy.kruise.io,resources=podunavailablebudgets,verbs=get;list;watch
