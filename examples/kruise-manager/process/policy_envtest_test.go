@@ -161,6 +161,18 @@ func (g *policyGround) creates(o runtimeclient.Object, options ...runtimeclient.
 	}
 }
 
+// updates sends a whole object, as it is stored, with a label.
+func (g *policyGround) updates(o runtimeclient.Object) func(context.Context) error {
+	return func(ctx context.Context) error {
+		o := o.DeepCopyObject().(runtimeclient.Object) //nolint:forcetypeassert // a copy
+		if err := g.Client.Get(ctx, runtimeclient.ObjectKeyFromObject(o), o); err != nil {
+			return err
+		}
+		o.SetLabels(map[string]string{"written": "whole"})
+		return g.manager.Update(ctx, o)
+	}
+}
+
 func (g *policyGround) deletes(o runtimeclient.Object) func(context.Context) error {
 	return func(ctx context.Context) error {
 		return g.manager.Delete(ctx, o.DeepCopyObject().(runtimeclient.Object))

@@ -32,7 +32,11 @@ func (g *policyGround) workloads(t *testing.T) map[string]attempt {
 	mine := unstructuredOf("CloneSet", inShop("mine", united), cloneSetSpec())
 	theirs := unstructuredOf("CloneSet", inShop("theirs"), cloneSetSpec())
 	stateful := unstructuredOf("StatefulSet", inShop("theirs"), cloneSetSpec())
-	g.create(t, mine, theirs, stateful, unstructuredOf("CloneSet", inShop("old", united), cloneSetSpec()))
+	web := podOf(metav1.ObjectMeta{Labels: map[string]string{"app": "web"}})
+	deployment := &appsv1.Deployment{ObjectMeta: inShop("mine", united)}
+	deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: web.Labels}
+	deployment.Spec.Template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: web.Labels}, Spec: web.Spec}
+	g.create(t, deployment, mine, theirs, stateful, unstructuredOf("CloneSet", inShop("old", united), cloneSetSpec()))
 	const subset = "that a UnitedDeployment controls"
 	const image = `[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"other:2"}]`
 	return map[string]attempt{
@@ -44,6 +48,8 @@ func (g *policyGround) workloads(t *testing.T) map[string]attempt {
 		"a subset goes": {
 			"the UnitedDeployment has it no more", g.deletes(unstructuredOf("CloneSet", inShop("old"), nil)), "",
 		},
+		"a Deployment as a whole": {"a list cannot be applied", g.updates(deployment), ""},
+		"a CloneSet as a whole":   {"a list cannot be applied", g.updates(unstructuredOf("CloneSet", inShop("mine", united), cloneSetSpec())), ""},
 		"names of pods": {
 			"the pods are gone", g.patches(theirs, merge, `{"spec":{"scaleStrategy":{"podsToDelete":[]}}}`), "",
 		},
