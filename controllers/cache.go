@@ -3,6 +3,7 @@ package controllers
 import (
 	"fmt"
 
+	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,8 @@ import (
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	policyv1alpha1 "github.com/kruisekit/kruisekit/api/policy/v1alpha1"
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/cached"
+	"github.com/kruisekit/kruisekit/internal/collectors"
 	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/internal/podstates"
 	"github.com/kruisekit/kruisekit/internal/stored"
@@ -51,7 +54,7 @@ func ManagerOptions() (ctrl.Options, error) {
 		Cache: cache.Options{
 			DefaultTransform: compact,
 			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Pod{}:        {Transform: leanPod},
+				&corev1.Pod{}:        {Transform: leanPods(&lean.Strings{})},
 				&corev1.Node{}:       {Transform: leanNode},
 				&batchv1.Job{}:       {Transform: leanJob},
 				&appsv1.Deployment{}: {Transform: leanWorkload}, &appsv1.ReplicaSet{}: {Transform: leanWorkload}, &appsv1.StatefulSet{}: {Transform: leanWorkload},
@@ -59,6 +62,25 @@ func ManagerOptions() (ctrl.Options, error) {
 		},
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},
 	}, nil
+}
+
+// MeasureCache has the caches of options report kruisekit_cached_object_bytes. Call it when all transforms are set.
+func MeasureCache(o *ctrl.Options, registerer prometheus.Registerer) error {
+	sizes, err := collectors.Register(registerer, cached.NewSizes())
+	if err != nil {
+		return err
+	}
+	if o.Cache.DefaultTransform == nil {
+		o.Cache.DefaultTransform = func(object any) (any, error) { return object, nil }
+	}
+	o.Cache.DefaultTransform = sizes.Counting(o.Cache.DefaultTransform)
+	for object, by := range o.Cache.ByObject {
+		if by.Transform != nil { // else the default applies
+			by.Transform = sizes.Counting(by.Transform)
+			o.Cache.ByObject[object] = by
+		}
+	}
+	return nil
 }
 
 // compact is an object without managedFields, and an untyped one of our kinds packed.
@@ -72,12 +94,16 @@ func compact(object any) (any, error) {
 	return cache.TransformStripManagedFields()(object)
 }
 
-// leanPod is a typed pod without what package lean drops. Untyped pods and metadata stay as they are, but for managedFields.
-func leanPod(object any) (any, error) {
-	if pod, is := object.(*corev1.Pod); is {
-		lean.Pod(pod)
+// leanPods make of a typed pod one without what package lean drops, which shares texts with others. Untyped pods and metadata stay as they are, but for
+// managedFields.
+func leanPods(texts *lean.Strings) func(any) (any, error) {
+	return func(object any) (any, error) {
+		if pod, is := object.(*corev1.Pod); is {
+			lean.Pod(pod)
+			texts.Share(pod)
+		}
+		return cache.TransformStripManagedFields()(object)
 	}
-	return cache.TransformStripManagedFields()(object)
 }
 
 // leanNode is a node without what makes most of it.

@@ -241,7 +241,7 @@ func recordRuntime(random *rand.Rand, pod *corev1.Pod) {
 		set.Containers = append(set.Containers, meta)
 		s.ImageID = "" // so that the record alone tells what runs
 	}
-	body, _ := json.Marshal(set) //nolint:errchkjson // it is of plain values
+	body, _ := json.Marshal(set)
 	pod.Annotations[kruise.RuntimeContainerMetaKey] = string(body)
 }
 

@@ -20,9 +20,10 @@ func Pod(pod *corev1.Pod) {
 		pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses,
 	} {
 		for i := range statuses {
-			statuses[i].VolumeMounts, statuses[i].User, statuses[i].AllocatedResourcesStatus = nil, nil, nil
+			statuses[i].VolumeMounts, statuses[i].User, statuses[i].AllocatedResources, statuses[i].AllocatedResourcesStatus = nil, nil, nil, nil
 		}
 	}
+	pod.Status.HostIPs, pod.Status.PodIPs = nil, nil
 }
 
 // required returns the node affinity that a node must meet.
