@@ -23,7 +23,8 @@ func (l *LeftOut) Names() []string { return l.recorded().Names() }
 
 // Check is a check for readiness. It fails in the first 15 seconds after the start while reconcilers are left out: a
 // fresh install may create their kinds at this moment. Later it succeeds, because an administrator may leave kinds out
-// for good.
+// for good. The looks begin when the caches are synced: where readiness must come before, as on the cold start of
+// conversion webhooks, wrap the check in certificates.Keeper.ColdStart.
 func (l *LeftOut) Check(*http.Request) error { return l.recorded().Check() }
 
 func (l *LeftOut) recorded() *awaited.Record {

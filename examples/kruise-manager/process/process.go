@@ -117,7 +117,7 @@ func addAll(ctx context.Context, mgr ctrl.Manager, keeper *certificates.Keeper, 
 	if err := webhooks.AddToManager(mgr, admitted); err != nil {
 		return err
 	}
-	return addControllers(ctx, mgr, o, found{inSpec, admitted.Budgets})
+	return addControllers(ctx, mgr, o, found{inSpec, admitted.Budgets, keeper.ColdStart})
 }
 
 // found is what controllers share with webhooks.
@@ -125,6 +125,8 @@ type found struct {
 	resizeInSpec bool
 	// guard is nil where no gate reviews disruptions.
 	guard *disruption.Guard
+	// coldStart wraps checks that caches hold up.
+	coldStart func(healthz.Checker) healthz.Checker
 }
 
 func addControllers(ctx context.Context, mgr ctrl.Manager, o options.Options, f found) error {
@@ -139,7 +141,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o options.Options, f 
 		co.CloneSet.Ask, co.DaemonSet.Ask, co.StatefulSet.Ask = f.guard.Ask, f.guard.Ask, f.guard.Ask
 	}
 	co.LeftOut = &controllers.LeftOut{}
-	if err := mgr.AddReadyzCheck("controllers", co.LeftOut.Check); err != nil {
+	if err := mgr.AddReadyzCheck("controllers", f.coldStart(co.LeftOut.Check)); err != nil {
 		return fmt.Errorf("add health check: %w", err)
 	}
 	return controllers.AddToManager(ctx, mgr, co)

@@ -19,5 +19,5 @@ type explained struct {
 // AddReadyzCheck adds the logged check.
 func (m explained) AddReadyzCheck(name string, check healthz.Checker) error {
 	check = readiness.Logged(name, check, m.logger, clock.RealClock{})
-	return m.Manager.AddReadyzCheck(name, check) //nolint:wrapcheck // the method of the manager itself
+	return m.Manager.AddReadyzCheck(name, check)
 }
