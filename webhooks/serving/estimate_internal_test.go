@@ -55,3 +55,39 @@ func TestDecoded(t *testing.T) {
 		}
 	}
 }
+
+// A list of 500 CloneSets, as kubectl asks for it in an older version, is one review. It fits where the memory is that of
+// config/manager.
+func TestListOfCloneSets(t *testing.T) {
+	const fields = `{"manager":"kubectl","operation":"Update","apiVersion":"apps.kruise.io/v1beta1","time":"2026-01-01T00:00:00Z",` +
+		`"fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:annotations":{".":{},"f:a":{},"f:b":{}},"f:labels":{".":{},"f:app":{}}},` +
+		`"f:spec":{"f:replicas":{},"f:selector":{},"f:revisionHistoryLimit":{},"f:scaleStrategy":{},"f:minReadySeconds":{},` +
+		`"f:updateStrategy":{".":{},"f:type":{},"f:maxUnavailable":{},"f:maxSurge":{},"f:partition":{}},` +
+		`"f:template":{"f:metadata":{"f:labels":{".":{},"f:app":{}}},"f:spec":{"f:containers":{` +
+		`"k:{\"name\":\"main\"}":{".":{},"f:name":{},"f:image":{},"f:ports":{".":{},"k:{\"containerPort\":80}":{".":{},"f:containerPort":{}}},` +
+		`"f:resources":{".":{},"f:limits":{".":{},"f:cpu":{},"f:memory":{}},"f:requests":{".":{},"f:cpu":{},"f:memory":{}}},` +
+		`"f:readinessProbe":{".":{},"f:httpGet":{".":{},"f:path":{},"f:port":{}}},"f:volumeMounts":{".":{}}}},` +
+		`"f:volumes":{".":{}},"f:tolerations":{},"f:serviceAccountName":{}}}}}},` +
+		`{"manager":"kruise-manager","operation":"Update","subresource":"status","fieldsV1":{"f:status":{".":{},"f:replicas":{},` +
+		`"f:readyReplicas":{},"f:availableReplicas":{},"f:updatedReplicas":{},"f:currentRevision":{},"f:updateRevision":{},` +
+		`"f:labelSelector":{},"f:observedGeneration":{},"f:collisionCount":{},"f:conditions":{}}}}`
+	const template = `{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"main","image":"nginx:1","ports":[{"containerPort":80}],` +
+		`"env":[{"name":"A","value":"1"},{"name":"B","valueFrom":{"fieldRef":{"fieldPath":"status.podIP"}}}],` +
+		`"resources":{"limits":{"cpu":"1","memory":"1Gi"},"requests":{"cpu":"1","memory":"1Gi"}},` +
+		`"readinessProbe":{"httpGet":{"path":"/","port":80}},"volumeMounts":[{"name":"a","mountPath":"/a"}]}],` +
+		`"volumes":[{"name":"a","emptyDir":{}},{"name":"b","configMap":{"name":"b"}}],"tolerations":[{"key":"a"}],"securityContext":{}}}`
+	const spec = `{"replicas":3,"selector":{"matchLabels":{"app":"web"}},"scaleStrategy":{},"updateStrategy":{"type":"InPlaceIfPossible"},` +
+		`"template":` + template + `}`
+	const object = `{"apiVersion":"apps.kruise.io/v1beta1","kind":"CloneSet","metadata":{"name":"web","namespace":"shop","managedFields":[` +
+		fields + `]},"spec":` + spec + `,"status":{"conditions":[{"type":"A","status":"True"}]}}`
+	list := []byte(`{"request":{"objects":[` + strings.Repeat(object+",", 499) + object + `]}}`)
+	if !json.Valid(list) {
+		t.Fatal("the list is no JSON")
+	}
+	s := newShares(Limits{Memory: 225 << 20, Requests: 1024}, meter{})
+	if takes := perByte*int64(len(list)) + decoded(list); takes > s.largest() {
+		t.Errorf("a list of %d KiB takes %d MiB, and a review may take %d", len(list)>>10, takes>>20, s.largest()>>20)
+	} else {
+		t.Logf("a list of %d KiB takes %d MiB of %d", len(list)>>10, takes>>20, s.largest()>>20)
+	}
+}
