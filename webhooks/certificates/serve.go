@@ -119,18 +119,18 @@ type readiness struct {
 }
 
 // answer returns the last answer, or a new one after a second.
-func (r *readiness) answer(ctx context.Context, clock clock.PassiveClock, look func(context.Context) error) error {
-	if last, usable := r.usable(clock); usable {
+func (r *readiness) answer(ctx context.Context, watch clock.PassiveClock, look func(context.Context) error) error {
+	if last, usable := r.usable(watch); usable {
 		return last
 	}
 	next := r.flights.DoChan("", func() (any, error) {
-		if last, usable := r.usable(clock); usable {
+		if last, usable := r.usable(watch); usable {
 			return nil, last // it came meanwhile
 		}
 		err := look(context.WithoutCancel(ctx)) // who asked first may go, and others wait
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.last, r.at = err, clock.Now()
+		r.last, r.at = err, watch.Now()
 		return nil, err
 	})
 	select {
@@ -142,10 +142,10 @@ func (r *readiness) answer(ctx context.Context, clock clock.PassiveClock, look f
 }
 
 // usable returns the last answer, and whether it is not too old.
-func (r *readiness) usable(clock clock.PassiveClock) (error, bool) { //nolint:revive // the error is the value
+func (r *readiness) usable(watch clock.PassiveClock) (error, bool) { //nolint:revive // the error is the value
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	age := clock.Since(r.at)
+	age := watch.Since(r.at)
 	return r.last, age >= 0 && age < used
 }
 

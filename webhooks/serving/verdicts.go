@@ -90,7 +90,7 @@ func (v *verdicts) standing(ctx context.Context, address netip.Addr) standing {
 		return known
 	}
 	if v.check != nil && address.IsValid() && now.After(last.until) && v.ahead.allow(address) {
-		go v.flights.Do(address.String(), func() (any, error) {
+		v.flights.DoChan(address.String(), func() (any, error) {
 			return v.decide(context.WithoutCancel(ctx), address, last)
 		})
 	}

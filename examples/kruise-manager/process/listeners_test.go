@@ -32,8 +32,8 @@ func (s *shelf) Add(r manager.Runnable) error {
 	return nil
 }
 
-func (s *shelf) GetConfig() *rest.Config     { return &rest.Config{} }
-func (s *shelf) GetHTTPClient() *http.Client { return http.DefaultClient }
+func (*shelf) GetConfig() *rest.Config     { return &rest.Config{} }
+func (*shelf) GetHTTPClient() *http.Client { return http.DefaultClient }
 
 // serve starts what was added.
 func (s *shelf) serve(t *testing.T) {

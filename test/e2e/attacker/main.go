@@ -95,7 +95,9 @@ func silence(address string) string {
 				}
 				if ctx.Err() == nil {
 					closed.Add(1)
-					<-time.After(pause)
+					late, end := context.WithTimeout(ctx, pause)
+					<-late.Done()
+					end()
 				}
 			}
 		})
