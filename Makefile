@@ -27,6 +27,10 @@ LEVELS ?=
 # How long a soak takes.
 SOAK ?= 1h
 
+# How long the API server is away in the test of outages, and which revision runs beside this one in that of releases.
+OUTAGE   ?= 5m
+PREVIOUS ?= $(shell git rev-list -1 --before='1 day ago' HEAD)
+
 # Flags for the tests, such as TESTFLAGS='-run TestX -v'.
 TESTFLAGS ?=
 
@@ -167,8 +171,9 @@ test-e2e: ## Test on real kubelets and containerd (Linux and root; cluster-build
 	@$(LEVEL) e2e $(TESTFLAGS)
 
 .PHONY: nightly
-nightly: ## Run what is too slow for every change: the tests of the test cluster, every level RUNS (10) times, each fuzz test
+nightly: ## Run what is too slow for every change: the tests of the test cluster, outages, two releases, every level RUNS (10) times, each fuzz test
 	@$(LEVEL) nightly $(TESTFLAGS)
+	$(MAKE) outages releases
 	hack/stress $(RUNS)
 	hack/fuzz
 
@@ -179,6 +184,14 @@ stress: ## Run every level RUNS (10) times on a busy machine, LEVELS="unit envte
 .PHONY: soak
 soak: ## Change objects of all kinds for SOAK (1h) on real nodes, kill managers and daemons, and report (cluster-build first)
 	@KRUISEKIT_REQUIRE_CLUSTER=1 go test -tags e2e ./test/e2e -run '^TestSoak$$' -count=1 -v -timeout 24h -args -soak $(SOAK)
+
+.PHONY: outages
+outages: ## Keep the API server away for OUTAGE (5m), partition leaders, shift clocks and expire certificates on real nodes (cluster-build first)
+	@KRUISEKIT_REQUIRE_CLUSTER=1 go test -tags e2e ./test/e2e -run '^TestOutages$$' -count=1 -v -timeout 2h -args -outage $(OUTAGE)
+
+.PHONY: releases
+releases: ## Run the manager of the revision PREVIOUS (a day old) beside this one on real nodes, with rollouts of all kinds
+	@KRUISEKIT_REQUIRE_CLUSTER=1 go test -tags e2e ./test/e2e -run '^TestReleases$$' -count=1 -v -timeout 2h -args -previous $(PREVIOUS)
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz test for FUZZTIME (10s)

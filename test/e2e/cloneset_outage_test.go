@@ -199,7 +199,7 @@ func (m *deployed) remove(t *testing.T, name string) {
 
 func (m *deployed) scale(t *testing.T, replicas int) {
 	t.Helper()
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "kruise-controller-manager"}}
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: managerName}}
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))
 	if err := m.Client.Patch(t.Context(), d, patch); err != nil {
 		t.Fatal(err)

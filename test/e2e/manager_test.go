@@ -22,7 +22,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-const system = "kruise-system"
+const (
+	system      = "kruise-system"
+	managerName = "kruise-controller-manager"
+)
 
 // testManager is what the manager does without daemons, where another implementation has left CloneSets behind.
 func (m *deployed) testManager(t *testing.T, left map[string]*remains) {
@@ -172,13 +175,16 @@ func (m *deployed) pods(t *testing.T) []corev1.Pod {
 	return pods.Items
 }
 
-func (m *deployed) ready(ctx context.Context) error {
+func (m *deployed) ready(ctx context.Context) error { return m.available(ctx, managerName, 2) }
+
+// available reports why a Deployment of managers does not have these replicas.
+func (m *deployed) available(ctx context.Context, name string, replicas int32) error {
 	var d appsv1.Deployment
-	if err := m.Client.Get(ctx, types.NamespacedName{Namespace: system, Name: "kruise-controller-manager"}, &d); err != nil {
+	if err := m.Client.Get(ctx, types.NamespacedName{Namespace: system, Name: name}, &d); err != nil {
 		return err
 	}
-	if d.Status.AvailableReplicas != 2 || d.Status.Replicas != 2 {
-		return fmt.Errorf("%d of %d replicas are available", d.Status.AvailableReplicas, d.Status.Replicas)
+	if d.Status.ObservedGeneration < d.Generation || d.Status.AvailableReplicas != replicas || d.Status.Replicas != replicas {
+		return fmt.Errorf("%s: %d of %d replicas are available, want %d", name, d.Status.AvailableReplicas, d.Status.Replicas, replicas)
 	}
 	return nil
 }

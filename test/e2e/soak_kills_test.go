@@ -42,6 +42,7 @@ func (s *soak) killUntil(ctx context.Context, t *testing.T, until time.Time) {
 		t.Logf("%s: the %s ends by %s", begin.Format(time.TimeOnly), role, how)
 		eventually(t, func(ctx context.Context) error { return s.complete(ctx, t) })
 		s.report.longest("complete again after a kill of the "+role, time.Since(begin))
+		s.countLeader(t)
 		s.mu.Lock()
 		s.killed = time.Now()
 		s.mu.Unlock()
@@ -58,12 +59,13 @@ func (s *soak) killedSince(begin time.Time) bool {
 // victim draws a process.
 func (s *soak) victim(t *testing.T) (pod, program, role string) {
 	t.Helper()
-	if s.draw(3) == 0 {
+	// Beside another release, leadership is what changes.
+	if len(s.managers) == 1 && s.draw(3) == 0 {
 		daemons := s.daemons(t)
 		return daemons[s.draw(len(daemons))].Name, "kruise-daemon", "daemon"
 	}
 	leader := s.leader(t)
-	if s.draw(2) == 0 {
+	if s.draw(2) == 0 || len(s.managers) > 1 && s.draw(2) == 0 {
 		return leader, "kruise-manager", "leader"
 	}
 	for _, p := range s.serving(t) {

@@ -33,13 +33,19 @@ func TestSoak(t *testing.T) {
 	if *soakTime == 0 {
 		t.Skip("takes as long as -soak wants: run make soak")
 	}
-	s := newSoak(t)
+	newSoak(t).run(t, *soakTime)
+}
+
+// run changes objects of all kinds for a time, and kills processes in the first half of it.
+func (s *soak) run(t *testing.T, took time.Duration) {
+	t.Helper()
+	s.took = took
 	s.applySamples(t)
 	s.pauseCrons(t, true)
 	s.rest(t, "start")
 	s.pauseCrons(t, false)
 	begin := time.Now()
-	end := begin.Add(*soakTime)
+	end := begin.Add(took)
 	work, stop := context.WithDeadline(t.Context(), end)
 	defer stop()
 	var running sync.WaitGroup
@@ -47,7 +53,7 @@ func TestSoak(t *testing.T) {
 		running.Go(func() { s.repeat(work, w) })
 	}
 	running.Go(func() { s.sample(work, 15*time.Second) })
-	s.killUntil(work, t, begin.Add(*soakTime/2))
+	s.killUntil(work, t, begin.Add(took/2))
 	s.measure(t.Context(), "half")
 	running.Wait()
 	s.pauseCrons(t, true)
@@ -55,13 +61,17 @@ func TestSoak(t *testing.T) {
 	for _, pod := range append(s.serving(t), s.daemons(t)...) {
 		s.logged(t.Context(), pod.Name)
 	}
-	s.report.judge(t, *soakTime)
+	s.report.judge(t, took)
 }
 
 // soak is a deployment under work.
 type soak struct {
 	*deployed
 	namespace string
+	// took is how long the soak takes.
+	took time.Duration
+	// managers are the replicas of each Deployment of managers.
+	managers map[string]int32
 	// zones are nodes, by the zone of their label.
 	zones  map[string]string
 	report *soakReport
@@ -86,13 +96,13 @@ func newSoak(t *testing.T) *soak {
 	const reachable = `
 - target: {kind: DaemonSet, name: kruise-daemon}
   patch: '[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--addr=:10221"}, {"op": "remove", "path": "/spec/template/spec/containers/0/livenessProbe/httpGet/host"}, {"op": "remove", "path": "/spec/template/spec/containers/0/readinessProbe/httpGet/host"}]'`
-	m := deploy(t, c, overlay(t, []string{
-		// No other program provides certificates here.
-		"--feature-gates=AllAlpha=true,AllBeta=true,EnableExternalCerts=false", "--nodeimage-creation-delay=1s",
-	}, reachable+fullDisk, []string{"../../config/pulljobs", "../../config/resourcedistribution"}, manager, daemon), theManager, theDaemon)
+	m := deploy(t, c, overlay(t, soakArguments(), reachable+fullDisk, []string{
+		"../../config/pulljobs", "../../config/resourcedistribution",
+	}, manager, daemon), theManager, theDaemon)
 	s := &soak{
 		deployed: m, namespace: m.Namespace(t), zones: map[string]string{}, report: newSoakReport(),
-		random: rand.New(rand.NewPCG(seed, seed)),
+		managers: map[string]int32{managerName: 2},
+		random:   rand.New(rand.NewPCG(seed, seed)),
 	}
 	var list corev1.NodeList
 	if err := m.Client.List(t.Context(), &list); err != nil || len(list.Items) != nodes {
@@ -111,6 +121,11 @@ func newSoak(t *testing.T) *soak {
 		m.Push(t, image.Spec{Name: fmt.Sprintf("nginx:soak-%d", i), Files: map[string][]byte{"/usr/share/nginx/html/index.html": []byte("soak")}})
 	}
 	return s
+}
+
+// soakArguments are those of the managers. No other program provides certificates here.
+func soakArguments() []string {
+	return []string{"--feature-gates=AllAlpha=true,AllBeta=true,EnableExternalCerts=false", "--nodeimage-creation-delay=1s"}
 }
 
 // applySamples applies the samples of the kinds whose objects stay, and waits until their pods are ready. The samples of jobs and requests
@@ -195,7 +210,7 @@ func (s *soak) rest(t *testing.T, moment string) {
 		s.report.fail("%s: no rest: %v", moment, err)
 	}
 	before := s.measure(t.Context(), moment+", before a pause")
-	quiet := min(2*time.Minute, *soakTime/4)
+	quiet := min(2*time.Minute, s.took/4)
 	pause(t.Context(), quiet)
 	s.report.quiet(moment, quiet, before, s.measure(t.Context(), moment))
 }

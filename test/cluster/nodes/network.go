@@ -85,6 +85,9 @@ func (n Network) disconnect(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := n.heal(ctx); err != nil {
+		return err
+	}
 	for _, rule := range n.rules() {
 		for {
 			if _, err := execute(ctx, "iptables", append([]string{"-C", "FORWARD"}, rule...)...); err != nil {

@@ -41,18 +41,7 @@ func (c Config) StartRuntime(ctx context.Context, node int) error {
 func runtimeName(node int) string { return fmt.Sprintf("containerd-%d", node) }
 func kubeletName(node int) string { return fmt.Sprintf("kubelet-%d", node) }
 
-func (c Config) record(name string) (process.Record, error) {
-	records, err := process.Records(c.records())
-	if err != nil {
-		return process.Record{}, err
-	}
-	for _, r := range records {
-		if r.Name == name {
-			return r, nil
-		}
-	}
-	return process.Record{}, fmt.Errorf("%s: %w", name, errDown)
-}
+func (c Config) record(name string) (process.Record, error) { return recordIn(c.records(), name) }
 
 // Trust lets all nodes pull images whose names begin with this host and port from there, over plain HTTP. The function
 // that it returns takes that back.

@@ -45,3 +45,15 @@ func (c Config) StartNode(context.Context, int) error { return c.Check() }
 
 // Trust has nodes nowhere here.
 func (c Config) Trust(string) (func() error, error) { return nil, c.Check() }
+
+// StopAPIServer has none to stop here.
+func (c Config) StopAPIServer() error { return c.Check() }
+
+// ContinueAPIServer has none to continue here.
+func (c Config) ContinueAPIServer() error { return c.Check() }
+
+// Partition has no network here.
+func (c Config) Partition(context.Context, string) error { return c.Check() }
+
+// Heal has no network here.
+func (c Config) Heal(context.Context, string) error { return c.Check() }
