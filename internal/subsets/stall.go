@@ -22,7 +22,7 @@ const (
 // Stall reports in the condition Stalled of a status that a workload stands still. It returns what the object waits
 // for, which the next snapshot knows, and when to look again; zero for never.
 func (s *Snapshot) Stall(p *Pass, status *v1beta1.UnitedDeploymentStatus) (conditions.Wait, time.Duration) {
-	headline, _ := note.Headline(s.standing(p))
+	headline, _ := note.Headline(p.standing())
 	before, same := s.Known.Wait, s.Object.Status.UpdatedRevision == status.UpdatedRevision
 	if !same {
 		before = conditions.Wait{}
@@ -37,7 +37,7 @@ func (s *Snapshot) Stall(p *Pass, status *v1beta1.UnitedDeploymentStatus) (condi
 }
 
 // standing are the reasons why subsets stand still.
-func (s *Snapshot) standing(p *Pass) []note.Note {
+func (p *Pass) standing() []note.Note {
 	var notes []note.Note
 	for _, t := range p.Targets {
 		if t.err != nil {

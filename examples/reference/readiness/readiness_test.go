@@ -33,7 +33,7 @@ func TestLogged(t *testing.T) {
 	for range 100 {
 		probe(time.Second, caches)
 	}
-	for _, port := range strings.Split("0123456789", "") {
+	for port := range strings.SplitSeq("0123456789", "") {
 		probe(time.Second, errors.New("dial port "+port))
 	}
 	probe(10*time.Second, nil)

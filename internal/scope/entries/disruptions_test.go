@@ -30,8 +30,11 @@ func TestDisruptions(t *testing.T) {
 			"metadata": map[string]any{"namespace": "shop", "name": step.budget},
 			"spec":     map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"app": step.budget}}},
 		}})
-		s, err := scope.Disruptions(scope.Input{Client: g.policy.Client, Namespace: "n"}, budgets,
-			scope.Operations{Deletes: true, Updates: true, Exempt: step.exempt})
+		in := scope.Input{Client: g.policy.Client, Namespace: "n"}
+		for _, source := range scope.DisruptionSources(true) {
+			in.Contributions = append(in.Contributions, source.Contribute(budgets))
+		}
+		s, err := scope.Disruptions(in, scope.Operations{Deletes: true, Updates: true, Exempt: step.exempt})
 		if err != nil {
 			t.Fatal(err)
 		}
