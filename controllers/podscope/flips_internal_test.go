@@ -15,10 +15,10 @@ import (
 	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kruisekit/kruisekit/internal/scope"
+	"github.com/kruisekit/kruisekit/test/objects"
 )
 
 // flipping is a reconciler whose objects change.
@@ -40,10 +40,16 @@ func newFlipping(t *testing.T, disruptions bool) *flipping {
 	if err := scheme.AddToScheme(known); err != nil {
 		t.Fatal(err)
 	}
-	c := interceptor.NewClient(fake.NewClientBuilder().WithScheme(known).WithObjects(
+	server := objects.New(known, func() time.Time { return f.now })
+	for _, o := range []client.Object{
 		&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: DefaultConfiguration}},
 		&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: DefaultConfiguration}},
-	).Build(), interceptor.Funcs{
+	} {
+		if err := server.Put(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := interceptor.NewClient(server, interceptor.Funcs{
 		Patch: func(ctx context.Context, below client.WithWatch, o client.Object, p client.Patch, all ...client.PatchOption) error {
 			f.writes++
 			return below.Patch(ctx, o, p, all...)

@@ -189,7 +189,7 @@ func (r *Reconciler) readNodes(ctx context.Context, s *snapshot) error {
 // read.
 func (r *Reconciler) readWhole(ctx context.Context, s *snapshot) error {
 	if s.malformed != nil {
-		return nil // nothing is adopted
+		return nil //nolint:nilerr // the object's fault: nothing is adopted
 	}
 	assignment := s.assignment(nil)
 	whole := make(map[types.UID]*corev1.Pod)

@@ -59,7 +59,8 @@ func TestStoresAreMeasured(t *testing.T) {
 		},
 		"which a mount makes good": {
 			&criv1.ImageFsInfoResponse{ImageFilesystems: on("/images"), ContainerFilesystems: on("/containers")},
-			seen{"/images": {available: 7}, "/": {50, true}}, []uint64{7},
+			seen{"/images": {available: 7}, "/": {50, true}},
+			[]uint64{7},
 		},
 		"a root that is a volume of its own says nothing of images": {
 			&criv1.ImageFsInfoResponse{ImageFilesystems: on(store)}, seen{"/": {50, false}}, nil,

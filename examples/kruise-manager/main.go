@@ -42,7 +42,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, args []string, logs io.Writer) error {
+func run(ctx context.Context, args []string, out io.Writer) error {
 	o, err := options.Parse(args, os.Getenv)
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func run(ctx context.Context, args []string, logs io.Writer) error {
 	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 { // reads it, which is GOMEMLIMIT
 		o.MemoryLimit = limit
 	}
-	logger := o.Logs.Logger(logs)
+	logger := o.Logs.Logger(out)
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
 	for _, note := range o.Notes {

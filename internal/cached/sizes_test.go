@@ -65,7 +65,6 @@ func TestSizes(t *testing.T) {
 	}
 	runtime.KeepAlive(held)
 	runtime.KeepAlive(pod)
-	held, pod = nil, nil
 	for until := time.Now().Add(10 * time.Second); len(shown(t, s)) > 0 && time.Now().Before(until); {
 		runtime.GC()
 		runtime.Gosched()

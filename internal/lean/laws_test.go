@@ -202,10 +202,14 @@ func furnishContainer(random *rand.Rand, pod *corev1.Pod, c *corev1.Container) {
 	}}
 	fed := &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['fed']"}}
 	for _, e := range []corev1.EnvVar{
-		{Name: "PLAIN", Value: "x"}, {Name: "FED", ValueFrom: fed}, {Name: "FED", Value: "twice"},
+		{Name: "PLAIN", Value: "x"},
+		{Name: "FED", ValueFrom: fed},
+		{Name: "FED", Value: "twice"},
 		{Name: "NAME", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}},
-		{Name: kruise.ContainerLaunchBarrierEnvName, ValueFrom: barrier}, {Name: kruise.SidecarInjectedEnvName, Value: "true"},
-		{Name: kruise.TerminateSidecarEnvName, Value: "true"}, {Name: kruise.TerminateSidecarWithImageEnvName, Value: "exit:1"},
+		{Name: kruise.ContainerLaunchBarrierEnvName, ValueFrom: barrier},
+		{Name: kruise.SidecarInjectedEnvName, Value: "true"},
+		{Name: kruise.TerminateSidecarEnvName, Value: "true"},
+		{Name: kruise.TerminateSidecarWithImageEnvName, Value: "exit:1"},
 		{Name: kruise.TerminateSidecarIgnoreExitCodeEnvName, Value: "true"},
 	} {
 		if random.IntN(3) == 0 {

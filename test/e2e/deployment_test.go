@@ -218,7 +218,7 @@ func waitForRemoval(t *testing.T, c *cluster.Cluster) {
 const (
 	theManager = "deployment/kruise-controller-manager"
 	theDaemon  = "daemonset/kruise-daemon"
-	// fullDisk has daemons pull as long as the disk of the machine has room. How full it is is not for a test to say.
+	// fullDisk has daemons pull as long as the disk of the machine has room. No test depends on the free space.
 	fullDisk = `
 - target: {kind: DaemonSet, name: kruise-daemon}
   patch: '[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--image-pull-min-free-percent=1"}]'`

@@ -18,8 +18,8 @@ import (
 	"maps"
 	"math/big"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -218,7 +218,7 @@ func (s *soak) testClocks(t *testing.T) {
 	if err := s.Client.Get(t.Context(), types.NamespacedName{Namespace: system, Name: managerName}, &d); err != nil {
 		t.Fatal(err)
 	}
-	ahead := s.beside(&d, pushFrom(t, s.deployed, "../..", "-overlay", hourAhead(t)))
+	ahead := beside(&d, pushFrom(t, s.deployed, "../..", "-overlay", hourAhead(t)))
 	s.start(t, ahead)
 	for range 3 {
 		leader := s.leader(t)
@@ -245,7 +245,11 @@ func (s *soak) testClocks(t *testing.T) {
 // hourAhead is a file for the option -overlay of go build: programs take the time for an hour later.
 func hourAhead(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(runtime.GOROOT(), "src/time/time.go")
+	root, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(strings.TrimSpace(string(root)), "src/time/time.go")
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -54,7 +54,7 @@ func (s *soak) deployPrevious(t *testing.T, revision string) {
 	d := s.managerOf(t, tree)
 	main := &d.Spec.Template.Spec.Containers[0]
 	main.Args = append(main.Args, soakArguments()...)
-	s.start(t, s.beside(d, pushFrom(t, s.deployed, tree)))
+	s.start(t, beside(d, pushFrom(t, s.deployed, tree)))
 }
 
 // managerOf is the Deployment of managers of a tree.
@@ -75,7 +75,7 @@ func (s *soak) managerOf(t *testing.T, tree string) *appsv1.Deployment {
 }
 
 // beside is a Deployment of one manager of another image, which serves and may lead beside those of a Deployment.
-func (s *soak) beside(d *appsv1.Deployment, image string) *appsv1.Deployment {
+func beside(d *appsv1.Deployment, image string) *appsv1.Deployment {
 	other := &appsv1.Deployment{ObjectMeta: objectMeta(system, managerName+"-other"), Spec: *d.Spec.DeepCopy()}
 	label := labels.Set{otherLabel: "true"}
 	other.Spec.Replicas = ptr.To[int32](1)

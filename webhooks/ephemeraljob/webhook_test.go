@@ -74,9 +74,9 @@ func TestValidate(t *testing.T) {
 		paths            string
 		warnings, asked  int
 	}{
-		"good":              {why: "the API server validates the containers", now: of(shell, ``), asked: 1},
-		"an empty one":      {why: "both faults are reported, and the API server is not asked", now: of(`{}`, ``), code: 422, paths: first + ".name " + first + ".image"},
-		"a duplicate":       {why: "the second one is to blame", now: of(shell+`,`+shell, ``), code: 422, paths: containers + "[1].name"},
+		"good":         {why: "the API server validates the containers", now: of(shell, ``), asked: 1},
+		"an empty one": {why: "both faults are reported, and the API server is not asked", now: of(`{}`, ``), code: 422, paths: first + ".name " + first + ".image"},
+		"a duplicate":  {why: "the second one is to blame", now: of(shell+`,`+shell, ``), code: 422, paths: containers + "[1].name"},
 		"too many values": {
 			why: "no container needs them", now: of(`{"name":"a","image":"b","args":[`+strings.Repeat(`"a",`, 20_000)+`"a"]}`, ``), code: 422, paths: "spec.template",
 		},

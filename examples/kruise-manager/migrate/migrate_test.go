@@ -51,6 +51,7 @@ func TestTable(t *testing.T) {
 	if err := table(&out, results, false); err != nil {
 		t.Fatal(err)
 	}
+	//nolint:dupword // columns of a table
 	want := `CRD     STORED            STORAGE  OBJECTS  RESULT
 carts   v1alpha1,v1beta1  v1beta1  12       rewritten
 desks   v1alpha1,v1beta1  v1beta1  3        1 failed

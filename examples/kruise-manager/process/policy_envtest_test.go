@@ -157,14 +157,14 @@ func (g *policyGround) untilDecided(t *testing.T) {
 // creates and patches send a copy of an object, as the manager.
 func (g *policyGround) creates(o runtimeclient.Object, options ...runtimeclient.CreateOption) func(context.Context) error {
 	return func(ctx context.Context) error {
-		return g.manager.Create(ctx, o.DeepCopyObject().(runtimeclient.Object), options...) //nolint:forcetypeassert // a copy
+		return g.manager.Create(ctx, o.DeepCopyObject().(runtimeclient.Object), options...)
 	}
 }
 
 // updates sends a whole object, as it is stored, with a label.
 func (g *policyGround) updates(o runtimeclient.Object) func(context.Context) error {
 	return func(ctx context.Context) error {
-		o := o.DeepCopyObject().(runtimeclient.Object) //nolint:forcetypeassert // a copy
+		o := o.DeepCopyObject().(runtimeclient.Object)
 		if err := g.Client.Get(ctx, runtimeclient.ObjectKeyFromObject(o), o); err != nil {
 			return err
 		}
@@ -176,19 +176,19 @@ func (g *policyGround) updates(o runtimeclient.Object) func(context.Context) err
 func (g *policyGround) deletes(o runtimeclient.Object) func(context.Context) error {
 	return func(ctx context.Context) error {
 		return g.manager.Delete(ctx, o.DeepCopyObject().(runtimeclient.Object))
-	} //nolint:forcetypeassert // a copy
+	}
 }
 
 func (g *policyGround) patches(o runtimeclient.Object, as types.PatchType, body string, options ...runtimeclient.PatchOption) func(context.Context) error {
 	return func(ctx context.Context) error {
-		o := o.DeepCopyObject().(runtimeclient.Object) //nolint:forcetypeassert // a copy
+		o := o.DeepCopyObject().(runtimeclient.Object)
 		return g.manager.Patch(ctx, o, runtimeclient.RawPatch(as, []byte(body)), options...)
 	}
 }
 
 func (g *policyGround) patchesPart(subresource string, o runtimeclient.Object, body string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		o := o.DeepCopyObject().(runtimeclient.Object) //nolint:forcetypeassert // a copy
+		o := o.DeepCopyObject().(runtimeclient.Object)
 		return g.manager.SubResource(subresource).Patch(ctx, o, runtimeclient.RawPatch(types.StrategicMergePatchType, []byte(body)))
 	}
 }

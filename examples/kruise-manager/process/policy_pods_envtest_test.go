@@ -146,8 +146,10 @@ func (g *policyGround) statuses(t *testing.T) map[string]attempt {
 			"KruisePodReady holds it",
 			status(theirs, `{"status":{"conditions":[{"type":"KruisePodReady","status":"False"}]}}`), "",
 		},
-		"marks of a probe": {"a PodProbeMarker asks for it",
-			status(theirs, `{"metadata":{"labels":{"idle":"true"},"annotations":{"a":"b"}},"status":{"conditions":[{"type":"idle","status":"True"}]}}`), ""},
+		"marks of a probe": {
+			"a PodProbeMarker asks for it",
+			status(theirs, `{"metadata":{"labels":{"idle":"true"},"annotations":{"a":"b"}},"status":{"conditions":[{"type":"idle","status":"True"}]}}`), "",
+		},
 		"end of a job": {
 			"its sidecars do not count",
 			status(job, `{"status":{"phase":"Succeeded","conditions":[{"type":"SidecarTerminated","status":"True"}]}}`), "",

@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// DefaultKeep and DefaultChanges are those of a zero Policy.
-	DefaultKeep    = time.Minute
+	// DefaultKeep is Keep of a zero Policy.
+	DefaultKeep = time.Minute
+	// DefaultChanges is Changes of a zero Policy.
 	DefaultChanges = 20
 	// every is the time after which a namespace may change once more.
 	every = 15 * time.Second
