@@ -15,8 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -174,18 +172,6 @@ func (o *budgetOutage) away(t *testing.T) {
 	if err := o.Client.Delete(t.Context(), plain); err != nil {
 		t.Errorf("deletion of a pod that no budget guards: %v", err)
 	}
-}
-
-// as returns a client of another user.
-func (o *budgetOutage) as(t *testing.T, user string) kubernetes.Interface {
-	t.Helper()
-	config := rest.CopyConfig(o.Config)
-	config.Impersonate.UserName = user
-	kube, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return kube
 }
 
 // back: a deletion is admitted once a replica answers.
