@@ -33,22 +33,29 @@ func newWorld(t *testing.T, most int, known ...netip.Addr) *world {
 // groupOf is by what a connection counts.
 func (w *world) groupOf(c *connection) group { return groupOf(c.address, w.known[c.address]) }
 
+func (w *world) standing(from netip.Addr) standing {
+	if w.known[from] {
+		return known
+	}
+	return stranger
+}
+
 // dial opens a connection, and checks what is closed for it.
 func (w *world) dial(from netip.Addr) *connection {
 	w.t.Helper()
-	accepted, replaced := w.state.open(from, w.known[from])
+	accepted, replaced := w.state.open(from, w.standing(from))
 	if replaced != nil {
 		switch {
 		case !w.open[replaced]:
 			w.t.Fatalf("%s: a connection is closed that is not open", from)
-		case w.spoke[replaced]:
-			w.t.Fatalf("%s: a connection of %s is closed that has carried a request", from, replaced.address)
+		case w.spoke[replaced] && w.silent(replaced):
+			w.t.Fatalf("%s: a connection of %s is closed that has carried a request, and another one has not", from, replaced.address)
 		case w.known[replaced.address] && !w.known[from]:
 			w.t.Fatalf("%s, a stranger: a connection of %s is closed, which is known", from, replaced.address)
 		}
 		for other := range w.open {
 			same := w.groupOf(other) == w.groupOf(replaced)
-			if same && !w.spoke[other] && other.number < replaced.number {
+			if same && w.spoke[other] == w.spoke[replaced] && other.number < replaced.number {
 				w.t.Fatalf("%s: connection %d is closed before %d, its elder", from, replaced.number, other.number)
 			}
 		}
@@ -59,6 +66,16 @@ func (w *world) dial(from netip.Addr) *connection {
 	}
 	w.check()
 	return accepted
+}
+
+// silent reports whether the client of a connection has another one that has carried no request.
+func (w *world) silent(c *connection) bool {
+	for other := range w.open {
+		if other != c && w.groupOf(other) == w.groupOf(c) && !w.spoke[other] {
+			return true
+		}
+	}
+	return false
 }
 
 func (w *world) hangUp(c *connection) {
@@ -210,7 +227,7 @@ func TestKnownAttacker(t *testing.T) {
 func TestBecomesKnown(t *testing.T) {
 	c := newConnections(64)
 	address := netip.MustParseAddr("192.0.2.1")
-	one, _ := c.open(address, false)
+	one, _ := c.open(address, stranger)
 	c.spoke(one, true)
 	if c.strangers != 0 || c.all != 1 || !one.group.known {
 		t.Errorf("%d strangers of %d, %+v", c.strangers, c.all, one.group)
@@ -222,5 +239,60 @@ func TestBecomesKnown(t *testing.T) {
 	c.end(one)
 	if c.all != 0 || len(c.groups) != 0 {
 		t.Errorf("%d connections of %d clients are left", c.all, len(c.groups))
+	}
+}
+
+// An API server at an address of which nothing is known keeps connections idle for each of its webhooks. They make
+// room for one that has a request, and none with a request is closed.
+func TestIdleConnections(t *testing.T) {
+	c := newConnections(1024)
+	if c.limit(stranger) != 64 || c.limit(answered) != 256 || c.limit(known) != 512 {
+		t.Fatalf("limits %d, %d, %d", c.limit(stranger), c.limit(answered), c.limit(known))
+	}
+	address := netip.MustParseAddr("10.0.0.7")
+	var all []*connection
+	for range c.limit(answered) {
+		one, replaced := c.open(address, answered)
+		if one == nil || replaced != nil {
+			t.Fatalf("after %d connections: got %v, closed %v", len(all), one, replaced)
+		}
+		c.carries(one, true)
+		c.spoke(one, false)
+		all = append(all, one)
+	}
+	if one, replaced := c.open(address, answered); one != nil || replaced != nil {
+		t.Errorf("all carry requests: got %v, closed %v", one, replaced)
+	}
+	c.carries(all[7], false)
+	c.carries(all[3], false)
+	silent, replaced := c.open(address, answered)
+	if silent == nil || replaced != all[3] {
+		t.Errorf("two are idle: got %v, closed %v, want the older one", silent, replaced)
+	}
+	if one, replaced := c.open(address, answered); one == nil || replaced != silent {
+		t.Errorf("one is silent: got %v, closed %v, want the silent one", one, replaced)
+	}
+	for _, one := range all {
+		c.end(one)
+	}
+	if c.all != 1 || len(c.groups) != 1 {
+		t.Errorf("%d are open of %d clients", c.all, len(c.groups))
+	}
+}
+
+// A connection whose first request waits for a lookup is not silent.
+func TestFirstRequest(t *testing.T) {
+	c := newConnections(1024)
+	address := netip.MustParseAddr("10.0.0.7")
+	first, _ := c.open(address, stranger)
+	c.carries(first, true)
+	for range 2 * c.limit(stranger) {
+		if _, replaced := c.open(address, stranger); replaced == first {
+			t.Fatal("a connection with a request is closed")
+		}
+	}
+	c.carries(first, false)
+	if _, replaced := c.open(address, stranger); replaced != first {
+		t.Errorf("closed %v, want the oldest", replaced)
 	}
 }

@@ -60,6 +60,9 @@ func (g *gate) guard(path string, hook http.Handler) http.Handler {
 			g.meter.refused(refused.reason)
 			log.FromContext(r.Context()).V(1).Info("Refused request", "path", path, "client", r.RemoteAddr, "reason", refused.text)
 			w.Header().Set("Connection", "close") // of what is left of the body nothing is read
+			if refused.code == http.StatusTooManyRequests || refused.code == http.StatusServiceUnavailable {
+				w.Header().Set("Retry-After", "1") // an API server repeats the review within its time
+			}
 			http.Error(w, refused.text, refused.code)
 			return
 		}

@@ -183,6 +183,75 @@ func TestShares(t *testing.T) {
 	}
 }
 
+// A controller creates the pods of one namespace in bursts, all from one API server, within the memory of config/manager.
+// They wait for each other, and none is refused.
+func TestBursts(t *testing.T) {
+	known := func(context.Context, netip.Addr) bool { return true }
+	variable := `{"name":"VARIABLE","valueFrom":{"fieldRef":{"fieldPath":"metadata.labels['a']"}}},`
+	cases := map[string]struct {
+		why             string
+		pods, variables int
+	}{
+		"three batches":     {"three workers send batches of 64 pods of 9 KB", 192, 100},
+		"a batch of larges": {"64 pods of 45 KB", 64, 500},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			limits := serving.Limits{Memory: 225 << 20}
+			g := start(t, serving.Options{Limits: limits, Clients: serving.Clients{Known: known}})
+			g.hold = make(chan struct{})
+			body := `{"request":{"namespace":"shop","object":{"spec":{"containers":[{"env":[` + strings.Repeat(variable, c.variables) + `{}]}]}}}}`
+			apiServer := newClient(t, "127.0.0.9")
+			codes := make(chan int, c.pods)
+			for range c.pods {
+				go func() {
+					code, _ := g.post(t, apiServer, path, strings.NewReader(body))
+					codes <- code
+				}()
+			}
+			eventually(t, "all have arrived", func() bool {
+				return g.gauge(t, "kruisekit_webhook_requests", "running")+g.gauge(t, "kruisekit_webhook_requests", "waiting") >= c.pods
+			})
+			close(g.hold)
+			for range c.pods {
+				if code := <-codes; code != http.StatusOK {
+					t.Fatalf("%s: a pod is answered %d", c.why, code)
+				}
+			}
+		})
+	}
+}
+
+// A review that is refused because others run can be repeated by the API server.
+func TestRetryAfter(t *testing.T) {
+	known := func(context.Context, netip.Addr) bool { return true }
+	limits := serving.Limits{Requests: 4, Wait: time.Millisecond}
+	g := start(t, serving.Options{Limits: limits, Clients: serving.Clients{Known: known}})
+	g.hold = make(chan struct{})
+	apiServer := newClient(t, "127.0.0.9")
+	const body = `{"request":{"namespace":"shop","object":{}}}`
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		g.post(t, apiServer, path, strings.NewReader(body))
+	}()
+	eventually(t, "one runs", func() bool { return g.gauge(t, "kruisekit_webhook_requests", "running") == 1 })
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+g.address+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := apiServer.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusTooManyRequests || response.Header.Get("Retry-After") != "1" {
+		t.Errorf("answered %d with Retry-After %q", response.StatusCode, response.Header.Get("Retry-After"))
+	}
+	close(g.hold)
+	<-ended
+}
+
 // Reviews of one namespace with large objects take long, because of their dry runs. Those of small pods elsewhere are
 // answered meanwhile.
 func TestManyLargeReviews(t *testing.T) {

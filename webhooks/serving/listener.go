@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"sync"
 
@@ -52,6 +53,8 @@ type standing int
 
 const (
 	stranger standing = iota
+	// answered is a stranger of which nothing is known, and which was looked up and answered.
+	answered
 	known
 	refused
 )
@@ -103,7 +106,7 @@ func (l *limited) admit(c net.Conn) net.Conn {
 		return nil
 	}
 	l.mu.Lock()
-	accepted, replaced := l.state.open(client, is == known)
+	accepted, replaced := l.state.open(client, is)
 	var old net.Conn
 	if replaced != nil {
 		old = l.held[replaced]
@@ -142,6 +145,34 @@ func (c *counted) Close() error {
 	return c.Conn.Close() //nolint:wrapcheck // net/http compares it
 }
 
+// carries records whether the connection carries a request now.
+func (c *counted) carries(active bool) {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	c.of.state.carries(c.as, active)
+}
+
+// watch is for http.Server.ConnState.
+func watch(c net.Conn, now http.ConnState) {
+	if one := countedOf(c); one != nil {
+		switch now {
+		case http.StateActive:
+			one.carries(true)
+		case http.StateIdle:
+			one.carries(false)
+		}
+	}
+}
+
+// countedOf returns the counted connection below TLS; nil for another one.
+func countedOf(c net.Conn) *counted {
+	if secure, is := c.(*tls.Conn); is {
+		c = secure.NetConn()
+	}
+	one, _ := c.(*counted)
+	return one
+}
+
 // spoke records that a valid request came over the connection.
 func (c *counted) spoke() {
 	is := c.of.standing(c.as.address)
@@ -156,15 +187,12 @@ type carrier struct{}
 
 // withConnection is for http.Server.ConnContext.
 func withConnection(ctx context.Context, c net.Conn) context.Context {
-	if secure, ok := c.(*tls.Conn); ok {
-		c = secure.NetConn()
-	}
-	return context.WithValue(ctx, carrier{}, c)
+	return context.WithValue(ctx, carrier{}, countedOf(c))
 }
 
 // spoke records a valid request.
 func spoke(ctx context.Context) {
-	if c, ok := ctx.Value(carrier{}).(*counted); ok {
+	if c, _ := ctx.Value(carrier{}).(*counted); c != nil {
 		c.spoke()
 	}
 }

@@ -37,12 +37,13 @@ type Limits struct {
 	Body int64
 	// Memory is what all requests may hold together, by an estimate from their bodies: three times the bytes, and what
 	// the decoded objects and lists take. A quarter of it is kept for small requests. Reviews of one namespace from one
-	// client get a part of 32, beyond which they wait for each other, and a single review up to three eighths.
+	// client run in a sixteenth, beyond which they wait for each other, and a single review may take three eighths.
 	// Default 512 MiB, within which a manager with a limit of 1 GiB survives any client.
 	Memory int64
-	// Requests is how many may run at the same time, of one namespace from one client a sixteenth. Default 1024.
+	// Requests is how many may be in progress, of which one namespace from one client runs a sixteenth. Default 2048.
 	Requests int
-	// Wait is how long a review waits for others of its namespace. Default one second.
+	// Wait is how long a review waits for others of its namespace. An API server whose time is over before cancels the
+	// review. Default 8 seconds: an API server waits 10 seconds for most answers.
 	Wait time.Duration
 	// Connections is how many may be open, half of them by known clients at least. Default 1024.
 	Connections int
@@ -81,8 +82,8 @@ func (o Options) withDefaults() Options {
 	o.Clients.Settle = cmp.Or(o.Clients.Settle, 5*time.Second)
 	l := &o.Limits
 	l.Body, l.Memory = cmp.Or(l.Body, 7<<20), cmp.Or(l.Memory, 512<<20)
-	l.Requests, l.Connections = cmp.Or(l.Requests, 1024), cmp.Or(l.Connections, connectionsByDefault)
-	l.Wait = cmp.Or(l.Wait, time.Second)
+	l.Requests, l.Connections = cmp.Or(l.Requests, 2048), cmp.Or(l.Connections, connectionsByDefault)
+	l.Wait = cmp.Or(l.Wait, 8*time.Second)
 	l.Read, l.Answer = cmp.Or(l.Read, 10*time.Second), cmp.Or(l.Answer, 35*time.Second)
 	return o
 }

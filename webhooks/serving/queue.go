@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Parts of all requests and of the memory that reviews of one namespace from one client may have, and reviews without a
-// namespace of one path. As many requests as may run may wait.
+// Parts of all requests and of the memory that reviews of one namespace from one client may have while they run, and
+// reviews without a namespace of one path. Twice as many may wait, with as much memory. A controller creates the pods of
+// a namespace in bursts, all from one API server: they wait, and are not refused.
 const (
 	partOfNamespace = 16
 	partOfPath      = 8
-	// moreMemory makes the parts of the memory smaller: two namespaces do not take what is kept for small reviews.
-	moreMemory = 2
+	moreWait        = 2
 )
 
 // tenant is what reviews are counted by. A client that makes up reviews can name any namespace, so it is counted beside
@@ -46,8 +46,9 @@ func (t tenant) String() string {
 type queue struct {
 	tenant           tenant
 	members, running int
-	memory           int64
-	waiting          []*waiter
+	// memory of all, and used that of those that run.
+	memory, used int64
+	waiting      []*waiter
 }
 
 // waiter is a review that is in memory, and waits for others of its tenant.
@@ -58,15 +59,18 @@ type waiter struct {
 	answer chan bool
 }
 
-// mayRun reports whether one more review may run. Where none runs, the first one may, however large it is.
-func (s *shares) mayRun(q *queue, need int64) bool {
-	return q.running == 0 || q.running < s.requestsOf(q) && q.memory+need <= s.memoryOf(q)
+// mayRun reports whether one more review of a size may run. Where none runs, the first one may, however large it is.
+func (s *shares) mayRun(q *queue, size int64) bool {
+	return q.running == 0 || q.running < s.requestsOf(q) && q.used+size <= s.memoryOf(q)
 }
 
 // requestsOf and memoryOf are the limits of a queue.
 func (s *shares) requestsOf(q *queue) int { return max(1, s.most.Requests/q.tenant.part()) }
 
-func (s *shares) memoryOf(q *queue) int64 { return s.most.Memory / int64(moreMemory*q.tenant.part()) }
+func (s *shares) memoryOf(q *queue) int64 { return s.most.Memory / int64(q.tenant.part()) }
+
+// waitingOf is the memory of bodies that have arrived, and wait.
+func (s *shares) waitingOf(q *queue) int64 { return s.memoryOf(q) }
 
 // join counts a request in the queue of its tenant.
 func (s *share) join(t tenant) {
@@ -92,6 +96,7 @@ func (s *share) leave() {
 	q.memory -= s.held.memory
 	if s.running {
 		q.running--
+		q.used -= s.held.memory
 	}
 	if q.members == 0 {
 		delete(s.of.tenants, q.tenant)
@@ -105,9 +110,9 @@ func (s *share) reserve(n int64) error {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
 	if q := s.queue; q != nil {
-		most, alone := s.of.memoryOf(q), q.memory == s.held.memory
-		small := s.held.memory+n <= most/int64(s.of.requestsOf(q))
-		if !alone && !small && q.memory+n > most {
+		alone := q.memory == s.held.memory
+		small := s.held.memory+n <= s.of.memoryOf(q)/int64(s.of.requestsOf(q))
+		if !alone && !small && q.memory-q.used+n > s.of.waitingOf(q) {
 			return tooMany(q.tenant)
 		}
 	}
@@ -127,10 +132,10 @@ func (s *share) run(ctx context.Context, need int64) error {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
 	q := s.queue
-	if len(q.waiting) == 0 && s.of.mayRun(q, need) {
+	if len(q.waiting) == 0 && s.of.mayRun(q, s.held.memory+need) {
 		return s.start(need)
 	}
-	if len(q.waiting) >= s.of.requestsOf(q) {
+	if len(q.waiting) >= moreWait*s.of.requestsOf(q) {
 		return tooMany(q.tenant)
 	}
 	w := &waiter{share: s, need: need, answer: make(chan bool, 1)}
@@ -176,12 +181,13 @@ func (s *share) start(need int64) error {
 	}
 	s.running = true
 	s.queue.running++
+	s.queue.used += s.held.memory
 	return nil
 }
 
 // advance starts those that wait and have room. The caller holds the lock.
 func (s *shares) advance(q *queue) {
-	for len(q.waiting) > 0 && s.mayRun(q, q.waiting[0].need) {
+	for len(q.waiting) > 0 && s.mayRun(q, q.waiting[0].share.held.memory+q.waiting[0].need) {
 		w := q.waiting[0]
 		q.waiting = q.waiting[1:]
 		s.waiting--

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// bounds are small, so that a test reaches them: 4 reviews and half a MiB of a namespace.
+// bounds are small, so that a test reaches them: 4 reviews and a MiB of a namespace.
 func bounds() Limits {
 	l := Options{Limits: Limits{Memory: 16 << 20, Body: 1 << 20, Requests: 64}}.withDefaults().Limits
 	l.Wait = time.Nanosecond
@@ -151,7 +151,7 @@ func TestOrder(t *testing.T) {
 		t.Errorf("review %d ended with %v", e.at, e.err)
 	}
 	all[0].end()
-	first.end() // half a MiB has no room for two of 700 KiB
+	first.end() // a MiB has no room for two of 700 KiB
 	for i := 1; i < 4; i++ {
 		if e := <-ended; e.at != i || e.err != nil {
 			t.Fatalf("review %d began with %v, want %d", e.at, e.err, i)

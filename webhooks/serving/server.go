@@ -95,6 +95,7 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 		MaxHeaderBytes:    mostHeader,
 		ErrorLog:          slog.NewLogLogger(logr.ToSlogHandler(log.FromContext(ctx).V(1)), slog.LevelInfo), // every client can cause lines of it
 		ConnContext:       withConnection,
+		ConnState:         watch,
 		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: streams, MaxReceiveBufferPerConnection: ahead, MaxReceiveBufferPerStream: ahead},
 	}

@@ -94,6 +94,9 @@ func (v *verdicts) standing(ctx context.Context, address netip.Addr) standing {
 			return v.decide(context.WithoutCancel(ctx), address, last)
 		})
 	}
+	if v.check != nil && last.answeredLately(now) {
+		return answered
+	}
 	return stranger
 }
 
