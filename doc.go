@@ -9,6 +9,7 @@
 //     PodUnavailableBudget.
 //   - [github.com/kruisekit/kruisekit/api/kruise]: keys written on pods, and structs that several kinds share.
 //   - [github.com/kruisekit/kruisekit/config/crd]: the CustomResourceDefinitions as Go values.
+//   - [github.com/kruisekit/kruisekit/config/crd/storage]: rewrites stored objects in the version that is stored now.
 //   - [github.com/kruisekit/kruisekit/config/protection]: the admission policies of deletion protection as Go values.
 //
 // # Deciding

@@ -33,6 +33,7 @@ const (
 type Ledger[T client.Object] struct {
 	live client.Reader
 	now  func() time.Time
+	keep func(T) T
 
 	mu     sync.Mutex
 	writes int64
@@ -64,6 +65,13 @@ func New[T client.Object](live client.Reader, now func() time.Time) *Ledger[T] {
 	return &Ledger[T]{live: live, now: now, owners: map[types.NamespacedName]map[key]entry[T]{}}
 }
 
+// Keeping sets what the Ledger keeps of a recorded object, and returns the Ledger: an answer has all that its kind has, where a cache may
+// lack what nobody reads. keep may change the object. Call it before the first record.
+func (l *Ledger[T]) Keeping(keep func(object T) T) *Ledger[T] {
+	l.keep = keep
+	return l
+}
+
 // Created records the object that the API server returned for a create.
 func (l *Ledger[T]) Created(owner types.NamespacedName, object T) { l.record(owner, object, created) }
 
@@ -93,6 +101,9 @@ func (l *Ledger[T]) Forget(owner types.NamespacedName) {
 }
 
 func (l *Ledger[T]) record(owner types.NamespacedName, object T, k kind) {
+	if l.keep != nil {
+		object = l.keep(object)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.owners[owner] == nil {

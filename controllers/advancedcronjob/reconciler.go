@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -20,7 +19,6 @@ import (
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/ledger"
 )
 
 // Reconciler creates the children of AdvancedCronJobs.
@@ -59,7 +57,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 		o.Local = time.Local
 	}
 	kind := func(gvk schema.GroupVersionKind) stored.Kind {
-		return stored.Kind{GVK: gvk, Writes: ledger.New[*unstructured.Unstructured](api.Live, api.Now)}
+		return stored.Kind{GVK: gvk, Writes: stored.NewWrites(api.Live, api.Now)}
 	}
 	r := &Reconciler{
 		api: api, options: o, jobs: kind(v1beta1.GroupVersion.WithKind("AdvancedCronJob")),

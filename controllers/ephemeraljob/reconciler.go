@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -16,6 +15,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/ephemeral"
 	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/once"
 	"github.com/kruisekit/kruisekit/internal/statuspatch"
@@ -48,10 +48,10 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, err
 	}
-	jobs := stored.Kind{GVK: gvk(), Writes: ledger.New[*unstructured.Unstructured](api.Live, api.Now)}
+	jobs := stored.Kind{GVK: gvk(), Writes: stored.NewWrites(api.Live, api.Now)}
 	return &Reconciler{
 		api: api, options: o, jobs: jobs, status: statuspatch.Writer{Client: c, Kind: jobs},
-		pods:       ledger.New[*corev1.Pod](api.Live, api.Now),
+		pods:       lean.NewWrites(api.Live, api.Now),
 		unfinished: watches.NewUnfinished(gvk(), ephemeral.Over, ephemeral.NewRule),
 	}, nil
 }

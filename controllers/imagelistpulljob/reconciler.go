@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,7 +18,6 @@ import (
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/ledger"
 )
 
 // Reconciler makes the pull jobs of lists.
@@ -40,10 +38,10 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, err
 	}
-	lists := stored.Kind{GVK: gvk(), Writes: ledger.New[*unstructured.Unstructured](api.Live, api.Now)}
+	lists := stored.Kind{GVK: gvk(), Writes: stored.NewWrites(api.Live, api.Now)}
 	return &Reconciler{
 		api: api, options: o, listObjects: lists, status: statuspatch.Writer{Client: c, Kind: lists},
-		jobObjects: stored.Kind{GVK: jobKind(), Writes: ledger.New[*unstructured.Unstructured](api.Live, api.Now)},
+		jobObjects: stored.Kind{GVK: jobKind(), Writes: stored.NewWrites(api.Live, api.Now)},
 	}, nil
 }
 

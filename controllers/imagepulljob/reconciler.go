@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -61,7 +60,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 		return nil, fmt.Errorf("imagepulljob: KeepSeconds is %d, and cannot be negative", *ttl)
 	}
 	o = o.withDefaults()
-	jobs := stored.Kind{GVK: gvk(), Writes: ledger.New[*unstructured.Unstructured](api.Live, api.Now)}
+	jobs := stored.Kind{GVK: gvk(), Writes: stored.NewWrites(api.Live, api.Now)}
 	r := &Reconciler{
 		api: api, options: o, jobs: jobs, status: statuspatch.Writer{Client: c, Kind: jobs},
 		secrets: pullsecrets.New(api, pullsecrets.Options{

@@ -7,7 +7,6 @@ import (
 	"hash/fnv"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -20,7 +19,6 @@ import (
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/ledger"
 )
 
 // Reconciler keeps the NodeImages of nodes.
@@ -41,7 +39,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, err
 	}
-	writes := ledger.New[*unstructured.Unstructured](api.Live, api.Now)
+	writes := stored.NewWrites(api.Live, api.Now)
 	return &Reconciler{api: api, options: o.withDefaults(), images: stored.Kind{GVK: gvk(), Writes: writes}}, nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/internal/markers"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/ledger"
 )
 
 // Reconciler keeps the NodePodProbes of nodes.
@@ -36,8 +35,8 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	}
 	return &Reconciler{
 		api: api, options: o, markers: &markers.Markers{Cached: c},
-		probes: stored.Kind{GVK: markers.NodeGVK(), Writes: ledger.New[*unstructured.Unstructured](api.Live, api.Now)},
-		sender: markers.Sender{API: api, Pods: ledger.New[*corev1.Pod](api.Live, api.Now)},
+		probes: stored.Kind{GVK: markers.NodeGVK(), Writes: stored.NewWrites(api.Live, api.Now)},
+		sender: markers.Sender{API: api, Pods: lean.NewWrites(api.Live, api.Now)},
 	}, nil
 }
 

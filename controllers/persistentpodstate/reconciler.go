@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,7 +19,6 @@ import (
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/podstate"
 )
 
@@ -45,7 +43,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 		return nil, err
 	}
 	o.Namespace = cmp.Or(o.Namespace, DefaultNamespace)
-	kind := stored.Kind{GVK: podstates.Kind(), Writes: ledger.New[*unstructured.Unstructured](api.Live, api.Now)}
+	kind := stored.Kind{GVK: podstates.Kind(), Writes: stored.NewWrites(api.Live, api.Now)}
 	r := &Reconciler{
 		api: api, options: o, states: kind, status: statuspatch.Writer{Client: c, Kind: kind}, index: podstates.NewIndex(), kinds: newKinds(),
 	}

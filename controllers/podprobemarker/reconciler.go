@@ -8,17 +8,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/internal/markers"
 	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -40,8 +39,8 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	}
 	return &Reconciler{
 		api: api, options: o, markers: &markers.Markers{Cached: c},
-		kind:   stored.Kind{GVK: markers.GVK(), Writes: ledger.New[*unstructured.Unstructured](api.Live, api.Now)},
-		sender: markers.Sender{API: api, Pods: ledger.New[*corev1.Pod](api.Live, api.Now)},
+		kind:   stored.Kind{GVK: markers.GVK(), Writes: stored.NewWrites(api.Live, api.Now)},
+		sender: markers.Sender{API: api, Pods: lean.NewWrites(api.Live, api.Now)},
 	}, nil
 }
 

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -52,7 +51,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, err
 	}
-	kind := stored.Kind{GVK: gvk(), Writes: ledger.New[*unstructured.Unstructured](api.Live, api.Now)}
+	kind := stored.Kind{GVK: gvk(), Writes: stored.NewWrites(api.Live, api.Now)}
 	return &Reconciler{
 		api: api, options: o, distributions: kind, status: statuspatch.Writer{Client: c, Kind: kind},
 		copies: ledger.New[*metav1.PartialObjectMetadata](api.Live, api.Now), watches: newWatches(api),

@@ -54,12 +54,12 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 		return nil, err
 	}
 	r := &Reconciler{api: api, options: o, children: map[schema.GroupVersionKind]*ledger.Ledger[*unstructured.Unstructured]{}}
-	r.objects = stored.Kind{GVK: subsets.OwnerKind(), Writes: ledger.New[*unstructured.Unstructured](api.Live, api.Now)}
+	r.objects = stored.Kind{GVK: subsets.OwnerKind(), Writes: stored.NewWrites(api.Live, api.Now)}
 	r.status = statuspatch.Writer{Client: c, Kind: r.objects}
 	r.applies = applied.Writer{Client: c, Live: api.Live, Manager: FieldManager}
 	r.history = history.Writer{Client: c, Live: api.Live, Writes: ledger.New[*appsv1.ControllerRevision](api.Live, api.Now)}
 	for _, kind := range subsets.Kinds() {
-		r.children[kind] = ledger.New[*unstructured.Unstructured](api.Live, api.Now)
+		r.children[kind] = stored.NewWrites(api.Live, api.Now)
 	}
 	return r, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -39,6 +40,8 @@ type snapshot struct {
 	versioned []string
 	// nodes of the pods that are not annotated.
 	nodes map[string]*corev1.Node
+	// later are pods that a later pass adopts.
+	later map[types.UID]bool
 	// newest is the version of pods that the target creates.
 	newest string
 }
@@ -185,16 +188,31 @@ func (r *Reconciler) readNodes(ctx context.Context, s *snapshot) error {
 	return nil
 }
 
-// readWhole reads the pods live that are compared with patches: a cache lacks most of their specs. Each is adopted once, so that a pod costs one
-// read.
+// maxWhole is how many whole pods a pass reads and holds: a tenant can make each of them several MiB.
+const maxWhole = 20
+
+// readWhole reads pods live that are compared with patches: a cache lacks most of their specs. A pod that is adopted is read once. A pod that
+// cannot be adopted, such as one that rejects its patch, is read again: each pass begins behind the pods of the last one, so that no such pod keeps
+// others from their turn.
 func (r *Reconciler) readWhole(ctx context.Context, s *snapshot) error {
 	if s.malformed != nil {
 		return nil //nolint:nilerr // the object's fault: nothing is adopted
 	}
 	assignment := s.assignment(nil)
+	undecided := assignment.Undecided()
+	if n := len(undecided); n > maxWhole {
+		slices.SortFunc(undecided, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+		first := int(r.api.Now().Unix()%int64(n)) * maxWhole % n
+		undecided = slices.Concat(undecided[first:], undecided[:first])
+		s.later = map[types.UID]bool{}
+		for _, pod := range undecided[maxWhole:] {
+			s.later[pod.UID] = true
+		}
+		undecided = undecided[:maxWhole]
+	}
 	whole := make(map[types.UID]*corev1.Pod)
 	var mu sync.Mutex
-	_, err := batches.Each(assignment.Undecided(), func(pod *corev1.Pod) error {
+	_, err := batches.Each(undecided, func(pod *corev1.Pod) error {
 		live, err := stored.Find[corev1.Pod](ctx, r.api.Live, client.ObjectKeyFromObject(pod))
 		if err != nil || live == nil || live.UID != pod.UID {
 			return err

@@ -88,6 +88,10 @@ func (p *pass) mark(s *snapshot, limits []int32, members []subset.Member) {
 		}
 	}
 	for _, m := range members {
+		if s.later[m.Pod.UID] {
+			p.more, p.after = true, requeue.Sooner(p.after, time.Second)
+			continue
+		}
 		labels, annotations, err := subset.Marks(s.spread, m)
 		if err != nil {
 			p.note(noteBadPatch, m.Pod.Name, fmt.Sprintf("Failed to apply the patch of subset %s to the metadata of pod %s: %v", m.Subset, m.Pod.Name, err))

@@ -9,13 +9,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/internal/once"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/replicas"
@@ -58,9 +58,9 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	finder := &replicas.Finder{Cached: c, Live: api.Live, Scales: c, Mapper: c.RESTMapper(), Now: api.Now}
 	return &Reconciler{
 		api: api, options: o, index: spreads.NewIndex(),
-		spreads: stored.Kind{GVK: spreads.Kind(), Writes: ledger.New[*unstructured.Unstructured](api.Live, api.Now)},
+		spreads: stored.Kind{GVK: spreads.Kind(), Writes: stored.NewWrites(api.Live, api.Now)},
 		targets: &spreads.Targets{Finder: finder, Live: api.Live, Kinds: &spreads.Kinds{Live: api.Live, Namespace: o.Namespace, Now: api.Now}},
-		pods:    ledger.New[*corev1.Pod](api.Live, api.Now),
+		pods:    lean.NewWrites(api.Live, api.Now),
 	}, nil
 }
 

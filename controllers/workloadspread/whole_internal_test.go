@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/lean"
+	"github.com/kruisekit/kruisekit/spread/subset"
 )
 
 // thin reads pods as the cache of a manager has them.
@@ -77,5 +79,52 @@ func TestAdoptsByPatch(t *testing.T) {
 	c.reconcile(r)
 	if slices.Sort(live); !slices.Equal(live, []string{"of-a", "of-b"}) {
 		t.Errorf("live reads of %v", live)
+	}
+}
+
+// A pass reads and holds a few whole pods, and later passes read the others, each once. Pods that reject their patch keep no other pod from its
+// turn.
+func TestWholePodsAreBounded(t *testing.T) {
+	c, r := newCluster(t)
+	var live []string
+	now := noon()
+	r.api.Live, r.api.Client = counted{r.api.Live, &live}, thin{r.api.Client}
+	r.api.Now = func() time.Time { return now }
+	ws := spreadOf(-1, -1)
+	for i := range ws.Spec.Subsets {
+		s := &ws.Spec.Subsets[i]
+		s.RequiredNodeSelector = nil
+		s.Patch = runtime.RawExtension{Raw: fmt.Appendf(nil, `{"spec":{"containers":[{"name":"main","env":[{"name":"ZONE","value":%q}]}]}}`, s.Name)}
+	}
+	const pods = 3*maxWhole + 7
+	objects := []client.Object{ws, cloneSet(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}}
+	for i := range pods {
+		pod := spreadPod(fmt.Sprintf("web-%02d", i), "a")
+		delete(pod.Annotations, kruise.MatchedWorkloadSpreadKey)
+		pod.Spec.NodeName = "node-1"
+		pod.Spec.Containers = []corev1.Container{{Name: "main", Env: []corev1.EnvVar{{Name: "ZONE", Value: "b"}}}}
+		objects = append(objects, pod)
+	}
+	c.put(objects...)
+	for pass := range 4 {
+		before := len(live)
+		c.reconcile(r)
+		if n := len(live) - before; n > maxWhole {
+			t.Errorf("pass %d reads %d pods, want at most %d", pass, n, maxWhole)
+		}
+		now = now.Add(time.Second)
+	}
+	slices.Sort(live)
+	if once := slices.Compact(slices.Clone(live)); len(once) != pods || len(live) != pods {
+		t.Errorf("%d reads of %d pods, want one of each of %d", len(live), len(once), pods)
+	}
+	var list corev1.PodList
+	if err := c.List(t.Context(), &list, client.InNamespace("shop")); err != nil {
+		t.Fatal(err)
+	}
+	for i := range list.Items {
+		if m, is := subset.MatchOf(&list.Items[i]); !is || m.Subset != "b" {
+			t.Errorf("%s has the subset %q, want that of its patch", list.Items[i].Name, m.Subset)
+		}
 	}
 }

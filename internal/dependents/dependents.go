@@ -15,6 +15,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/history"
+	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/predownload"
 	"github.com/kruisekit/kruisekit/ledger"
@@ -47,7 +48,7 @@ type Dependents struct {
 func New(api *binding.Binding, o Options) *Dependents {
 	return &Dependents{
 		Options: o, api: api,
-		pods:      ledger.New[*corev1.Pod](api.Live, api.Now),
+		pods:      lean.NewWrites(api.Live, api.Now),
 		claims:    ledger.New[*corev1.PersistentVolumeClaim](api.Live, api.Now),
 		revisions: ledger.New[*appsv1.ControllerRevision](api.Live, api.Now),
 		jobs:      ledger.New[*metav1.PartialObjectMetadata](api.Live, api.Now),

@@ -177,6 +177,7 @@ func furnish(random *rand.Rand, pod *corev1.Pod) {
 	maybe(func() { pod.Spec.NodeSelector = map[string]string{"zone": []string{"a", "b"}[random.IntN(2)]} })
 	maybe(func() { pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} })
 	maybe(func() { pod.Spec.TerminationGracePeriodSeconds = new(int64) })
+	maybe(func() { pod.Spec.Overhead = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")} })
 	maybe(func() {
 		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "data", VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},

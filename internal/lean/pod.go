@@ -13,7 +13,8 @@ func Pod(pod *corev1.Pod) {
 		NodeName: full.NodeName, NodeSelector: full.NodeSelector, Affinity: required(full.Affinity), Tolerations: full.Tolerations,
 		HostNetwork: full.HostNetwork, RestartPolicy: full.RestartPolicy, TerminationGracePeriodSeconds: full.TerminationGracePeriodSeconds,
 		ReadinessGates: full.ReadinessGates, SchedulingGates: full.SchedulingGates, Resources: full.Resources,
-		Volumes: claimed(full.Volumes), InitContainers: containers(full.InitContainers), Containers: containers(full.Containers),
+		Overhead: full.Overhead,
+		Volumes:  claimed(full.Volumes), InitContainers: containers(full.InitContainers), Containers: containers(full.Containers),
 		EphemeralContainers: ephemeral(full.EphemeralContainers),
 	}
 	for _, statuses := range [][]corev1.ContainerStatus{

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/ledger"
 )
 
@@ -22,7 +23,7 @@ type Writes struct {
 
 // New returns Writes. The reader must read past the cache.
 func New(live client.Reader, now func() time.Time) *Writes {
-	return &Writes{ledger: ledger.New[*corev1.Pod](live, now), namespaces: map[string]bool{}}
+	return &Writes{ledger: lean.NewWrites(live, now), namespaces: map[string]bool{}}
 }
 
 // Patched records the pod that the API server returned for a patch.
