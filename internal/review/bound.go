@@ -14,6 +14,8 @@ import (
 const (
 	MaxTemplateBytes  = 512 << 10
 	MaxTemplateValues = 20_000
+	// maxTopologyValues is for the topology of a UnitedDeployment, which has up to 512 subsets with a patch each.
+	maxTopologyValues = 40_000
 )
 
 // Oversized rejects an object of which a field of the spec has more than a template may have; nil where none has, and where the field of the
@@ -26,14 +28,14 @@ func Oversized(req admission.Request, fields ...string) *admission.Response {
 	var faults field.ErrorList
 	for _, name := range fields {
 		is := now[name]
-		if !is.over() {
+		if !is.over(name) {
 			continue
 		}
 		if before == nil && req.Operation == admissionv1.Update {
 			before = sizesOf(req.OldObject.Raw, fields)
 		}
-		if was := before[name]; !was.over() || is.bytes > was.bytes || is.values > was.values {
-			faults = append(faults, is.fault(field.NewPath("spec", name)))
+		if was := before[name]; !was.over(name) || is.bytes > was.bytes || is.values > was.values {
+			faults = append(faults, is.fault(name))
 		}
 	}
 	if len(faults) == 0 {
@@ -46,12 +48,22 @@ func Oversized(req admission.Request, fields ...string) *admission.Response {
 // size is what a field has, in JSON.
 type size struct{ bytes, values int }
 
-func (s size) over() bool { return s.bytes > MaxTemplateBytes || s.values > MaxTemplateValues }
+func (s size) over(name string) bool { return s.bytes > MaxTemplateBytes || s.values > valuesOf(name) }
 
-func (s size) fault(at *field.Path) *field.Error {
+// valuesOf returns how many values a field may have.
+func valuesOf(name string) int {
+	if name == "topology" {
+		return maxTopologyValues
+	}
+	return MaxTemplateValues
+}
+
+func (s size) fault(name string) *field.Error {
 	text := fmt.Sprintf("has %d bytes and %d values of JSON, and may have %d and %d: move lists and variables into a ConfigMap",
-		s.bytes, s.values, MaxTemplateBytes, MaxTemplateValues)
-	return &field.Error{Type: field.ErrorTypeTooLong, Field: at.String(), BadValue: field.OmitValueType{}, Detail: text}
+		s.bytes, s.values, MaxTemplateBytes, valuesOf(name))
+	return &field.Error{
+		Type: field.ErrorTypeTooLong, Field: field.NewPath("spec", name).String(), BadValue: field.OmitValueType{}, Detail: text,
+	}
 }
 
 // sizesOf returns the sizes of fields of a spec.

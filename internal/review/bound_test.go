@@ -102,3 +102,23 @@ func count(value any) int {
 	}
 	return n
 }
+
+// A UnitedDeployment may have 512 subsets, each with terms, tolerations and a patch.
+func TestTopologyOfManySubsets(t *testing.T) {
+	const one = `{"name":"a","nodeSelectorTerm":{"matchExpressions":[{"key":"a","operator":"In","values":["b"]},{"key":"c","operator":"In","values":["d"]}]},` +
+		`"tolerations":[{"key":"a","operator":"Exists","effect":"NoSchedule"},{"key":"b","operator":"Exists","effect":"NoSchedule"}],` +
+		`"patch":{"spec":{"containers":[{"name":"a","env":[{"name":"A","value":"1"},{"name":"B","value":"2"},{"name":"C","value":"3"},{"name":"D","value":"4"},{"name":"E","value":"5"}]}]}}}`
+	topology := func(subsets int) admission.Request {
+		text := `{"spec":{"topology":{"subsets":[` + strings.TrimSuffix(strings.Repeat(one+",", subsets), ",") + `]}}}`
+		return admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+			Operation: admissionv1.Create, Object: runtime.RawExtension{Raw: []byte(text)},
+			Kind: metav1.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "UnitedDeployment"},
+		}}
+	}
+	if answer := review.Oversized(topology(512), "template", "topology"); answer != nil {
+		t.Errorf("512 subsets: %+v", answer.Result)
+	}
+	if review.Oversized(topology(1024), "template", "topology") == nil {
+		t.Error("1024 subsets pass")
+	}
+}

@@ -83,6 +83,9 @@ func New(ctx context.Context, rc *rest.Config, o options.Options) (ctrl.Manager,
 	if err := mgr.Add(&unserved{reader: mgr.GetAPIReader(), recorder: recorder, options: o}); err != nil {
 		return nil, fmt.Errorf("add check of gates: %w", err)
 	}
+	if err := mgr.Add(&reserved{reader: mgr.GetAPIReader(), recorder: recorder, namespace: o.Cache.Namespace}); err != nil {
+		return nil, fmt.Errorf("add check of namespaces: %w", err)
+	}
 	return mgr, addAll(ctx, mgr, keeper, o)
 }
 

@@ -9,7 +9,11 @@ package process
 // +kubebuilder:rbac:groups="",namespace=kruise-system,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=discovery.k8s.io,namespace=kruise-system,resources=endpointslices,verbs=list
 //
-// In the cluster, by name, for the CA:
+// In the cluster, by name, for a warning about the namespaces that it reserves:
+//
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies,resourceNames=kruise-manager-reserved,verbs=get
+//
+// And for the CA:
 //
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations,resourceNames=kruise-mutating-webhook-configuration,verbs=get;watch;patch
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,resourceNames=kruise-validating-webhook-configuration,verbs=get;watch;patch
