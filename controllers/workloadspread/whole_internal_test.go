@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -35,12 +36,15 @@ func (t thin) List(ctx context.Context, into client.ObjectList, o ...client.List
 type counted struct {
 	client.Reader
 
+	mu   *sync.Mutex
 	pods *[]string
 }
 
 func (c counted) Get(ctx context.Context, key client.ObjectKey, into client.Object, o ...client.GetOption) error {
 	if _, is := into.(*corev1.Pod); is {
+		c.mu.Lock()
 		*c.pods = append(*c.pods, key.Name)
+		c.mu.Unlock()
 	}
 	return c.Reader.Get(ctx, key, into, o...)
 }
@@ -50,7 +54,7 @@ func (c counted) Get(ctx context.Context, key client.ObjectKey, into client.Obje
 func TestAdoptsByPatch(t *testing.T) {
 	c, r := newCluster(t)
 	var live []string
-	r.api.Live, r.api.Client = counted{r.api.Live, &live}, thin{r.api.Client}
+	r.api.Live, r.api.Client = counted{r.api.Live, &sync.Mutex{}, &live}, thin{r.api.Client}
 	ws := spreadOf(-1, -1)
 	for i := range ws.Spec.Subsets {
 		s := &ws.Spec.Subsets[i]
@@ -88,7 +92,7 @@ func TestWholePodsAreBounded(t *testing.T) {
 	c, r := newCluster(t)
 	var live []string
 	now := noon()
-	r.api.Live, r.api.Client = counted{r.api.Live, &live}, thin{r.api.Client}
+	r.api.Live, r.api.Client = counted{r.api.Live, &sync.Mutex{}, &live}, thin{r.api.Client}
 	r.api.Now = func() time.Time { return now }
 	ws := spreadOf(-1, -1)
 	for i := range ws.Spec.Subsets {
