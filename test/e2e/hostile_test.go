@@ -260,7 +260,8 @@ func (a *tenant) flood(t *testing.T) string {
 		switch err := a.own.Create(t.Context(), o); {
 		case err == nil:
 			created++
-		case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err), apierrors.IsRequestEntityTooLargeError(err):
+		case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err), apierrors.IsRequestEntityTooLargeError(err),
+			strings.Contains(err.Error(), "status code 413"): // the review is too large
 			refused++
 		default:
 			t.Errorf("create %T: %v", o, err)
