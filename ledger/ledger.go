@@ -66,7 +66,7 @@ func New[T client.Object](live client.Reader, now func() time.Time) *Ledger[T] {
 }
 
 // Keeping sets what the Ledger keeps of a recorded object, and returns the Ledger: an answer has all that its kind has, where a cache may
-// lack what nobody reads. keep may change the object. Call it before the first record.
+// lack what is not read. keep may change the object. Call it before the first record.
 func (l *Ledger[T]) Keeping(keep func(object T) T) *Ledger[T] {
 	l.keep = keep
 	return l
