@@ -112,7 +112,7 @@ func serve(pod *corev1.Pod) {
 	}
 }
 
-// numbered returns one of many pods: decoded anew, with a name, a UID, and one node for thirty.
+// numbered returns one of many pods: decoded again, with a name, a UID, and one node for thirty.
 func numbered(b *testing.B, text string, i int) *corev1.Pod {
 	b.Helper()
 	pod := &corev1.Pod{}

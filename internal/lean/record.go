@@ -11,7 +11,7 @@ import (
 )
 
 // record replaces the hashes of kubelets before 1.31, which are of a whole container, by those of later ones, in what a daemon has recorded of the
-// pod. Nobody could compare a lean container with the hash of the whole. Nothing writes this annotation but the daemon.
+// pod. A lean container cannot be compared with the hash of the whole. Nothing writes this annotation but the daemon.
 func record(pod *corev1.Pod) {
 	text, is := pod.Annotations[kruise.RuntimeContainerMetaKey]
 	if !is {

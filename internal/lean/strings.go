@@ -16,7 +16,7 @@ type Strings struct {
 const (
 	// longest text that is shared; longer ones rarely repeat.
 	longest = 256
-	// mostStrings bounds the table, which starts anew beyond it. What is shared stays shared.
+	// mostStrings bounds the table, which is emptied beyond it. What is shared stays shared.
 	mostStrings = 1 << 16
 )
 

@@ -32,7 +32,7 @@ func TestOversized(t *testing.T) {
 		"a variable more":         {"it would take megabytes in each replica", templateOf(most+1, 60, 1), "", true},
 		"too many bytes":          {"the API server would store it", templateOf(1, review.MaxTemplateBytes, 1), "", true},
 		"a long list beside":      {"names of pods are no template", templateOf(1, 60, 1), "", false},
-		"stored, scaled":          {"whoever may scale it cannot repair it", templateOf(most+9, 60, 10), templateOf(most+9, 60, 9), false},
+		"stored, scaled":          {"a user who may scale it may not be able to repair it", templateOf(most+9, 60, 10), templateOf(most+9, 60, 9), false},
 		"stored, and less now":    {"a first step", templateOf(most+5, 60, 1), templateOf(most+9, 60, 1), false},
 		"stored, and more now":    {"it becomes worse", templateOf(most+9, 60, 1), templateOf(most+5, 60, 1), true},
 		"stored below the limit":  {"it is a new fault", templateOf(most+9, 60, 1), templateOf(most, 60, 1), true},

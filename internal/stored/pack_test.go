@@ -150,7 +150,7 @@ func disturb(random *rand.Rand, object map[string]any, depth int) {
 	}
 }
 
-// A packed object that somebody sends is an error, and stores nothing.
+// A packed object that is sent is an error, and stores nothing.
 func TestPackedIsNotEncoded(t *testing.T) {
 	raw := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "metadata": map[string]any{"name": "web"}, "spec": map[string]any{"replicas": int64(1)},

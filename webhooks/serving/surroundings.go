@@ -34,7 +34,7 @@ type surroundings struct {
 	mu   sync.Mutex
 	last *facts
 	at   time.Time
-	// tried is when a reading was started for which nobody waits.
+	// tried is when a reading was started for which no request waits.
 	tried time.Time
 }
 

@@ -52,7 +52,7 @@ func TestParse(t *testing.T) {
 			o.Pull = options.Pull{Workers: 2, MinFreePercent: 17, PluginConfig: "/c", PluginDirectory: "/b"}
 		}},
 		"all pulls":  {"whoever asks for no limit gets it", "--max-workers-for-pull-image=-1", func(o *options.Options) { o.Pull.Workers = -1 }},
-		"full disk":  {"whoever asks for no bound gets none", "--image-pull-min-free-percent=0", func(o *options.Options) { o.Pull.MinFreePercent = 0 }},
+		"full disk":  {"zero is no bound", "--image-pull-min-free-percent=0", func(o *options.Options) { o.Pull.MinFreePercent = 0 }},
 		"slow":       {"a limit of requests", "--rest-config-qps=0.5 --rest-config-burst=1", func(o *options.Options) { o.QPS, o.Burst = 0.5, 1 }},
 		"no limit":   {"API servers have limits of their own", "--rest-config-qps=-1", func(o *options.Options) { o.QPS = -1 }},
 		"elsewhere":  {"k3s, and outside of a pod", "--socket-dir=/run/k3s --runtime-timeout=0", func(o *options.Options) { o.Runtime = options.Runtime{Directory: "/run/k3s"} }},
