@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/kruisekit/kruisekit/note"
-	"github.com/kruisekit/kruisekit/sidecar/sizing"
+	"github.com/kruisekit/kruisekit/internal/sizing"
 )
 
 // The codes of notes.

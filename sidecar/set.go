@@ -10,7 +10,7 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/sidecar/sizing"
+	"github.com/kruisekit/kruisekit/internal/sizing"
 )
 
 // Set is a parsed SidecarSet with its selectors, formulas and hashes, so that a pod costs no parsing. It does not change, and is safe for

@@ -9,7 +9,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/internal/once"
 	"github.com/kruisekit/kruisekit/note"
-	"github.com/kruisekit/kruisekit/schedule"
+	"github.com/kruisekit/kruisekit/internal/schedule"
 )
 
 // Reasons of events. Those of the CronJobs of Kubernetes have the same meaning here.

@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/broadcast"
+	"github.com/kruisekit/kruisekit/internal/broadcast"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/note"
-	"github.com/kruisekit/kruisekit/schedule"
+	"github.com/kruisekit/kruisekit/internal/schedule"
 )
 
 // maxActive is how many children of an object can be active. Schedules of a tenant have no other bound.

@@ -15,7 +15,7 @@ import (
 	"github.com/kruisekit/kruisekit/eligible"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/workloads"
-	"github.com/kruisekit/kruisekit/placement"
+	"github.com/kruisekit/kruisekit/controllers/daemonset/placement"
 )
 
 // snapshot is all that one pass looks at. Objects in it may be the cache's and are only read.

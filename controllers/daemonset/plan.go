@@ -16,7 +16,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/predownload"
 	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/lifecycle"
-	"github.com/kruisekit/kruisekit/placement"
+	"github.com/kruisekit/kruisekit/controllers/daemonset/placement"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/workload"

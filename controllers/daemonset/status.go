@@ -11,7 +11,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/workloads"
-	"github.com/kruisekit/kruisekit/placement"
+	"github.com/kruisekit/kruisekit/controllers/daemonset/placement"
 )
 
 // Types of conditions. The reference writes none.

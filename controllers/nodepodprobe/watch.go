@@ -16,7 +16,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/internal/markers"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/podprobe"
+	"github.com/kruisekit/kruisekit/internal/podprobe"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]

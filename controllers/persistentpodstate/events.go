@@ -6,7 +6,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/internal/podstates"
 	"github.com/kruisekit/kruisekit/note"
-	"github.com/kruisekit/kruisekit/podstate"
+	"github.com/kruisekit/kruisekit/internal/podstate"
 )
 
 // The reasons of events, beside the codes of package podstate.

@@ -17,7 +17,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/podstates"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/podstate"
+	"github.com/kruisekit/kruisekit/internal/podstate"
 )
 
 // snapshot is what one pass looks at. Objects may be the cache's, and are only read.

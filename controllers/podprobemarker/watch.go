@@ -16,7 +16,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/internal/markers"
-	"github.com/kruisekit/kruisekit/podprobe"
+	"github.com/kruisekit/kruisekit/internal/podprobe"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/distribution"
+	"github.com/kruisekit/kruisekit/internal/distribution"
 )
 
 func same(c client.WithWatch) client.WithWatch { return c }

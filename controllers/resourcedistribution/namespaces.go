@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
-	"github.com/kruisekit/kruisekit/distribution"
+	"github.com/kruisekit/kruisekit/internal/distribution"
 )
 
 // selections are the targets of distributions, by name.

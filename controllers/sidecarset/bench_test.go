@@ -21,7 +21,7 @@ import (
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/sidecar"
-	"github.com/kruisekit/kruisekit/sidecar/history"
+	"github.com/kruisekit/kruisekit/controllers/sidecarset/history"
 	"github.com/kruisekit/kruisekit/test/growth"
 )
 

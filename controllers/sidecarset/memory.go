@@ -7,8 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kruisekit/kruisekit/internal/podwrites"
-	"github.com/kruisekit/kruisekit/sidecar/rollout"
+	"github.com/kruisekit/kruisekit/controllers/sidecarset/podwrites"
+	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
 )
 
 // memory is the state of sets that the API server does not store. It may be lost at any time.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/internal/collectors"
 	"github.com/kruisekit/kruisekit/internal/standstill"
-	"github.com/kruisekit/kruisekit/sidecar/rollout"
+	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
 )
 
 // meters are the metrics of the reconciler.

@@ -17,7 +17,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/revision"
-	"github.com/kruisekit/kruisekit/sidecar/rollout"
+	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
 )
 
 // snapshot is the input of one pass. Its objects may belong to the cache and are only read.

@@ -20,11 +20,11 @@ import (
 	"github.com/kruisekit/kruisekit/internal/failure"
 	"github.com/kruisekit/kruisekit/internal/history"
 	"github.com/kruisekit/kruisekit/internal/once"
-	"github.com/kruisekit/kruisekit/internal/podwrites"
+	"github.com/kruisekit/kruisekit/controllers/sidecarset/podwrites"
 	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ledger"
-	"github.com/kruisekit/kruisekit/sidecar/rollout"
+	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
 )
 
 // Reconciler brings the pods of SidecarSets to what the sets ask for.

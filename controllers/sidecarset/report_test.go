@@ -17,7 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/kruisekit/kruisekit/validation"
+	"github.com/kruisekit/kruisekit/internal/validation"
 )
 
 // emitted returns the events since the last call.

@@ -10,7 +10,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/history"
 	"github.com/kruisekit/kruisekit/revision"
-	sidecarhistory "github.com/kruisekit/kruisekit/sidecar/history"
+	sidecarhistory "github.com/kruisekit/kruisekit/controllers/sidecarset/history"
 )
 
 // wanted returns the newest revision: the set as it is now.

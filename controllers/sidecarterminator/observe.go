@@ -10,7 +10,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/sidecar/finish"
+	"github.com/kruisekit/kruisekit/controllers/sidecarterminator/finish"
 )
 
 // observe is what the decision about a pod looks at; nil when there is nothing to decide. Objects in it are the cache's.

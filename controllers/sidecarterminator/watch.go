@@ -10,7 +10,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/sidecar/finish"
+	"github.com/kruisekit/kruisekit/controllers/sidecarterminator/finish"
 )
 
 // podEvents are those of pods whose main containers have finished.

@@ -13,7 +13,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/claims"
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/workloads"
-	"github.com/kruisekit/kruisekit/ordinals"
+	"github.com/kruisekit/kruisekit/internal/ordinals"
 )
 
 // snapshot is all that one pass looks at. Objects in it may be the cache's and are only read.

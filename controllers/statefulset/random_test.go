@@ -17,7 +17,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/statefulset"
-	"github.com/kruisekit/kruisekit/ordinals"
+	"github.com/kruisekit/kruisekit/internal/ordinals"
 	"github.com/kruisekit/kruisekit/test/podbench"
 )
 

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/kruisekit/kruisekit/ordinals"
+	"github.com/kruisekit/kruisekit/internal/ordinals"
 )
 
 // setOf is the name of the set that a pod can belong to by its name.

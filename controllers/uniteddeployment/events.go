@@ -7,7 +7,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/failure"
-	"github.com/kruisekit/kruisekit/internal/subsets"
+	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/subsets"
 )
 
 // Reasons of events.

@@ -23,7 +23,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/uniteddeployment"
 	"github.com/kruisekit/kruisekit/internal/owned"
-	"github.com/kruisekit/kruisekit/internal/subsets"
+	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/subsets"
 	"github.com/kruisekit/kruisekit/test/objects"
 )
 

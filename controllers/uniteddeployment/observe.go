@@ -16,7 +16,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/internal/subsets"
+	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/subsets"
 )
 
 // snapshot is all that one pass looks at.

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/spreads"
-	"github.com/kruisekit/kruisekit/spread/subset"
+	"github.com/kruisekit/kruisekit/internal/workloadspread"
+	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
 
 func noon() time.Time { return time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC) }

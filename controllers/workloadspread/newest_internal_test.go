@@ -15,7 +15,7 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/spread/subset"
+	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
 
 // live counts reads by kind.

@@ -21,8 +21,8 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/internal/spreads"
-	"github.com/kruisekit/kruisekit/spread/subset"
+	"github.com/kruisekit/kruisekit/internal/workloadspread"
+	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
 
 // spreadFor is a WorkloadSpread of a target over one subset, which suits every node.

@@ -21,9 +21,9 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/replicas"
-	"github.com/kruisekit/kruisekit/internal/spreads"
-	"github.com/kruisekit/kruisekit/spread/subset"
-	"github.com/kruisekit/kruisekit/validation"
+	"github.com/kruisekit/kruisekit/internal/workloadspread"
+	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
+	"github.com/kruisekit/kruisekit/internal/validation"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]

@@ -16,7 +16,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/lean"
-	"github.com/kruisekit/kruisekit/spread/subset"
+	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
 
 // thin reads pods as the cache of a manager has them.

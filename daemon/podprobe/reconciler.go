@@ -28,7 +28,7 @@ import (
 	"github.com/kruisekit/kruisekit/daemon/internal/recording"
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/ledger"
-	"github.com/kruisekit/kruisekit/podprobe"
+	"github.com/kruisekit/kruisekit/internal/podprobe"
 	"github.com/kruisekit/kruisekit/write"
 )
 

@@ -9,7 +9,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
-	"github.com/kruisekit/kruisekit/podprobe"
+	"github.com/kruisekit/kruisekit/internal/podprobe"
 )
 
 // schedule is when probes run. It has no clock and no lock of its own, and runs nothing.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -29,8 +30,9 @@ type place struct {
 	unit  string
 }
 
-// below lists the primitives, and which other primitives each may import. An entry more is a decision: the fewer
-// arrows, the less an embedder takes in.
+// below lists the packages that decide, and which others of them each may import. An entry more is a decision: the fewer
+// arrows, the less an embedder takes in. Those at the top level are public. Those that serve one kind stand beside its
+// reconciler, and those that serve its webhooks or the daemon as well are internal.
 func below() map[string][]string {
 	base := []string{"note", "write", "revision", "lifecycle"}
 	return map[string][]string{
@@ -38,26 +40,34 @@ func below() map[string][]string {
 		"write":            nil,
 		"revision":         {"note", "write"},
 		"lifecycle":        {"note", "write"},
-		"distribution":     {"note", "write"},
 		"inplace":          base,
 		"launch":           base,
-		"ordinals":         nil,
 		"eligible":         {"note"},
-		"ephemeral":        {"note", "write"},
-		"placement":        {"note", "write", "revision", "lifecycle", "eligible", "scale"},
 		"scale":            base,
-		"schedule":         {"note"},
-		"sidecar":          {"note", "write", "revision", "lifecycle", "inplace", "scale"},  // sidecar/rollout orders pods and distinguishes images
-		"spread":           {"note", "write", "revision", "lifecycle", "scale", "eligible"}, // spread/subset finds the subset of a pod by its node
-		"workload":         {"note", "write", "revision", "lifecycle", "inplace", "scale"},
-		"pub":              {"note", "write", "revision", "lifecycle", "inplace", "scale"}, // a pod whose update in place is under way is unavailable
+		"sidecar":          append(slices.Clone(base), "inplace", "scale", "internal/sizing"),
+		"spread":           append(slices.Clone(base), "scale", "eligible"),
+		"workload":         append(slices.Clone(base), "inplace", "scale"),
+		"pub":              append(slices.Clone(base), "inplace", "scale"), // a pod whose update in place is under way is unavailable
 		"protection":       base,
-		"broadcast":        {"note", "eligible", "scale"},
-		"imagepull":        {"note", "revision", "lifecycle", "scale"},            // imagepull/order asks in which order pods are updated
+		"imagepull":        {"note", "revision", "lifecycle"},
 		"containerrestart": {"note", "write", "revision", "lifecycle", "inplace"}, // it reports the hashes that inplace waits for
-		"podprobe":         {"note", "write"},
-		"podstate":         {"note", "write", "ordinals"},
-		"validation":       {"note", "write", "revision", "lifecycle", "inplace", "ordinals", "scale", "schedule", "sidecar", "imagepull", "containerrestart", "podprobe", "podstate", "spread"},
+
+		"internal/broadcast":                   {"note", "eligible", "scale"},
+		"internal/distribution":                {"note", "write"},
+		"internal/ordinals":                    nil,
+		"internal/podprobe":                    {"note", "write"},
+		"internal/podstate":                    {"note", "write", "internal/ordinals"},
+		"internal/schedule":                    {"note"},
+		"internal/sizing":                      {"note"},
+		"internal/workloadspread/subset":       append(slices.Clone(base), "eligible", "scale"),
+		"controllers/daemonset/placement":      append(slices.Clone(base), "eligible", "scale"),
+		"controllers/ephemeraljob/ephemeral":   {"note", "write"},
+		"controllers/imagepulljob/order":       {"lifecycle", "scale"},
+		"controllers/sidecarset/history":       {"note", "write", "revision"},
+		"controllers/sidecarset/rollout":       append(slices.Clone(base), "inplace", "scale", "sidecar"),
+		"controllers/sidecarterminator/finish": {"note", "write", "sidecar"},
+		"internal/validation": append(slices.Clone(base), "inplace", "scale", "sidecar", "imagepull", "containerrestart",
+			"spread", "internal/ordinals", "internal/podprobe", "internal/podstate", "internal/schedule", "internal/sizing"),
 	}
 }
 
@@ -66,7 +76,10 @@ func onClients() []string { return []string{"driver", "ledger"} }
 
 // podOnly are the primitives that any controller of pods can use: of the kinds they may know api/kruise, the keys of pods.
 func podOnly() []string {
-	return []string{"note", "write", "revision", "lifecycle", "inplace", "launch", "ordinals", "eligible", "placement", "scale", "schedule", "workload"}
+	return []string{
+		"note", "write", "revision", "lifecycle", "inplace", "launch", "eligible", "scale", "workload",
+		"internal/ordinals", "internal/schedule", "controllers/daemonset/placement",
+	}
 }
 
 // restricted are foreign packages, by prefix, with the only places that may import them, tests included.
@@ -129,6 +142,9 @@ func testOnly(path string) bool {
 
 // placeOf finds the place of a path relative to the module's root.
 func placeOf(path string) place {
+	if unit := within(path, slices.Collect(maps.Keys(below()))); unit != "" {
+		return place{primitives, unit}
+	}
 	parts := strings.SplitN(path, "/", 3)
 	first := parts[0]
 	switch first {
@@ -145,9 +161,6 @@ func placeOf(path string) place {
 		return place{examples, strings.Join(parts[:min(len(parts), 2)], "/")}
 	case "test", "hack":
 		return place{tooling, first}
-	}
-	if _, ok := below()[first]; ok {
-		return place{primitives, first}
 	}
 	if slices.Contains(onClients(), first) {
 		return place{writers, first}

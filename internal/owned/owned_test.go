@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/kruisekit/kruisekit/internal/owned"
-	"github.com/kruisekit/kruisekit/ordinals"
+	"github.com/kruisekit/kruisekit/internal/ordinals"
 )
 
 // Several controllers of one manager look for the pods they own: each asks for the index.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/daemon/cri/critest"
-	"github.com/kruisekit/kruisekit/podprobe"
+	"github.com/kruisekit/kruisekit/internal/podprobe"
 	"github.com/kruisekit/kruisekit/test/requests"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/internal/podtemplate"
 	"github.com/kruisekit/kruisekit/internal/review"
-	"github.com/kruisekit/kruisekit/validation"
+	"github.com/kruisekit/kruisekit/internal/validation"
 )
 
 // Path receives the requests, as in the reference.

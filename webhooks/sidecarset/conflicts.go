@@ -16,7 +16,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/review"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/sidecar"
-	"github.com/kruisekit/kruisekit/validation"
+	"github.com/kruisekit/kruisekit/internal/validation"
 )
 
 // conflicts returns the faults with other sets, and those that the stored set has already, which are borne. A set whose spec does not

@@ -17,7 +17,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/podtemplate"
 	"github.com/kruisekit/kruisekit/internal/review"
 	"github.com/kruisekit/kruisekit/internal/scope"
-	"github.com/kruisekit/kruisekit/validation"
+	"github.com/kruisekit/kruisekit/internal/validation"
 )
 
 // Validate rejects an invalid object, with every fault.

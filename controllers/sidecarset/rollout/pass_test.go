@@ -1,0 +1,257 @@
+package rollout_test
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/note"
+	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
+)
+
+// What API servers answer.
+func forbidden() error { return apierrors.NewForbidden(corev1.Resource("pods"), "a", errors.New("no")) }
+func missing() error   { return apierrors.NewNotFound(corev1.Resource("pods"), "a") }
+func webhook() error   { return apierrors.NewInternalError(errors.New("a webhook fails")) }
+func untested() error { // a test of a JSON patch
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: "the server rejected our request due to an error in our request"}}
+}
+
+// server answers the changes of a pass.
+type server struct {
+	pass *rollout.Pass
+	// answers by the name of a pod, each once.
+	answers map[string][]answer
+	sent    []string
+}
+
+type answer struct {
+	err error
+	// live is the pod of a live read beside the error.
+	live *corev1.Pod
+}
+
+func (s *server) run() {
+	for changes := s.pass.Next(); len(changes) > 0; changes = s.pass.Next() {
+		for len(changes) > 0 {
+			c := changes[0]
+			s.sent = append(s.sent, string(c.Action)+" "+c.Pod.Name)
+			var next []*rollout.Change
+			if all := s.answers[c.Pod.Name]; len(all) > 0 && all[0].err != nil {
+				next = s.pass.Answer(c, all[0].live, all[0].err)
+			} else {
+				next = s.pass.Answer(c, applied(c), nil)
+			}
+			if all := s.answers[c.Pod.Name]; len(all) > 0 {
+				s.answers[c.Pod.Name] = all[1:]
+			}
+			changes = append(next, changes[1:]...)
+		}
+	}
+}
+
+// TestPass: what follows from answers is decided by the pass.
+func TestPass(t *testing.T) {
+	before := sidecarSet("s", cold("mesh", "mesh:1"), maxUnavailable("1"))
+	live := func(change func(*corev1.Pod)) *corev1.Pod {
+		pod := fleet(before, before, 3, 0, 0)[0]
+		change(pod)
+		return pod
+	}
+	other := live(func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = `{"z":{}}` })
+	another := live(func(p *corev1.Pod) { p.UID = "another" })
+	const first, second, third = "pod-0000", "pod-0001", "pod-0002"
+	cases := map[string]struct {
+		why     string
+		changes []setChange
+		answers map[string][]answer
+		sent    []string
+		updated int32
+		held    int
+		after   time.Duration
+		failed  string
+		blocked int
+	}{
+		"an update": {
+			why:  "its condition follows, and the budget is used up",
+			sent: []string{"Update " + first, "Mark " + first}, updated: 1,
+		},
+		"an update that is refused": {
+			why: "the next pod takes the turn at once, the refused one gets it back after a pause", answers: map[string][]answer{first: {{err: forbidden()}}},
+			sent: []string{"Update " + first, "Update " + second, "Mark " + second}, updated: 1, held: 1, after: rollout.RefusalPause,
+			failed: `update pod default/pod-0000: pods "a" is forbidden: no`,
+		},
+		"an update that a failing webhook answers": {
+			why: "the webhook may fail for this pod alone, but that is no refusal to report", answers: map[string][]answer{first: {{err: webhook()}}},
+			sent: []string{"Update " + first, "Update " + second, "Mark " + second}, updated: 1, held: 1, after: rollout.RefusalPause,
+		},
+		"all are refused": {
+			why: "a pass makes three plans, and continues soon", answers: map[string][]answer{first: {{err: forbidden()}}, second: {{err: forbidden()}}, third: {{err: forbidden()}}},
+			sent: []string{"Update " + first, "Update " + second, "Update " + third}, held: 3, after: 100 * time.Millisecond,
+			failed: `update pod default/pod-0000: pods "a" is forbidden: no (and 2 more)`,
+		},
+		"no answer": {
+			why: "the error returns to the queue; nothing is known of other pods", answers: map[string][]answer{first: {{err: errors.New("connection reset")}}},
+			sent: []string{"Update " + first},
+		},
+		"an outdated update, with the live pod": {
+			why: "the pod is planned again as it is", answers: map[string][]answer{first: {{untested(), other}}},
+			sent: []string{"Update " + first, "Update " + first, "Mark " + first}, updated: 1,
+		},
+		"an update that is outdated each time": {
+			why: "another writer that reverts the pod gets no endless fight", answers: map[string][]answer{first: {{untested(), other}, {untested(), other}, {untested(), other}}},
+			sent: []string{"Update " + first, "Update " + first, "Update " + first}, after: time.Second,
+		},
+		"an outdated update, without the live pod": {
+			why: "the next pass observes the pod", answers: map[string][]answer{first: {{err: untested()}}},
+			sent: []string{"Update " + first}, after: time.Second,
+		},
+		"an update of a deleted pod": {
+			why: "its deletion is an event", answers: map[string][]answer{first: {{err: missing()}}},
+			sent: []string{"Update " + first},
+		},
+		"an update of another pod of the name": {
+			why: "the cache will show both", answers: map[string][]answer{first: {{untested(), another}}},
+			sent: []string{"Update " + first},
+		},
+		"an outdated condition": {
+			why: "no failure, no read, no event: the next pass looks again", answers: map[string][]answer{first: {{}, {err: untested()}}},
+			sent: []string{"Update " + first, "Mark " + first}, updated: 1, after: time.Second,
+		},
+		"a refused condition": {
+			why: "the update is made", answers: map[string][]answer{first: {{}, {err: forbidden()}}},
+			sent: []string{"Update " + first, "Mark " + first}, updated: 1, failed: `write condition of pod default/pod-0000: pods "a" is forbidden: no`,
+		},
+		"pods that cannot be updated": {
+			why: "those are counted whose condition was written", changes: []setChange{env}, answers: map[string][]answer{second: {{err: untested()}}},
+			sent: []string{"Mark " + first, "Mark " + second, "Mark " + third}, blocked: 2, after: time.Second,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			in := input(edited(before, append([]setChange{image("mesh:2")}, c.changes...)...), fleet(before, before, 3, 0, 0)...)
+			pass, err := rollout.Plan(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := server{pass: pass, answers: c.answers}
+			s.run()
+			if diff := cmp.Diff(c.sent, s.sent); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.why, diff)
+			}
+			if got := pass.Status().UpdatedPods; got != c.updated || len(pass.Held()) != c.held || pass.RequeueAfter() != c.after || pass.Blocked() != c.blocked {
+				t.Errorf("%s: %d updated, %d held, again after %s, %d blocked", c.why, got, len(pass.Held()), pass.RequeueAfter(), pass.Blocked())
+			}
+			outdated := c.held == 0 && c.failed == "" && name != "no answer"
+			if got := pass.Failures(); got != c.failed || (pass.Err() == nil) != outdated {
+				t.Errorf("%s: reports %q, returns %v", c.why, got, pass.Err())
+			}
+			if pass.Next() != nil || len(in.Held) != 0 {
+				t.Error("the pass does not end, or its input was changed")
+			}
+		})
+	}
+}
+
+// TestHeld: a refused pod gets its turn back after the pause.
+func TestHeld(t *testing.T) {
+	before := sidecarSet("s", cold("mesh", "mesh:1"), maxUnavailable("1"))
+	in := input(edited(before, image("mesh:2")), fleet(before, before, 3, 0, 0)...)
+	pass, err := rollout.Plan(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := pass.Next()[0]
+	pass.Answer(refused, nil, forbidden())
+	in.Held = pass.Held()
+	held := compute(t, in)
+	if slices.Contains(updated(held), refused.Pod.Name) || held.RequeueAfter != rollout.RefusalPause || !slices.Contains(codes(held.Notes), rollout.NoteRefused) {
+		t.Errorf("updated %v, again after %s, noted %v", updated(held), held.RequeueAfter, held.Notes)
+	}
+	in.Now = in.Now.Add(rollout.RefusalPause)
+	if later := compute(t, in); !slices.Equal(updated(later), []string{refused.Pod.Name}) || later.RequeueAfter != 0 {
+		t.Errorf("after the pause: %v, %s", updated(later), later.RequeueAfter)
+	}
+	in.Held, in.May = nil, func(*corev1.Pod) (bool, string) { return false, "not now" }
+	if p := compute(t, in); len(p.Updates) != 0 || p.RequeueAfter != time.Second {
+		t.Errorf("a hook that refuses: %v, again after %s", updated(p), p.RequeueAfter)
+	}
+}
+
+func TestFailures(t *testing.T) {
+	before := sidecarSet("s", cold("mesh", "mesh:1"), maxUnavailable("100%"))
+	cases := map[string]struct {
+		why    string
+		pod    func(*corev1.Pod)
+		err    error
+		want   string
+		prefix bool
+	}{
+		"none":                {"nothing is reported", nil, nil, "", false},
+		"an unreadable pod":   {"the pod and the reason", func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetHashKey] = `{"s":[]}` }, nil, "pod default/pod-0000: read annotation", true},
+		"a refused write":     {"the pod and the reason", nil, forbidden(), `update pod default/pod-0001: pods "a" is forbidden: no`, false},
+		"a server that fails": {"that is not about the pod", nil, errors.New("connection reset"), "", false},
+		"several":             {"the first one in their order, and how many more", func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetHashKey] = `{"s":[]}` }, forbidden(), " (and 1 more)", true},
+		"a long one":          {"an event has a bound", nil, apierrors.NewForbidden(corev1.Resource("pods"), "a", errors.New(strings.Repeat("é", 900))), strings.Repeat("é", 400), true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			pods := fleet(before, before, 2, 0, 0)
+			if c.pod != nil {
+				c.pod(pods[0])
+			}
+			pass, _ := rollout.Plan(input(edited(before, image("mesh:2")), pods...))
+			for _, change := range pass.Next() {
+				if change.Pod.Name == "pod-0001" && c.err != nil {
+					pass.Answer(change, nil, c.err)
+				}
+			}
+			if got := pass.Failures(); got != c.want && (!c.prefix || !strings.Contains(got, c.want)) || len(got) > 1000 {
+				t.Errorf("%s: got %q", c.why, got)
+			}
+		})
+	}
+}
+
+// Updates that wait are reported once in a generation, when they have made no progress for a while.
+func TestStall(t *testing.T) {
+	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
+	limited := rollout.Result{Notes: []note.Note{{Code: rollout.NoteUpdateLimited, Text: "2 pods wait"}}}
+	now, stall := time.Unix(1000, 0), rollout.Stall{}
+	for i, step := range []struct {
+		why   string
+		later time.Duration
+		do    func()
+		text  string
+		after time.Duration
+	}{
+		{"they begin to wait", 0, func() {}, "", time.Minute},
+		{"they wait", 30 * time.Second, func() {}, "", 30 * time.Second},
+		{"a step", 20 * time.Second, func() { limited.Status.UpdatedReadyPods++ }, "", time.Minute},
+		{"no step for a minute", time.Minute, func() {}, "2 pods wait", 0},
+		{"it was reported", time.Minute, func() {}, "", 0},
+		{"another spec", time.Second, func() { set.Generation++ }, "", time.Minute},
+		{"none waits", time.Minute, func() { limited.Notes[0].Code = rollout.NotePartition }, "", 0},
+		{"they wait again", time.Second, func() { limited.Notes[0].Code = rollout.NoteUpdateLimited }, "", time.Minute},
+		{"and are reported", 2 * time.Minute, func() {}, "2 pods wait", 0},
+	} {
+		now = now.Add(step.later)
+		step.do()
+		var text string
+		var after time.Duration
+		stall, text, after = stall.Next(set, limited, now, time.Minute)
+		if text != step.text || after != step.after {
+			t.Errorf("step %d, %s: got %q, look again after %s", i, step.why, text, after)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package podprobe_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
+	"github.com/kruisekit/kruisekit/internal/podprobe"
+)
+
+var reportTime = time.Unix(1_800_000_000, 0)
+
+func finding(state v1alpha1.ProbeState, message string, after time.Duration) podprobe.Finding {
+	return podprobe.Finding{State: state, Message: message, At: reportTime.Add(after)}
+}
+
+// toldStatus is a status in short: pod: probe=state(message) since/at in seconds after reportTime.
+func toldStatus(s v1alpha1.NodePodProbeStatus) []string {
+	var lines []string
+	for _, p := range s.PodProbeStatuses {
+		line := p.Name + ":"
+		for _, c := range p.ProbeStates {
+			line += fmt.Sprintf(" %s=%s(%s)%d/%d", c.Name, c.State, c.Message, c.LastTransitionTime.Unix()-reportTime.Unix(), c.LastProbeTime.Unix()-reportTime.Unix())
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// TestReport makes one report after the other, and sends each as the patch that it is.
+func TestReport(t *testing.T) {
+	web, db := podOf("shop", "web", nil), podOf("shop", "db", nil)
+	a, b := podprobe.Key{UID: string(web.UID), Name: "m#a"}, podprobe.Key{UID: string(db.UID), Name: "m#b"}
+	both := v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{asked(web, execOf("m#a"), execOf("m#c")), asked(db, execOf("m#b"))}}
+	less := v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{asked(db, execOf("m#b"))}}
+	steps := []struct {
+		why      string
+		spec     v1alpha1.NodePodProbeSpec
+		findings map[podprobe.Key]podprobe.Finding
+		want     []string
+		flips    int
+		urgency  podprobe.Urgency
+		patch    types.PatchType
+	}{
+		{"probes without a state are left out", both, map[podprobe.Key]podprobe.Finding{b: finding("Unknown", "", 0)}, []string{"db: m#b=Unknown()0/0"}, 1, podprobe.Flipped, types.MergePatchType},
+		{"a new pod is appended, acceptance 17", both, map[podprobe.Key]podprobe.Finding{a: finding("Failed", "no", 1e9), b: finding("Unknown", "", 0)}, []string{"db: m#b=Unknown()0/0", "web: m#a=Failed(no)1/1"}, 1, podprobe.Flipped, types.MergePatchType},
+		{"the same needs no patch", both, map[podprobe.Key]podprobe.Finding{a: finding("Failed", "no", 1e9), b: finding("Unknown", "", 0)}, []string{"db: m#b=Unknown()0/0", "web: m#a=Failed(no)1/1"}, 0, podprobe.Unchanged, ""},
+		{"a flip is a small patch", both, map[podprobe.Key]podprobe.Finding{a: finding("Succeeded", "ok", 5e9), b: finding("Unknown", "", 0)}, []string{"db: m#b=Unknown()0/0", "web: m#a=Succeeded(ok)5/5"}, 1, podprobe.Flipped, types.JSONPatchType},
+		{"another message is no flip", both, map[podprobe.Key]podprobe.Finding{a: finding("Succeeded", "better", 7e9), b: finding("Unknown", "", 0)}, []string{"db: m#b=Unknown()0/0", "web: m#a=Succeeded(better)5/7"}, 0, podprobe.Reworded, types.JSONPatchType},
+		{"a refreshed result is less urgent", both, map[podprobe.Key]podprobe.Finding{a: finding("Succeeded", "better", 607e9), b: finding("Unknown", "", 0)}, []string{"db: m#b=Unknown()0/0", "web: m#a=Succeeded(better)5/607"}, 0, podprobe.Aged, types.JSONPatchType},
+		{"a restarted daemon keeps what it does not know", both, nil, []string{"db: m#b=Unknown()0/0", "web: m#a=Succeeded(better)5/607"}, 0, podprobe.Unchanged, ""},
+		{"what is not asked for any more leaves, acceptance 17", less, map[podprobe.Key]podprobe.Finding{a: finding("Failed", "", 9e9)}, []string{"db: m#b=Unknown()0/0"}, 0, podprobe.Flipped, types.MergePatchType},
+	}
+	n := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "node-1", UID: "n1", ResourceVersion: "7"}}
+	for _, s := range steps {
+		status, flips := podprobe.Report(podprobe.Reporting{Spec: &s.spec, Status: &n.Status, Findings: s.findings})
+		if diff := cmp.Diff(s.want, toldStatus(status)); diff != "" || len(flips) != s.flips {
+			t.Errorf("%s: %d flips, want %d (-want +got):\n%s", s.why, len(flips), s.flips, diff)
+		}
+		if got := podprobe.Compare(&n.Status, &status); got != s.urgency {
+			t.Errorf("%s: urgency %d, want %d", s.why, got, s.urgency)
+		}
+		w := podprobe.StatusWrite(n, status)
+		if (w == nil) != (s.patch == "") || w != nil && w.Type != s.patch {
+			t.Fatalf("%s: write %+v, want %q", s.why, w, s.patch)
+		}
+		if w == nil {
+			continue
+		}
+		patch, err := w.Data()
+		if err != nil {
+			t.Fatal(err)
+		}
+		n = patched(t, n, w.Type, patch)
+		if diff := cmp.Diff(s.want, toldStatus(n.Status)); diff != "" {
+			t.Errorf("%s: stored (-want +got):\n%s", s.why, diff)
+		}
+	}
+}
+
+func patched(t *testing.T, n *v1alpha1.NodePodProbe, kind types.PatchType, patch []byte) *v1alpha1.NodePodProbe {
+	t.Helper()
+	before, err := json.Marshal(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var after []byte
+	if kind == types.JSONPatchType {
+		ops, err := jsonpatch.DecodePatch(patch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err = ops.Apply(before)
+		if err != nil {
+			t.Fatalf("%s: %v", patch, err)
+		}
+	} else if after, err = jsonpatch.MergePatch(before, patch); err != nil {
+		t.Fatal(err)
+	}
+	is := &v1alpha1.NodePodProbe{}
+	if err := json.Unmarshal(after, is); err != nil {
+		t.Fatal(err)
+	}
+	return is
+}
+
+// A small patch that meets another status fails, and overwrites nothing.
+func TestStatusWriteTests(t *testing.T) {
+	pod := podOf("shop", "web", nil)
+	key, spec := podprobe.Key{UID: string(pod.UID), Name: "m#a"}, v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{asked(pod, execOf("m#a"))}}
+	n := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "node-1", UID: "n1"}}
+	n.Status, _ = podprobe.Report(podprobe.Reporting{Spec: &spec, Status: &n.Status, Findings: map[podprobe.Key]podprobe.Finding{key: finding("Failed", "", 0)}})
+	next, _ := podprobe.Report(podprobe.Reporting{Spec: &spec, Status: &n.Status, Findings: map[podprobe.Key]podprobe.Finding{key: finding("Succeeded", "", 0)}})
+	patch, err := podprobe.StatusWrite(n, next).Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := n.DeepCopy()
+	other.Status.PodProbeStatuses[0].ProbeStates[0].Name = "m#b"
+	stored, err := json.Marshal(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ops, err := jsonpatch.DecodePatch(patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after, err := ops.Apply(stored); err == nil {
+		t.Errorf("the patch made %s", after)
+	}
+}
+
+// A node with the most probes has a status that an API server stores, whatever the probes print.
+func TestReportIsBounded(t *testing.T) {
+	for _, text := range []string{"x", "\x01", "<", `"`, "漢", "\xff"} {
+		t.Run(strconv.Quote(text), func(t *testing.T) { testReportIsBounded(t, text) })
+	}
+}
+
+func testReportIsBounded(t *testing.T, text string) {
+	t.Helper()
+	n := podprobe.Node{}
+	for i := range 8 {
+		n.Markers = append(n.Markers, markerOf("shop", fmt.Sprintf("m%d", i), "web", execOf("a", "true"), execOf("b", "true")))
+	}
+	for i := range 100 {
+		n.Pods = append(n.Pods, podOf("shop", fmt.Sprintf("web-%d", i), web()))
+	}
+	spec := v1alpha1.NodePodProbeSpec{PodProbes: podprobe.Desired(n).PodProbes}
+	findings := map[podprobe.Key]podprobe.Finding{}
+	for _, p := range spec.PodProbes {
+		for _, c := range p.Probes {
+			findings[podprobe.Key{UID: p.UID, Name: c.Name}] = finding("Failed", strings.Repeat(text, 5000), 0)
+		}
+	}
+	status, _ := podprobe.Report(podprobe.Reporting{Spec: &spec, Status: &v1alpha1.NodePodProbeStatus{}, Findings: findings})
+	stored, err := json.Marshal(v1alpha1.NodePodProbe{Spec: spec, Status: status})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(findings) < 900 || len(stored) > 1400<<10 {
+		t.Errorf("%d probes take %d bytes", len(findings), len(stored))
+	}
+}

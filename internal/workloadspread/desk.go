@@ -1,0 +1,157 @@
+package spreads
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/internal/workloadspread/turns"
+	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
+)
+
+// Options of a Desk. The zero value is the default of the reference.
+type Options struct {
+	// Versioned are the kinds, in lower case, whose pods are counted by version; nil for subset.DefaultVersioned.
+	Versioned []string
+	// Namespace of the manager, whose ConfigMap kruise-configuration lists further kinds of targets. Default kruise-system.
+	Namespace string
+	// Now is the clock; nil for time.Now.
+	Now func() time.Time
+	// Gather returns how long a Desk gathers pods before a write, by its last pause and whether other replicas wrote meanwhile; nil for
+	// pauses that grow to 0.4 seconds with conflicts, and end without.
+	Gather func(last time.Duration, written, conflicts int) time.Duration
+}
+
+// Lookups are what a Desk reads and writes.
+type Lookups struct {
+	Spreads *Index
+	// Client writes statuses of WorkloadSpreads.
+	Client client.Client
+	// Live reads WorkloadSpreads after a conflict, and owners that the cache lacks.
+	Live client.Reader
+	// Targets reads the targets.
+	Targets *Targets
+	// Filled waits until Spreads has all WorkloadSpreads; nil if there is nothing to wait for.
+	Filled func(context.Context) error
+}
+
+// Desk gives pods their subsets, and keeps the books.
+type Desk struct {
+	lookups Lookups
+	options Options
+	turns   turns.Turns[account, *entry]
+
+	mu     sync.Mutex
+	kept   map[types.UID]*kept
+	owners map[types.UID]*metav1.OwnerReference
+}
+
+// account is one WorkloadSpread.
+type account struct {
+	types.NamespacedName
+	uid types.UID
+}
+
+// kept is what a Desk keeps of a WorkloadSpread.
+type kept struct {
+	// last is the newest state that this process wrote or read live, and at the time of that; nil where there is none.
+	last   *subset.Spread
+	at     time.Time
+	gather time.Duration
+}
+
+// entry is one pod for the books.
+type entry struct {
+	arrival   *subset.Arrival
+	departure *subset.Departure
+	place     subset.Place
+	// spread that the place is of.
+	spread *subset.Spread
+}
+
+// New returns a Desk.
+func New(l Lookups, o Options) (*Desk, error) {
+	if l.Spreads == nil || l.Client == nil || l.Live == nil || l.Targets == nil {
+		return nil, errors.New("spreads: an index, a client and readers are required")
+	}
+	if o.Now == nil {
+		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
+	}
+	if o.Versioned == nil {
+		o.Versioned = subset.DefaultVersioned()
+	}
+	if o.Gather == nil {
+		o.Gather = gather
+	}
+	d := &Desk{lookups: l, options: o, kept: map[types.UID]*kept{}, owners: map[types.UID]*metav1.OwnerReference{}}
+	d.turns.Serve = d.serve
+	return d, nil
+}
+
+// Ready waits until all WorkloadSpreads can be read. It returns at once if they can, also with a context that has ended.
+func (d *Desk) Ready(ctx context.Context) error {
+	if d.lookups.Filled == nil {
+		return nil
+	}
+	return d.lookups.Filled(ctx)
+}
+
+// In returns the WorkloadSpreads of a namespace that the cache has, in no order. They must not be changed.
+func (d *Desk) In(namespace string) []*subset.Spread { return d.lookups.Spreads.In(namespace) }
+
+// Allowed returns the kinds that the installation allows as targets besides the usual ones.
+func (d *Desk) Allowed(ctx context.Context) []schema.GroupKind {
+	return d.lookups.Targets.Kinds.Read(ctx).Targets
+}
+
+// limits returns the limits of the subsets. The target is read only for percentages.
+func (d *Desk) limits(ctx context.Context, ws *subset.Spread) ([]int32, error) {
+	base := subset.Base{}
+	if subset.NeedsBase(ws.Spec.Subsets) {
+		target, err := d.lookups.Targets.Read(ctx, ws)
+		if err != nil {
+			return nil, err
+		}
+		base = target.Base
+	}
+	limits, _ := subset.Limits(ws.Spec.Subsets, base)
+	return limits, nil
+}
+
+// Depart records that the deletion of a pod was admitted. A failure is returned for logs alone: the controller observes the deletion anyway.
+func (d *Desk) Depart(ctx context.Context, pod *corev1.Pod) error {
+	m, is := subset.MatchOf(pod)
+	if !is || !subset.Active(pod) || metav1.GetControllerOfNoCopy(pod) == nil {
+		return nil
+	}
+	ws := d.lookups.Spreads.Named(types.NamespacedName{Namespace: pod.Namespace, Name: m.Name})
+	if ws == nil {
+		return nil
+	}
+	if target, is := TargetOf(ws); !is || isStatefulSet(target) || !bounded(ws, m.Subset) {
+		return nil
+	}
+	found, err := d.find(ctx, pod.Namespace, pod)
+	if err != nil || found == nil || found.Name != ws.Name { // the annotation may be anything
+		return err
+	}
+	departure := &subset.Departure{Version: d.versionOf(pod), Subset: m.Subset, ID: subset.IDOf(pod), Pod: pod.Name}
+	return d.turns.Ask(ctx, account{types.NamespacedName{Namespace: ws.Namespace, Name: ws.Name}, ws.UID}, &entry{departure: departure})
+}
+
+// bounded reports whether a subset has a limit.
+func bounded(ws *subset.Spread, name string) bool {
+	for i := range ws.Spec.Subsets {
+		if s := &ws.Spec.Subsets[i]; s.Name == name {
+			return s.MaxReplicas != nil
+		}
+	}
+	return false
+}

@@ -1,0 +1,173 @@
+package spreads
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/internal/replicas"
+	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/pub"
+	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
+	"github.com/kruisekit/kruisekit/internal/validation"
+)
+
+// Targets reads the targets of WorkloadSpreads.
+type Targets struct {
+	// Finder reads replicas by the scale of a workload.
+	Finder *replicas.Finder
+	// Live reads past the cache: Jobs, and workloads with targetFilter.replicasPathList.
+	Live client.Reader
+	// Kinds are the further kinds that the installation allows; nil for none.
+	Kinds *Kinds
+
+	mu      sync.Mutex
+	watched bool
+}
+
+// Jobs is the kind of Jobs, which have no scale.
+func Jobs() schema.GroupKind { return schema.GroupKind{Group: batchv1.GroupName, Kind: "Job"} }
+
+// watch declares the kinds that are read from the cache, once.
+func (t *Targets) watch() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.watched {
+		return nil
+	}
+	for _, kind := range validation.SpreadTargets() {
+		if kind == Jobs() {
+			continue
+		}
+		mapping, err := t.Finder.Mapper.RESTMapping(kind)
+		if meta.IsNoMatchError(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("look up %s: %w", kind, err)
+		}
+		t.Finder.Watch(kind, mapping.GroupVersionKind)
+	}
+	t.watched = true
+	return nil
+}
+
+// Target is a target as it was read.
+type Target struct {
+	UID types.UID
+	// Gone reports that the target does not exist, or terminates.
+	Gone bool
+	// Base is what percentages refer to.
+	Base subset.Base
+	// Selector selects the pods of a target of a kind without owner references on its pods.
+	Selector string
+	// Unwatched reports that no event announces a change.
+	Unwatched bool
+	// Fault is why the replicas at targetFilter.replicasPathList, or at the path of a further kind, cannot be read.
+	Fault error
+}
+
+// Read reads the target of a WorkloadSpread.
+func (t *Targets) Read(ctx context.Context, ws *subset.Spread) (Target, error) {
+	name, is := TargetOf(ws)
+	if !is {
+		return Target{Gone: true}, nil
+	}
+	of := replicas.Workload{Namespace: ws.Namespace, Target: name}
+	var paths []string
+	switch f := ws.Spec.TargetFilter; {
+	case f != nil && len(f.ReplicasPathList) > 0:
+		paths = f.ReplicasPathList
+	case !BuiltIn(of.GroupKind()):
+		if path := t.Kinds.Read(ctx).Paths[of.GroupKind()]; path != "" {
+			paths = []string{path}
+		}
+	}
+	if err := t.watch(); err != nil {
+		return Target{}, err
+	}
+	if of.GroupKind() == Jobs() || len(paths) > 0 {
+		return t.read(ctx, of, paths)
+	}
+	found, err := t.Finder.Find(ctx, of)
+	if err != nil {
+		return Target{}, err
+	}
+	return Target{
+		UID: found.UID, Gone: found.Gone, Base: subset.Base{Replicas: found.Replicas, Unknown: found.Unknown}, Selector: found.Selector, Unwatched: found.Unwatched,
+	}, nil
+}
+
+// read reads the whole target live.
+func (t *Targets) read(ctx context.Context, of replicas.Workload, paths []string) (Target, error) {
+	raw, err := t.live(ctx, of)
+	if apierrors.IsForbidden(err) {
+		return Target{Base: subset.Base{Unknown: true}, Unwatched: true, Fault: err}, nil
+	}
+	if err != nil || raw == nil || raw.GetDeletionTimestamp() != nil {
+		return Target{Gone: err == nil}, err
+	}
+	target := Target{UID: raw.GetUID(), Unwatched: !t.announces(of, paths)}
+	if len(paths) > 0 {
+		n, err := subset.ReplicasAt(raw.Object, paths)
+		target.Base, target.Fault = subset.Base{Replicas: n, Unknown: err != nil}, err
+		return target, nil
+	}
+	n, is, err := unstructured.NestedInt64(raw.Object, "spec", "parallelism")
+	if !is {
+		n = 1
+	}
+	target.Base = subset.Base{Replicas: int32(min(n, 1<<30)), Unknown: err != nil}
+	return target, nil
+}
+
+// announces reports whether events announce each change of what read reads. The watches are of metadata, so that they show changes of a spec alone.
+func (t *Targets) announces(of replicas.Workload, paths []string) bool {
+	inSpec := func(path string) bool { return path == "" || strings.HasPrefix(path, "spec.") }
+	return (of.GroupKind() == Jobs() || t.Finder.IsWatched(of)) && !slices.ContainsFunc(paths, func(path string) bool { return !inSpec(path) })
+}
+
+// live reads a workload; nil where it does not exist.
+func (t *Targets) live(ctx context.Context, of replicas.Workload) (*unstructured.Unstructured, error) {
+	mapping, err := t.Finder.Mapper.RESTMapping(of.GroupKind())
+	if meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look up %s: %w", of.GroupKind(), err)
+	}
+	raw := stored.Untyped(mapping.GroupVersionKind)
+	err = t.Live.Get(ctx, types.NamespacedName{Namespace: of.Namespace, Name: of.Name}, raw)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s %s: %w", of.Kind, of.Name, err)
+	}
+	return raw, nil
+}
+
+// costed reports whether the workloads of a kind heed deletion costs.
+func costed(target pub.Target) bool {
+	switch (schema.GroupKind{Group: target.Group, Kind: target.Kind}) {
+	case replicas.Deployments(), replicas.ReplicaSets(), schema.GroupKind{Group: "apps.kruise.io", Kind: "CloneSet"}:
+		return true
+	}
+	return false
+}
+
+// HasCosts reports whether the pods of a WorkloadSpread get deletion costs.
+func HasCosts(ws *subset.Spread) bool {
+	target, is := TargetOf(ws)
+	return is && costed(target)
+}
