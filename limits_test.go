@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/kruisekit/kruisekit/containerrestart"
-	"github.com/kruisekit/kruisekit/internal/distribution"
 	"github.com/kruisekit/kruisekit/controllers/ephemeraljob/ephemeral"
 	"github.com/kruisekit/kruisekit/imagepull"
+	"github.com/kruisekit/kruisekit/internal/distribution"
 	"github.com/kruisekit/kruisekit/internal/podprobe"
 	"github.com/kruisekit/kruisekit/internal/podstate"
-	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 	"github.com/kruisekit/kruisekit/internal/validation"
+	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
 
 // TestDocumentedLimits compares the limits in docs/security.md with those in the code.

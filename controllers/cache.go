@@ -19,12 +19,12 @@ import (
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	policyv1alpha1 "github.com/kruisekit/kruisekit/api/policy/v1alpha1"
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
+	"github.com/kruisekit/kruisekit/controllers/uniteddeployment"
 	"github.com/kruisekit/kruisekit/internal/cached"
 	"github.com/kruisekit/kruisekit/internal/collectors"
 	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/internal/podstates"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/subsets"
 )
 
 // ManagerOptions are a start for those of a manager with these reconcilers: they set the scheme, and what keeps memory small.
@@ -133,7 +133,7 @@ func leanWorkload(object any) (any, error) {
 		return workload, nil
 	case *unstructured.Unstructured:
 		part := podstates.Part(workload)
-		subsets.Lean(workload)
+		uniteddeployment.Lean(workload)
 		restore(workload.Object, part)
 		stored.Pack(workload)
 	}

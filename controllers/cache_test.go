@@ -15,9 +15,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/ordinals"
 	"github.com/kruisekit/kruisekit/internal/podstates"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/internal/ordinals"
 )
 
 // What the cache drops of a node is what nobody reads, and no more.

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/write"
 )
 
 const (
@@ -91,6 +93,25 @@ func (l *Ledger[T]) Doubt(owner types.NamespacedName, object T, err error) {
 		}
 	}
 	l.record(owner, object, doubted)
+}
+
+// Record records what the API server answered to a write of an object of type T, and ignores other objects. Package
+// driver calls it for each write of a pass.
+func (l *Ledger[T]) Record(owner types.NamespacedName, w *write.Write, answer write.Object, err error) {
+	object, is := w.Object.(T)
+	if !is {
+		return
+	}
+	switch fresh, answered := answer.(T); {
+	case w.Verb == write.Create && err != nil:
+		l.Doubt(owner, object, err)
+	case w.Verb == write.Create && answered:
+		l.Created(owner, fresh)
+	case w.Verb == write.Delete && (err == nil || apierrors.IsNotFound(err)):
+		l.Deleted(owner, object)
+	case w.Verb == write.Patch && err == nil && answered:
+		l.Patched(owner, fresh)
+	}
 }
 
 // Forget drops all entries of an owner.

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -22,9 +23,20 @@ func (p *Pass) Answer(now time.Time, w *Write, object write.Object, err error) [
 	if now.After(p.now) {
 		p.now = now
 	}
-	if w.Action == ActionAsk {
+	switch w.Action {
+	case ActionAsk:
 		p.asked(w, err)
 		return nil
+	case ActionStore:
+		return p.stored(p.in.Store.Answer(now, w.Request(), object, err))
+	case ActionTrim:
+		if err != nil && !write.IsOutdated(err) {
+			p.fail(Failure{Write: w, Object: w.Object.GetName(), Err: fmt.Errorf("%s: %w", w, err)})
+		}
+		return nil
+	case ActionObserve:
+		err = w.taken(object, err)
+		w = w.creation()
 	}
 	if w.member != nil {
 		w.member.busy = 0
@@ -35,6 +47,10 @@ func (p *Pass) Answer(now time.Time, w *Write, object write.Object, err error) [
 	switch {
 	case err == nil:
 		return p.succeeded(w, object)
+	case w.asksForName(err):
+		question := *w
+		question.Verb, question.Action, question.refused = write.Get, ActionObserve, err
+		return []*Write{&question}
 	case w.Verb != write.Create && write.IsOutdated(err), errors.Is(err, ErrUnobserved), apierrors.IsAlreadyExists(err) && len(w.rest) > 0:
 		// What the pod needs exists and was not observed: it may be terminating or another owner's, so that the pod would never start.
 		p.wake(p.in.Repeats.outdatedPause())
@@ -53,6 +69,35 @@ func (p *Pass) Answer(now time.Time, w *Write, object write.Object, err error) [
 		p.lose(w)
 	}
 	return nil
+}
+
+// asksForName reports whether the creation of a pod of an owner failed because a pod has its name. That pod may be the
+// owner's: a cache shows an earlier state, as of a pod that was deleted a moment ago.
+func (w *Write) asksForName(err error) bool {
+	return w.Verb == write.Create && w.refused == nil && len(w.rest) == 0 && w.Pod != nil && w.Object == write.Object(w.Pod) &&
+		apierrors.IsAlreadyExists(err) && metav1.GetControllerOfNoCopy(w.Pod) != nil
+}
+
+// taken returns the answer to a creation once the API server has shown the pod of its name. A pod that is gone by now was
+// the owner's, too.
+func (w *Write) taken(there write.Object, err error) error {
+	controls := func(o write.Object) bool { return metav1.IsControlledBy(o, ownerOf(w.Pod)) }
+	if apierrors.IsNotFound(err) || err == nil && there != nil && controls(there) {
+		return fmt.Errorf("%w: %w", ErrUnobserved, w.refused)
+	}
+	return w.refused
+}
+
+// creation returns the creation that a question is about.
+func (w *Write) creation() *Write {
+	creation := *w
+	creation.Verb, creation.Action = write.Create, ActionCreate
+	return &creation
+}
+
+// ownerOf returns the controller of a pod, as far as its reference says.
+func ownerOf(pod *corev1.Pod) *metav1.ObjectMeta {
+	return &metav1.ObjectMeta{UID: metav1.GetControllerOfNoCopy(pod).UID}
 }
 
 // lose notes that the outcome of a write is unknown.
@@ -123,6 +168,9 @@ func (p *Pass) fail(f Failure) {
 	f.Scaling = p.stage <= stageFree
 	p.failures = append(p.failures, f)
 }
+
+// Err joins what failed; nil for nothing. It lists at most MaxErrors failures of objects.
+func (p *Pass) Err() error { return errors.Join(p.storeErr(), Err(p.failures)) }
 
 // failed reports whether anything failed before updates.
 func (p *Pass) failed() bool { return len(p.failures) > 0 }

@@ -43,7 +43,7 @@ func (p *Pass) ask() []*Write {
 	if len(q.Asked) == 0 {
 		return nil
 	}
-	q.Write, q.Pod = write.Write{Object: q.Asked[0]}, q.Asked[0]
+	q.Write, q.Pod = write.Write{Verb: write.Ask, Object: q.Asked[0]}, q.Asked[0]
 	return []*Write{q}
 }
 

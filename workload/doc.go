@@ -10,52 +10,30 @@
 // Example.
 //
 //	func (s *site) reconcile(ctx context.Context, client kubernetes.Interface) error {
-//		pods, revisions := client.CoreV1().Pods(s.Namespace), client.AppsV1().ControllerRevisions(s.Namespace)
 //		selector := metav1.ListOptions{LabelSelector: "site=" + s.Name}
-//		listed, err := pods.List(ctx, selector)
-//		stored, failed := revisions.List(ctx, selector)
+//		pods, err := client.CoreV1().Pods(s.Namespace).List(ctx, selector)
+//		stored, failed := client.AppsV1().ControllerRevisions(s.Namespace).List(ctx, selector)
 //		data, invalid := revision.Encode(&s.Template)
 //		if err := errors.Join(err, failed, invalid); err != nil {
 //			return err
 //		}
-//		have := revision.ControlledBy(s, stored.Items)
-//		r := revision.Resolve(revision.Input{Owner: s.Name, Data: data, Have: have, Current: s.Current})
-//		newest, store := r.Write(s.meta(""))
-//		if store != nil { // before a pod refers to it
-//			if _, err := clientgo.Send(ctx, revisions, store); err != nil {
-//				return err
-//			}
-//		}
 //		in := workload.Input{
+//			Owner:     workload.OwnedBy(s, siteKind(), map[string]string{"site": s.Name}),
 //			Scale:     scale.Input{Now: time.Now(), Limits: scale.Limits{Replicas: s.Replicas, MaxUnavailable: 1}},
-//			Instances: workload.Pods(revision.ControlledBy(s, listed.Items)),
+//			Instances: workload.Pods(revision.ControlledBy(s, pods.Items)),
 //			Strategy:  workload.InPlaceIfPossible,
 //			Repeats:   s.repeats,
 //		}
-//		in.SetRevisions(r, newest, have)
-//		in.Build = func(creations []workload.Creation) (all [][]write.Object, _ error) {
-//			for _, c := range creations {
-//				template, err := in.Template(c)
-//				if err != nil {
-//					return nil, err
-//				}
-//				pod := &corev1.Pod{ObjectMeta: s.meta(s.Name + "-"), Spec: template.Spec}
-//				pod.Labels[kruise.PodRevisionLabelKey] = c.Revision
-//				inplace.EnsureReadinessGate(&pod.Spec)
-//				all = append(all, []write.Object{pod})
-//			}
-//			return all, nil
+//		revisions := revision.ControlledBy(s, stored.Items)
+//		if err := in.SetHistory(workload.History{Data: data, Stored: revisions, Current: s.Current, Limit: 10}); err != nil {
+//			return err
 //		}
 //		pass, err := workload.Plan(in)
 //		if err != nil {
 //			return err
 //		}
-//		err = clientgo.Run(ctx, pods, pass)
+//		err = clientgo.Run(ctx, client, pass)
 //		s.repeats = pass.Repeats()
-//		for _, w := range pass.Trim(have, 10) {
-//			_, failed := clientgo.Send(ctx, revisions, w)
-//			err = errors.Join(err, failed)
-//		}
 //		s.report(pass, err)
 //		return err
 //	}

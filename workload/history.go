@@ -2,24 +2,114 @@ package workload
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// SetRevisions sets the revisions of the input: those that revision.Resolve found, of which newest is the one that
-// Resolution.Write returned, and the stored ones.
-func (in *Input) SetRevisions(r revision.Resolution, newest *appsv1.ControllerRevision, stored []*appsv1.ControllerRevision) {
+// Owner is the object whose pods and revisions these are.
+type Owner struct {
+	// Namespace of the pods.
+	Namespace string
+	// Reference is the controller reference that new objects get.
+	Reference metav1.OwnerReference
+	// Labels are those by which the pods and the revisions of the owner are listed. New objects get them.
+	Labels map[string]string
+}
+
+// OwnedBy returns the owner that an object of a kind is.
+func OwnedBy(object metav1.Object, kind schema.GroupVersionKind, labels map[string]string) Owner {
+	return Owner{
+		Namespace: object.GetNamespace(), Reference: *metav1.NewControllerRef(object, kind), Labels: labels,
+	}
+}
+
+// History is the template of a workload, and its revisions.
+type History struct {
+	// Data is what revision.Encode or revision.EncodeRoles returned for the template, or the templates.
+	Data []byte
+	// Stored are the revisions that exist.
+	Stored []*appsv1.ControllerRevision
+	// Current is the name of the current revision in the status, Collisions the collision count there.
+	Current    string
+	Collisions *int32
+	// Limit is how many revisions stay besides those that pods have.
+	Limit int32
+}
+
+// SetHistory sets the revisions of the input, and has the pass store the newest one before all else and delete those
+// beyond the limit at the end. Set Input.Owner first.
+func (in *Input) SetHistory(h History) error {
+	r := revision.Resolve(revision.Input{
+		Owner: in.Owner.Reference.Name, Data: h.Data, Have: h.Stored, Current: h.Current, Collisions: h.Collisions,
+	})
+	store, err := revision.Store(revision.Wanted{
+		Resolution: r, Namespace: in.Owner.Namespace, Owner: in.Owner.Reference,
+		Labels: in.Owner.Labels, Select: in.Owner.Labels,
+	})
+	if err != nil {
+		return err
+	}
+	in.Store, in.Stored, in.HistoryLimit, in.Collisions = store, h.Stored, h.Limit, r.Collisions
+	in.SetRevisions(r, store.Newest(), h.Stored)
+	return nil
+}
+
+// SetRevisions sets the revisions that pods go to and come from, and nothing that stores them: r is what
+// revision.Resolve found, newest the revision of the wanted templates, and stored are the revisions that exist.
+func (in *Input) SetRevisions(
+	r revision.Resolution, newest *appsv1.ControllerRevision, stored []*appsv1.ControllerRevision,
+) {
 	of := func(r *appsv1.ControllerRevision) Revision { return Revision{Name: r.Name, Data: r.Data.Raw} }
-	in.Update, in.Current = of(newest), of(cmp.Or(r.Current, newest))
-	in.Revisions = nil
+	in.Update, in.Current, in.Revisions = of(newest), of(cmp.Or(r.Current, newest)), nil
 	for _, s := range stored {
 		in.Revisions = append(in.Revisions, of(s))
 	}
+}
+
+// store returns the writes that make the update revision the newest.
+func (p *Pass) store() []*Write {
+	if p.in.Store == nil {
+		return nil
+	}
+	return p.stored(p.in.Store.Next())
+}
+
+func (p *Pass) stored(writes []*write.Write) []*Write {
+	all := make([]*Write, len(writes))
+	for k, w := range writes {
+		all[k] = &Write{Write: *w, Action: ActionStore, Revision: p.in.Update.Name}
+	}
+	return all
+}
+
+// storeErr is why nothing follows: the update revision is not stored.
+func (p *Pass) storeErr() error {
+	if p.in.Store == nil {
+		return nil
+	}
+	return p.in.Store.Err()
+}
+
+// trim returns the writes that delete revisions beyond the limit.
+func (p *Pass) trim() []*Write {
+	if p.in.Store == nil {
+		return nil
+	}
+	var writes []*Write
+	for _, w := range p.Trim(p.in.Store.Stored(p.in.Stored), p.in.HistoryLimit) {
+		writes = append(writes, &Write{Write: *w, Action: ActionTrim})
+	}
+	return writes
 }
 
 // Promote returns the current revision after the pass, and reports whether it is another one than current, the one of the status:
@@ -35,26 +125,21 @@ func (p *Pass) Promote(current string) (name string, promoted bool) {
 	})
 }
 
-// Trim returns the writes that delete old revisions, so that at most limit are stored besides those that pods have and those
-// that the pass goes from and to.
+// Trim returns the writes that delete old revisions, so that at most limit are stored besides those that pods have and
+// those that the pass goes from and to. Pods are as the last answers left them.
 func (p *Pass) Trim(stored []*appsv1.ControllerRevision, limit int32) []*write.Write {
 	live := []string{p.in.Update.Name, p.in.Current.Name}
-	seen := map[string]bool{}
+	for _, pod := range p.Pods() {
+		live = append(live, pod.Labels[p.in.revisionLabel()])
+	}
 	for k := range p.in.Instances {
 		for _, pod := range p.in.Instances[k].Pods {
-			if pod.Pod == nil {
-				continue
-			}
-			if label := pod.Labels[p.in.revisionLabel()]; !seen[label] {
-				seen[label], live = true, append(live, label)
+			if pod.Pod != nil && !p.isMember(pod) {
+				live = append(live, pod.Labels[p.in.revisionLabel()])
 			}
 		}
 	}
-	var writes []*write.Write
-	for _, old := range revision.Trim(stored, live, limit) {
-		writes = append(writes, &write.Write{Verb: write.Delete, Object: old})
-	}
-	return writes
+	return write.Deletions(revision.Trim(stored, live, limit))
 }
 
 // Template returns a copy of the pod template of a creation, in the revision and the role that it gets.
@@ -68,6 +153,51 @@ func (in *Input) Template(c Creation) (*corev1.PodTemplateSpec, error) {
 		return nil, err
 	}
 	return r.pick(roles, c.Member.Role)
+}
+
+// Pod returns the pod of a creation: the template of its revision and its role, with the revision label, the labels and
+// the reference of the owner, and the readiness gate that updates in place need. The pod has the name of its slot;
+// without slots the API server generates a name.
+func (in *Input) Pod(c Creation) (*corev1.Pod, error) {
+	template, err := in.Template(c)
+	if err != nil {
+		return nil, err
+	}
+	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	pod.Namespace, pod.Name = in.Owner.Namespace, c.Slot
+	if c.Slot == "" {
+		pod.GenerateName = in.Owner.Reference.Name + "-"
+	}
+	if in.Owner.Reference.UID != "" {
+		pod.OwnerReferences = []metav1.OwnerReference{in.Owner.Reference}
+	}
+	if pod.Labels == nil {
+		pod.Labels = map[string]string{}
+	}
+	maps.Copy(pod.Labels, in.Owner.Labels)
+	pod.Labels[in.revisionLabel()] = in.revision(c.Revision).label()
+	if in.Strategy != Recreate {
+		inplace.EnsureReadinessGate(&pod.Spec)
+	}
+	return pod, nil
+}
+
+// build returns the objects of some creations.
+func (in *Input) build(creations []Creation) (all [][]write.Object, err error) {
+	if in.Build != nil {
+		return in.Build(creations)
+	}
+	if in.Owner.Reference.UID == "" {
+		return nil, errors.New("create pods: Input.Build and Input.Owner are missing")
+	}
+	for _, c := range creations {
+		pod, err := in.Pod(c)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, []write.Object{pod})
+	}
+	return all, nil
 }
 
 // templates decodes the templates of a revision.

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
@@ -12,6 +13,16 @@ import (
 
 // Input is a workload as its controller observes it.
 type Input struct {
+	// Owner is what new pods and revisions get of their owner. It may be empty where Build makes the pods.
+	Owner Owner
+	// Store makes the update revision the newest one, before all other writes. Where that fails, nothing follows. Stored
+	// are the revisions that exist, of which HistoryLimit stay besides those that pods have; the pass deletes the others
+	// at the end. Collisions is the collision count for the status. SetHistory sets all of these; nil is for a caller
+	// that keeps its revisions in another way.
+	Store        *revision.Storage
+	Stored       []*appsv1.ControllerRevision
+	HistoryLimit int32
+	Collisions   *int32
 	// Scale holds the time, the limits, the hooks and the order of updates. Plan fills in its Instances.
 	Scale scale.Input
 	// Instances that exist. Their order does not matter.
@@ -32,7 +43,8 @@ type Input struct {
 	Policy inplace.Policy
 	// Build returns, for each creation, the objects to create in this order: those that the pod needs, and the pod last. It
 	// leaves out objects that exist and serve the pod, and returns nil for a creation that has to wait, as for the name of a
-	// claim that terminates. It is asked once in a pass, and must only depend on its argument and the observation.
+	// claim that terminates. It is asked once in a pass, and must only depend on its argument and the observation. Nil is
+	// for what Input.Pod returns, which a Build of your own changes as it needs.
 	Build func([]Creation) ([][]write.Object, error)
 	// Owned returns what is deleted after a pod of an instance that is scaled in or recreated. Nil for nothing.
 	Owned func(*corev1.Pod) []write.Object

@@ -48,8 +48,10 @@ type Pass struct {
 type stage int8
 
 const (
-	// stageFirst sends the writes of the caller, and deletes pods that have finished. The zero stage comes before it.
-	stageFirst stage = iota + 1
+	// stageStore makes the update revision the newest.
+	stageStore stage = iota
+	// stageFirst sends the writes of the caller, and deletes pods that have finished.
+	stageFirst
 	// stageComplete creates what groups lack, and deletes what is left of groups without a leader.
 	stageComplete
 	// stageScale restores, creates or deletes instances.
@@ -62,6 +64,10 @@ const (
 	stageAsk
 	// stageUpdate begins updates.
 	stageUpdate
+	// stageReplan begins other updates where some were refused.
+	stageReplan
+	// stageTrim deletes old revisions.
+	stageTrim
 	stageEnd
 )
 
@@ -131,6 +137,9 @@ func (p *Pass) plan(e extent) error {
 // order or at the same time, and give each answer to Answer, from one goroutine at a time. A write that was not sent needs no
 // answer. Next must only be called when no write is under way.
 func (p *Pass) Next() []*Write {
+	if writes := p.nextStored(); len(writes) > 0 {
+		return writes
+	}
 	for p.stage < stageEnd {
 		p.stage++
 		if writes := p.begin(); len(writes) > 0 {
@@ -138,6 +147,18 @@ func (p *Pass) Next() []*Write {
 		}
 	}
 	return nil
+}
+
+// nextStored returns the next writes that make the update revision the newest. Where these fail, the pass ends.
+func (p *Pass) nextStored() []*Write {
+	if p.stage != stageStore {
+		return nil
+	}
+	writes := p.store()
+	if p.storeErr() != nil {
+		p.stage = stageEnd
+	}
+	return writes
 }
 
 // begin returns the first writes of the stage.
@@ -158,8 +179,11 @@ func (p *Pass) begin() []*Write {
 		return p.ask()
 	case stageUpdate:
 		return p.updateAll()
-	case stageEnd:
+	case stageReplan:
 		return p.replan()
+	case stageTrim:
+		return p.trim()
+	case stageStore, stageEnd:
 	}
 	return nil
 }

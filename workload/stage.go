@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"errors"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,11 +53,7 @@ func (p *Pass) start(i *instance, t task) []*Write {
 
 // create returns the writes that create pods.
 func (p *Pass) create(creations []Creation) []*Write {
-	if p.in.Build == nil {
-		p.fail(Failure{Err: errors.New("create pods: Input.Build is missing")})
-		return nil
-	}
-	built, err := p.in.Build(slices.Clone(creations))
+	built, err := p.in.build(slices.Clone(creations))
 	if err != nil {
 		p.fail(Failure{Err: err})
 		return nil

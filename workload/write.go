@@ -2,7 +2,6 @@ package workload
 
 import (
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -13,6 +12,11 @@ import (
 type Action string
 
 const (
+	// ActionStore makes a revision the newest, or asks who has its name, see Input.History. ActionTrim deletes an old one.
+	ActionStore Action = "Store"
+	ActionTrim  Action = "Trim"
+	// ActionObserve asks for the pod that has the name of a new pod.
+	ActionObserve Action = "Observe"
 	// ActionFirst is a write of the caller's, from Input.First.
 	ActionFirst Action = "First"
 	// ActionCreate creates a pod, or an object that the pod needs.
@@ -61,6 +65,8 @@ type Write struct {
 	of *instance
 	// asked are the instances of a question.
 	asked []*instance
+	// refused is the answer to the creation that a question is about.
+	refused error
 	// member of the instance that is written; rest are the objects to create after this one.
 	member *member
 	rest   []write.Object
@@ -73,20 +79,16 @@ func (w *Write) String() string {
 	switch w.Action {
 	case ActionAsk:
 		return "ask for the update of " + podsOf(w.Asked)
-	case ActionCreate:
+	case ActionCreate, ActionObserve:
 		verb = "create"
-	case ActionDelete, ActionDeleteOwned:
+	case ActionDelete, ActionTrim, ActionDeleteOwned:
 		verb = "delete"
 	case ActionUpdate, ActionUnready:
 		verb = "update in place"
 	case ActionMark:
 		verb = "mark for deletion"
 	}
-	kind := strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%T", w.Object), "*v1."))
-	if kind == "persistentvolumeclaim" {
-		kind = "claim"
-	}
-	return fmt.Sprintf("%s %s %s", verb, kind, w.Object.GetName())
+	return fmt.Sprintf("%s %s %s", verb, w.Kind(), w.Object.GetName())
 }
 
 // Failure is what went wrong with one object. It stopped nothing else.

@@ -1,6 +1,9 @@
 package write
 
 import (
+	"fmt"
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,6 +25,10 @@ const (
 	Create Verb = "Create"
 	// Delete deletes the object, with its UID as the precondition.
 	Delete Verb = "Delete"
+	// Get reads the object from the API server, past every cache: a question of a pass. Its answer is the object.
+	Get Verb = "Get"
+	// Ask is a question of a pass that the API server does not answer. Its answer is an error, or nil.
+	Ask Verb = "Ask"
 )
 
 // The subresources of a pod that are written.
@@ -36,7 +43,7 @@ const (
 	EphemeralContainers = "ephemeralcontainers"
 )
 
-// Write is one write of one object.
+// Write is one write of one object, or a question about it.
 type Write struct {
 	// Verb is what the write does.
 	Verb Verb
@@ -49,6 +56,40 @@ type Write struct {
 	// Body of the patch. It is made when Data is called, so that a plan that is not sent costs nothing.
 	Body Body
 }
+
+// Deletions returns the writes that delete objects.
+func Deletions[T Object](objects []T) []*Write {
+	writes := make([]*Write, len(objects))
+	for i, object := range objects {
+		writes[i] = &Write{Verb: Delete, Object: object}
+	}
+	return writes
+}
+
+// String returns what the write does to which object, for errors.
+func (w *Write) String() string {
+	return fmt.Sprintf("%s %s %s", strings.ToLower(string(w.Verb)), w.Kind(), w.Object.GetName())
+}
+
+// Kind returns the kind of the object in lower case, as errors name it: claim for a PersistentVolumeClaim, revision for a
+// ControllerRevision.
+func (w *Write) Kind() string {
+	kind := w.Object.GetObjectKind().GroupVersionKind().Kind
+	if kind == "" {
+		name := fmt.Sprintf("%T", w.Object)
+		kind = name[strings.LastIndexByte(name, '.')+1:]
+	}
+	switch kind = strings.ToLower(kind); kind {
+	case "persistentvolumeclaim":
+		return "claim"
+	case "controllerrevision":
+		return "revision"
+	}
+	return kind
+}
+
+// Request returns the write: a value that embeds one can be sent by package driver.
+func (w *Write) Request() *Write { return w }
 
 // Body makes the body of a patch.
 type Body interface {

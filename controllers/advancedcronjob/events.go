@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/internal/once"
-	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/internal/schedule"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 // Reasons of events. Those of the CronJobs of Kubernetes have the same meaning here.

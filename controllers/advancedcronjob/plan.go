@@ -13,9 +13,9 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/broadcast"
+	"github.com/kruisekit/kruisekit/internal/schedule"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/note"
-	"github.com/kruisekit/kruisekit/internal/schedule"
 )
 
 // maxActive is how many children of an object can be active. Schedules of a tenant have no other bound.

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/broadcast"
 	"github.com/kruisekit/kruisekit/eligible"
 	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/broadcast"
 	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/once"

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/kruisekit/kruisekit/internal/broadcast"
 	"github.com/kruisekit/kruisekit/eligible"
+	"github.com/kruisekit/kruisekit/internal/broadcast"
 	"github.com/kruisekit/kruisekit/internal/watches"
 )
 

@@ -13,7 +13,6 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/internal/claims"
-	"github.com/kruisekit/kruisekit/internal/history"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/note"
@@ -39,7 +38,7 @@ func (b *identity) build(creations []workload.Creation) ([][]write.Object, error
 	for i, id := range b.plan.ids {
 		name := creations[i].Revision
 		if templates[name] == nil {
-			rev := history.Find(s.Revisions, name)
+			rev := revision.Find(s.Revisions, name)
 			if rev == nil {
 				return nil, fmt.Errorf("the revision %s is not stored", name)
 			}

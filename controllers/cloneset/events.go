@@ -36,6 +36,9 @@ func events() workloads.Events {
 
 // emitLimit emits that creation waits for pods to become available; once, as long as nothing changes.
 func (r *Reconciler) emitLimit(s *snapshot, p *plan) {
+	if !p.Runs(&s.Observation) {
+		return
+	}
 	d, status := p.Pass.Result().Difference, &s.set.Status
 	same := d.Create == 0 && status.ObservedGeneration == s.set.Generation && int(status.Replicas) == len(s.Active)
 	text := ""

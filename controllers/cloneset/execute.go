@@ -1,54 +1,33 @@
 package cloneset
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/driver/runtimeclient"
+	"github.com/kruisekit/kruisekit/internal/predownload"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// execute sends the writes of the pass.
-func (r *Reconciler) execute(ctx context.Context, s *snapshot, p *plan) {
-	if p.Runs(&s.Observation) {
-		r.emitLimit(s, p)
-		if len(p.Pass.Creations()) == 0 && len(s.known.pending) > 0 {
-			r.memory.Note(s.Key(), func(k *knowledge) { k.pending = nil })
-			p.After.In(time.Millisecond) // their claims are not needed any more
-		}
+// parts are what the pass has beside the revision and the pods.
+func (o Options) parts(s *snapshot, p *plan) workloads.Parts {
+	return workloads.Parts{
+		PreDownload: func() predownload.Rollout { return p.preDownload(s, o) },
+		Report: func() (workloads.Report, error) {
+			return reporter().Report(&s.Observation, p.Plan, p.status(s))
+		},
+		Limit: *s.set.Spec.RevisionHistoryLimit,
+		Last:  func() []*write.Write { return p.trimNames(s) }, Answered: p.created.answered,
 	}
-	var created sync.Map
-	r.kit.Execute(ctx, &s.Observation, p.Plan, func(w *workload.Write, err error) {
-		if w.Action == workload.ActionCreate && w.Object == w.Pod && (err == nil || apierrors.IsAlreadyExists(err)) { // else the name is another's
-			created.Store(w.Pod.Labels[kruise.CloneSetInstanceIDKey], true)
-		}
-	})
-	if len(p.ids) == 0 {
-		return
-	}
-	r.memory.Note(s.Key(), func(k *knowledge) {
-		k.pending = slices.DeleteFunc(slices.Concat(s.known.pending, p.ids), func(id string) bool {
-			_, exists := created.Load(id)
-			return exists
-		})
-		slices.Sort(k.pending)
-		k.pending = slices.Compact(k.pending)
-	})
 }
 
-// trim deletes revisions that no pod has and that are beyond the limit, and names of pods to delete that are gone.
-func (r *Reconciler) trim(ctx context.Context, s *snapshot, p *plan) error {
-	if err := r.kit.Trim(ctx, &s.Observation, p.Plan, *s.set.Spec.RevisionHistoryLimit); err != nil {
-		return err
-	}
+// trimNames returns the write that removes names of pods to delete that are gone.
+func (p *plan) trimNames(s *snapshot) []*write.Write {
 	named, exists := s.set.Spec.ScaleStrategy.PodsToDelete, map[string]bool{}
 	for _, pod := range p.Pass.Pods() {
 		exists[pod.Name] = true
@@ -58,9 +37,47 @@ func (r *Reconciler) trim(ctx context.Context, s *snapshot, p *plan) error {
 		return nil
 	}
 	const path = "/spec/scaleStrategy/podsToDelete"
-	w := write.JSON(stored.Kind{GVK: gvk()}.Named(s.Key()), write.Main, write.Test(path, named), write.Replace(path, kept))
-	if _, err := runtimeclient.Send(ctx, r.kit.Client, w); err != nil && !write.IsOutdated(err) {
-		return fmt.Errorf("trim spec.scaleStrategy.podsToDelete: %w", err)
+	set := stored.Kind{GVK: gvk()}.Named(s.Key())
+	return []*write.Write{write.JSON(set, write.Main, write.Test(path, named), write.Replace(path, kept))}
+}
+
+// creation is what became of the creations of a pass.
+type creation struct {
+	// existing are the ids of pods that exist now.
+	existing sync.Map
+}
+
+// answered notes the pods that exist now. A pod of the same name may be another owner's: its id is given up.
+func (c *creation) answered(w *workload.Write, err error) {
+	created := w.Action == workload.ActionCreate && w.Object == w.Pod
+	if created && (err == nil || apierrors.IsAlreadyExists(err)) {
+		c.existing.Store(w.Pod.Labels[kruise.CloneSetInstanceIDKey], true)
 	}
-	return nil
+}
+
+// remember keeps the ids of pods whose creation was planned and has not succeeded.
+func (r *Reconciler) remember(s *snapshot, p *plan) {
+	pending, changed := p.pending(s)
+	if changed {
+		r.memory.Note(s.Key(), func(k *knowledge) { k.pending = pending })
+	}
+}
+
+// pending returns the ids of pods whose creation was planned and has not succeeded, and whether they are others than
+// before. Where no pod is missing any more, their claims are not needed.
+func (p *plan) pending(s *snapshot) (ids []string, changed bool) {
+	switch {
+	case !p.Runs(&s.Observation):
+		return nil, false
+	case p.creations == 0:
+		return nil, len(s.known.pending) > 0
+	case len(p.ids) == 0:
+		return nil, false
+	}
+	ids = slices.DeleteFunc(slices.Concat(s.known.pending, p.ids), func(id string) bool {
+		_, exists := p.created.existing.Load(id)
+		return exists
+	})
+	slices.Sort(ids)
+	return slices.Compact(ids), true
 }

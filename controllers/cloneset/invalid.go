@@ -2,8 +2,8 @@ package cloneset
 
 import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/internal/validation"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 )
 
 // invalid returns the first faults for which the webhook rejects a set. With an unusable set nothing is done until its spec

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -26,8 +27,10 @@ type plan struct {
 
 	rolling v1beta1.RollingUpdateCloneSetStrategy
 	limits  scale.Limits
-	// ids are those of the pods to create, once the pass has come to that.
-	ids []string
+	// creations is how many pods the pass is to create. ids are those of these pods, once the pass has come to that.
+	creations int
+	ids       []string
+	created   creation
 	// deletesClaims means that the pass deletes claims whose pods are not observed.
 	deletesClaims bool
 }
@@ -55,15 +58,20 @@ func (o Options) plan(s *snapshot) (*plan, error) {
 	if !s.IsDeleted() {
 		p.Invalid = s.selectorMismatch(&s.set.Spec.Template, p.Update)
 	}
-	p.Pass, err = workload.Plan(in)
-	return p, err
+	if p.Pass, err = workload.Plan(in); err != nil {
+		return nil, err
+	}
+	if p.creations = len(p.Pass.Creations()); p.creations == 0 && len(s.known.pending) > 0 && p.Runs(&s.Observation) {
+		p.After.In(time.Millisecond) // their claims are not needed any more
+	}
+	return p, nil
 }
 
 // fixedPrefix makes the empty hash of a set without claim templates another one than that of a revision that does not record them.
 const fixedPrefix = "claims:"
 
 // needsAllPods reports whether the pass would do harm where the cache lacks a pod: it would create the pod twice, or delete its claims.
-func (p *plan) needsAllPods() bool { return len(p.Pass.Creations()) > 0 || p.deletesClaims }
+func (p *plan) needsAllPods() bool { return p.creations > 0 || p.deletesClaims }
 
 // markNamed marks the pods that the set names for deletion.
 func (s *snapshot) markNamed(pods []workload.Instance) {

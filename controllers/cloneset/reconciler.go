@@ -94,13 +94,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.kit.Revise(ctx, &s.Observation, p.Plan); err != nil {
-		return ctrl.Result{}, reporter().GiveUp(ctx, r.kit, &s.Observation, err)
+	r.emitLimit(s, p)
+	if err := r.kit.Run(ctx, &s.Observation, p.Plan, r.options.parts(s, p)); err != nil {
+		return r.ended(ctx, request, s, p, err)
 	}
-	preDownload := r.kit.PreDownload(ctx, &s.Observation, p.preDownload(s, r.options))
-	r.execute(ctx, s, p)
-	if err := r.report(ctx, s, p); err != nil {
-		return r.kit.Result(request, p.After.After(), err)
+	r.remember(s, p)
+	return r.kit.Finish(request, p.Plan)
+}
+
+// ended is the result of a pass that has come to no status.
+func (r *Reconciler) ended(
+	ctx context.Context, request ctrl.Request, s *snapshot, p *plan, why error,
+) (ctrl.Result, error) {
+	if p.Store.Err() != nil {
+		return ctrl.Result{}, reporter().GiveUp(ctx, r.kit, &s.Observation, why)
 	}
-	return r.kit.Finish(request, p.Plan, preDownload, r.trim(ctx, s, p))
+	r.remember(s, p)
+	return r.kit.Result(request, p.After.After(), why)
 }

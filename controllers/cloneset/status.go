@@ -1,7 +1,6 @@
 package cloneset
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -15,12 +14,6 @@ import (
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
 )
-
-// report writes the status, if it changed.
-func (r *Reconciler) report(ctx context.Context, s *snapshot, p *plan) error {
-	result := workloads.Result[v1beta1.CloneSetStatus]{Status: p.status(s), Plan: p.Plan}
-	return reporter().Report(ctx, r.kit, &s.Observation, result)
-}
 
 // status is the status of the pods as the last answers left them.
 func (p *plan) status(s *snapshot) *v1beta1.CloneSetStatus {

@@ -9,11 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/controllers/daemonset/internal/placement"
 	"github.com/kruisekit/kruisekit/eligible"
 	"github.com/kruisekit/kruisekit/inplace"
-	"github.com/kruisekit/kruisekit/internal/history"
 	"github.com/kruisekit/kruisekit/internal/workloads"
-	"github.com/kruisekit/kruisekit/controllers/daemonset/placement"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/write"
@@ -100,7 +99,7 @@ func (b *maker) newPod(name, node string) *corev1.Pod {
 
 // diff reports whether the update from a revision is possible in place.
 func (p *plan) diff(s *snapshot, o Options, hash string) bool {
-	stored := history.Find(s.Revisions, hash)
+	stored := revision.Find(s.Revisions, hash)
 	if stored == nil || hash == "" {
 		return false
 	}

@@ -1,16 +1,15 @@
 package daemonset
 
 import (
-	"context"
-	"errors"
 	"maps"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/internal/predownload"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -82,15 +81,25 @@ func (p *plan) move(pods []*corev1.Pod, from map[string]bool, hash string) []*co
 	return pods
 }
 
-// trim deletes revisions that are beyond the limit, and that no pod has. Those that are merged go as soon as no pod has them.
-func (r *Reconciler) trim(ctx context.Context, s *snapshot, p *plan) error {
-	var gone []*appsv1.ControllerRevision
-	s.Revisions = slices.Clone(s.Revisions)
+// parts are what the pass has beside the revision and the pods. Revisions that are merged go as soon as no pod has them.
+func (o Options) parts(s *snapshot, p *plan) workloads.Parts {
+	return workloads.Parts{
+		PreDownload: func() predownload.Rollout { return p.preDownload(s, o) },
+		Report: func() (workloads.Report, error) {
+			return reporter().Report(&s.Observation, p.Plan, p.status(s))
+		},
+		Limit: *s.set.Spec.RevisionHistoryLimit, Kept: p.merged,
+		Last: func() []*write.Write { return p.trimMerged() },
+	}
+}
+
+// trimMerged returns the writes that delete the merged revisions that no pod has.
+func (p *plan) trimMerged() []*write.Write {
+	var writes []*write.Write
 	for _, rev := range p.merged {
-		s.Revisions = slices.DeleteFunc(s.Revisions, func(other *appsv1.ControllerRevision) bool { return other.UID == rev.UID })
 		if !p.held[hashOf(rev)] {
-			gone = append(gone, rev)
+			writes = append(writes, &write.Write{Verb: write.Delete, Object: rev})
 		}
 	}
-	return errors.Join(r.kit.Trim(ctx, &s.Observation, p.Plan, *s.set.Spec.RevisionHistoryLimit), r.kit.History().Delete(ctx, s.Key(), gone))
+	return writes
 }

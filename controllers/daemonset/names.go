@@ -4,7 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -12,6 +16,7 @@ import (
 	"github.com/kruisekit/kruisekit/eligible"
 	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/revision"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // predecessors are the pods that the nodes had last, as far as this process has observed them.
@@ -70,4 +75,23 @@ func (b *maker) name(node string, taken map[string]bool) string {
 		}
 		fmt.Fprint(h, "again")
 	}
+}
+
+// takenFor is how long the name of a pod that another owner has is not tried again.
+const takenFor = 10 * time.Minute
+
+// taken are the names of pods that the next passes do not try, and until when.
+func (p *plan) taken(s *snapshot) map[string]time.Time {
+	all := maps.Clone(s.known.taken)
+	maps.DeleteFunc(all, func(_ string, until time.Time) bool { return !s.Now.Before(until) })
+	for _, f := range p.Pass.Failures() {
+		if f.Write == nil || f.Write.Verb != write.Create || !apierrors.IsAlreadyExists(f.Err) {
+			continue
+		}
+		if all == nil {
+			all = map[string]time.Time{}
+		}
+		all[f.Object] = s.Now.Add(takenFor)
+	}
+	return all
 }

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/controllers/daemonset/internal/placement"
 	"github.com/kruisekit/kruisekit/eligible"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/workloads"
-	"github.com/kruisekit/kruisekit/controllers/daemonset/placement"
 )
 
 // snapshot is all that one pass looks at. Objects in it may be the cache's and are only read.

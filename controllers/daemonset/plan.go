@@ -12,11 +12,10 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/internal/history"
+	"github.com/kruisekit/kruisekit/controllers/daemonset/internal/placement"
 	"github.com/kruisekit/kruisekit/internal/predownload"
 	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/lifecycle"
-	"github.com/kruisekit/kruisekit/controllers/daemonset/placement"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/workload"
@@ -63,8 +62,14 @@ func (o Options) plan(s *snapshot) (*plan, error) {
 	if !s.IsDeleted() {
 		p.Invalid = s.SelectorMismatch(b.labels(), p.Update)
 	}
-	p.Pass, err = workload.Plan(in)
-	return p, err
+	if p.Pass, err = workload.Plan(in); err != nil {
+		return nil, err
+	}
+	if p.Runs(&s.Observation) {
+		p.After.In(p.placed.RequeueAfter)
+		p.Waits = append(p.Waits, p.placed.Notes...)
+	}
+	return p, nil
 }
 
 // needsAllPods reports whether the pass would create a pod twice where the cache lacks one that an earlier process has created under another
@@ -234,7 +239,7 @@ func (p *plan) preDownload(s *snapshot, o Options) predownload.Rollout {
 			continue
 		}
 		r.Over = false
-		old := history.Find(s.Revisions, pod.Labels[kruise.PodRevisionLabelKey])
+		old := revision.Find(s.Revisions, pod.Labels[kruise.PodRevisionLabelKey])
 		if old != nil && old.Name != p.Update && !slices.Contains(r.Older, old) {
 			r.Older = append(r.Older, old)
 		}

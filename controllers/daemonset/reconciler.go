@@ -2,13 +2,8 @@ package daemonset
 
 import (
 	"context"
-	"errors"
-	"maps"
-	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -21,8 +16,6 @@ import (
 	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/podwatch"
 	"github.com/kruisekit/kruisekit/internal/workloads"
-	"github.com/kruisekit/kruisekit/workload"
-	"github.com/kruisekit/kruisekit/write"
 )
 
 // Reconciler brings Advanced DaemonSets to what they ask for.
@@ -99,55 +92,36 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	r.memory.Note(s.Key(), func(k *knowledge) { k.pods = p.pods })
-	if err := r.kit.Revise(ctx, &s.Observation, p.Plan); err != nil {
+	r.emitFailed(s, p)
+	err = r.kit.Run(ctx, &s.Observation, p.Plan, r.options.parts(s, p))
+	if p.Store.Err() != nil {
 		return ctrl.Result{}, reporter().GiveUp(ctx, r.kit, &s.Observation, err)
 	}
-	preDownload := r.kit.PreDownload(ctx, &s.Observation, p.preDownload(s, r.options))
-	r.execute(ctx, s, p)
-	result := workloads.Result[v1beta1.DaemonSetStatus]{Status: p.status(s), Plan: p.Plan}
-	if err := reporter().Report(ctx, r.kit, &s.Observation, result); err != nil {
+	r.remember(s, p)
+	if err != nil {
 		return r.kit.Result(request, p.After.After(), err)
 	}
-	return r.kit.Finish(request, p.Plan, preDownload, r.trim(ctx, s, p))
+	return r.kit.Finish(request, p.Plan)
 }
 
-// execute sends the writes of the pass.
-func (r *Reconciler) execute(ctx context.Context, s *snapshot, p *plan) {
-	if p.Runs(&s.Observation) {
-		for _, pod := range p.placed.Failed {
-			r.kit.Warningf(s.set, reasonFailedPod, "Found failed daemon pod %s/%s on node %s, will try to kill it", pod.Namespace, pod.Name, pod.Spec.NodeName)
-		}
-		r.memory.Note(s.Key(), func(k *knowledge) { k.generation, k.backoff, k.equals = s.set.Generation, p.placed.Backoff, p.equals })
-		p.After.In(p.placed.RequeueAfter)
-		p.Waits = append(p.Waits, p.placed.Notes...)
-	}
-	var mu sync.Mutex
-	var taken []string
-	r.kit.Execute(ctx, &s.Observation, p.Plan, func(w *workload.Write, err error) {
-		if w.Verb == write.Create && apierrors.IsAlreadyExists(err) && !errors.Is(err, workload.ErrUnobserved) {
-			mu.Lock()
-			defer mu.Unlock()
-			taken = append(taken, w.Object.GetName())
-		}
-	})
-	r.noteTaken(s, taken)
-}
-
-// takenFor is how long the name of a pod that another owner has is not tried again.
-const takenFor = 10 * time.Minute
-
-// noteTaken has the next passes choose other names for pods.
-func (r *Reconciler) noteTaken(s *snapshot, names []string) {
-	if len(names)+len(s.known.taken) == 0 {
+// emitFailed announces the pods that have failed, and that the pass deletes.
+func (r *Reconciler) emitFailed(s *snapshot, p *plan) {
+	if !p.Runs(&s.Observation) {
 		return
 	}
-	all := maps.Clone(s.known.taken)
-	maps.DeleteFunc(all, func(_ string, until time.Time) bool { return !s.Now.Before(until) })
-	if all == nil {
-		all = map[string]time.Time{}
+	for _, pod := range p.placed.Failed {
+		r.kit.Warningf(s.set, reasonFailedPod, "Found failed daemon pod %s/%s on node %s, will try to kill it",
+			pod.Namespace, pod.Name, pod.Spec.NodeName)
 	}
-	for _, name := range names {
-		all[name] = s.Now.Add(takenFor)
+}
+
+// remember keeps what the next passes need.
+func (r *Reconciler) remember(s *snapshot, p *plan) {
+	if !p.Runs(&s.Observation) {
+		return
 	}
-	r.memory.Note(s.Key(), func(k *knowledge) { k.taken = all })
+	taken := p.taken(s)
+	r.memory.Note(s.Key(), func(k *knowledge) {
+		k.generation, k.backoff, k.equals, k.taken = s.set.Generation, p.placed.Backoff, p.equals, taken
+	})
 }

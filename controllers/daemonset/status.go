@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/controllers/daemonset/internal/placement"
 	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/workloads"
-	"github.com/kruisekit/kruisekit/controllers/daemonset/placement"
 )
 
 // Types of conditions. The reference writes none.

@@ -17,8 +17,8 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/driver/batches"
 	"github.com/kruisekit/kruisekit/imagepull"
-	"github.com/kruisekit/kruisekit/internal/batches"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/stored"
 )

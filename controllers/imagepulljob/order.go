@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/controllers/imagepulljob/order"
+	"github.com/kruisekit/kruisekit/controllers/imagepulljob/internal/order"
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 

@@ -17,11 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/controllers/imagepulljob/internal/contended"
+	"github.com/kruisekit/kruisekit/controllers/imagepulljob/internal/pullsecrets"
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/controllers/imagepulljob/contended"
 	"github.com/kruisekit/kruisekit/internal/once"
-	"github.com/kruisekit/kruisekit/controllers/imagepulljob/pullsecrets"
 	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/watches"

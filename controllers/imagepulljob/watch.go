@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/kruisekit/kruisekit/controllers/imagepulljob/internal/pullsecrets"
 	"github.com/kruisekit/kruisekit/imagepull"
-	"github.com/kruisekit/kruisekit/controllers/imagepulljob/pullsecrets"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/watches"
 )

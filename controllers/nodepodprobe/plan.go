@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
-	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/internal/podprobe"
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/workload"
 )
 

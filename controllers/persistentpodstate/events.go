@@ -4,9 +4,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kruisekit/kruisekit/internal/podstate"
 	"github.com/kruisekit/kruisekit/internal/podstates"
 	"github.com/kruisekit/kruisekit/note"
-	"github.com/kruisekit/kruisekit/internal/podstate"
 )
 
 // The reasons of events, beside the codes of package podstate.

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/internal/failure"
-	"github.com/kruisekit/kruisekit/internal/podstates"
 	"github.com/kruisekit/kruisekit/internal/podstate"
+	"github.com/kruisekit/kruisekit/internal/podstates"
 	"github.com/kruisekit/kruisekit/write"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/internal/markers"
-	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/podprobe"
+	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
 // snapshot is the input of one pass. Its objects may belong to the cache and are only read.

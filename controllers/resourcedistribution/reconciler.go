@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/distribution"
 	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/distribution"
 	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/once"
 	"github.com/kruisekit/kruisekit/internal/requeue"

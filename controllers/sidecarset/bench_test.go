@@ -18,10 +18,10 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/controllers/sidecarset/internal/history"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/sidecar"
-	"github.com/kruisekit/kruisekit/controllers/sidecarset/history"
 	"github.com/kruisekit/kruisekit/test/growth"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kruisekit/kruisekit/controllers/sidecarset/podwrites"
+	"github.com/kruisekit/kruisekit/controllers/sidecarset/internal/podwrites"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
 )
 

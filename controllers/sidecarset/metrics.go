@@ -5,9 +5,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
 	"github.com/kruisekit/kruisekit/internal/collectors"
 	"github.com/kruisekit/kruisekit/internal/standstill"
-	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
 )
 
 // meters are the metrics of the reconciler.

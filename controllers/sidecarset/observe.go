@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/revision"
-	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
 )
 
 // snapshot is the input of one pass. Its objects may belong to the cache and are only read.
@@ -80,7 +80,7 @@ func (r *Reconciler) forget(name string) {
 	r.meters.lacking.DeleteLabelValues(name)
 	r.meters.stands(name, false)
 	r.sets.Writes.Forget(types.NamespacedName{Name: name})
-	r.revisions.Writes.Forget(types.NamespacedName{Name: name})
+	r.revisions.Forget(types.NamespacedName{Name: name})
 }
 
 func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
@@ -129,7 +129,7 @@ func (r *Reconciler) observeRevisions(ctx context.Context, s *snapshot) error {
 	if err != nil {
 		return fmt.Errorf("list revisions: %w", err)
 	}
-	all, recheckAfter, err := r.revisions.Writes.Overlay(ctx, s.key(), stored.Pointers(list.Items))
+	all, recheckAfter, err := r.revisions.Overlay(ctx, s.key(), stored.Pointers(list.Items))
 	if err != nil {
 		return err
 	}

@@ -16,15 +16,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/controllers/sidecarset/internal/podwrites"
+	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/failure"
-	"github.com/kruisekit/kruisekit/internal/history"
 	"github.com/kruisekit/kruisekit/internal/once"
-	"github.com/kruisekit/kruisekit/controllers/sidecarset/podwrites"
 	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ledger"
-	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
 )
 
 // Reconciler brings the pods of SidecarSets to what the sets ask for.
@@ -34,7 +33,7 @@ type Reconciler struct {
 
 	sets      stored.Kind
 	status    statuspatch.Writer
-	revisions history.Writer
+	revisions *ledger.Ledger[*appsv1.ControllerRevision]
 	memory    memory
 	meters    meters
 	// failures are those that were emitted as events.
@@ -56,7 +55,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	sets := stored.Kind{GVK: gvk(), Writes: stored.NewWrites(api.Live, api.Now)}
 	return &Reconciler{
 		api: api, options: o.withDefaults(), meters: meters, sets: sets, status: statuspatch.Writer{Client: c, Kind: sets},
-		revisions: history.Writer{Client: c, Live: api.Live, Writes: ledger.New[*appsv1.ControllerRevision](api.Live, api.Now)},
+		revisions: ledger.New[*appsv1.ControllerRevision](api.Live, api.Now),
 		memory:    memory{newWrites: func() *podwrites.Writes { return podwrites.New(api.Live, api.Now) }},
 		answers:   cache.NewLRUExpireCacheWithClock(answersKept, clock(api.Now)),
 	}, nil

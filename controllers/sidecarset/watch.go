@@ -18,8 +18,8 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
+	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
 // podField is the name of the index of pods by the sets that they name.

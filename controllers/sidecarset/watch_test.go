@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/internal/failure"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
+	"github.com/kruisekit/kruisekit/internal/failure"
 )
 
 func TestPause(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/controllers/sidecarterminator/finish"
+	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/write"
 )
 

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/controllers/sidecarterminator/finish"
+	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
 // observe is what the decision about a pod looks at; nil when there is nothing to decide. Objects in it are the cache's.

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/controllers/sidecarterminator/finish"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/controllers/sidecarterminator/finish"
 	"github.com/kruisekit/kruisekit/write"
 )
 

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/controllers/sidecarterminator/finish"
+	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
 // podEvents are those of pods whose main containers have finished.

@@ -6,8 +6,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/internal/validation"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 )
 
 // maxReplicas bounds the pods and claims of one set. A pass holds the name of each.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/claims"
+	"github.com/kruisekit/kruisekit/internal/ordinals"
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/workloads"
-	"github.com/kruisekit/kruisekit/internal/ordinals"
 )
 
 // snapshot is all that one pass looks at. Objects in it may be the cache's and are only read.

@@ -11,8 +11,9 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/internal/ordinals"
+	"github.com/kruisekit/kruisekit/internal/predownload"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/workload"
 )
@@ -23,6 +24,17 @@ type plan struct {
 
 	rolling v1beta1.RollingUpdateStatefulSetStrategy
 	limits  scale.Limits
+}
+
+// parts are what the pass has beside the revision and the pods.
+func (o Options) parts(s *snapshot, p *plan) workloads.Parts {
+	return workloads.Parts{
+		PreDownload: func() predownload.Rollout { return p.preDownload(s, o) },
+		Report: func() (workloads.Report, error) {
+			return reporter().Report(&s.Observation, p.Plan, p.status(s))
+		},
+		Limit: *s.set.Spec.RevisionHistoryLimit,
+	}
 }
 
 // plan reads nothing but the snapshot and the options.

@@ -41,7 +41,7 @@ func TestPreDownload(t *testing.T) {
 			o.set.Status.UpdateRevision = o.revision("web:2")
 			s, p := o.plan()
 			if c.why == "the change is not possible in place" {
-				s.Revisions = append(s.Revisions, p.Newest.Create)
+				s.Revisions = append(s.Revisions, p.Store.Newest())
 			}
 			result, err := predownload.Plan(p.preDownload(s, o.options))
 			if err != nil {

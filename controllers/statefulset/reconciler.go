@@ -79,14 +79,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.kit.Revise(ctx, &s.Observation, p.Plan); err != nil {
+	err = r.kit.Run(ctx, &s.Observation, p.Plan, r.options.parts(s, p))
+	if p.Store.Err() != nil {
 		return ctrl.Result{}, reporter().GiveUp(ctx, r.kit, &s.Observation, err)
 	}
-	preDownload := r.kit.PreDownload(ctx, &s.Observation, p.preDownload(s, r.options))
-	r.kit.Execute(ctx, &s.Observation, p.Plan, nil)
-	result := workloads.Result[v1beta1.StatefulSetStatus]{Status: p.status(s), Plan: p.Plan}
-	if err := reporter().Report(ctx, r.kit, &s.Observation, result); err != nil {
+	if err != nil {
 		return r.kit.Result(request, p.After.After(), err)
 	}
-	return r.kit.Finish(request, p.Plan, preDownload, r.kit.Trim(ctx, &s.Observation, p.Plan, *s.set.Spec.RevisionHistoryLimit))
+	return r.kit.Finish(request, p.Plan)
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/subsets"
+	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/internal/subsets"
 )
 
 // counting is a client that counts the pods that it returns.

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/internal/subsets"
 	"github.com/kruisekit/kruisekit/internal/failure"
-	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/subsets"
 )
 
 // Reasons of events.

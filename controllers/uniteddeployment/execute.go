@@ -16,23 +16,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/subsets/applied"
-	"github.com/kruisekit/kruisekit/internal/batches"
-	"github.com/kruisekit/kruisekit/internal/history"
+	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/internal/subsets"
+	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/internal/subsets/applied"
+	"github.com/kruisekit/kruisekit/driver"
+	"github.com/kruisekit/kruisekit/driver/batches"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/subsets"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/spread"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // execute sends the writes of a pass: labels of pods, on which the allocation was decided, then workloads.
 func (r *Reconciler) execute(ctx context.Context, s *snapshot, p *subsets.Pass) (o subsets.Outcome) {
-	newest, err := r.history.Ensure(ctx, s.key(), p.Newest)
-	if err != nil {
+	if err := r.api.Run(ctx, s.key(), p.Store, r.revisions); err != nil {
 		return subsets.Outcome{Revise: err}
 	}
-	s.Revisions = history.Replace(s.Revisions, newest)
+	s.Revisions = p.Store.Stored(s.Revisions)
 	if _, err := batches.Each(p.Labels, func(l spread.PodLabel) error { return r.label(ctx, l) }); err != nil {
 		return subsets.Outcome{Provision: err}
 	}
@@ -59,7 +59,8 @@ func (r *Reconciler) trim(ctx context.Context, s *snapshot, p *subsets.Pass) err
 	for _, child := range s.Children {
 		live = append(live, child.Revision)
 	}
-	return r.history.Delete(ctx, s.key(), revision.Trim(s.Revisions, live, *s.object.Spec.RevisionHistoryLimit))
+	surplus := revision.Trim(s.Revisions, live, *s.object.Spec.RevisionHistoryLimit)
+	return r.api.Run(ctx, s.key(), driver.Writes(write.Deletions(surplus)...), r.revisions)
 }
 
 // label writes whether a pod is reserved.

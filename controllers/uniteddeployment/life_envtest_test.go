@@ -26,7 +26,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/uniteddeployment"
-	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/subsets"
+	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/internal/subsets"
 	"github.com/kruisekit/kruisekit/test/cluster"
 	"github.com/kruisekit/kruisekit/test/podbench"
 	"github.com/kruisekit/kruisekit/test/requests"

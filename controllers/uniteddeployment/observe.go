@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/internal/subsets"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/subsets"
 )
 
 // snapshot is all that one pass looks at.
@@ -79,7 +79,7 @@ func (r *Reconciler) read(object *v1beta1.UnitedDeployment, now time.Time) (*sub
 
 func (r *Reconciler) forget(name types.NamespacedName) {
 	r.objects.Writes.Forget(name)
-	r.history.Writes.Forget(name)
+	r.revisions.Forget(name)
 	for _, writes := range r.children {
 		writes.Forget(name)
 	}
@@ -116,7 +116,7 @@ func (r *Reconciler) observeRevisions(ctx context.Context, s *snapshot) error {
 	if err := r.api.Client.List(ctx, &list, options...); err != nil {
 		return fmt.Errorf("list revisions: %w", err)
 	}
-	all, recheckAfter, err := r.history.Writes.Overlay(ctx, s.key(), stored.Pointers(list.Items))
+	all, recheckAfter, err := r.revisions.Overlay(ctx, s.key(), stored.Pointers(list.Items))
 	if err != nil {
 		return fmt.Errorf("read revisions: %w", err)
 	}

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/subsets"
+	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/internal/subsets"
 )
 
 // A workload that loses its labels keeps its subset and its pods, and gets the labels back.

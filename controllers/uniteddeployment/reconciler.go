@@ -18,17 +18,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/subsets/applied"
+	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/internal/subsets"
+	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/internal/subsets/applied"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/conditions"
-	"github.com/kruisekit/kruisekit/internal/history"
 	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/once"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/subsets"
 	"github.com/kruisekit/kruisekit/ledger"
 )
 
@@ -40,11 +39,11 @@ type Reconciler struct {
 	objects stored.Kind
 	status  statuspatch.Writer
 	// children are the writes of workloads, by kind. It has the kinds that are installed.
-	children map[schema.GroupVersionKind]*ledger.Ledger[*unstructured.Unstructured]
-	applies  applied.Writer
-	history  history.Writer
-	memory   memory.Of[types.NamespacedName, subsets.Knowledge]
-	emitted  once.Texts[emission]
+	children  map[schema.GroupVersionKind]*ledger.Ledger[*unstructured.Unstructured]
+	applies   applied.Writer
+	revisions *ledger.Ledger[*appsv1.ControllerRevision]
+	memory    memory.Of[types.NamespacedName, subsets.Knowledge]
+	emitted   once.Texts[emission]
 }
 
 // New returns a Reconciler. The client may read from a cache.
@@ -57,7 +56,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	r.objects = stored.Kind{GVK: subsets.OwnerKind(), Writes: stored.NewWrites(api.Live, api.Now)}
 	r.status = statuspatch.Writer{Client: c, Kind: r.objects}
 	r.applies = applied.Writer{Client: c, Live: api.Live, Manager: FieldManager}
-	r.history = history.Writer{Client: c, Live: api.Live, Writes: ledger.New[*appsv1.ControllerRevision](api.Live, api.Now)}
+	r.revisions = ledger.New[*appsv1.ControllerRevision](api.Live, api.Now)
 	for _, kind := range subsets.Kinds() {
 		r.children[kind] = stored.NewWrites(api.Live, api.Now)
 	}

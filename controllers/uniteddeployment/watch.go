@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/internal/subsets"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/spread"
 )
@@ -79,3 +81,6 @@ func podChanges() predicate.Predicate {
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
 }
+
+// Lean drops from a workload of a subset what no pass reads. It is the transform of a cache.
+func Lean(workload *unstructured.Unstructured) { subsets.Lean(workload) }

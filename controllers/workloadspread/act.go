@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kruisekit/kruisekit/driver/batches"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
-	"github.com/kruisekit/kruisekit/internal/batches"
-	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
 )
 

@@ -11,10 +11,10 @@ import (
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/requeue"
-	"github.com/kruisekit/kruisekit/internal/workloadspread"
-	"github.com/kruisekit/kruisekit/note"
-	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 	"github.com/kruisekit/kruisekit/internal/validation"
+	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
+	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
 )
 

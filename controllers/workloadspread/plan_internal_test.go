@@ -13,9 +13,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/internal/workloadspread"
-	"github.com/kruisekit/kruisekit/note"
+	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 // TestTakeover: objects of a cluster that runs the reference need no write.

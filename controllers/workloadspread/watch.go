@@ -21,9 +21,9 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/replicas"
-	"github.com/kruisekit/kruisekit/internal/workloadspread"
-	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 	"github.com/kruisekit/kruisekit/internal/validation"
+	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
+	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]

@@ -26,9 +26,9 @@ import (
 	"github.com/kruisekit/kruisekit/daemon/cri"
 	"github.com/kruisekit/kruisekit/daemon/internal/background"
 	"github.com/kruisekit/kruisekit/daemon/internal/recording"
+	"github.com/kruisekit/kruisekit/internal/podprobe"
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/ledger"
-	"github.com/kruisekit/kruisekit/internal/podprobe"
 	"github.com/kruisekit/kruisekit/write"
 )
 

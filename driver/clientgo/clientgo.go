@@ -1,54 +1,61 @@
-// Package clientgo sends the writes of plans with client-go.
+// Package clientgo runs passes with client-go.
 //
 //	pass, err := workload.Plan(input)
 //	...
-//	err = clientgo.Run(ctx, client.CoreV1().Pods(namespace), pass)
-//
-// The writes of revisions go through Send:
-//
-//	newest, w := resolution.Write(metadata)
-//	if w != nil {
-//		_, err = clientgo.Send(ctx, client.AppsV1().ControllerRevisions(namespace), w)
-//	}
-//
-// Run sends one write after the other, which suits an operator with few pods. One with many sends the writes of a stage at
-// the same time, with Send.
+//	err = clientgo.Run(ctx, clientset, pass)
 //
 // An operator that lists its pods from the API server before each pass observes its own writes. One that reads from a cache
-// must record what Send returns, or the next pass repeats the writes: see package ledger.
+// runs the pass with driver.Run, whose options take the ledgers that record the writes, and with the Sender of this package.
 package clientgo
 
 import (
 	"context"
 	"fmt"
-	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	typed "k8s.io/client-go/kubernetes/typed/core/v1"
+	typedappsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"github.com/kruisekit/kruisekit/workload"
+	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// Run sends the writes of a pass, and returns what failed. A write that was decided upon an older pod is no failure: list the
-// pods again, and make another pass.
-func Run(ctx context.Context, pods typed.PodInterface, pass *workload.Pass) error {
-	for writes := pass.Next(); len(writes) > 0; writes = pass.Next() {
-		for len(writes) > 0 {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			w := writes[0]
-			pod, err := Send(ctx, pods, &w.Write)
-			writes = append(writes[1:], pass.Answer(time.Now(), w, pod, err)...) //nolint:forbidigo // the time of the answer
+// Clientset has the clients of what a workload consists of. A kubernetes.Interface is one.
+type Clientset interface {
+	CoreV1() typedcorev1.CoreV1Interface
+	AppsV1() typedappsv1.AppsV1Interface
+}
+
+// Run runs a pass over pods, their claims and their revisions, and returns what failed. A write that was decided upon an
+// older object is no failure: list the objects again, and make another pass.
+func Run[W driver.Request](ctx context.Context, c Clientset, pass driver.Pass[W]) error {
+	return driver.Run(ctx, pass, driver.Options[W]{Send: Sender(c)})
+}
+
+// Sender returns what sends the writes of pods, claims and revisions, each in the namespace of its object. For a pass
+// that writes objects of other kinds, as a status of your own, call Send with their clients.
+func Sender(c Clientset) driver.Send {
+	return func(ctx context.Context, w *write.Write) (write.Object, error) {
+		namespace := w.Object.GetNamespace()
+		switch w.Object.(type) {
+		case *corev1.Pod:
+			return Send(ctx, c.CoreV1().Pods(namespace), w)
+		case *corev1.PersistentVolumeClaim:
+			return Send(ctx, c.CoreV1().PersistentVolumeClaims(namespace), w)
+		case *appsv1.ControllerRevision:
+			return Send(ctx, c.AppsV1().ControllerRevisions(namespace), w)
 		}
+		return nil, fmt.Errorf("send write: no client for %T", w.Object)
 	}
-	return workload.Err(pass.Failures())
 }
 
 // Client is the client of one kind in a namespace, as client-go has one for pods, revisions and claims.
 type Client[T write.Object] interface {
+	// Get reads an object.
+	Get(context.Context, string, metav1.GetOptions) (T, error)
 	// Create creates an object.
 	Create(context.Context, T, metav1.CreateOptions) (T, error)
 	// Patch changes an object.
@@ -57,24 +64,36 @@ type Client[T write.Object] interface {
 	Delete(context.Context, string, metav1.DeleteOptions) error
 }
 
-// Send sends a write of an object, and returns the object as the API server answered; nil for a deletion. Errors are those of
-// the client: see write.IsOutdated.
-func Send[T write.Object](ctx context.Context, c Client[T], w *write.Write) (answer T, err error) {
+// Send sends a write of an object, and returns the object as the API server answered; nil for a deletion. Errors are
+// those of the client: see write.IsOutdated.
+func Send[T write.Object](ctx context.Context, c Client[T], w *write.Write) (write.Object, error) {
 	object, is := w.Object.(T)
 	if !is {
-		return answer, fmt.Errorf("send write: %T is not a %T", w.Object, answer)
+		return nil, fmt.Errorf("send write: %T is not a %T", w.Object, object)
 	}
+	answer, err := send(ctx, c, w, object)
+	if err != nil || w.Verb == write.Delete {
+		return nil, err
+	}
+	return answer, nil
+}
+
+func send[T write.Object](ctx context.Context, c Client[T], w *write.Write, object T) (answer T, err error) {
 	switch w.Verb {
+	case write.Get:
+		return c.Get(ctx, object.GetName(), metav1.GetOptions{})
 	case write.Create:
 		return c.Create(ctx, object, metav1.CreateOptions{})
 	case write.Delete:
-		return answer, c.Delete(ctx, object.GetName(), metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(object.GetUID()))})
+		precondition := metav1.NewUIDPreconditions(string(object.GetUID()))
+		return answer, c.Delete(ctx, object.GetName(), metav1.DeleteOptions{Preconditions: precondition})
 	case write.Patch:
 		data, err := w.Data()
 		if err != nil {
 			return answer, err
 		}
 		return c.Patch(ctx, object.GetName(), w.Type, data, metav1.PatchOptions{}, w.Subresources()...)
+	case write.Ask:
 	}
 	return answer, fmt.Errorf("send write: unknown verb %q", w.Verb)
 }

@@ -1,15 +1,22 @@
-// Package runtimeclient sends the writes of plans with the client of controller-runtime.
+// Package runtimeclient runs passes with the client of controller-runtime.
 //
-//	for writes := pass.Next(); len(writes) > 0; writes = pass.Next() {
-//		for len(writes) > 0 {
-//			w := writes[0]
-//			object, err := runtimeclient.Send(ctx, c, &w.Write)
-//			writes = append(writes[1:], pass.Answer(time.Now(), w, object, err)...)
-//		}
+//	type reconciler struct {
+//		client, live client.Client
+//		pods         *ledger.Ledger[*corev1.Pod]
+//		runtimeclient.Queue // a source of the controller
 //	}
+//	...
+//	pass, err := workload.Plan(input)
+//	...
+//	err = driver.Run(ctx, pass, driver.Options[*workload.Write]{
+//		Send:    runtimeclient.Sender(r.client, r.live),
+//		Owner:   request.NamespacedName,
+//		Ledgers: []driver.Recorder{r.pods},
+//	})
+//	return r.Result(request, pass.RequeueAfter(), err)
 //
-// A reconciler that reads from a cache must record what Send returns, or the next pass repeats the writes: see package
-// ledger.
+// A reconciler that reads from a cache records the answers in a ledger, or the next pass repeats the writes: see package
+// ledger. The Example is a whole operator.
 package runtimeclient
 
 import (
@@ -19,8 +26,27 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/write"
 )
+
+// Sender returns what sends the writes of a pass with a client. live answers the questions of the pass: it reads past
+// the cache.
+func Sender(c client.Client, live client.Reader) driver.Send {
+	return func(ctx context.Context, w *write.Write) (write.Object, error) {
+		if w.Verb != write.Get {
+			return Send(ctx, c, w)
+		}
+		object, err := answer(w.Object)
+		if err != nil {
+			return nil, err
+		}
+		if err := live.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return nil, err
+		}
+		return object, nil
+	}
+}
 
 // Send sends a write, and returns the object as the API server answered; nil for a deletion. The object of the write stays as
 // it is. Errors are those of the client: see write.IsOutdated.
@@ -53,10 +79,13 @@ func patch(ctx context.Context, c client.Client, w *write.Write) (write.Object, 
 	if err != nil {
 		return nil, err
 	}
-	if w.Subresource == write.Main {
-		err = c.Patch(ctx, object, client.RawPatch(w.Type, data))
-	} else {
-		err = c.SubResource(w.Subresource).Patch(ctx, object, client.RawPatch(w.Type, data))
+	switch raw := client.RawPatch(w.Type, data); w.Subresource {
+	case write.Main:
+		err = c.Patch(ctx, object, raw)
+	case write.Status:
+		err = c.Status().Patch(ctx, object, raw)
+	default:
+		err = c.SubResource(w.Subresource).Patch(ctx, object, raw)
 	}
 	if err != nil {
 		return nil, err

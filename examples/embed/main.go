@@ -18,7 +18,6 @@ import (
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/workload"
-	"github.com/kruisekit/kruisekit/write"
 )
 
 func main() {
@@ -40,36 +39,28 @@ func main() {
 // reconcile brings the pods of a fleet a step closer to what the fleet asks for.
 func reconcile(ctx context.Context, client kubernetes.Interface, f *fleet) error {
 	selector := metav1.ListOptions{LabelSelector: "fleet=" + f.Name}
-	revisions := client.AppsV1().ControllerRevisions(f.Namespace)
-	listed, failed := revisions.List(ctx, selector)
+	revisions, failed := client.AppsV1().ControllerRevisions(f.Namespace).List(ctx, selector)
 	pods, err := client.CoreV1().Pods(f.Namespace).List(ctx, selector)
 	data, invalid := revision.Encode(&f.Spec.Template)
 	if err = errors.Join(failed, err, invalid); err != nil {
 		return err
 	}
-	stored := revision.ControlledBy(f, listed.Items)
-	r := revision.Resolve(revision.Input{Owner: f.Name, Data: data, Have: stored})
-	newest, store := r.Write(f.owned())
-	if store != nil {
-		if _, err := clientgo.Send(ctx, revisions, store); err != nil {
-			return err
-		}
+	in := workload.Input{
+		Owner:     workload.OwnedBy(f, kind, map[string]string{"fleet": f.Name}),
+		Scale:     scale.Input{Now: time.Now(), Limits: f.Spec.Limits},
+		Instances: workload.Pods(revision.ControlledBy(f, pods.Items)),
+		Strategy:  workload.InPlaceIfPossible,
 	}
-	in := workload.Input{Scale: scale.Input{Now: time.Now(), Limits: f.Spec.Limits}, Strategy: workload.InPlaceIfPossible}
-	in.Instances = workload.Pods(revision.ControlledBy(f, pods.Items))
-	in.SetRevisions(r, newest, stored)
-	in.Current = in.Update // no pod is created at an older revision; examples/groups has a partition, and trims its revisions
-	in.Build = func(creations []workload.Creation) (all [][]write.Object, _ error) {
-		for _, c := range creations {
-			all = append(all, []write.Object{f.pod(c.Revision)})
-		}
-		return all, nil
+	history := workload.History{Data: data, Stored: revision.ControlledBy(f, revisions.Items), Limit: 10}
+	if err := in.SetHistory(history); err != nil {
+		return err
 	}
+	in.Current = in.Update // no pod is created at an older revision; examples/groups has a partition
 	pass, err := workload.Plan(in)
 	if err != nil {
 		return err
 	}
-	err = clientgo.Run(ctx, client.CoreV1().Pods(f.Namespace), pass)
+	err = clientgo.Run(ctx, client, pass)
 	log.Println(f.Name, pass.Notes())
 	return err
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/revision"
 )
 
 const (
@@ -182,8 +183,8 @@ func (w *world) unsettled() string {
 		return fmt.Sprintf("%d pods", len(w.pods))
 	}
 	t := decode[team](w.objects[pathOfTeam])
-	in, store, err := observe(&t, nil, w.revisions()).input()
-	if err != nil || store != nil || in.Update.Name != t.Status.CurrentRevision {
+	in, err := t.input(nil, revision.ControlledBy(&t, w.revisions()))
+	if err != nil || len(in.Store.Next()) > 0 || in.Update.Name != t.Status.CurrentRevision {
 		return fmt.Sprintf("revision %s, current %s: %v", in.Update.Name, t.Status.CurrentRevision, err)
 	}
 	for path, pod := range w.pods {

@@ -65,39 +65,31 @@ func (o *operator) reconcileAll(ctx context.Context) error {
 
 // reconcile makes a pass over a team.
 func (o *operator) reconcile(ctx context.Context, t *team) error {
-	pods, revisions := o.CoreV1().Pods(t.Namespace), o.AppsV1().ControllerRevisions(t.Namespace)
 	selector := metav1.ListOptions{LabelSelector: teamLabel + "=" + t.Name}
-	listed, failed := pods.List(ctx, selector)
-	stored, err := revisions.List(ctx, selector)
+	pods, failed := o.CoreV1().Pods(t.Namespace).List(ctx, selector)
+	revisions, err := o.AppsV1().ControllerRevisions(t.Namespace).List(ctx, selector)
 	if err = errors.Join(failed, err); err != nil {
 		return err
 	}
-	seen := observation{team: t, now: time.Now(), repeats: o.repeats[t.UID]}
-	seen.pods, seen.revisions = revision.ControlledBy(t, listed.Items), revision.ControlledBy(t, stored.Items)
-	in, store, err := seen.input()
-	if err == nil && store != nil {
-		_, err = clientgo.Send(ctx, revisions, store)
-	}
+	in, err := t.input(revision.ControlledBy(t, pods.Items), revision.ControlledBy(t, revisions.Items))
 	if err != nil {
 		return err
 	}
+	in.Scale.Now, in.Repeats = time.Now(), o.repeats[t.UID]
 	pass, err := workload.Plan(in)
 	if err != nil {
 		return err
 	}
-	err = clientgo.Run(ctx, pods, pass)
+	err = clientgo.Run(ctx, o, pass)
 	o.repeats[t.UID] = pass.Repeats()
 	if headline, ok := note.Headline(pass.Notes()); ok {
 		log.Println(t.Name, headline.Code, headline.Object, headline.Text)
 	}
-	for _, old := range pass.Trim(seen.revisions, historyLimit) {
-		_, failed := clientgo.Send(ctx, revisions, old)
-		err = errors.Join(err, failed)
-	}
 	if current, promoted := pass.Promote(t.Status.CurrentRevision); promoted {
 		path := "/apis/example.com/v1/namespaces/" + t.Namespace + "/teams/" + t.Name + "/status"
 		patch := fmt.Appendf(nil, `{"status":{"currentRevision":%q}}`, current)
-		err = errors.Join(err, o.RESTClient().Patch(types.MergePatchType).AbsPath(path).Body(patch).Do(ctx).Error())
+		request := o.RESTClient().Patch(types.MergePatchType).AbsPath(path).Body(patch)
+		err = errors.Join(err, request.Do(ctx).Error())
 	}
 	return err
 }

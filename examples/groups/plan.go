@@ -2,8 +2,8 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -12,8 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/workload"
@@ -39,42 +37,31 @@ const teamLabel, groupLabel, memberLabel = "example.com/team", "example.com/grou
 // historyLimit is how many revisions are stored besides those that pods run.
 const historyLimit = 5
 
-// observation is everything that a pass depends on.
-type observation struct {
-	*team
-
-	now       time.Time
-	pods      []*corev1.Pod
-	revisions []*appsv1.ControllerRevision
-	repeats   workload.Repeats
-}
-
-// input describes the team to package workload, and returns the write that stores a new revision; nil where it is stored.
-func (o *observation) input() (in workload.Input, store *write.Write, err error) {
-	data, err := revision.EncodeRoles(map[string]*corev1.PodTemplateSpec{"leader": &o.Spec.Leader, "worker": &o.Spec.Worker})
+// input describes the team to package workload.
+func (t *team) input(pods []*corev1.Pod, revisions []*appsv1.ControllerRevision) (in workload.Input, err error) {
+	templates := map[string]*corev1.PodTemplateSpec{"leader": &t.Spec.Leader, "worker": &t.Spec.Worker}
+	data, err := revision.EncodeRoles(templates)
 	if err != nil {
-		return in, nil, err
+		return in, err
 	}
-	_, unavailable, err := scale.ResolveFenceposts(nil, o.Spec.MaxUnavailable, o.Spec.Replicas)
+	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Team"}
 	in = workload.Input{
-		Scale:     scale.Input{Now: o.now, Slots: []string{}, Limits: scale.Limits{Partition: o.Spec.Partition, MaxUnavailable: unavailable}},
-		Instances: workload.Groups(o.pods, groupLabel, memberLabel),
+		Owner:     workload.OwnedBy(t, kind, labels.Set{teamLabel: t.Name}),
+		Instances: workload.Groups(pods, groupLabel, memberLabel),
 		Members:   []workload.Member{{Name: "leader", Role: "leader"}},
 		Strategy:  workload.InPlaceIfPossible,
-		Repeats:   o.repeats,
 	}
-	r := revision.Resolve(revision.Input{Owner: o.Name, Data: data, Have: o.revisions, Current: o.Status.CurrentRevision})
-	newest, store := r.Write(o.owned("", nil))
-	in.SetRevisions(r, newest, o.revisions)
-	for i := range o.Spec.Replicas {
-		in.Scale.Slots = append(in.Scale.Slots, fmt.Sprintf("%s-%d", o.Name, i))
-	}
-	for i := int32(1); i < o.Spec.Size; i++ {
+	for i := int32(1); i < t.Spec.Size; i++ {
 		in.Members = append(in.Members, workload.Member{Name: fmt.Sprintf("w%d", i), Role: "worker"})
 	}
+	in.Scale.Slots, in.Scale.Limits.Partition = []string{}, t.Spec.Partition
+	for i := range t.Spec.Replicas {
+		in.Scale.Slots = append(in.Scale.Slots, fmt.Sprintf("%s-%d", t.Name, i))
+	}
+	_, in.Scale.Limits.MaxUnavailable, err = scale.ResolveFenceposts(nil, t.Spec.MaxUnavailable, t.Spec.Replicas)
 	in.Build = func(creations []workload.Creation) (all [][]write.Object, err error) {
 		for _, c := range creations {
-			pod, err := o.build(&in, c)
+			pod, err := build(&in, c)
 			if err != nil {
 				return nil, err
 			}
@@ -82,29 +69,23 @@ func (o *observation) input() (in workload.Input, store *write.Write, err error)
 		}
 		return all, nil
 	}
-	return in, store, err
+	return in, errors.Join(err, in.SetHistory(workload.History{
+		Data: data, Stored: revisions, Current: t.Status.CurrentRevision, Limit: historyLimit,
+	}))
 }
 
-// build makes a pod. The slots name the leaders, and a leader names its workers: a creation that is sent twice never makes two pods.
-func (o *observation) build(in *workload.Input, c workload.Creation) (*corev1.Pod, error) {
-	template, err := in.Template(c)
+// build makes a pod. The slots name the leaders, and a leader names its workers: a creation that is sent twice never
+// makes two pods.
+func build(in *workload.Input, c workload.Creation) (*corev1.Pod, error) {
+	pod, err := in.Pod(c)
 	if err != nil {
 		return nil, err
 	}
 	group := cmp.Or(c.Instance, c.Slot)
-	name := group
+	pod.Name, pod.GenerateName = group, ""
 	if c.Member.Role == "worker" {
-		name += "-" + c.Member.Name // never the name of a leader, which ends with a number
+		pod.Name += "-" + c.Member.Name // never the name of a leader, which ends with a number
 	}
-	own := labels.Set{groupLabel: group, memberLabel: c.Member.Name, kruise.PodRevisionLabelKey: c.Revision}
-	pod := &corev1.Pod{ObjectMeta: o.owned(name, labels.Merge(template.Labels, own)), Spec: template.Spec}
-	pod.Annotations = template.Annotations
-	inplace.EnsureReadinessGate(&pod.Spec)
+	pod.Labels[groupLabel], pod.Labels[memberLabel] = group, c.Member.Name
 	return pod, nil
-}
-
-// owned is the metadata of an object of the team.
-func (o *observation) owned(name string, more labels.Set) metav1.ObjectMeta {
-	owner := metav1.NewControllerRef(o, schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Team"})
-	return metav1.ObjectMeta{Namespace: o.Namespace, Name: name, Labels: labels.Merge(more, labels.Set{teamLabel: o.Name}), OwnerReferences: []metav1.OwnerReference{*owner}}
 }

@@ -23,20 +23,16 @@ func newTeam(replicas, size int32) *team {
 	return t
 }
 
-// observe selects the objects of the team.
-func observe(team *team, pods []corev1.Pod, revisions []appsv1.ControllerRevision) *observation {
-	return &observation{team: team, now: time.Now(), pods: revision.ControlledBy(team, pods), revisions: revision.ControlledBy(team, revisions)}
-}
-
 // input observes the objects, and adds the wanted revision to those stored.
 func input(t *testing.T, team *team, pods []corev1.Pod, revisions *[]appsv1.ControllerRevision) workload.Input {
 	t.Helper()
-	in, store, err := observe(team, pods, *revisions).input()
+	in, err := team.input(revision.ControlledBy(team, pods), revision.ControlledBy(team, *revisions))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if store != nil {
-		*revisions = append(*revisions, *store.Object.(*appsv1.ControllerRevision))
+	in.Scale.Now = time.Now()
+	if len(in.Store.Next()) > 0 {
+		*revisions = append(*revisions, *in.Store.Newest())
 	}
 	return in
 }
@@ -51,8 +47,8 @@ func plan(t *testing.T, team *team, pods []corev1.Pod, revisions *[]appsv1.Contr
 	return pass
 }
 
-// build creates what a pass is to create, pass after pass, as long as there is something to create.
-func build(t *testing.T, team *team, pods []corev1.Pod, revisions *[]appsv1.ControllerRevision) []corev1.Pod {
+// grow creates what a pass is to create, pass after pass, as long as there is something to create.
+func grow(t *testing.T, team *team, pods []corev1.Pod, revisions *[]appsv1.ControllerRevision) []corev1.Pod {
 	t.Helper()
 	for {
 		pass := plan(t, team, pods, revisions)
@@ -82,7 +78,7 @@ func describe(pods []corev1.Pod) (lines []string) {
 
 func TestNames(t *testing.T) {
 	t.Parallel()
-	pods := build(t, newTeam(2, 3), nil, &[]appsv1.ControllerRevision{})
+	pods := grow(t, newTeam(2, 3), nil, &[]appsv1.ControllerRevision{})
 	want := []string{
 		"web-0 of web-0: leader:0", "web-0-w1 of web-0: worker:0", "web-0-w2 of web-0: worker:0",
 		"web-1 of web-1: leader:0", "web-1-w1 of web-1: worker:0", "web-1-w2 of web-1: worker:0",
@@ -100,11 +96,11 @@ func TestNames(t *testing.T) {
 func TestGroupsBelowThePartitionAreCreatedAtTheCurrentRevision(t *testing.T) {
 	t.Parallel()
 	team, revisions := newTeam(2, 2), []appsv1.ControllerRevision{}
-	build(t, team, nil, &revisions)
+	grow(t, team, nil, &revisions)
 	team.Status.CurrentRevision = revisions[0].Name
 	team.Spec.Partition, team.Spec.Worker.Spec.Containers[0].Image = 1, "worker:1"
 	want := []string{"web-0 of web-0: leader:0", "web-0-w1 of web-0: worker:0", "web-1 of web-1: leader:0", "web-1-w1 of web-1: worker:1"}
-	if diff := cmp.Diff(want, describe(build(t, team, nil, &revisions))); diff != "" {
+	if diff := cmp.Diff(want, describe(grow(t, team, nil, &revisions))); diff != "" {
 		t.Errorf("pods (-want +got):\n%s", diff)
 	}
 }
@@ -112,7 +108,7 @@ func TestGroupsBelowThePartitionAreCreatedAtTheCurrentRevision(t *testing.T) {
 func TestInput(t *testing.T) {
 	t.Parallel()
 	revisions := []appsv1.ControllerRevision{}
-	pods := build(t, newTeam(2, 3), nil, &revisions)
+	pods := grow(t, newTeam(2, 3), nil, &revisions)
 	foreign := pods[0].DeepCopy()
 	foreign.OwnerReferences[0].UID = "another"
 
@@ -140,7 +136,7 @@ func TestInput(t *testing.T) {
 func TestExpired(t *testing.T) {
 	t.Parallel()
 	team, revisions := newTeam(1, 2), []appsv1.ControllerRevision{}
-	pods := build(t, team, nil, &revisions)
+	pods := grow(t, team, nil, &revisions)
 	for _, image := range []string{"a", "b", "c", "d", "e", "f", "g"} {
 		team.Spec.Leader.Spec.Containers[0].Image = image
 		input(t, team, pods, &revisions)

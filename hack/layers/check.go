@@ -66,8 +66,6 @@ func forbidden(path, imported string) string {
 		return "it is made for tests"
 	case to.layer > from.layer:
 		return "arrows point down only"
-	case to.layer == primitives && within(to.unit, []string{"internal"}) == "" && !serves(to.unit, path):
-		return "it serves the kind beside it alone"
 	case from.layer == examples && within(target, []string{"internal"}) != "":
 		return "an example uses what an embedder can import"
 	case slices.Contains(podOnly(), from.unit) && to.layer == types && within(target, []string{"api/kruise"}) == "":
@@ -76,12 +74,6 @@ func forbidden(path, imported string) string {
 		return "siblings do not import each other"
 	}
 	return ""
-}
-
-// serves reports whether a package that decides serves another: those of a kind serve what stands beside them.
-func serves(unit, path string) bool {
-	parts := strings.Split(unit, "/")
-	return len(parts) < 3 || within(path, []string{strings.Join(parts[:2], "/")}) != ""
 }
 
 // belowOf reports whether a unit stands below another of its layer.

@@ -52,20 +52,20 @@ func below() map[string][]string {
 		"imagepull":        {"note", "revision", "lifecycle"},
 		"containerrestart": {"note", "write", "revision", "lifecycle", "inplace"}, // it reports the hashes that inplace waits for
 
-		"internal/broadcast":                   {"note", "eligible", "scale"},
-		"internal/distribution":                {"note", "write"},
-		"internal/ordinals":                    nil,
-		"internal/podprobe":                    {"note", "write"},
-		"internal/podstate":                    {"note", "write", "internal/ordinals"},
-		"internal/schedule":                    {"note"},
-		"internal/sizing":                      {"note"},
-		"internal/workloadspread/subset":       append(slices.Clone(base), "eligible", "scale"),
-		"controllers/daemonset/placement":      append(slices.Clone(base), "eligible", "scale"),
-		"controllers/ephemeraljob/ephemeral":   {"note", "write"},
-		"controllers/imagepulljob/order":       {"lifecycle", "scale"},
-		"controllers/sidecarset/history":       {"note", "write", "revision"},
-		"controllers/sidecarset/rollout":       append(slices.Clone(base), "inplace", "scale", "sidecar"),
-		"controllers/sidecarterminator/finish": {"note", "write", "sidecar"},
+		"internal/broadcast":                       {"note", "eligible", "scale"},
+		"internal/distribution":                    {"note", "write"},
+		"internal/ordinals":                        nil,
+		"internal/podprobe":                        {"note", "write"},
+		"internal/podstate":                        {"note", "write", "internal/ordinals"},
+		"internal/schedule":                        {"note"},
+		"internal/sizing":                          {"note"},
+		"internal/workloadspread/subset":           append(slices.Clone(base), "eligible", "scale"),
+		"controllers/daemonset/internal/placement": append(slices.Clone(base), "eligible", "scale"),
+		"controllers/ephemeraljob/ephemeral":       {"note", "write"},
+		"controllers/imagepulljob/internal/order":  {"lifecycle", "scale"},
+		"controllers/sidecarset/internal/history":  {"note", "write", "revision"},
+		"controllers/sidecarset/rollout":           append(slices.Clone(base), "inplace", "scale", "sidecar"),
+		"controllers/sidecarterminator/finish":     {"note", "write", "sidecar"},
 		"internal/validation": append(slices.Clone(base), "inplace", "scale", "sidecar", "imagepull", "containerrestart",
 			"spread", "internal/ordinals", "internal/podprobe", "internal/podstate", "internal/schedule", "internal/sizing"),
 	}
@@ -78,7 +78,7 @@ func onClients() []string { return []string{"driver", "ledger"} }
 func podOnly() []string {
 	return []string{
 		"note", "write", "revision", "lifecycle", "inplace", "launch", "eligible", "scale", "workload",
-		"internal/ordinals", "internal/schedule", "controllers/daemonset/placement",
+		"internal/ordinals", "internal/schedule", "controllers/daemonset/internal/placement",
 	}
 }
 

@@ -19,13 +19,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/driver"
+	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/retries"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // Recorder emits events.
@@ -45,7 +48,7 @@ type Options struct {
 
 // Binding is what a reconciler reads and writes with.
 type Binding struct {
-	requeue.Queue
+	runtimeclient.Queue
 
 	// Client reads typed objects from the cache.
 	Client client.Client
@@ -141,4 +144,13 @@ func SharedIndex(err error) error {
 		return nil
 	}
 	return err
+}
+
+// Run makes a pass of an object, and records its writes in ledgers.
+func (b *Binding) Run(
+	ctx context.Context, owner types.NamespacedName, pass driver.Pass[*write.Write], ledgers ...driver.Recorder,
+) error {
+	return driver.Run(ctx, pass, driver.Options[*write.Write]{
+		Send: runtimeclient.Sender(b.Client, b.Live), Now: b.Now, Owner: owner, Ledgers: ledgers,
+	})
 }

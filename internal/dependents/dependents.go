@@ -6,20 +6,18 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/history"
 	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/predownload"
 	"github.com/kruisekit/kruisekit/ledger"
-	"github.com/kruisekit/kruisekit/write"
 )
 
 // Options say what a workload has beside pods and revisions.
@@ -94,43 +92,7 @@ func (d *Dependents) Forget(owner types.NamespacedName) {
 	d.jobs.Forget(owner)
 }
 
-// History writes the revisions.
-func (d *Dependents) History() history.Writer {
-	return history.Writer{Client: d.api.Client, Live: d.api.Live, Writes: d.revisions}
-}
-
-// PreDownload writes the pull jobs. created is called after each creation, with its error.
-func (d *Dependents) PreDownload(created func(job *v1beta1.ImagePullJob, err error)) predownload.Writer {
-	return predownload.Writer{Client: d.api.Client, History: d.History(), Writes: d.jobs, Created: created}
-}
-
-// Record keeps what the API server answered to a write of a pod or a claim, until the cache shows it. Other objects are not kept.
-func (d *Dependents) Record(owner types.NamespacedName, w *write.Write, answer write.Object, err error) {
-	switch object := w.Object.(type) {
-	case *corev1.Pod:
-		fresh, _ := answer.(*corev1.Pod)
-		record(d.pods, owner, w.Verb, outcome[*corev1.Pod]{object, fresh, err})
-	case *corev1.PersistentVolumeClaim:
-		fresh, _ := answer.(*corev1.PersistentVolumeClaim)
-		record(d.claims, owner, w.Verb, outcome[*corev1.PersistentVolumeClaim]{object, fresh, err})
-	}
-}
-
-// outcome is an object that was to be written, the answer, and the error.
-type outcome[T client.Object] struct {
-	object, answer T
-	err            error
-}
-
-func record[T client.Object](l *ledger.Ledger[T], owner types.NamespacedName, verb write.Verb, o outcome[T]) {
-	switch {
-	case verb == write.Create && o.err != nil:
-		l.Doubt(owner, o.object, o.err)
-	case verb == write.Create:
-		l.Created(owner, o.answer)
-	case verb == write.Delete && (o.err == nil || apierrors.IsNotFound(o.err)):
-		l.Deleted(owner, o.object)
-	case verb == write.Patch && o.err == nil:
-		l.Patched(owner, o.answer)
-	}
+// Ledgers record the writes of all that workloads have.
+func (d *Dependents) Ledgers() []driver.Recorder {
+	return []driver.Recorder{d.pods, d.claims, d.revisions, predownload.Jobs{Ledger: d.jobs}}
 }

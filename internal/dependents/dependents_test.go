@@ -144,6 +144,13 @@ func TestObserve(t *testing.T) {
 	}
 }
 
+// record has the ledgers of d record an answer.
+func record(d *dependents.Dependents, key types.NamespacedName, w *write.Write, answer write.Object, err error) {
+	for _, l := range d.Ledgers() {
+		l.Record(key, w, answer, err)
+	}
+}
+
 // Writes are observed as they were answered, while the cache lags, and are dropped with the workload.
 func TestRecord(t *testing.T) {
 	c := &cache{pods: []corev1.Pod{pod("a", nil), pod("b", nil)}, claims: []corev1.PersistentVolumeClaim{{ObjectMeta: meta("data-a", owner)}}}
@@ -151,11 +158,11 @@ func TestRecord(t *testing.T) {
 	key := types.NamespacedName{Namespace: "shop", Name: "web"}
 	patched, created := pod("a", func(p *corev1.Pod) { p.ResourceVersion, p.Labels["new"] = "2", "yes" }), pod("c", func(p *corev1.Pod) { p.ResourceVersion = "3" })
 	refused := errors.New("refused")
-	d.Record(key, &write.Write{Verb: write.Patch, Object: &c.pods[0]}, &patched, nil)
-	d.Record(key, &write.Write{Verb: write.Create, Object: &created}, &created, nil)
-	d.Record(key, &write.Write{Verb: write.Delete, Object: &c.pods[1]}, nil, nil)
-	d.Record(key, &write.Write{Verb: write.Delete, Object: &c.claims[0]}, nil, refused)
-	d.Record(key, &write.Write{Verb: write.Delete, Object: &corev1.Node{}}, nil, nil)
+	record(d, key, &write.Write{Verb: write.Patch, Object: &c.pods[0]}, &patched, nil)
+	record(d, key, &write.Write{Verb: write.Create, Object: &created}, &created, nil)
+	record(d, key, &write.Write{Verb: write.Delete, Object: &c.pods[1]}, nil, nil)
+	record(d, key, &write.Write{Verb: write.Delete, Object: &c.claims[0]}, nil, refused)
+	record(d, key, &write.Write{Verb: write.Delete, Object: &corev1.Node{}}, nil, nil)
 	o, err := d.Observe(t.Context(), set(), web())
 	if err != nil || names(o.Active) != "a c" || o.Active[0].Labels["new"] != "yes" || names(o.Claims) != "data-a" {
 		t.Errorf("pods %q, claims %q, %v", names(o.Active), names(o.Claims), err)

@@ -67,9 +67,9 @@ func TestNamedClaims(t *testing.T) {
 		t.Errorf("claims %q after reads %v", got, c.reads)
 	}
 	created := claim("data-web-1")
-	d.Record(key, &write.Write{Verb: write.Create, Object: created}, created, nil)
+	record(d, key, &write.Write{Verb: write.Create, Object: created}, created, nil)
 	other := claim("data-web-7")
-	d.Record(key, &write.Write{Verb: write.Create, Object: other}, other, nil)
+	record(d, key, &write.Write{Verb: write.Create, Object: other}, other, nil)
 	if got := read(); got != "data-web-0 data-web-1" {
 		t.Errorf("claims %q: want the own write, and no claim that was not asked for", got)
 	}

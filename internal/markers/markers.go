@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
-	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/podprobe"
+	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
 // GVK is the kind of markers.

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/internal/batches"
+	"github.com/kruisekit/kruisekit/driver/batches"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/requeue"

@@ -14,8 +14,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
-	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/ordinals"
+	"github.com/kruisekit/kruisekit/internal/owned"
 )
 
 // Several controllers of one manager look for the pods they own: each asks for the index.

@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/internal/ordinals"
 	"github.com/kruisekit/kruisekit/internal/podstate"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 func TestRecords(t *testing.T) {

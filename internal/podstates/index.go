@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/podstate"
+	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
 // Kind is that of PersistentPodStates.

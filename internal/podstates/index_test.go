@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/podstates"
 	"github.com/kruisekit/kruisekit/internal/podstate"
+	"github.com/kruisekit/kruisekit/internal/podstates"
 )
 
 func raw(t testing.TB, s *podstate.State) *unstructured.Unstructured {

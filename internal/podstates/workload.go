@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/ordinals"
 	"github.com/kruisekit/kruisekit/internal/podstate"
+	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
 // WorkloadOf returns which ordinals a workload wants. An Advanced StatefulSet heeds spec.ordinals.start only where start is true.

@@ -1,16 +1,16 @@
 // Package predownload has nodes pull the images of a rollout while its pods are still to come, for all workloads that are
 // updated in place.
 //
-//	plan, err := predownload.Plan(predownload.Rollout{...})       // pure
-//	revision, err := writer.Execute(ctx, owner, plan)
+//	result, err := predownload.Plan(predownload.Rollout{...})
+//	pass := result.Pass()                                          // for package driver
 //
 // Whether a revision is worth it is decided once, and recorded in a label of the revision.
 package predownload
 
 import (
-	"context"
+	"errors"
 	"fmt"
-	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,15 +19,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/inplace"
-	"github.com/kruisekit/kruisekit/internal/batches"
-	"github.com/kruisekit/kruisekit/internal/history"
 	"github.com/kruisekit/kruisekit/ledger"
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -144,48 +142,110 @@ func Metadata(job *v1beta1.ImagePullJob) *metav1.PartialObjectMetadata {
 	return m
 }
 
-// Writer writes jobs.
-type Writer struct {
-	Client  client.Client
-	History history.Writer
-	// Writes are those of jobs, by the key of their owner.
-	Writes *ledger.Ledger[*metav1.PartialObjectMetadata]
-	// Created is called after each creation, with its error. An error that is final is left: the rollout does without.
-	Created func(job *v1beta1.ImagePullJob, err error)
+// Pass is the pass that writes a result: it deletes jobs, creates jobs, and then labels the revision. See package driver.
+type Pass struct {
+	result Result
+	stage  passStage
+	failed []error
 }
 
-// Execute writes what was planned. It returns the revision with its label; nil where it stays.
-func (w Writer) Execute(ctx context.Context, owner types.NamespacedName, r Result) (*appsv1.ControllerRevision, error) {
-	_, err := batches.Each(r.End, func(job *metav1.PartialObjectMetadata) error {
-		if err := w.Client.Delete(ctx, job.DeepCopy(), client.Preconditions{UID: &job.UID}); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("delete pull job %s: %w", job.Name, err)
+type passStage int
+
+const (
+	passBegins passStage = iota
+	passDeletes
+	passCreates
+	passLabels
+)
+
+// Pass returns the pass that writes the result.
+func (r Result) Pass() *Pass { return &Pass{result: r} }
+
+// Next returns the next writes.
+func (p *Pass) Next() []*write.Write {
+	for p.stage < passLabels && len(p.failed) == 0 {
+		p.stage++
+		if writes := p.writes(); len(writes) > 0 {
+			return writes
 		}
-		w.Writes.Deleted(owner, job)
-		return nil
-	})
-	if err != nil || r.Label == "" {
-		return nil, err
 	}
-	_, err = batches.Each(slices.Clone(r.Create), func(job *v1beta1.ImagePullJob) error { return w.create(ctx, owner, job) })
-	if err != nil {
-		return nil, err
-	}
-	return w.History.Label(ctx, owner, r.Revision, map[string]string{r.Label: "true"})
+	return nil
 }
 
-func (w Writer) create(ctx context.Context, owner types.NamespacedName, job *v1beta1.ImagePullJob) error {
-	err := w.Client.Create(ctx, job)
-	if apierrors.IsAlreadyExists(err) {
-		return nil
+func (p *Pass) writes() []*write.Write {
+	var writes []*write.Write
+	switch {
+	case p.stage == passDeletes:
+		for _, job := range p.result.End {
+			writes = append(writes, &write.Write{Verb: write.Delete, Object: job})
+		}
+	case p.result.Label == "":
+	case p.stage == passCreates:
+		for _, job := range p.result.Create {
+			writes = append(writes, &write.Write{Verb: write.Create, Object: job})
+		}
+	default:
+		rev := p.result.Revision
+		data := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"true"},"uid":%q}}`, p.result.Label, rev.UID)
+		label := &write.Write{Verb: write.Patch, Object: rev, Type: types.MergePatchType, Body: write.Bytes(data)}
+		writes = append(writes, label)
 	}
-	w.Created(job, err)
-	if err == nil {
-		w.Writes.Created(owner, Metadata(job))
-		return nil
+	return writes
+}
+
+// Answer takes what was answered to a write. A creation that is refused for good is left: the rollout does without.
+func (p *Pass) Answer(_ time.Time, w *write.Write, answer write.Object, err error) []*write.Write {
+	switch {
+	case w.Verb == write.Delete && apierrors.IsNotFound(err):
+	case w.Verb == write.Create && (apierrors.IsAlreadyExists(err) || write.IsFinal(err)):
+	case err != nil:
+		p.failed = append(p.failed, fmt.Errorf("%s %s: %w", p.doing(w), w.Object.GetName(), err))
+	case w.Verb == write.Patch:
+		if fresh, is := answer.(*appsv1.ControllerRevision); is {
+			p.result.Revision = fresh
+		}
 	}
-	w.Writes.Doubt(owner, Metadata(job), err)
-	if write.IsFinal(err) {
-		return nil
+	return nil
+}
+
+func (p *Pass) doing(w *write.Write) string {
+	switch w.Verb {
+	case write.Delete:
+		return "delete pull job"
+	case write.Create:
+		return "create pull job"
+	case write.Patch, write.Get, write.Ask:
 	}
-	return fmt.Errorf("create pull job %s: %w", job.Name, err)
+	return "label revision"
+}
+
+// Err joins what failed.
+func (p *Pass) Err() error { return errors.Join(p.failed...) }
+
+// Notes returns none.
+func (p *Pass) Notes() []note.Note { return nil }
+
+// RequeueAfter returns 0: the next decision follows from an event of the revision or of a job.
+func (p *Pass) RequeueAfter() time.Duration { return 0 }
+
+// Revision returns the update revision as the last answer left it; nil where it is not stored.
+func (p *Pass) Revision() *appsv1.ControllerRevision { return p.result.Revision }
+
+// Jobs records the jobs that a pass writes in a ledger of what is cached of them.
+type Jobs struct {
+	*ledger.Ledger[*metav1.PartialObjectMetadata]
+}
+
+// Record takes the answer to a write of a job.
+func (j Jobs) Record(owner types.NamespacedName, w *write.Write, answer write.Object, err error) {
+	switch job := w.Object.(type) {
+	case *metav1.PartialObjectMetadata:
+		j.Ledger.Record(owner, w, answer, err)
+	case *v1beta1.ImagePullJob:
+		known := &write.Write{Verb: w.Verb, Object: Metadata(job)}
+		if fresh, is := answer.(*v1beta1.ImagePullJob); is {
+			answer = Metadata(fresh)
+		}
+		j.Ledger.Record(owner, known, answer, err)
+	}
 }

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
-	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/podprobe"
+	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
 // What the markers of one namespace may take up in the entries. A namespace whose markers take more has all of its pods sent, so that its

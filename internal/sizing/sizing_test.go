@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/note"
-	"github.com/kruisekit/kruisekit/internal/sizing/expression"
 	"github.com/kruisekit/kruisekit/internal/sizing"
+	"github.com/kruisekit/kruisekit/internal/sizing/expression"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 // list makes resources of cpu and memory, each left out where empty.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // Guard is what the API server compares before it applies the patch.
@@ -67,6 +68,23 @@ func Always(was, is client.Object, required map[string]any, guard Guard) (client
 		return nil, fmt.Errorf("encode status: %w", err)
 	}
 	return client.RawPatch(types.MergePatchType, data), nil
+}
+
+// Write returns the write that makes the status of one object that of another; nil where both are the same. required is as
+// for Merge.
+func Write(kind stored.Kind, was, is client.Object, required map[string]any) (*write.Write, error) {
+	patch, err := Merge(was, is, required, SameObject)
+	if err != nil || patch == nil {
+		return nil, err
+	}
+	data, err := patch.Data(is)
+	if err != nil {
+		return nil, fmt.Errorf("encode status: %w", err)
+	}
+	return &write.Write{
+		Verb: write.Patch, Object: kind.Named(client.ObjectKeyFromObject(was)), Subresource: write.Status,
+		Type: patch.Type(), Body: write.Bytes(data),
+	}, nil
 }
 
 // Writer writes statuses of a kind. Its answers are recorded where the kind has a ledger.

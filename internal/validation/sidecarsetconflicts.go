@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/sidecar"
 	"github.com/kruisekit/kruisekit/internal/validation/overlap"
+	"github.com/kruisekit/kruisekit/sidecar"
 )
 
 // SidecarSetConflicts returns what a set cannot have because another set has it, and a pod can get both: names of containers, volumes of

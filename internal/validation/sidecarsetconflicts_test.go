@@ -14,8 +14,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/sidecar"
 	"github.com/kruisekit/kruisekit/internal/validation"
+	"github.com/kruisekit/kruisekit/sidecar"
 )
 
 var seed = flag.Int64("seed", 1, "the first of the random cases")

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/sidecar"
 	"github.com/kruisekit/kruisekit/internal/validation/overlap"
+	"github.com/kruisekit/kruisekit/sidecar"
 )
 
 // SidecarSetWarnings returns what is valid, and likely not what the user wants.

@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/workload"
@@ -78,20 +77,38 @@ func (e *Events) of(w *workload.Write) Outcome {
 	return Outcome{}
 }
 
-// emitWrite emits the event of a write, if it has one.
-func (k *Kit) emitWrite(o *Observation, w *workload.Write, answer write.Object, err error) {
+// emitWrite emits the event of a write that succeeded, if it has one. Those of writes that failed follow when the pass
+// has ended, which asks about some of them.
+func (k *Kit) emitWrite(o *Observation, p *Plan, w *workload.Write, answer write.Object, err error) {
 	if w.Verb == write.Delete && apierrors.IsNotFound(err) {
 		err = nil
 	}
-	exists := errors.Is(err, workload.ErrUnobserved) || w.Verb == write.Create && w.Object != write.Object(w.Pod) && apierrors.IsAlreadyExists(err)
-	events := k.options.Events.of(w)
-	switch {
-	case exists, w.Verb == write.Patch && write.IsOutdated(err): // the next pass observes the object again
-	case err != nil:
-		k.emit(o, warning(events.Failed), w, err)
-	case w.Action == workload.ActionUpdate && !revision.Match(answer.GetLabels()[kruise.PodRevisionLabelKey], w.Revision): // a step before
-	default:
-		k.emit(o, announcement{corev1.EventTypeNormal, events.Succeeded}, w, nil)
+	switch w.Action {
+	case actionPreDownload:
+		k.emitPullJob(o, w, err)
+		return
+	case actionReport:
+		k.emitReport(o, p.parts.report, err)
+		return
+	case workload.ActionStore, workload.ActionTrim, workload.ActionObserve:
+		return
+	}
+	step := w.Action == workload.ActionUpdate && err == nil &&
+		!revision.Match(answer.GetLabels()[kruise.PodRevisionLabelKey], w.Revision) // more writes follow
+	if err == nil && !step {
+		k.emit(o, announcement{corev1.EventTypeNormal, k.options.Events.of(w).Succeeded}, w, nil)
+	}
+}
+
+// emitFailures emits what failed of the pods.
+func (k *Kit) emitFailures(o *Observation, p *Plan) {
+	for _, f := range p.Pass.Failures() {
+		if f.Write != nil && f.Write.Action != workload.ActionAsk {
+			k.emit(o, warning(k.options.Events.of(f.Write).Failed), f.Write, errors.Unwrap(f.Err))
+		}
+	}
+	for _, f := range p.impossible {
+		k.emitImpossible(o, f)
 	}
 }
 
@@ -158,16 +175,6 @@ func (k *Kit) emitInvalid(o *Observation, conditionType string, err error) {
 		}
 	}
 	k.Warningf(o.Object, reasonInvalidSpec, "%v", err)
-}
-
-func (k *Kit) emitPullJob(o *Observation) func(*v1beta1.ImagePullJob, error) {
-	return func(job *v1beta1.ImagePullJob, err error) {
-		if err != nil {
-			k.Normalf(o.Object, reasonFailedPullJob, "failed to create ImagePullJob %s: %v", job.Name, err)
-			return
-		}
-		k.Normalf(o.Object, reasonCreatedPullJob, "created ImagePullJob %s for image %s", job.Name, job.Spec.Image)
-	}
 }
 
 // hasText reports whether the status has the text of a failure, as the cache shows the status or as it was written last.

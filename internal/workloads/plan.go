@@ -1,28 +1,16 @@
 package workloads
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/conditions"
-	"github.com/kruisekit/kruisekit/internal/execution"
-	"github.com/kruisekit/kruisekit/internal/history"
-	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/predownload"
 	"github.com/kruisekit/kruisekit/internal/requeue"
-	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/workload"
@@ -32,8 +20,8 @@ import (
 // Plan is what one pass is to do. All of it follows from the observation.
 type Plan struct {
 	Resolution revision.Resolution
-	// Newest makes the template the newest revision.
-	Newest history.Change
+	// Store makes the template the newest revision.
+	Store *revision.Storage
 	// Current and Update are the names of the revisions that pods go from and to.
 	Current, Update string
 	// Data is the template as a revision stores it.
@@ -50,6 +38,11 @@ type Plan struct {
 	Waits []note.Note
 
 	wait conditions.Wait
+	// impossible are failures that no write caused, outdated counts the passes in a row that were decided upon older
+	// objects. Both are known once the writes of pods are answered.
+	impossible []workload.Failure
+	outdated   int
+	parts      parts
 }
 
 // Revision is the template of a workload as its history keeps it.
@@ -84,8 +77,12 @@ func (o *Observation) Plan(r Revision) (*Plan, error) {
 	if r.HashLabel != "" {
 		labels[r.HashLabel] = p.Resolution.Hash
 	}
-	p.Newest, err = history.Plan(history.Wanted{
-		Resolution: p.Resolution, Namespace: o.Object.GetNamespace(), Owner: o.ControllerRef(), Data: data,
+	var adopt []write.Write
+	for _, rev := range o.OrphanRevisions {
+		adopt = append(adopt, o.adopt(rev))
+	}
+	p.Store, err = revision.Store(revision.Wanted{
+		Resolution: p.Resolution, Namespace: o.Object.GetNamespace(), Owner: o.ControllerRef(), Adopt: adopt,
 		Labels: labels, Annotations: maps.Clone(o.Object.GetAnnotations()), RaisedAnnotations: r.Raised,
 	})
 	return p, err
@@ -107,112 +104,24 @@ func (p *Plan) Runs(o *Observation) bool { return p.Invalid == nil && !o.IsDelet
 // Notes are why the plan is as it is, and what pods wait for.
 func (p *Plan) Notes() []note.Note { return append(p.Pass.Notes(), p.Waits...) }
 
-// Revise adopts revisions, and makes the template the newest one. An error that is a *history.TakenError asks for another name: raise the
-// collision count of the status.
-func (k *Kit) Revise(ctx context.Context, o *Observation, p *Plan) error {
-	if o.IsDeleted() {
-		return nil
-	}
-	for _, rev := range o.OrphanRevisions {
-		w := o.adopt(rev)
-		answer, err := runtimeclient.Send(ctx, k.Client, &w)
-		if err != nil && !write.IsOutdated(err) {
-			return fmt.Errorf("adopt revision %s: %w", rev.Name, err)
-		}
-		k.Record(o.Key(), &w, answer, err)
-	}
-	newest, err := k.History().Ensure(ctx, o.Key(), p.Newest)
-	o.Revisions = history.Replace(o.Revisions, newest)
-	if err != nil {
-		k.Warningf(o.Object, reasonFailedCreate, "failed to keep the revision: %v", err)
-	}
-	return err
-}
-
-// Trim deletes revisions that are beyond the limit, and that no pod has.
-func (k *Kit) Trim(ctx context.Context, o *Observation, p *Plan, limit int32) error {
-	if o.IsDeleted() {
-		return nil
-	}
-	live := []string{p.Current, p.Update}
-	for _, pod := range slices.Concat(p.Pass.Pods(), o.Inactive) {
-		live = append(live, pod.Labels[kruise.PodRevisionLabelKey])
-	}
-	return k.History().Delete(ctx, o.Key(), revision.Trim(o.Revisions, live, limit))
-}
-
-// Execute sends the writes of the pass, and emits their events. sent is called after each write, from several goroutines; nil for no call.
-func (k *Kit) Execute(ctx context.Context, o *Observation, p *Plan, sent func(w *workload.Write, err error)) {
+// conclude is what the answers to the writes of pods come to.
+func (p *Plan) conclude(o *Observation) {
 	if !p.Runs(o) {
 		p.ScaleErr = p.Invalid
 		return
 	}
-	execution.Run(ctx, p.Pass, k.Now, execution.Asking(k.options.Ask, func(ctx context.Context, w *workload.Write) (write.Object, error) {
-		answer, err := runtimeclient.Send(ctx, k.Client, &w.Write)
-		k.Record(o.Key(), &w.Write, answer, err)
-		err = k.explainTaken(ctx, o, w, err)
-		if sent != nil {
-			sent(w, err)
-		}
-		k.emitWrite(o, w, answer, err)
-		return answer, err
-	}))
-	k.emitWaits(o, p)
 	p.After.In(p.Pass.RequeueAfter())
-	p.ScaleErr, p.UpdateErr = execution.Errors(p.Pass, func(f workload.Failure) { k.emitImpossible(o, f) })
-	outdated, err := execution.Outdated(p.Pass, o.Known.Outdated)
-	if err != nil {
+	p.ScaleErr, p.UpdateErr, p.impossible = failures(p.Pass)
+	var err error
+	if p.outdated, err = outdated(p.Pass, o.Known.Outdated); err != nil {
 		p.UpdateErr = errors.Join(p.UpdateErr, err)
 	}
-	k.memory.Note(o.Key(), func(known *Known) {
-		known.Outdated, known.Repeats, known.rejected = outdated, p.Pass.Repeats(), o.rejected
-	})
-	if k.options.Explain != nil {
-		k.options.Explain(ctx, o.Key(), p.Notes())
-	}
-}
-
-// explainTaken adds workload.ErrUnobserved to the error of a pod whose name a pod of the workload has: the cache shows an earlier state, as of a
-// pod that was deleted a moment ago. A pod that is gone by now was the same.
-func (k *Kit) explainTaken(ctx context.Context, o *Observation, w *workload.Write, err error) error {
-	if _, isPod := w.Object.(*corev1.Pod); !isPod || w.Verb != write.Create || !apierrors.IsAlreadyExists(err) {
-		return err
-	}
-	live, failed := stored.Metadata(ctx, k.Live, corev1.SchemeGroupVersion.WithKind("Pod"), client.ObjectKeyFromObject(w.Object))
-	if failed != nil || live != nil && !owned.Controls(o.Object, live) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", workload.ErrUnobserved, err)
-}
-
-// Finish is the result of a pass. Errors follow from the writes, and of a template whose pods cannot be managed only another spec mends them.
-func (k *Kit) Finish(request ctrl.Request, p *Plan, others ...error) (ctrl.Result, error) {
-	err := errors.Join(p.ScaleErr, p.UpdateErr, errors.Join(others...))
-	if err != nil && p.Invalid != nil {
-		err = reconcile.TerminalError(err)
-	}
-	return k.Result(request, p.After.After(), err)
-}
-
-// PreDownload has the nodes pull the images of the update revision. Of the rollout, the caller fills in what its spec asks for. A failure
-// stops nothing else.
-func (k *Kit) PreDownload(ctx context.Context, o *Observation, r predownload.Rollout) error {
-	if !k.PullJobs || o.IsDeleted() {
-		return nil
-	}
-	jobs, err := predownload.Plan(r)
-	if err != nil {
-		return err
-	}
-	fresh, err := k.Dependents.PreDownload(k.emitPullJob(o)).Execute(ctx, o.Key(), jobs)
-	o.Revisions = history.Replace(o.Revisions, fresh)
-	return err
 }
 
 // Rollout is what every pre-download has.
 func (o *Observation) Rollout(p *Plan) predownload.Rollout {
 	return predownload.Rollout{
 		Namespace: o.Object.GetNamespace(), Owner: o.ControllerRef(), Jobs: o.Jobs, Over: p.Current == p.Update,
-		Current: history.Find(o.Revisions, p.Current), Update: history.Find(o.Revisions, p.Update),
+		Current: revision.Find(o.Revisions, p.Current), Update: revision.Find(o.Revisions, p.Update),
 	}
 }

@@ -8,11 +8,10 @@ import (
 
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/internal/conditions"
-	"github.com/kruisekit/kruisekit/internal/history"
 	"github.com/kruisekit/kruisekit/note"
+	"github.com/kruisekit/kruisekit/revision"
 )
 
 // Reporter reports the status S of workloads T, whose conditions are C.
@@ -56,13 +55,6 @@ func (r Reporter[T, S, C]) SetConditions(status *S, list conditions.List) {
 	*r.Fields(status).Conditions = stored
 }
 
-// Result is the status after a pass.
-type Result[S any] struct {
-	Status *S
-	// Plan is the plan that was executed.
-	Plan *Plan
-}
-
 // Stall reports in the condition Stalled why a workload stands still. sameRevision means that the workload goes to the
 // same revision as the stored status does.
 func (p *Plan) Stall(o *Observation, list *conditions.List, sameRevision bool) {
@@ -80,16 +72,10 @@ func (p *Plan) Stall(o *Observation, list *conditions.List, sameRevision bool) {
 	}))
 }
 
-// Note keeps what a workload waits for until its next pass.
-func (k *Kit) Note(o *Observation, p *Plan) {
-	k.memory.Note(o.Key(), func(known *Known) { known.wait = p.wait })
-}
-
-// Report writes a status, if it changed. An event announces each fault of the spec once: what fails the creation of pods, and what has a safe
-// reading.
-func (r Reporter[T, S, C]) Report(ctx context.Context, k *Kit, o *Observation, out Result[S]) error {
-	k.Note(o, out.Plan)
-	return r.write(ctx, k, o, report[S]{out.Status, Status{Scaling: out.Plan.Invalid, Updating: o.Reported}})
+// Report returns the report of a status after a pass. An event announces each fault of the spec once: what fails the
+// creation of pods, and what has a safe reading.
+func (r Reporter[T, S, C]) Report(o *Observation, p *Plan, status *S) (Report, error) {
+	return r.report(o, status, Report{Scaling: p.Invalid, Updating: o.Reported})
 }
 
 // GiveUp reports why a pass ends before anything is known of the pods.
@@ -101,35 +87,28 @@ func (r Reporter[T, S, C]) GiveUp(ctx context.Context, k *Kit, o *Observation, w
 	status := r.Status(fresh)
 	fields := r.Fields(status)
 	*fields.ObservedGeneration = o.Object.GetGeneration()
-	var taken *history.TakenError
+	var taken *revision.TakenError
 	if errors.As(why, &taken) { // the next pass resolves another name
 		*fields.CollisionCount = ptr.To(ptr.Deref(*fields.CollisionCount, 0) + 1)
 	}
 	list := r.Conditions(status)
 	r.Fail(&list, why, o.Now)
 	r.SetConditions(status, list)
-	err = r.write(ctx, k, o, report[S]{status, Status{Scaling: o.Invalid}})
-	if err == nil && o.Invalid != nil {
-		return reconcile.TerminalError(why) // only another spec can mend it
+	report, err := r.report(o, status, Report{Scaling: o.Invalid})
+	if err != nil {
+		return errors.Join(why, err)
 	}
-	return errors.Join(why, err)
+	return k.GiveUp(ctx, o, report, why)
 }
 
-// report is a status with what its write announces.
-type report[S any] struct {
-	status *S
-	write  Status
-}
-
-func (r Reporter[T, S, C]) write(ctx context.Context, k *Kit, o *Observation, out report[S]) error {
+func (r Reporter[T, S, C]) report(o *Observation, status *S, of Report) (Report, error) {
 	fresh, err := r.copyOf(o)
 	if err != nil {
-		return err
+		return of, err
 	}
-	*r.Status(fresh) = *out.status
-	w := out.write
-	w.Object, w.Conditions, w.Required = fresh, r.Conditions(out.status), r.Required(out.status)
-	return k.WriteStatus(ctx, o, w)
+	*r.Status(fresh) = *status
+	of.Object, of.Conditions, of.Required = fresh, r.Conditions(status), r.Required(status)
+	return of, nil
 }
 
 func (Reporter[T, S, C]) copyOf(o *Observation) (T, error) {

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/internal/workloadspread/turns"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
+	"github.com/kruisekit/kruisekit/internal/workloadspread/turns"
 )
 
 // Options of a Desk. The zero value is the default of the reference.

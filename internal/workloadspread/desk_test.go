@@ -19,7 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/workloadspread"
+	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
 

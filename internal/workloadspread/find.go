@@ -13,8 +13,8 @@ import (
 
 	"github.com/kruisekit/kruisekit/internal/replicas"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/pub"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
+	"github.com/kruisekit/kruisekit/pub"
 )
 
 // maxChain is how many owners above each other are looked up.

@@ -12,8 +12,8 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/pub"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
+	"github.com/kruisekit/kruisekit/pub"
 )
 
 // Kind is that of WorkloadSpreads.

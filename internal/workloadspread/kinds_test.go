@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/kruisekit/kruisekit/internal/workloadspread"
+	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
 )
 
 const listed = `{"workloads":[{"Group":"example.com","Version":"v1","Kind":"Game","subResources":[{"Group":"example.com","Version":"v1","Kind":"Match"}],"replicasPath":"spec.size"}]}`

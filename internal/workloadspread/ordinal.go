@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
+	"github.com/kruisekit/kruisekit/internal/ordinals"
 	"github.com/kruisekit/kruisekit/internal/replicas"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/internal/ordinals"
-	"github.com/kruisekit/kruisekit/pub"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
+	"github.com/kruisekit/kruisekit/pub"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/kruisekit/kruisekit/internal/workloadspread"
+	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
 )
 
 // TestOrdinals: OpenKruise compared the ordinals of a StatefulSet as they are, also where the first ones are reserved. A pod keeps the zone of its volume

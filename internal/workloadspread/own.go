@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/internal/replicas"
-	"github.com/kruisekit/kruisekit/pub"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
+	"github.com/kruisekit/kruisekit/pub"
 )
 
 // Own returns the pods of a target that no other WorkloadSpread takes, by the rule of Desk.Admit: the nearest target in the chain of controllers of a

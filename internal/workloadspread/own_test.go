@@ -13,7 +13,7 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/replicas"
-	"github.com/kruisekit/kruisekit/internal/workloadspread"
+	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
 

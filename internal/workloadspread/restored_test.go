@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kruisekit/kruisekit/internal/workloadspread"
+	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 	"github.com/kruisekit/kruisekit/test/objects"
 )

@@ -14,9 +14,9 @@ import (
 
 	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/turns"
 	"github.com/kruisekit/kruisekit/ledger"
-	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
 
 const (

@@ -17,9 +17,9 @@ import (
 
 	"github.com/kruisekit/kruisekit/internal/replicas"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/pub"
-	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 	"github.com/kruisekit/kruisekit/internal/validation"
+	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
+	"github.com/kruisekit/kruisekit/pub"
 )
 
 // Targets reads the targets of WorkloadSpreads.

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kruisekit/kruisekit/internal/workloadspread"
+	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
 

@@ -25,8 +25,8 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/nodepodprobe"
 	"github.com/kruisekit/kruisekit/controllers/podprobemarker"
 	"github.com/kruisekit/kruisekit/internal/markers"
-	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/podprobe"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/test/objects"
 )
 

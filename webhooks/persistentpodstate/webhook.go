@@ -19,10 +19,10 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/internal/podstate"
 	"github.com/kruisekit/kruisekit/internal/podstates"
 	"github.com/kruisekit/kruisekit/internal/review"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/internal/podstate"
 	"github.com/kruisekit/kruisekit/internal/validation"
 )
 

@@ -6,8 +6,8 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/kruisekit/kruisekit/internal/scope"
 	"github.com/kruisekit/kruisekit/internal/podprobe"
+	"github.com/kruisekit/kruisekit/internal/scope"
 )
 
 // Liveness returns the step that moves the liveness probes of pods that ask for it into an annotation. The kubelet then restarts no

@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kruisekit/kruisekit/internal/following"
+	"github.com/kruisekit/kruisekit/internal/podstate"
 	"github.com/kruisekit/kruisekit/internal/podstates"
 	"github.com/kruisekit/kruisekit/internal/scope"
-	"github.com/kruisekit/kruisekit/internal/podstate"
 )
 
 // PlaceLookups find what is recorded of a pod.

@@ -16,9 +16,9 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/internal/following"
 	"github.com/kruisekit/kruisekit/internal/markers"
+	"github.com/kruisekit/kruisekit/internal/podprobe"
 	"github.com/kruisekit/kruisekit/internal/scope"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/internal/podprobe"
 )
 
 // ProbeOptions are the options of the step that writes probes into new pods.

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
-	"github.com/kruisekit/kruisekit/internal/review"
 	"github.com/kruisekit/kruisekit/internal/podprobe"
+	"github.com/kruisekit/kruisekit/internal/review"
 )
 
 // Path receives the requests, as in the reference.

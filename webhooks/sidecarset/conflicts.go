@@ -15,8 +15,8 @@ import (
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/review"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/sidecar"
 	"github.com/kruisekit/kruisekit/internal/validation"
+	"github.com/kruisekit/kruisekit/sidecar"
 )
 
 // conflicts returns the faults with other sets, and those that the stored set has already, which are borne. A set whose spec does not

@@ -3,7 +3,7 @@ package workloadspread
 import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/kruisekit/kruisekit/internal/workloadspread"
+	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
 )
 
 // Desk gives new pods their subsets, and records what it gives in the statuses of the WorkloadSpreads. The webhook of new pods and that of

@@ -20,10 +20,10 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/sidecar"
-	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
 )
 
 // The same cases each time, unless others are asked for: go test ./sidecar/rollout -seed=1000000. A failure names the case.

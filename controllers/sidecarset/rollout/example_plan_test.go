@@ -11,8 +11,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/sidecar"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
+	"github.com/kruisekit/kruisekit/sidecar"
 )
 
 // meshSet is a set with one sidecar, for pods with app=shop. One of them is to stay as it is.

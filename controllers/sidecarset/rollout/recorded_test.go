@@ -13,8 +13,8 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
+	"github.com/kruisekit/kruisekit/lifecycle"
 )
 
 func recorded(t *testing.T, file string, into any) {

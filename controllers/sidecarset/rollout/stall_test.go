@@ -5,8 +5,8 @@ import (
 	"time"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 // Updates stand after the limit without progress, also once that was reported, and no longer when a pod became ready.

@@ -17,9 +17,9 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/scale"
-	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
 )
 
 var update = flag.Bool("update", false, "rewrites the told stories")

@@ -13,8 +13,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 func report(ws *subset.Spread, base subset.Base, ms []subset.Member) subset.Report {

@@ -1,0 +1,213 @@
+package subsets
+
+import (
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/internal/conditions"
+	"github.com/kruisekit/kruisekit/internal/failure"
+	"github.com/kruisekit/kruisekit/revision"
+	"github.com/kruisekit/kruisekit/spread"
+)
+
+// Outcome is what became of the writes of a pass.
+type Outcome struct {
+	// Revise is the error of the revision, without which nothing else is written. Provision is that of creations, deletions and labels of
+	// pods, and Update that of updates.
+	Revise, Provision, Update error
+	// Fault is what of the spec cannot be met.
+	Fault error
+}
+
+// Err returns all errors of writes.
+func (o Outcome) Err() error { return errors.Join(o.Revise, o.Provision, o.Update) }
+
+// Status returns the status of the object after a pass, which is nil where it could not be planned.
+func (s *Snapshot) Status(p *Pass, o Outcome) v1beta1.UnitedDeploymentStatus {
+	status := s.Object.Status.DeepCopy()
+	list := conditionsOf(status)
+	if p != nil && o.Revise == nil {
+		s.count(p, status)
+		s.judgeUpdate(p, o, status, &list)
+	}
+	if p != nil {
+		status.CollisionCount = collisions(p, o.Revise)
+	}
+	provision := o.Provision
+	if o.Revise != nil {
+		provision = o.Revise
+	}
+	judge(&list, string(v1beta1.SubsetProvisioned), provision, s.Now)
+	judge(&list, string(v1beta1.SubsetUpdated), o.Update, s.Now)
+	status.ObservedGeneration = s.Object.Generation
+	return reported(status, list, o.Fault, s.Now)
+}
+
+// collisions counts one more where another object has the name of the revision, so that the next pass resolves another name.
+func collisions(p *Pass, err error) *int32 {
+	n := p.Resolution.Collisions
+	var taken *revision.TakenError
+	if !errors.As(err, &taken) {
+		return n
+	}
+	return ptr.To(ptr.Deref(n, 0) + 1)
+}
+
+// Unusable returns the status of an object with whose spec nothing can be done.
+func Unusable(object *v1beta1.UnitedDeployment, fault error, now time.Time) v1beta1.UnitedDeploymentStatus {
+	status := object.Status.DeepCopy()
+	status.ObservedGeneration = object.Generation
+	return reported(status, conditionsOf(status), fault, now)
+}
+
+// reported completes a status with its conditions.
+func reported(status *v1beta1.UnitedDeploymentStatus, list conditions.List, fault error, now time.Time) v1beta1.UnitedDeploymentStatus {
+	list.SetError(string(v1beta1.SubsetFailure), failure.Brief(fault), now)
+	if c := list.Find(string(v1beta1.SubsetFailure)); c != nil {
+		c.Reason = v1beta1.UnitedDeploymentSubsetError
+	}
+	setConditions(status, list)
+	return *status
+}
+
+// setConditions replaces the conditions of a status.
+func setConditions(status *v1beta1.UnitedDeploymentStatus, list conditions.List) {
+	status.Conditions = nil
+	for _, c := range list {
+		status.Conditions = append(status.Conditions, v1beta1.UnitedDeploymentCondition{
+			Type: v1beta1.UnitedDeploymentConditionType(c.Type), Status: c.Status, LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
+		})
+	}
+}
+
+// judge sets a condition that is False with an error.
+func judge(list *conditions.List, conditionType string, err error, now time.Time) {
+	old := list.Find(conditionType)
+	if err == nil {
+		if old == nil || old.Status != corev1.ConditionTrue {
+			list.Set(conditions.Condition{Type: conditionType, Status: corev1.ConditionTrue}, now)
+		}
+		return
+	}
+	fresh := conditions.Condition{Type: conditionType, Status: corev1.ConditionFalse, Reason: v1beta1.UnitedDeploymentSubsetError, Message: failure.Brief(err).Error()}
+	if old != nil && old.Status == fresh.Status {
+		old.Message = fresh.Message
+		return
+	}
+	list.Set(fresh, now)
+}
+
+// count sums up the workloads.
+func (s *Snapshot) count(p *Pass, status *v1beta1.UnitedDeploymentStatus) {
+	reserved := int32(0)
+	was := *status
+	status.Replicas, status.ReadyReplicas, status.UpdatedReplicas, status.UpdatedReadyReplicas = 0, 0, 0, 0
+	for _, child := range s.existing() {
+		status.Replicas += child.Pods
+		status.ReadyReplicas += child.Ready
+		if child.Revision == p.Update && child.Observed {
+			status.UpdatedReplicas += child.Updated
+			status.UpdatedReadyReplicas += child.UpdatedReady
+		}
+	}
+	status.SubsetStatuses = make([]v1beta1.UnitedDeploymentSubsetStatus, 0, len(p.Targets))
+	for _, t := range p.Targets {
+		reserved += t.reserved.Pods
+		status.SubsetStatuses = append(status.SubsetStatuses, t.status())
+	}
+	status.ReservedPods = reserved
+	status.Replicas = max(0, status.Replicas-reserved)
+	if was.UpdatedRevision == p.Update && s.lags(p) {
+		// A workload that has just been scaled reports in a moment: the numbers must not go down and up again for that.
+		status.UpdatedReplicas, status.UpdatedReadyReplicas = was.UpdatedReplicas, was.UpdatedReadyReplicas
+	}
+	status.UpdatedRevision = p.Update
+	status.LabelSelector = s.Selector
+	if s.Mode == spread.Reserving {
+		status.LabelSelector += "," + kruise.UnitedDeploymentReservedPodKey + "=false"
+	}
+}
+
+// existing are the workloads of the kind of the template, those that are to be deleted included.
+func (s *Snapshot) existing() []*Child {
+	var all []*Child
+	for _, child := range s.Children {
+		all = append(all, child)
+	}
+	for _, child := range s.Surplus {
+		if child.Kind == s.Template.Kind {
+			all = append(all, child)
+		}
+	}
+	return all
+}
+
+// lags reports whether a workload of the updated revision has yet to report about its spec.
+func (s *Snapshot) lags(p *Pass) bool {
+	for _, child := range s.Children {
+		if child.Revision == p.Update && !child.Observed {
+			return true
+		}
+	}
+	return false
+}
+
+// status of a subset.
+func (t *Target) status() v1beta1.UnitedDeploymentSubsetStatus {
+	status := v1beta1.UnitedDeploymentSubsetStatus{Name: t.Subset.Name, Replicas: t.replicas, Partition: t.partition, ReservedPods: t.reserved.Pods}
+	if t.Child != nil {
+		status.ReadyReplicas = t.Child.Ready
+	}
+	if c := t.condition; c.Status != "" {
+		status.Conditions = []v1beta1.UnitedDeploymentSubsetCondition{{
+			Type: v1beta1.UnitedDeploymentSubsetSchedulable, Status: c.Status, Reason: c.Reason, Message: c.Message, LastTransitionTime: metav1.NewTime(c.Since),
+		}}
+	}
+	return status
+}
+
+// judgeUpdate decides whether the updated revision has been rolled out.
+func (s *Snapshot) judgeUpdate(p *Pass, o Outcome, status *v1beta1.UnitedDeploymentStatus, list *conditions.List) {
+	status.CurrentRevision = p.Current
+	if p.Current != p.Update && s.complete(p, o, status) {
+		status.CurrentRevision = p.Update
+	}
+	c := conditions.Condition{
+		Type: string(v1beta1.UnitedDeploymentUpdated), Status: corev1.ConditionTrue,
+		Reason: v1beta1.UnitedDeploymentRevisionUpdated, Message: "updated to revision " + p.Update,
+	}
+	if status.CurrentRevision != p.Update {
+		c.Status, c.Reason, c.Message = corev1.ConditionFalse, v1beta1.UnitedDeploymentRevisionUpdating, "updating to revision "+p.Update
+	}
+	list.Set(c, s.Now)
+}
+
+// complete reports whether all pods are updated and ready.
+func (s *Snapshot) complete(p *Pass, o Outcome, status *v1beta1.UnitedDeploymentStatus) bool {
+	if o.Err() != nil || len(p.Updates) > 0 || s.lags(p) || status.UpdatedReadyReplicas < status.Replicas {
+		return false
+	}
+	for _, t := range p.Targets {
+		if t.err != nil || t.Child == nil || t.Child.Revision != p.Update {
+			return false
+		}
+	}
+	return true
+}
+
+// conditionsOf returns a copy of the conditions of a status.
+func conditionsOf(status *v1beta1.UnitedDeploymentStatus) conditions.List {
+	list := make(conditions.List, len(status.Conditions), len(status.Conditions)+1)
+	for i, c := range status.Conditions {
+		list[i] = conditions.Condition{
+			Type: string(c.Type), Status: c.Status, LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
+		}
+	}
+	return list
+}

@@ -1,0 +1,138 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kruisekit/kruisekit/driver/batches"
+	"github.com/kruisekit/kruisekit/note"
+	"github.com/kruisekit/kruisekit/write"
+)
+
+// Request is what a pass asks for: a *write.Write, or a type that embeds one and says more about it.
+type Request interface {
+	Request() *write.Write
+}
+
+// Pass is one pass of a controller as a value. Requests are of type W.
+type Pass[W Request] interface {
+	// Next returns the next requests, and nil at the end of the pass. They are independent of each other. It is called
+	// when no request is under way.
+	Next() []W
+	// Answer takes what was answered to a request: the object as it is now, or the error. It returns the requests that
+	// follow from the answer. now is the time of the answer.
+	Answer(now time.Time, request W, object write.Object, err error) []W
+	// Err returns what failed; nil for nothing.
+	Err() error
+	// Notes returns why the pass is as it is, and what the rest waits for.
+	Notes() []note.Note
+	// RequeueAfter returns when to make another pass although no object changes; 0 for never.
+	RequeueAfter() time.Duration
+}
+
+// Send sends a write, and returns the object as the API server answered; nil for a deletion. It is called from several
+// goroutines.
+type Send func(context.Context, *write.Write) (write.Object, error)
+
+// Recorder keeps what the API server answered until the caches show it. A ledger.Ledger is one.
+type Recorder interface {
+	// Record takes the answer to a write for an owner. It ignores objects of other types than its own.
+	Record(owner types.NamespacedName, w *write.Write, answer write.Object, err error)
+}
+
+// Options of a run.
+type Options[W Request] struct {
+	// Send sends the writes, and reads for the questions to the API server.
+	Send Send
+	// Ask answers the questions of the pass that the API server does not answer. Nil fails them.
+	Ask func(context.Context, W) error
+	// Owner is the object that the pass is about. The answers to its writes are recorded under its name.
+	Owner types.NamespacedName
+	// Ledgers record the answers, one ledger for each kind of object that is read from a cache.
+	Ledgers []Recorder
+	// Answered is called after each answer, before the pass takes it, as for events. Nil for no call.
+	Answered func(request W, object write.Object, err error)
+	// Now is the clock of the answers; nil for time.Now.
+	Now func() time.Time
+}
+
+// Run sends what a pass asks for until nothing is left, and returns what failed, as the pass reports it. A pass that
+// was decided upon older objects has not failed: make another one after RequeueAfter.
+func Run[W Request](ctx context.Context, pass Pass[W], o Options[W]) error {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	r := runner[W]{pass: pass, options: o}
+	for requests := pass.Next(); len(requests) > 0; requests = pass.Next() {
+		send := func(request W) error { return r.follow(ctx, request) }
+		if requests[0].Request().Verb == write.Create {
+			_, _ = batches.Run(requests, send) // the pass has the failures
+		} else {
+			_, _ = batches.Each(requests, send)
+		}
+	}
+	return pass.Err()
+}
+
+type runner[W Request] struct {
+	options Options[W]
+
+	mu   sync.Mutex
+	pass Pass[W]
+}
+
+// follow sends a request, and then those that follow from the answers. The error is that of a request that nothing
+// follows.
+func (r *runner[W]) follow(ctx context.Context, first W) error {
+	for requests := []W{first}; len(requests) > 0; {
+		object, err := r.send(ctx, requests[0])
+		next := r.answer(requests[0], object, err)
+		if err != nil && len(next) == 0 && len(requests) == 1 {
+			return err
+		}
+		requests = append(requests[1:], next...)
+	}
+	return nil
+}
+
+// send sends one request. A panic is the error of the request, which else would count as under way.
+func (r *runner[W]) send(ctx context.Context, request W) (object write.Object, err error) { //nolint:ireturn // whichever type the request is of
+	_, err = batches.Each([]W{request}, func(request W) (err error) {
+		object, err = r.sendOne(ctx, request)
+		return err
+	})
+	return object, err
+}
+
+// errNoAnswer is the answer to a question where Options.Ask is nil.
+var errNoAnswer = errors.New("the driver has no answer to questions")
+
+func (r *runner[W]) sendOne(ctx context.Context, request W) (write.Object, error) { //nolint:ireturn // as send
+	w := request.Request()
+	if w.Verb == write.Ask {
+		if r.options.Ask == nil {
+			return nil, errNoAnswer
+		}
+		return nil, r.options.Ask(ctx, request)
+	}
+	object, err := r.options.Send(ctx, w)
+	if w.Verb != write.Get {
+		for _, l := range r.options.Ledgers {
+			l.Record(r.options.Owner, w, object, err)
+		}
+	}
+	if r.options.Answered != nil {
+		r.options.Answered(request, object, err)
+	}
+	return object, err
+}
+
+func (r *runner[W]) answer(request W, object write.Object, err error) []W {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pass.Answer(r.options.Now(), request, object, err)
+}
