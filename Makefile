@@ -83,6 +83,10 @@ generate: ## Regenerate deepcopy code, CRDs, RBAC and webhook configurations fro
 		exit 1
 	fi
 
+.PHONY: surface
+surface: ## List what the public packages export; a change needs a line in CHANGELOG.md
+	@go run ./hack/surface -write
+
 .PHONY: fmt
 fmt: ## Format all Go code
 	@tool=$$(hack/tool golangci-lint)
@@ -100,7 +104,7 @@ clean: ## Remove what builds and tests left in the clone (caches stay)
 ##@ Check
 
 .PHONY: verify
-verify: verify-tidy verify-generated verify-config build lint layers voice embed-check verify-clean ## Check all that needs no test: tidy, generated, built, linted, layered
+verify: verify-tidy verify-generated verify-config build lint layers voice verify-surface embed-check verify-clean ## Check all that needs no test: tidy, generated, built, linted, layered
 
 .PHONY: verify-tidy verify-generated verify-config
 verify-tidy verify-generated verify-config:
@@ -139,6 +143,10 @@ layers: ## Check the direction of imports and the floor of go.mod
 .PHONY: voice
 voice: ## Check the words of documents and of exported comments
 	@go run ./hack/voice
+
+.PHONY: verify-surface
+verify-surface: ## Check what the public packages export, against the listing in hack/surface
+	@go run ./hack/surface
 
 .PHONY: embed-check
 embed-check: ## Check what an operator takes in that imports one primitive
