@@ -39,7 +39,7 @@ func run(dir string) (findings []string, packages int, err error) {
 		return nil, 0, err
 	}
 	for _, p := range all {
-		if !p.own() {
+		if !isOwn(p.ImportPath) {
 			continue
 		}
 		packages++

@@ -1,31 +1,21 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io"
-	"os"
-	"os/exec"
 	"path/filepath"
+
+	"github.com/kruisekit/kruisekit/hack/surface/exported"
 )
 
 // tags are the build tags of the test levels, so that their files are seen too.
 const tags = "envtest,simulated,e2e,nightly"
 
-// listed is what go list says about a package.
-type listed struct {
-	Dir, ImportPath, Name, Doc         string
-	GoFiles                            []string
-	Imports, TestImports, XTestImports []string
-	Deps                               []string
-}
-
-func (p listed) own() bool { return isOwn(p.ImportPath) }
+// listed is a package of the module.
+type listed = exported.Package
 
 // goMod is what go mod edit says about a go.mod.
 type goMod struct {
@@ -35,7 +25,7 @@ type goMod struct {
 }
 
 func readModule(dir string) (goMod, error) {
-	out, err := output(dir, "mod", "edit", "-json")
+	out, err := exported.Go(dir, "mod", "edit", "-json")
 	if err != nil {
 		return goMod{}, err
 	}
@@ -48,35 +38,7 @@ func readModule(dir string) (goMod, error) {
 
 func listPackages(dir string) ([]listed, error) {
 	// -e, because a package that does not compile yet still has imports to judge.
-	out, err := output(dir, "list", "-e", "-tags", tags, "-json=Dir,ImportPath,Name,Doc,GoFiles,Imports,TestImports,XTestImports,Deps", "./...")
-	if err != nil {
-		return nil, err
-	}
-	var packages []listed
-	decoder := json.NewDecoder(bytes.NewReader(out))
-	for {
-		var p listed
-		err := decoder.Decode(&p)
-		if errors.Is(err, io.EOF) {
-			return packages, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("decode go list: %w", err)
-		}
-		packages = append(packages, p)
-	}
-}
-
-func output(dir string, args ...string) ([]byte, error) {
-	cmd := exec.Command("go", args...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOWORK=off")
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("go %s: %w", args[0], err)
-	}
-	return out, nil
+	return exported.List(dir, "-e", "-tags", tags, "-json=Doc,Deps", "./...")
 }
 
 // checkInits finds the init functions of a library package: a library does nothing until it is called.
