@@ -40,6 +40,9 @@ LEVEL   := go run ./hack/level
 # Flags for the demo: DEMOFLAGS=-keep leaves its cluster up until Ctrl-C.
 DEMOFLAGS ?=
 
+# Flags for the figures, such as FIGURESFLAGS=-json.
+FIGURESFLAGS ?=
+
 # What the images of the manager and of the daemon are called in the registry of the real nodes.
 IMG ?= kruisekit/kruise-manager:dev
 DAEMON_IMG ?= kruisekit/kruise-daemon:dev
@@ -151,6 +154,10 @@ verify-surface: ## Check what the public packages export, against the listing in
 .PHONY: embed-check
 embed-check: ## Check what an operator takes in that imports one primitive
 	@go run ./hack/embed
+
+.PHONY: figures
+figures: ## Print numbers of packages, identifiers and lines as a table (FIGURESFLAGS=-json)
+	@go run ./hack/figures -way $(FIGURESFLAGS)
 
 .PHONY: compat-newest
 compat-newest: ## Build and unit-test against the newest Kubernetes libraries
