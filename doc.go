@@ -22,36 +22,21 @@
 //   - [github.com/kruisekit/kruisekit/scale]: how many to create, delete and update, which ones, in which order.
 //   - [github.com/kruisekit/kruisekit/inplace]: changes made in running pods.
 //   - [github.com/kruisekit/kruisekit/workload]: all of these in one pass over the pods of a workload.
-//   - [github.com/kruisekit/kruisekit/ordinals]: the ordinals of a StatefulSet, around reserved ones.
 //   - [github.com/kruisekit/kruisekit/eligible]: which nodes get a pod where each node gets one.
-//   - [github.com/kruisekit/kruisekit/broadcast]: a pod that runs to its end, once, on every node that fits.
-//   - [github.com/kruisekit/kruisekit/schedule]: when the next child of a schedule in the language of cron is due.
-//   - [github.com/kruisekit/kruisekit/placement]: what each node has of a workload with a pod per node.
 //   - [github.com/kruisekit/kruisekit/launch]: containers of a pod that start one after the other.
 //   - [github.com/kruisekit/kruisekit/imagepull]: which images are pulled ahead, where, and how.
-//   - [github.com/kruisekit/kruisekit/imagepull/order]: pods in the order in which their workload updates them.
 //   - [github.com/kruisekit/kruisekit/containerrestart]: which containers of running pods restart, and how.
-//   - [github.com/kruisekit/kruisekit/podprobe]: what a node probes in its pods, and what the results mark the pods with.
-//   - [github.com/kruisekit/kruisekit/podstate]: where the pods of a StatefulSet were, and how a new pod returns there.
 //   - [github.com/kruisekit/kruisekit/pub]: whether one more pod may become unavailable, by deletion, eviction, update or resize.
 //   - [github.com/kruisekit/kruisekit/spread]: how many replicas each zone or node pool gets, and which of them are unschedulable.
-//   - [github.com/kruisekit/kruisekit/ephemeral]: which running pods get ephemeral containers, and how a job of them ends.
-//   - [github.com/kruisekit/kruisekit/distribution]: which namespaces get a copy of a Secret or a ConfigMap, and what is to write there.
-//   - [github.com/kruisekit/kruisekit/spread/subset]: which subset of a WorkloadSpread each pod gets, and which pods go first.
-//   - [github.com/kruisekit/kruisekit/sidecar/rollout]: which running pods get a sidecar's new image, and when.
 //   - [github.com/kruisekit/kruisekit/sidecar]: which sidecars a new pod gets, and the pod with them.
-//   - [github.com/kruisekit/kruisekit/sidecar/history]: the revisions of a SidecarSet, and which of them stay.
-//   - [github.com/kruisekit/kruisekit/sidecar/overlap]: whether label selectors can select the same object.
-//   - [github.com/kruisekit/kruisekit/sidecar/sizing]: cpu and memory of an injected container, by those of the others.
-//   - [github.com/kruisekit/kruisekit/sidecar/expression]: the formulas of that.
-//   - [github.com/kruisekit/kruisekit/sidecar/finish]: sidecars that are stopped when the rest of their pod has finished.
 //   - [github.com/kruisekit/kruisekit/protection]: which deletions the label policy.kruise.io/delete-protection refuses.
-//   - [github.com/kruisekit/kruisekit/validation]: what is invalid in a whole spec, one function for each kind.
 //
 // # Writing
 //
-//   - [github.com/kruisekit/kruisekit/driver/clientgo] and [github.com/kruisekit/kruisekit/driver/runtimeclient]: the writes
-//     of a plan, sent with either client.
+//   - [github.com/kruisekit/kruisekit/driver]: the protocol of a pass, and what runs it.
+//   - [github.com/kruisekit/kruisekit/driver/runtimeclient] and [github.com/kruisekit/kruisekit/driver/clientgo]: the writes
+//     of a pass, sent with the client of controller-runtime or of client-go.
+//   - [github.com/kruisekit/kruisekit/driver/batches]: many calls in batches that grow.
 //   - [github.com/kruisekit/kruisekit/ledger]: a controller's own writes, read back while the cache lags.
 //
 // # Reconciling
@@ -69,11 +54,14 @@
 //   - [github.com/kruisekit/kruisekit/controllers/launchpriority]: containers of pods started in their order.
 //   - [github.com/kruisekit/kruisekit/controllers/persistentpodstate]: where pods became ready, recorded for those that follow.
 //   - [github.com/kruisekit/kruisekit/controllers/podreadiness]: the first KruisePodReady condition of new pods.
+//   - [github.com/kruisekit/kruisekit/controllers/sidecarterminator/finish]: sidecars that are stopped when the rest of their pod has finished.
 //   - [github.com/kruisekit/kruisekit/controllers/sidecarterminator]: stops the sidecars of finished pods.
 //   - [github.com/kruisekit/kruisekit/controllers/podscope]: which pods API servers send to the webhook of pods.
 //   - [github.com/kruisekit/kruisekit/controllers/podunavailablebudget]: how many pods of each budget may become unavailable.
+//   - [github.com/kruisekit/kruisekit/controllers/ephemeraljob/ephemeral]: which running pods get the containers of an EphemeralJob.
 //   - [github.com/kruisekit/kruisekit/controllers/ephemeraljob]: ephemeral containers that run to their end in many pods.
 //   - [github.com/kruisekit/kruisekit/controllers/resourcedistribution]: copies of a Secret or a ConfigMap in many namespaces.
+//   - [github.com/kruisekit/kruisekit/controllers/sidecarset/rollout]: which running pods get a sidecar's new image, and when.
 //   - [github.com/kruisekit/kruisekit/controllers/sidecarset]: new images for the sidecars of running pods, and their history.
 //   - [github.com/kruisekit/kruisekit/controllers/nodepodprobe]: what each node probes, and pods marked with the results.
 //   - [github.com/kruisekit/kruisekit/controllers/podprobemarker]: status and deletion of PodProbeMarkers, and pods of virtual nodes.
@@ -133,5 +121,5 @@
 //   - [github.com/kruisekit/kruisekit/test/demo]: the rollout of make demo, in a cluster of its own.
 //
 // Imports point down only: api imports none of the others, and only tests import the test clusters.
-// A package that decides takes values and returns a plan; it imports neither a client nor a clock. spread comes next.
+// A package that decides takes values and returns a plan; it imports neither a client nor a clock.
 package kruisekit
