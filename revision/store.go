@@ -43,7 +43,7 @@ type Wanted struct {
 }
 
 // Storage is the pass that makes a revision the newest of its owner: see package driver. It creates the revision, adopts
-// one that nobody controls, or makes an older one the newest. A workload stores the revision before a pod refers to it.
+// one that has no controller, or makes an older one the newest. A workload stores the revision before a pod refers to it.
 type Storage struct {
 	wanted Wanted
 	stage  storageStage
