@@ -116,8 +116,10 @@ func (l *lifted[W]) all(writes []*write.Write) []W {
 	return requests
 }
 
+// Next returns the next requests.
 func (l *lifted[W]) Next() []W { return l.all(l.Pass.Next()) }
 
+// Answer returns the requests that follow.
 func (l *lifted[W]) Answer(now time.Time, request W, object write.Object, err error) []W {
 	return l.all(l.Pass.Answer(now, request.Request(), object, err))
 }
@@ -131,12 +133,14 @@ type independent struct {
 	failed []error
 }
 
+// Next returns all writes at once.
 func (p *independent) Next() []*write.Write {
 	writes := p.writes
 	p.writes = nil
 	return writes
 }
 
+// Answer keeps what failed.
 func (p *independent) Answer(_ time.Time, w *write.Write, _ write.Object, err error) []*write.Write {
 	exists := w.Verb == write.Create && apierrors.IsAlreadyExists(err)
 	if err != nil && (exists || !write.IsOutdated(err)) {
@@ -145,6 +149,11 @@ func (p *independent) Answer(_ time.Time, w *write.Write, _ write.Object, err er
 	return nil
 }
 
-func (p *independent) Err() error                  { return errors.Join(p.failed...) }
-func (p *independent) Notes() []note.Note          { return nil }
-func (p *independent) RequeueAfter() time.Duration { return 0 }
+// Err joins what failed.
+func (p *independent) Err() error { return errors.Join(p.failed...) }
+
+// Notes returns none.
+func (*independent) Notes() []note.Note { return nil }
+
+// RequeueAfter returns 0: nothing follows.
+func (*independent) RequeueAfter() time.Duration { return 0 }

@@ -223,10 +223,10 @@ func (s *Storage) fail(err error) {
 func (s *Storage) Err() error { return s.err }
 
 // Notes returns none.
-func (s *Storage) Notes() []note.Note { return nil }
+func (*Storage) Notes() []note.Note { return nil }
 
 // RequeueAfter returns 0: a revision waits for nothing.
-func (s *Storage) RequeueAfter() time.Duration { return 0 }
+func (*Storage) RequeueAfter() time.Duration { return 0 }
 
 // Newest returns the newest revision: as it was answered, or as it will be once it is written.
 func (s *Storage) Newest() *appsv1.ControllerRevision { return s.newest }

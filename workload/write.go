@@ -12,9 +12,10 @@ import (
 type Action string
 
 const (
-	// ActionStore makes a revision the newest, or asks who has its name, see Input.History. ActionTrim deletes an old one.
+	// ActionStore makes a revision the newest, or asks who has its name: see Input.Store.
 	ActionStore Action = "Store"
-	ActionTrim  Action = "Trim"
+	// ActionTrim deletes an old revision.
+	ActionTrim Action = "Trim"
 	// ActionObserve asks for the pod that has the name of a new pod.
 	ActionObserve Action = "Observe"
 	// ActionFirst is a write of the caller's, from Input.First.

@@ -95,20 +95,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	r.emitLimit(s, p)
-	if err := r.kit.Run(ctx, &s.Observation, p.Plan, r.options.parts(s, p)); err != nil {
-		return r.ended(ctx, request, s, p, err)
-	}
-	r.remember(s, p)
-	return r.kit.Finish(request, p.Plan)
-}
-
-// ended is the result of a pass that has come to no status.
-func (r *Reconciler) ended(
-	ctx context.Context, request ctrl.Request, s *snapshot, p *plan, why error,
-) (ctrl.Result, error) {
+	err = r.kit.Run(ctx, &s.Observation, p.Plan, r.options.parts(s, p))
 	if p.Store.Err() != nil {
-		return ctrl.Result{}, reporter().GiveUp(ctx, r.kit, &s.Observation, why)
+		return ctrl.Result{}, reporter().GiveUp(ctx, r.kit, &s.Observation, err)
 	}
 	r.remember(s, p)
-	return r.kit.Result(request, p.After.After(), why)
+	return r.kit.Finish(request, p.Plan, err)
 }

@@ -98,10 +98,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, reporter().GiveUp(ctx, r.kit, &s.Observation, err)
 	}
 	r.remember(s, p)
-	if err != nil {
-		return r.kit.Result(request, p.After.After(), err)
-	}
-	return r.kit.Finish(request, p.Plan)
+	return r.kit.Finish(request, p.Plan, err)
 }
 
 // emitFailed announces the pods that have failed, and that the pass deletes.

@@ -83,8 +83,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if p.Store.Err() != nil {
 		return ctrl.Result{}, reporter().GiveUp(ctx, r.kit, &s.Observation, err)
 	}
-	if err != nil {
-		return r.kit.Result(request, p.After.After(), err)
-	}
-	return r.kit.Finish(request, p.Plan)
+	return r.kit.Finish(request, p.Plan, err)
 }

@@ -14,9 +14,6 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// newPods is the client of pods in a namespace.
-func newPods() typed.PodInterface { return newClient().CoreV1().Pods("default") }
-
 // newClient is a client whose pods get a name and a UID as an API server gives them.
 func newClient() kubernetes.Interface {
 	client, created := fake.NewClientset(), 0

@@ -61,14 +61,6 @@ func images() []string {
 	return []string{"github.com/davecgh/go-spew", "github.com/distribution/reference", "github.com/opencontainers/go-digest"}
 }
 
-// patches is what strategic merge patches need, which read schemas.
-func patches() []string {
-	return []string{
-		"github.com/davecgh/go-spew", "github.com/go-openapi", "github.com/google/gnostic-models", "github.com/josharian/intern",
-		"github.com/mailru/easyjson", "google.golang.org/protobuf", "gopkg.in/yaml.v3",
-	}
-}
-
 // clients is what the client of controller-runtime needs.
 func clients() []string {
 	return []string{

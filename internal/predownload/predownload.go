@@ -208,7 +208,7 @@ func (p *Pass) Answer(_ time.Time, w *write.Write, answer write.Object, err erro
 	return nil
 }
 
-func (p *Pass) doing(w *write.Write) string {
+func (*Pass) doing(w *write.Write) string {
 	switch w.Verb {
 	case write.Delete:
 		return "delete pull job"
@@ -223,10 +223,10 @@ func (p *Pass) doing(w *write.Write) string {
 func (p *Pass) Err() error { return errors.Join(p.failed...) }
 
 // Notes returns none.
-func (p *Pass) Notes() []note.Note { return nil }
+func (*Pass) Notes() []note.Note { return nil }
 
 // RequeueAfter returns 0: the next decision follows from an event of the revision or of a job.
-func (p *Pass) RequeueAfter() time.Duration { return 0 }
+func (*Pass) RequeueAfter() time.Duration { return 0 }
 
 // Revision returns the update revision as the last answer left it; nil where it is not stored.
 func (p *Pass) Revision() *appsv1.ControllerRevision { return p.result.Revision }

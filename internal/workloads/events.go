@@ -77,27 +77,39 @@ func (e *Events) of(w *workload.Write) Outcome {
 	return Outcome{}
 }
 
-// emitWrite emits the event of a write that succeeded, if it has one. Those of writes that failed follow when the pass
+// answered is a write with its answer.
+type answered struct {
+	*workload.Write
+
+	object write.Object
+	err    error
+}
+
+// emitAnswer emits the event of a write that succeeded, if it has one. Those of writes that failed follow when the pass
 // has ended, which asks about some of them.
-func (k *Kit) emitWrite(o *Observation, p *Plan, w *workload.Write, answer write.Object, err error) {
-	if w.Verb == write.Delete && apierrors.IsNotFound(err) {
-		err = nil
-	}
-	switch w.Action {
+func (k *Kit) emitAnswer(o *Observation, p *Plan, a answered) {
+	switch a.Action {
 	case actionPreDownload:
-		k.emitPullJob(o, w, err)
+		k.emitPullJob(o, a.Write, a.err)
 		return
 	case actionReport:
-		k.emitReport(o, p.parts.report, err)
+		k.emitReport(o, p.parts.report, a.err)
 		return
 	case workload.ActionStore, workload.ActionTrim, workload.ActionObserve:
 		return
 	}
-	step := w.Action == workload.ActionUpdate && err == nil &&
-		!revision.Match(answer.GetLabels()[kruise.PodRevisionLabelKey], w.Revision) // more writes follow
-	if err == nil && !step {
-		k.emit(o, announcement{corev1.EventTypeNormal, k.options.Events.of(w).Succeeded}, w, nil)
+	if a.Verb == write.Delete && apierrors.IsNotFound(a.err) {
+		a.err = nil
 	}
+	if a.err == nil && !a.isStep() {
+		k.emit(o, announcement{corev1.EventTypeNormal, k.options.Events.of(a.Write).Succeeded}, a.Write, nil)
+	}
+}
+
+// isStep reports whether more writes follow until the pod is updated.
+func (a *answered) isStep() bool {
+	return a.Action == workload.ActionUpdate &&
+		!revision.Match(a.object.GetLabels()[kruise.PodRevisionLabelKey], a.Revision)
 }
 
 // emitFailures emits what failed of the pods.

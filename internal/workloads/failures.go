@@ -11,7 +11,7 @@ import (
 // impossible are failures of the latter that no write caused: pods that can only be updated in place and cannot be, and
 // pods of which what comes ahead of the update is not possible. Those that the error leaves out, because there are many,
 // are not among them.
-func failures(pass *workload.Pass) (scaling, updating error, impossible []workload.Failure) { //nolint:revive // two errors
+func failures(pass *workload.Pass) (impossible []workload.Failure, scaling, updating error) {
 	var ofScaling, ofUpdates []workload.Failure
 	for _, f := range pass.Failures() {
 		if f.NotInPlace {
@@ -26,7 +26,7 @@ func failures(pass *workload.Pass) (scaling, updating error, impossible []worklo
 			ofUpdates = append(ofUpdates, f)
 		}
 	}
-	return workload.Err(ofScaling), workload.Err(ofUpdates), impossible
+	return impossible, workload.Err(ofScaling), workload.Err(ofUpdates)
 }
 
 // errOutdated ends a series of passes whose writes the API server finds outdated although each pass observes the pods

@@ -75,7 +75,7 @@ func run(t *testing.T, pass *workload.Pass, answer func(*write.Write) error) {
 func TestErrors(t *testing.T) {
 	pass := plan(t, 10, func(in *workload.Input) { in.Scale.Limits.Replicas = 11 }) // nothing builds the pod that is missing
 	run(t, pass, func(*write.Write) error { return nil })
-	scaling, updating, impossible := failures(pass)
+	impossible, scaling, updating := failures(pass)
 	var called []string
 	for _, f := range impossible {
 		called = append(called, f.Object)
@@ -89,7 +89,7 @@ func TestErrors(t *testing.T) {
 	if len(called) != workload.MaxErrors || slices.Contains(called, "web-09") {
 		t.Errorf("called for %v, want those that the error names", called)
 	}
-	if scaling, updating, _ := failures(plan(t, 1, nil)); scaling != nil || updating != nil {
+	if _, scaling, updating := failures(plan(t, 1, nil)); scaling != nil || updating != nil {
 		t.Errorf("a pass without failures: %v, %v", scaling, updating)
 	}
 }

@@ -111,7 +111,7 @@ func (p *Plan) conclude(o *Observation) {
 		return
 	}
 	p.After.In(p.Pass.RequeueAfter())
-	p.ScaleErr, p.UpdateErr, p.impossible = failures(p.Pass)
+	p.impossible, p.ScaleErr, p.UpdateErr = failures(p.Pass)
 	var err error
 	if p.outdated, err = outdated(p.Pass, o.Known.Outdated); err != nil {
 		p.UpdateErr = errors.Join(p.UpdateErr, err)

@@ -161,7 +161,7 @@ func (k *Kit) Run(ctx context.Context, o *Observation, p *Plan, of Parts) error 
 			if of.Answered != nil {
 				of.Answered(w, err)
 			}
-			k.emitWrite(o, p, w, answer, err)
+			k.emitAnswer(o, p, answered{w, answer, err})
 		},
 	})
 	if failed := p.Store.Err(); failed != nil {
@@ -205,9 +205,12 @@ func (k *Kit) remember(ctx context.Context, o *Observation, p *Plan) {
 	}
 }
 
-// Finish is the result of a pass. Errors follow from the writes, and of a template whose pods cannot be managed only
-// another spec mends them.
-func (k *Kit) Finish(request ctrl.Request, p *Plan) (ctrl.Result, error) {
+// Finish is the result of a pass. unreported is why the status is not written; the controller then retries. Otherwise
+// errors follow from the writes, and of a template whose pods cannot be managed only another spec mends them.
+func (k *Kit) Finish(request ctrl.Request, p *Plan, unreported error) (ctrl.Result, error) {
+	if unreported != nil {
+		return k.Result(request, p.After.After(), unreported)
+	}
 	failed := append([]error{p.ScaleErr, p.UpdateErr}, p.parts.failed...)
 	for _, part := range p.parts.others {
 		failed = append(failed, part.Err())
