@@ -61,7 +61,9 @@ func (b base) serve(w webhook, err error) error {
 
 // live returns a client without a cache, which would start a watch of every kind that is read.
 func live(mgr ctrl.Manager) (client.Client, error) {
-	c, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	c, err := client.New(mgr.GetConfig(), client.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+	})
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
@@ -103,7 +105,9 @@ func addSidecarSet(b base) error {
 	switch {
 	case b.SidecarSet.Cover != nil:
 	case b.NoPods:
-		b.SidecarSet.Cover = func(context.Context, *appsv1beta1.SidecarSet) error { return errors.New("the webhook of pods is off") }
+		b.SidecarSet.Cover = func(context.Context, *appsv1beta1.SidecarSet) error {
+			return errors.New("the webhook of pods is off")
+		}
 	default:
 		w, err := provisional.New(b.live, provisional.Options{Timeout: b.CoverTimeout, Reach: scope.Reach{
 			Namespace: b.Pod.Sidecars.Namespace, Service: b.Reach.Service, URL: b.Reach.URL, CABundle: b.Reach.CABundle,

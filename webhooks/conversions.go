@@ -1,7 +1,7 @@
 package webhooks
 
-// Conversions returns the names of the CRDs that the conversion webhook can convert. Those with the strategy Webhook need its CA;
-// the CRDs of the image kinds have it only where an earlier installation left them so.
+// Conversions returns the names of the CRDs that the conversion webhook can convert. Those with the strategy Webhook
+// need its CA; the CRDs of the image kinds have it only where an earlier installation left them so.
 func Conversions() []string {
 	return []string{
 		"advancedcronjobs.apps.kruise.io",

@@ -18,6 +18,7 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/disruption"
 	"github.com/kruisekit/kruisekit/webhooks/ephemeraljob"
 	"github.com/kruisekit/kruisekit/webhooks/imagepull"
+	"github.com/kruisekit/kruisekit/webhooks/kinds"
 	"github.com/kruisekit/kruisekit/webhooks/persistentpodstate"
 	"github.com/kruisekit/kruisekit/webhooks/pod"
 	"github.com/kruisekit/kruisekit/webhooks/podprobemarker"
@@ -31,21 +32,21 @@ import (
 // Options of AddToManager. The zero value adds all webhooks as the reference has them.
 type Options struct {
 	// AdvancedCronJob is for the webhooks of AdvancedCronJobs.
-	AdvancedCronJob advancedcronjob.Options
+	AdvancedCronJob kinds.Options
 	// BroadcastJob is for the webhooks of BroadcastJobs.
-	BroadcastJob broadcastjob.Options
+	BroadcastJob kinds.Options
 	// CloneSet is for the webhooks of CloneSets.
-	CloneSet cloneset.Options
+	CloneSet kinds.Options
 	// DaemonSet is for the webhooks of DaemonSets.
-	DaemonSet daemonset.Options
+	DaemonSet kinds.Options
 	// EphemeralJob is for the webhook of EphemeralJobs.
-	EphemeralJob ephemeraljob.Options
+	EphemeralJob kinds.Options
 	// StatefulSet is for the webhooks of StatefulSets.
 	StatefulSet statefulset.Options
 	// UnitedDeployment is for the webhooks of UnitedDeployments.
-	UnitedDeployment uniteddeployment.Options
-	// Deletion is for those that refuse deletions of protected objects. They also judge deletions of CloneSets, StatefulSets and
-	// UnitedDeployments.
+	UnitedDeployment kinds.Options
+	// Deletion is for those that refuse deletions of protected objects. They also judge deletions of CloneSets,
+	// StatefulSets and UnitedDeployments.
 	Deletion deletion.Options
 	// ImagePull is for those of ImagePullJobs, ImageListPullJobs and NodeImages.
 	ImagePull imagepull.Options
@@ -71,13 +72,13 @@ type Options struct {
 	PodProbeMarker podprobemarker.Options
 	// ResourceDistribution is for that of ResourceDistributions.
 	ResourceDistribution resourcedistribution.Options
-	// SidecarSet is for those of SidecarSets. Where it does not say how sets are covered, they are in the configuration that
-	// controllers/podscope keeps.
+	// SidecarSet is for those of SidecarSets. Where it does not say how sets are covered, they are in the configuration
+	// that controllers/podscope keeps.
 	SidecarSet sidecarset.Options
 	// Reach is how API servers reach the webhook of new pods. It must be that of controllers/podscope.
 	Reach Reach
-	// ColdStart wraps the readiness checks of caches: certificates.Keeper.ColdStart. Nil leaves the checks as they are, which fits where
-	// API servers need no conversion webhook to read stored objects.
+	// ColdStart wraps the readiness checks of caches: certificates.Keeper.ColdStart. Nil leaves the checks as they are,
+	// which fits where API servers need no conversion webhook to read stored objects.
 	ColdStart func(check healthz.Checker) healthz.Checker
 	// CoverTimeout is how long a set waits at most to be covered. Default 1 second.
 	CoverTimeout time.Duration
@@ -91,7 +92,8 @@ func (o *Options) unguarded() bool {
 	return o.NoPods || o.Disruption.NoDeletes && !o.Disruption.Updates
 }
 
-// Reach is how API servers reach the webhook of new pods. It must be the same as in the options of controllers/podscope.
+// Reach is how API servers reach the webhook of new pods. It must be the same as in the options of
+// controllers/podscope.
 type Reach struct {
 	// Service is its name, in the namespace of the options of the pod webhook. Default kruise-webhook-service.
 	Service string
@@ -116,14 +118,16 @@ func list() []entry {
 		{"ephemeraljob", func(b base) error { return b.serve(ephemeraljob.New(b.live, b.EphemeralJob)) }},
 		{"statefulset", func(b base) error { return b.serve(statefulset.New(b.live, b.StatefulSet)) }},
 		{"deletion", func(b base) error { return b.guard.SetupWithManager(b.mgr) }},
-		{"imagepull", func(b base) error { return imagepull.New(b.ImagePull).SetupWithManager(b.mgr) }},
-		{"containerrecreaterequest", func(b base) error { return b.serve(containerrecreaterequest.New(b.live, b.ContainerRecreateRequest)) }},
+		{"imagepull", func(b base) error { return b.serve(imagepull.New(b.ImagePull)) }},
+		{"containerrecreaterequest", func(b base) error {
+			return b.serve(containerrecreaterequest.New(b.live, b.ContainerRecreateRequest))
+		}},
 		{"persistentpodstate", func(b base) error { return b.serve(persistentpodstate.New(b.live, b.PersistentPodState)) }},
 		{"pod", addPod},
 		{"disruption", addDisruption},
-		{"podprobemarker", func(b base) error { return podprobemarker.New(b.PodProbeMarker).SetupWithManager(b.mgr) }},
+		{"podprobemarker", func(b base) error { return b.serve(podprobemarker.New(b.PodProbeMarker)) }},
 		{"podunavailablebudget", addBudget},
-		{"resourcedistribution", func(b base) error { return resourcedistribution.New(b.ResourceDistribution).SetupWithManager(b.mgr) }},
+		{"resourcedistribution", func(b base) error { return b.serve(resourcedistribution.New(b.ResourceDistribution)) }},
 		{"sidecarset", addSidecarSet},
 		{"uniteddeployment", func(b base) error { return b.serve(uniteddeployment.New(b.live, b.UnitedDeployment)) }},
 		{"workloadspread", addWorkloadSpread},
@@ -153,18 +157,15 @@ func AddToManager(mgr ctrl.Manager, o Options) error {
 
 // complete makes what several webhooks share.
 func (o *Options) complete(mgr ctrl.Manager, api client.Reader) (err error) {
-	o.Deletion.ServedElsewhere = append(slices.Clone(o.Deletion.ServedElsewhere), cloneset.ValidatePath, statefulset.ValidatePath, uniteddeployment.ValidatePath)
+	o.Deletion.ServedElsewhere = append(slices.Clone(o.Deletion.ServedElsewhere),
+		cloneset.ValidatePath, statefulset.ValidatePath, uniteddeployment.ValidatePath)
 	if o.guard, err = deletion.New(api, o.Deletion); err != nil {
 		return err
 	}
-	if o.CloneSet.Delete == nil {
-		o.CloneSet.Delete = o.guard.Handle
-	}
-	if o.StatefulSet.Delete == nil {
-		o.StatefulSet.Delete = o.guard.Handle
-	}
-	if o.UnitedDeployment.Delete == nil {
-		o.UnitedDeployment.Delete = o.guard.Handle
+	for _, of := range []*kinds.Options{&o.CloneSet, &o.StatefulSet.Options, &o.UnitedDeployment} {
+		if of.Delete == nil {
+			of.Delete = o.guard.Handle
+		}
 	}
 	if err := o.spread(mgr); err != nil {
 		return err

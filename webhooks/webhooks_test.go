@@ -42,11 +42,14 @@ func TestConversionsAreTheCRDsOfTwoVersions(t *testing.T) {
 	}
 }
 
-// Deletions of every protected kind are judged where API servers send them, whichever webhook has the path, and allowed where the policy
-// protects nothing.
+// Deletions of every protected kind are judged where API servers send them, whichever webhook has the path, and allowed
+// where the policy protects nothing.
 func TestDeletionsAreJudged(t *testing.T) {
 	for _, disabled := range []bool{false, true} {
-		mux := serve(t, webhooks.Options{NoPods: true, Deletion: deletion.Options{Policy: protection.Policy{Disabled: disabled}}})
+		mux := serve(t, webhooks.Options{
+			NoPods:   true,
+			Deletion: deletion.Options{Policy: protection.Policy{Disabled: disabled}},
+		})
 		for _, k := range protection.Kinds() {
 			for _, version := range k.Versions {
 				body := `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"1","operation":"DELETE",
@@ -57,7 +60,8 @@ func TestDeletionsAreJudged(t *testing.T) {
 				answer := httptest.NewRecorder()
 				mux.ServeHTTP(answer, r)
 				text := answer.Body.String()
-				if strings.Contains(text, `"allowed":true`) != disabled || !disabled && !strings.Contains(text, "forbidden by ResourcesProtectionDeletion") {
+				if strings.Contains(text, `"allowed":true`) != disabled || !disabled &&
+					!strings.Contains(text, "forbidden by ResourcesProtectionDeletion") {
 					t.Errorf("%s/%s %s, disabled %t: %d %s", k.Group, version, k.Kind, disabled, answer.Code, text)
 				}
 			}
@@ -69,7 +73,8 @@ func TestDeletionsAreJudged(t *testing.T) {
 func serve(t *testing.T, o webhooks.Options) http.Handler {
 	t.Helper()
 	scheme, mux := runtime.NewScheme(), http.NewServeMux()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), appsv1beta1.AddToScheme(scheme), appsv1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), appsv1beta1.AddToScheme(scheme),
+		appsv1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	mgr, err := ctrl.NewManager(&rest.Config{Host: "http://127.0.0.1:1"}, ctrl.Options{

@@ -84,6 +84,10 @@ func belowOf(from, to place) bool {
 	if from.layer == examples {
 		return slices.Contains(between(), to.unit)
 	}
+	// The webhooks of single kinds are rows for one machinery.
+	if strings.HasPrefix(from.unit, "webhooks/") && to.unit == "webhooks/kinds" {
+		return true
+	}
 	// The parts of the daemon speak to the container runtime through one of them, and share what is internal to the daemon.
 	return strings.HasPrefix(from.unit, "daemon/") && (to.unit == "daemon/cri" || to.unit == "daemon/internal" && from.unit != "daemon/cri")
 }

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// DefaultTimeout leaves the API server, which gives a webhook ten seconds by default, time to receive the reason for a missing
-// verdict.
+// DefaultTimeout leaves the API server, which gives a webhook ten seconds by default, time to receive the reason for a
+// missing verdict.
 const DefaultTimeout = 8 * time.Second
 
 // API is the method of client.Client that Check calls.
@@ -35,8 +35,8 @@ type Template struct {
 	ClaimsPath *field.Path
 	// Incomplete accepts a template that another pod webhook may complete: see Verdict.Missing.
 	Incomplete bool
-	// TellUnknown returns the fields that the API server does not know, such as misspelt ones. It costs a second call only if there
-	// are any.
+	// TellUnknown returns the fields that the API server does not know, such as misspelt ones. It costs a second call only
+	// if there are any.
 	TellUnknown bool
 	// Timeout of all calls. Default DefaultTimeout.
 	Timeout time.Duration
@@ -48,11 +48,11 @@ type Verdict struct {
 	Defaulted map[string]any
 	// Faults name the invalid fields by their paths in the workload.
 	Faults field.ErrorList
-	// Missing are, if Incomplete is set, the faults of what the template lacks and a pod webhook may add: a volume that a container mounts, a
-	// resource claim, a required field. They are no faults of the template.
+	// Missing are, if Incomplete is set, the faults of what the template lacks and a pod webhook may add: a volume that a
+	// container mounts, a resource claim, a required field. They are no faults of the template.
 	Missing field.ErrorList
-	// Unknown are the paths in the workload of unknown fields, with faults or without, if TellUnknown is set. They are no faults: the
-	// API server drops them from pods.
+	// Unknown are the paths in the workload of unknown fields, with faults or without, if TellUnknown is set. They are no
+	// faults: the API server drops them from pods.
 	Unknown []string
 }
 
@@ -89,9 +89,11 @@ func Check(ctx context.Context, api API, t Template) (Verdict, error) {
 	return Verdict{Defaulted: defaulted, Missing: missing, Unknown: unknown}, nil
 }
 
-// create is the dry run. An unknown field is kept in the workload, as the schema says; it is reported if TellUnknown is set, and then
-// left out of the validation.
-func (t Template) create(ctx context.Context, api API, obj *unstructured.Unstructured, m mocks) (unknown []string, err error) {
+// create is the dry run. An unknown field is kept in the workload, as the schema says; it is reported if TellUnknown is
+// set, and then left out of the validation.
+func (t Template) create(
+	ctx context.Context, api API, obj *unstructured.Unstructured, m mocks,
+) (unknown []string, err error) {
 	if t.TellUnknown {
 		err = api.Create(ctx, obj, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))
 		if !apierrors.IsBadRequest(err) {
@@ -116,8 +118,8 @@ func dropMocks(template map[string]any, n int) {
 	}
 }
 
-// dropAlias removes what the API server only repeats for old clients: with it the template would look as if the user had changed a
-// field that no running pod can change.
+// dropAlias removes what the API server only repeats for old clients: with it the template would look as if the user
+// had changed a field that no running pod can change.
 func dropAlias(template, content map[string]any) {
 	const alias = "serviceAccount"
 	had, _ := content["spec"].(map[string]any)

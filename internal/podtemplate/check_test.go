@@ -293,7 +293,8 @@ func TestUnavailable(t *testing.T) {
 		podtemplate.TimedOut:             apierrors.NewServerTimeout(templates, "create", 1),
 		podtemplate.Failed:               errors.New("boom"),
 	}
-	// Of a policy's denial the reason is Invalid unless the policy chooses another, and it has causes, as an invalid field has.
+	// Of a policy's denial the reason is Invalid unless the policy chooses another, and it has causes, as an invalid field
+	// has.
 	policy := apierrors.NewInvalid(schema.GroupKind{Kind: "PodTemplate"}, "x", field.ErrorList{field.Forbidden(nil, "failed expression: false")})
 	policy.ErrStatus.Message = `podtemplates "x" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: failed expression: false`
 	webhook := &apierrors.StatusError{ErrStatus: metav1.Status{Code: 422, Reason: metav1.StatusReasonInvalid, Message: `admission webhook "w" denied the request: no`}}

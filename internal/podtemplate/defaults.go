@@ -4,8 +4,8 @@ import "k8s.io/apimachinery/pkg/runtime"
 
 // Defaults are those that the API server does not set.
 type Defaults struct {
-	// PullAlways sets the pull policy of containers without one to Always, whatever the tag of the image. Init containers get the
-	// default of the API server.
+	// PullAlways sets the pull policy of containers without one to Always, whatever the tag of the image. Init containers
+	// get the default of the API server.
 	PullAlways bool
 	// HostPorts sets the host ports of pods in the host's network to their container ports.
 	HostPorts bool

@@ -1,14 +1,16 @@
-// Package podtemplate validates and defaults pod templates by the API server itself, for admission webhooks of workloads.
+// Package podtemplate validates and defaults pod templates by the API server itself, for admission webhooks of
+// workloads.
 //
-// Check creates a core PodTemplate as a dry run: nothing is stored, and the answer is the template with all its defaults, or the exact
-// fields that are invalid. So a template is valid for the API server that will create the pods, whatever its version; there is no copy
-// of its rules here.
+// Check creates a core PodTemplate as a dry run: nothing is stored, and the answer is the template with all its
+// defaults, or the exact fields that are invalid. So a template is valid for the API server that will create the pods,
+// whatever its version; there is no copy of its rules here.
 //
-// When not to use it: for a template that has not changed. It costs a call, and the stored template was validated before.
+// When not to use it: for a template that has not changed. It costs a call, and the stored template was validated
+// before.
 //
 // Laws:
-//   - One call per Check, none elsewhere, and no memory between two calls. A second one only where Template.TellUnknown is set
-//     and there is an unknown field, or a value that cannot be decoded.
+//   - One call per Check, none elsewhere, and no memory between two calls. A second one only where Template.TellUnknown
+//     is set and there is an unknown field, or a value that cannot be decoded.
 //   - The input is not changed. Unknown fields are sent unchanged, and stay.
 //   - With Incomplete, what another pod webhook may add is missing, and no fault.
 //   - An invalid template is a Verdict with faults. An error means that there is no verdict: see UnavailableError.

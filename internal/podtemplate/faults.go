@@ -36,11 +36,12 @@ func faultsIn(err error, t Template, m mocks) field.ErrorList {
 	return nil
 }
 
-// IsDenial reports whether a policy or a webhook of the cluster denied the request, with whatever reason, and not the validation of the
-// API server.
+// IsDenial reports whether a policy or a webhook of the cluster denied the request, with whatever reason, and not the
+// validation of the API server.
 func IsDenial(err error) bool {
 	text := err.Error()
-	return strings.Contains(text, "ValidatingAdmissionPolicy '") || strings.Contains(text, "admission webhook ") && strings.Contains(text, "denied the request")
+	return strings.Contains(text, "ValidatingAdmissionPolicy '") ||
+		strings.Contains(text, "admission webhook ") && strings.Contains(text, "denied the request")
 }
 
 // unknownIn returns the paths of the unknown fields that an error is about, if it is.

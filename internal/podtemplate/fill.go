@@ -8,9 +8,9 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// Fill adds to have what only want has, and returns the same as a JSON patch; at is the pointer to have in the object that
-// is patched. What the user wrote stays as it was written, be it in another notation than in want, with the exception of
-// empty values: the API server takes those as left out.
+// Fill adds to have what only want has, and returns the same as a JSON patch; at is the pointer to have in the object
+// that is patched. What the user wrote stays as it was written, be it in another notation than in want, with the
+// exception of empty values: the API server takes those as left out.
 //
 // Lists are filled element by element, and only when they have the same length.
 func Fill(at string, have, want map[string]any) []write.Op {
@@ -19,8 +19,9 @@ func Fill(at string, have, want map[string]any) []write.Op {
 	return f.done
 }
 
-// Refill is Fill for a template that replaces a stored one. A value that the defaulted stored template lacks stays missing: a default
-// that the API server has learned since would be a change that no user made, and that no running pod can follow.
+// Refill is Fill for a template that replaces a stored one. A value that the defaulted stored template lacks stays
+// missing: a default that the API server has learned since would be a change that no user made, and that no running pod
+// can follow.
 func Refill(at string, have, want, stored map[string]any) []write.Op {
 	if !wasDefaulted(stored) {
 		stored = nil
@@ -30,7 +31,8 @@ func Refill(at string, have, want, stored map[string]any) []write.Op {
 	return f.done
 }
 
-// RefillParts is Refill for parts of a template that stand in an object of another kind. The stored parts must have been defaulted.
+// RefillParts is Refill for parts of a template that stand in an object of another kind. The stored parts must have
+// been defaulted.
 func RefillParts(at string, have, want, stored map[string]any) []write.Op {
 	f := filler{}
 	f.object(at, have, want, stored)
@@ -40,7 +42,9 @@ func RefillParts(at string, have, want, stored map[string]any) []write.Op {
 // wasDefaulted reports whether a template has the defaults that every template has.
 func wasDefaulted(template map[string]any) bool {
 	spec, _ := template["spec"].(map[string]any)
-	for _, key := range []string{"dnsPolicy", "restartPolicy", "schedulerName", "securityContext", "terminationGracePeriodSeconds"} {
+	for _, key := range []string{
+		"dnsPolicy", "restartPolicy", "schedulerName", "securityContext", "terminationGracePeriodSeconds",
+	} {
 		if spec[key] == nil {
 			return false
 		}
@@ -92,7 +96,8 @@ func (f *filler) value(at string, have, want, stored any) {
 	}
 }
 
-// counterpart returns the element of a stored list that an element replaces: that of the same name, or else of the same index.
+// counterpart returns the element of a stored list that an element replaces: that of the same name, or else of the same
+// index.
 func counterpart(stored, element any, i int) any {
 	list, _ := stored.([]any)
 	object, _ := element.(map[string]any)
@@ -111,7 +116,8 @@ func counterpart(stored, element any, i int) any {
 	return nil
 }
 
-// replaces distinguishes a default of an empty value from the same value in another notation, as 0 and "0" of a quantity are.
+// replaces distinguishes a default of an empty value from the same value in another notation, as 0 and "0" of a
+// quantity are.
 func replaces(have, want any) bool {
 	switch have.(type) {
 	case string:

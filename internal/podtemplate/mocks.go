@@ -8,14 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// mocks are the volumes that stand for others: from which index on, and the path in the workload of the name that each has.
+// mocks are the volumes that stand for others: from which index on, and the path in the workload of the name that each
+// has.
 type mocks struct {
 	first int
 	paths []string
 }
 
-// mockVolumes adds a volume for each claim, so that containers can mount them. With Incomplete it also adds those that containers mount and
-// that are missing.
+// mockVolumes adds a volume for each claim, so that containers can mount them. With Incomplete it also adds those that
+// containers mount and that are missing.
 func (t Template) mockVolumes(content map[string]any) (m mocks, missing field.ErrorList) {
 	spec, ok := content["spec"].(map[string]any)
 	if !ok {
@@ -63,7 +64,8 @@ func names(spec map[string]any) map[string]bool {
 	return known
 }
 
-// Unknown returns the names of the volumes that containers of a template use, and that neither the template nor its claims have.
+// Unknown returns the names of the volumes that containers of a template use, and that neither the template nor its
+// claims have.
 func Unknown(template map[string]any, claims []string) []string {
 	spec, _ := template["spec"].(map[string]any)
 	var all []string
@@ -75,7 +77,8 @@ func Unknown(template map[string]any, claims []string) []string {
 	return all
 }
 
-// unknown returns the uses of volumes that neither a pod nor its claims have. A name that no volume can have is left to the API server.
+// unknown returns the uses of volumes that neither a pod nor its claims have. A name that no volume can have is left to
+// the API server.
 func unknown(spec map[string]any, claims []string, at *field.Path) iter.Seq2[*field.Path, string] {
 	known := names(spec)
 	for _, name := range claims {
@@ -112,7 +115,8 @@ func mounts(spec map[string]any, at *field.Path) iter.Seq2[*field.Path, string] 
 	}
 }
 
-// absent divides faults into those of what a template lacks, which another pod webhook may add, and those of what is wrong in it.
+// absent divides faults into those of what a template lacks, which another pod webhook may add, and those of what is
+// wrong in it.
 func absent(faults field.ErrorList) (absent, wrong field.ErrorList) {
 	for _, fault := range faults {
 		switch fault.Type {

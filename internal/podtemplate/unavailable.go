@@ -61,7 +61,8 @@ func (e *UnavailableError) Unwrap() error { return e.Cause }
 func unavailable(ctx context.Context, namespace string, err error) *UnavailableError {
 	e := &UnavailableError{Reason: Failed, Namespace: namespace, Cause: err}
 	switch {
-	case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
+	case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded),
+		apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
 		e.Reason = TimedOut
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		e.Reason = NamespaceTerminating

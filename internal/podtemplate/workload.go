@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// CheckWorkload returns what the API server finds invalid in a built-in workload that a template stands for, by a dry run of its creation. at
-// is the path of the template, whose spec is that of the workload. Any other refusal is no fault: whether the cluster takes the workload is
-// decided when the workload is created.
+// CheckWorkload returns what the API server finds invalid in a built-in workload that a template stands for, by a dry
+// run of its creation. at is the path of the template, whose spec is that of the workload. Any other refusal is no
+// fault: whether the cluster takes the workload is decided when the workload is created.
 func CheckWorkload(ctx context.Context, api API, workload client.Object, at *field.Path) (field.ErrorList, error) {
 	err := api.Create(ctx, workload, client.DryRunAll, client.FieldValidation(metav1.FieldValidationIgnore))
 	var status apierrors.APIStatus

@@ -15,7 +15,8 @@ import (
 	"github.com/kruisekit/kruisekit/internal/podtemplate"
 )
 
-// What the API server finds invalid has its path in the template, and what it refuses for another reason is no fault of the template.
+// What the API server finds invalid has its path in the template, and what it refuses for another reason is no fault of
+// the template.
 func TestCheckWorkload(t *testing.T) {
 	kind := schema.GroupKind{Group: "apps", Kind: "Deployment"}
 	invalid := apierrors.NewInvalid(kind, "x", field.ErrorList{field.NotSupported(field.NewPath("spec", "strategy", "type"), "Gently", []string{"Recreate"})})

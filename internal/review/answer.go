@@ -16,7 +16,8 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// maxFaults bounds the faults of an answer: an object has room for 400,000, and each costs time. andMore stands for the others.
+// maxFaults bounds the faults of an answer: an object has room for 400,000, and each costs time. andMore stands for the
+// others.
 const (
 	maxFaults = 100
 	andMore   = " (and more)"
@@ -62,7 +63,8 @@ func Forbidden(message string) admission.Response {
 	return Denied(metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message})
 }
 
-// Rejected has the first 100 faults as text, and each as a cause. The code is 400 for what is invalid, 403 for what must not be changed.
+// Rejected has the first 100 faults as text, and each as a cause. The code is 400 for what is invalid, 403 for what
+// must not be changed.
 func Rejected(code int32, faults field.ErrorList) admission.Response {
 	faults, rest := First(faults)
 	texts := make([]string, len(faults))
@@ -89,7 +91,8 @@ func Unknown(paths []string) []string {
 	return warnings
 }
 
-// Missing returns the warnings of what a pod template lacks, and a pod webhook may add. Those beyond the first 100 are left out.
+// Missing returns the warnings of what a pod template lacks, and a pod webhook may add. Those beyond the first 100 are
+// left out.
 func Missing(faults field.ErrorList) []string {
 	first, _ := First(faults)
 	warnings := make([]string, len(first))
@@ -105,8 +108,8 @@ func Denied(status metav1.Status) admission.Response {
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
 }
 
-// Added returns the faults that the stored object did not have, and those that it had. The latter are accepted: such an object could
-// not be repaired step by step, or lose its finalizers.
+// Added returns the faults that the stored object did not have, and those that it had. The latter are accepted: such an
+// object could not be repaired step by step, or lose its finalizers.
 func Added(faults, had field.ErrorList) (added, borne field.ErrorList) {
 	for _, fault := range faults {
 		if slices.ContainsFunc(had, func(h *field.Error) bool { return noWorse(fault, h) }) {

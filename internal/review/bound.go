@@ -10,7 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// What a template may have at most. A decoded value takes up to 400 bytes of memory, and each replica decodes an object several times at once.
+// What a template may have at most. A decoded value takes up to 400 bytes of memory, and each replica decodes an object
+// several times at once.
 const (
 	MaxTemplateBytes  = 512 << 10
 	MaxTemplateValues = 20_000
@@ -18,8 +19,9 @@ const (
 	maxTopologyValues = 40_000
 )
 
-// Oversized rejects an object of which a field of the spec has more than a template may have; nil where none has, and where the field of the
-// stored object had no less. It decodes no field. An object that is no JSON is for others to reject.
+// Oversized rejects an object of which a field of the spec has more than a template may have; nil where none has, and
+// where the field of the stored object had no less. It decodes no field. An object that is no JSON is for others to
+// reject.
 func Oversized(req admission.Request, fields ...string) *admission.Response {
 	if !Concerns(req) || len(req.Object.Raw) <= MaxTemplateValues {
 		return nil // a value takes a byte
@@ -59,10 +61,12 @@ func valuesOf(name string) int {
 }
 
 func (s size) fault(name string) *field.Error {
-	text := fmt.Sprintf("has %d bytes and %d values of JSON, and may have %d and %d: move lists and variables into a ConfigMap",
+	text := fmt.Sprintf(
+		"has %d bytes and %d values of JSON, and may have %d and %d: move lists and variables into a ConfigMap",
 		s.bytes, s.values, MaxTemplateBytes, valuesOf(name))
 	return &field.Error{
-		Type: field.ErrorTypeTooLong, Field: field.NewPath("spec", name).String(), BadValue: field.OmitValueType{}, Detail: text,
+		Type: field.ErrorTypeTooLong, Field: field.NewPath("spec", name).String(),
+		BadValue: field.OmitValueType{}, Detail: text,
 	}
 }
 

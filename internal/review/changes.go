@@ -12,9 +12,9 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// Changes returns the patch that makes, of an object as it was sent, what before has become: after. Both are pointers to typed
-// objects, and before is the content decoded. A field that only before has is removed, together with what is unknown below the field.
-// A field that neither of them has stays. Changes modifies none of them.
+// Changes returns the patch that makes, of an object as it was sent, what before has become: after. Both are pointers
+// to typed objects, and before is the content decoded. A field that only before has is removed, together with what is
+// unknown below the field. A field that neither of them has stays. Changes modifies none of them.
 func Changes(content map[string]any, before, after any) ([]write.Op, error) {
 	if reflect.DeepEqual(before, after) {
 		return nil, nil

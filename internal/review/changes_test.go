@@ -118,7 +118,8 @@ func changes(t *testing.T, sent string, before, after any) []write.Op {
 	return patch
 }
 
-// FuzzChanges: an API server that applies the patch reads what was meant, of what a webhook changes and of any other object.
+// FuzzChanges: an API server that applies the patch reads what was meant, of what a webhook changes and of any other
+// object.
 func FuzzChanges(f *testing.F) {
 	f.Add(`{"metadata":{"labels":{"a/b~c":"theirs"}},"spec":{"strategy":null,"containers":[{"name":"a"},null,{"statusContext":{"containerID":"y"}}]}}`, `{}`)
 	f.Add(`{}`, `{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"a"}]}}`)

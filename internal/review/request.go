@@ -23,16 +23,11 @@ const (
 	Hub Version = "v1beta1"
 )
 
-// VersionOf returns an error for another resource, and for an unknown version. It reads the resource of the objects, and not the one
-// that the client has named.
+// VersionOf returns an error for another resource, and for an unknown version. It reads the resource of the objects,
+// and not the one that the client has named.
 func VersionOf(req admission.Request, resources ...string) (Version, error) {
-	return VersionIn(req, appsv1beta1.GroupVersion.Group, resources...)
-}
-
-// VersionIn is VersionOf for resources of another group.
-func VersionIn(req admission.Request, group string, resources ...string) (Version, error) {
 	r, v := req.Resource, Version(req.Resource.Version)
-	if r.Group != group || !slices.Contains(resources, r.Resource) || v != Old && v != Hub {
+	if r.Group != appsv1beta1.GroupVersion.Group || !slices.Contains(resources, r.Resource) || v != Old && v != Hub {
 		return "", fmt.Errorf("%s/%s %s is no resource of a known version here", r.Group, r.Version, r.Resource)
 	}
 	return v, nil
@@ -43,8 +38,8 @@ func Concerns(req admission.Request) bool {
 	return req.SubResource == "" && (req.Operation == admissionv1.Create || req.Operation == admissionv1.Update)
 }
 
-// IsDeleting reports whether a request updates an object that is being deleted, so that its finalizers can be removed. It ignores what
-// is invalid elsewhere in the object.
+// IsDeleting reports whether a request updates an object that is being deleted, so that its finalizers can be removed.
+// It ignores what is invalid elsewhere in the object.
 func IsDeleting(req admission.Request) bool {
 	if req.Operation != admissionv1.Update {
 		return false

@@ -22,20 +22,12 @@ func Invalid(kind schema.GroupKind, name string, faults field.ErrorList) admissi
 	return Denied(status)
 }
 
-// Judged rejects an object with faults, as Invalid does, and admits an object without faults. It warns of the faults that the stored object has.
+// Judged rejects an object with faults, as Invalid does, and admits an object without faults. It warns of the faults
+// that the stored object has.
 func Judged(kind schema.GroupKind, name string, faults, borne field.ErrorList) admission.Response {
 	answer := admission.Allowed("")
 	if len(faults) > 0 {
 		answer = Invalid(kind, name, faults)
-	}
-	return Warned(answer, borne)
-}
-
-// JudgedBadRequest is Judged for the kinds that the reference rejects with 400.
-func JudgedBadRequest(faults, borne field.ErrorList) admission.Response {
-	answer := admission.Allowed("")
-	if len(faults) > 0 {
-		answer = Rejected(http.StatusBadRequest, faults)
 	}
 	return Warned(answer, borne)
 }
@@ -55,7 +47,9 @@ func Warned(answer admission.Response, borne field.ErrorList) admission.Response
 
 // Undecided is the answer for an object that could not be reviewed.
 func Undecided(err error) admission.Response {
-	status := metav1.Status{Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: err.Error()}
+	status := metav1.Status{
+		Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: err.Error(),
+	}
 	var unavailable *podtemplate.UnavailableError
 	if !errors.As(err, &unavailable) {
 		if errors.Is(err, context.DeadlineExceeded) {

@@ -1,12 +1,18 @@
 package advancedcronjob
 
 import (
-	"time"
+	"context"
 
-	ctrl "sigs.k8s.io/controller-runtime"
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	appsv1alpha1 "github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/templated"
+	"github.com/kruisekit/kruisekit/internal/podtemplate"
+	"github.com/kruisekit/kruisekit/internal/validation"
+	"github.com/kruisekit/kruisekit/webhooks/kinds"
 )
 
 const (
@@ -16,37 +22,44 @@ const (
 	ValidatePath = "/validate-apps-kruise-io-advancedcronjob"
 )
 
-// API is what the webhooks ask of the API server; client.Client has it.
-type API = templated.API
-
-// Options of the webhooks. The zero value behaves as the reference does by default.
-type Options struct {
-	// TemplateNoDefaults leaves pod templates as they were written.
-	TemplateNoDefaults bool
-	// HostNetworkHostPorts also sets the host ports in templates of pods in the host's network. It has no effect with
-	// TemplateNoDefaults.
-	HostNetworkHostPorts bool
-	// Timeout of all calls of one admission. Default 8 seconds, which is less than the 10 seconds that API servers wait.
-	Timeout time.Duration
+// New returns the webhooks of AdvancedCronJobs.
+func New(api kinds.API, o kinds.Options) (kinds.Webhooks, error) {
+	return kinds.New(api, kinds.Row[*appsv1beta1.AdvancedCronJob]{
+		Kind: appsv1beta1.GroupVersion.WithKind("AdvancedCronJob"),
+		Hub:  &appsv1beta1.AdvancedCronJob{}, Old: &appsv1alpha1.AdvancedCronJob{},
+		MutatePath: MutatePath, ValidatePath: ValidatePath,
+		Validate: validation.AdvancedCronJob, ValidateUpdate: validation.AdvancedCronJobUpdate,
+		Lookup:   jobFaults,
+		Template: &kinds.Template{At: templateIn},
+	}, o)
 }
 
-// Webhooks answer admission requests for AdvancedCronJobs.
-type Webhooks struct {
-	*templated.Webhooks[*appsv1beta1.AdvancedCronJob]
-}
-
-// New makes the webhooks.
-func New(api API, o Options) (*Webhooks, error) {
-	w, err := templated.New(api, kind(api), templated.Options{
-		TemplateNoDefaults: o.TemplateNoDefaults, HostNetworkHostPorts: o.HostNetworkHostPorts, Timeout: o.Timeout,
-	})
-	if err != nil {
-		return nil, err
+// templateIn returns the path of the pod template of an object: that of its Jobs or of its BroadcastJobs.
+func templateIn(object map[string]any) (template, claims []string) {
+	spec, _ := object["spec"].(map[string]any)
+	templates, _ := spec["template"].(map[string]any)
+	for _, member := range []string{"jobTemplate", "broadcastJobTemplate"} {
+		if _, is := templates[member].(map[string]any); is {
+			return []string{"spec", "template", member, "spec", "template"}, nil
+		}
 	}
-	return &Webhooks{w}, nil
+	return nil, nil
 }
 
-// SetupWithManager serves the webhooks on the manager's webhook server.
-func (w *Webhooks) SetupWithManager(mgr ctrl.Manager) error {
-	return w.Register(mgr, MutatePath, ValidatePath)
+// jobFaults are what the API server finds invalid in a Job of a template that is new or has changed.
+func jobFaults(
+	ctx context.Context, api kinds.API, c kinds.Change[*appsv1beta1.AdvancedCronJob],
+) (found kinds.Finding, err error) {
+	template := c.Now.Spec.Template.JobTemplate
+	if template == nil || c.IsUpdate && equality.Semantic.DeepEqual(template, c.Before.Spec.Template.JobTemplate) {
+		return found, nil
+	}
+	job := &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: c.Namespace, GenerateName: "dry-run-", Labels: template.Labels, Annotations: template.Annotations,
+		},
+		Spec: *template.Spec.DeepCopy(),
+	}
+	found.Faults, err = podtemplate.CheckWorkload(ctx, api, job, field.NewPath("spec", "template", "jobTemplate"))
+	return found, err
 }

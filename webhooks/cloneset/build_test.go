@@ -5,11 +5,8 @@ import (
 	"fmt"
 	"testing"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -17,6 +14,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/internal/review/plaintest"
 	"github.com/kruisekit/kruisekit/webhooks/cloneset"
+	"github.com/kruisekit/kruisekit/webhooks/kinds"
 )
 
 // spec is that of a CloneSet of one container, in either version, changed by a merge patch.
@@ -27,21 +25,16 @@ func spec(t testing.TB, patch string) string {
 	return plaintest.Patched(t, plain, patch)
 }
 
-// plainServer is an API server that knows one default of pod templates, and one pod.
+// plainServer is an API server that accepts every template, and has a pod, or all of 17 in a list.
 func plainServer(made *int, fail error) client.WithWatch {
 	return interceptor.NewClient(nil, interceptor.Funcs{
-		Create: func(_ context.Context, _ client.WithWatch, obj client.Object, _ ...client.CreateOption) error {
+		Create: func(_ context.Context, _ client.WithWatch, _ client.Object, _ ...client.CreateOption) error {
 			*made++
-			if fail != nil {
-				return fail
-			}
-			template := obj.(*unstructured.Unstructured).Object["template"].(map[string]any)
-			if pod, ok := template["spec"].(map[string]any); ok && pod["dnsPolicy"] == nil {
-				pod["dnsPolicy"] = "ClusterFirst"
-			}
-			return nil
+			return fail
 		},
-		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, obj client.Object,
+			_ ...client.GetOption,
+		) error {
 			*made++
 			if fail != nil {
 				return fail
@@ -67,37 +60,27 @@ func plainServer(made *int, fail error) client.WithWatch {
 	})
 }
 
-// newWebhooks gives webhooks in front of a plain server, and the number of calls that they make.
-func newWebhooks(t testing.TB, o cloneset.Options, fail error) (*cloneset.Webhooks, *int) {
+// review sends a request to the webhook at a path, and returns the number of calls that it makes. A request is an
+// update when there is something stored. Both are patches of a plain spec.
+func review(t testing.TB, fail error, path string, c [3]string) (answer plaintest.Answer, calls int) {
 	t.Helper()
-	made := 0
-	w, err := cloneset.New(plainServer(&made, fail), o)
+	w, err := cloneset.New(plainServer(&calls, fail), kinds.Options{TemplateNoDefaults: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return w, &made
+	return w[path](t.Context(), request(t, c)), calls
 }
 
-// newRequest is an update when there is something stored. Both are patches of a plain spec.
-func newRequest(t testing.TB, version, stored, now string) admission.Request {
+func request(t testing.TB, c [3]string) admission.Request {
 	t.Helper()
-	object := func(patch string) runtime.RawExtension {
-		return runtime.RawExtension{Raw: []byte(fmt.Sprintf(`{"apiVersion":"apps.kruise.io/%s","kind":"CloneSet",
-			"metadata":{"name":"a","namespace":"default","uid":"1"},"spec":%s}`, version, spec(t, patch)))}
+	object := func(patch string) string {
+		return `{"metadata":{"name":"a","namespace":"shop","uid":"1"},"spec":` + spec(t, patch) + `}`
 	}
-	r := rawRequest(version, admissionv1.Create, string(object(now).Raw), "")
+	version, stored, now := c[0], c[1], object(c[2])
 	if stored != "" {
-		r.Operation, r.OldObject = admissionv1.Update, object(stored)
+		stored = object(stored)
 	}
-	return r
-}
-
-func rawRequest(version string, operation admissionv1.Operation, object, stored string) admission.Request {
-	return admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-		Operation: operation, Namespace: "default", Name: "a",
-		Kind:   metav1.GroupVersionKind{Group: "apps.kruise.io", Version: version, Kind: "CloneSet"},
-		Object: runtime.RawExtension{Raw: []byte(object)}, OldObject: runtime.RawExtension{Raw: []byte(stored)},
-	}}
+	return plaintest.Request(plaintest.Kind("CloneSet"), version, now, stored)
 }
 
 // rolling wraps a patch of the block of rolling updates.

@@ -37,7 +37,7 @@ func oldPath(path string) string {
 }
 
 // ignores reports whether v1alpha1 accepts a fault: the reference does not validate the annotation.
-func ignores(fault *field.Error) bool {
+func ignores(old bool, fault *field.Error) bool {
 	_, ok := annotated()[fault.Field]
-	return ok
+	return old && ok
 }

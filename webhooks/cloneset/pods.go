@@ -12,28 +12,31 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/internal/review"
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/webhooks/kinds"
 )
+
+// change is what is done to a CloneSet, under review.
+type change = kinds.Change[*appsv1beta1.CloneSet]
 
 // maxReads is how many pods are read one by one; if more are named, all pods of the set are read at once.
 const maxReads = 16
 
-// podFaults checks pods that are newly named for deletion: each must exist, belong to the set, and not be on its way out
-// already. Names that the stored object has are not looked at: their pods go while the object stays.
+// podFaults checks pods that are newly named for deletion: each must exist, belong to the set, and not be on its way
+// out already. Names that the stored object has are not looked at: their pods go while the object stays.
 //
-// A set that is new has no pods. In v1alpha1 that refuses all names, as it always has; in v1beta1 names are let pass, as
-// they always were, and mean nothing.
-func podFaults(ctx context.Context, api API, r change) (field.ErrorList, error) {
+// A set that is new has no pods. In v1alpha1 that refuses all names, as it always has; in v1beta1 names are let pass,
+// as they always were, and mean nothing.
+func podFaults(ctx context.Context, api kinds.API, r change) (found kinds.Finding, err error) {
 	at := field.NewPath("spec", "scaleStrategy", "podsToDelete")
-	var faults field.ErrorList
 	names := r.Now.Spec.ScaleStrategy.PodsToDelete
 	if !r.IsUpdate {
 		for _, name := range names {
-			if r.Version == review.Old {
-				faults = append(faults, field.Invalid(at, name, "a new CloneSet has no pods"))
+			if r.Old {
+				found.Faults = append(found.Faults, field.Invalid(at, name, "a new CloneSet has no pods"))
 			}
 		}
-		return faults, nil
+		return found, nil
 	}
 	known := sets.New(r.Before.Spec.ScaleStrategy.PodsToDelete...)
 	var added []string
@@ -43,21 +46,21 @@ func podFaults(ctx context.Context, api API, r change) (field.ErrorList, error) 
 		}
 		known.Insert(name)
 		if len(validation.NameIsDNSSubdomain(name, false)) > 0 {
-			faults = append(faults, field.Invalid(at, name, "is no name of a pod"))
+			found.Faults = append(found.Faults, field.Invalid(at, name, "is no name of a pod"))
 			continue
 		}
 		added = append(added, name)
 	}
 	pods, err := podsNamed(ctx, api, r, added)
 	if err != nil {
-		return nil, err
+		return found, err
 	}
 	for _, name := range added {
 		if wrong := unselectable(pods[name], r); wrong != "" {
-			faults = append(faults, field.Invalid(at, name, wrong))
+			found.Faults = append(found.Faults, field.Invalid(at, name, wrong))
 		}
 	}
-	return faults, nil
+	return found, nil
 }
 
 // unselectable returns why a pod cannot be named; empty if it can.
@@ -74,7 +77,9 @@ func unselectable(pod *metav1.PartialObjectMetadata, r change) string {
 }
 
 // podsNamed reads pods by their names; those that do not exist are left out.
-func podsNamed(ctx context.Context, api API, r change, names []string) (map[string]*metav1.PartialObjectMetadata, error) {
+func podsNamed(
+	ctx context.Context, api kinds.API, r change, names []string,
+) (map[string]*metav1.PartialObjectMetadata, error) {
 	if len(names) > maxReads {
 		return allPods(ctx, api, r)
 	}
@@ -95,14 +100,15 @@ func podsNamed(ctx context.Context, api API, r change, names []string) (map[stri
 }
 
 // allPods reads the pods that the selector matches.
-func allPods(ctx context.Context, api API, r change) (map[string]*metav1.PartialObjectMetadata, error) {
+func allPods(ctx context.Context, api kinds.API, r change) (map[string]*metav1.PartialObjectMetadata, error) {
 	selector, err := metav1.LabelSelectorAsSelector(r.Before.Spec.Selector)
 	if err != nil {
 		return nil, fmt.Errorf("read the pods that podsToDelete names: %w", err)
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-	if err := api.List(ctx, list, client.InNamespace(r.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+	err = api.List(ctx, list, client.InNamespace(r.Namespace), client.MatchingLabelsSelector{Selector: selector})
+	if err != nil {
 		return nil, fmt.Errorf("read the pods that podsToDelete names: %w", err)
 	}
 	found := make(map[string]*metav1.PartialObjectMetadata, len(list.Items))

@@ -1,14 +1,15 @@
 package cloneset
 
 import (
-	"context"
-	"time"
+	"slices"
 
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	appsv1alpha1 "github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/templated"
+	"github.com/kruisekit/kruisekit/internal/validation"
+	"github.com/kruisekit/kruisekit/webhooks/kinds"
 )
 
 const (
@@ -18,37 +19,30 @@ const (
 	ValidatePath = "/validate-apps-kruise-io-cloneset"
 )
 
-// API is what the webhooks ask of the API server; client.Client has it.
-type API = templated.API
-
-// Options of the webhooks. The zero value behaves as the reference does by default.
-type Options struct {
-	// TemplateNoDefaults leaves pod and claim templates as they were written.
-	TemplateNoDefaults bool
-	// HostNetworkHostPorts also sets the host ports in templates of pods in the host's network. It has no effect with
-	// TemplateNoDefaults.
-	HostNetworkHostPorts bool
-	// Delete judges deletions at ValidatePath, as webhooks/deletion does. Nil allows them.
-	Delete func(context.Context, admission.Request) admission.Response
-	// Timeout of all calls of one admission. Default 8 seconds, which is less than the 10 seconds that API servers wait.
-	Timeout time.Duration
+// New returns the webhooks of CloneSets.
+func New(api kinds.API, o kinds.Options) (kinds.Webhooks, error) {
+	return kinds.New(api, kinds.Row[*appsv1beta1.CloneSet]{
+		Kind: appsv1beta1.GroupVersion.WithKind("CloneSet"),
+		Hub:  &appsv1beta1.CloneSet{}, Old: &appsv1alpha1.CloneSet{},
+		MutatePath: MutatePath, ValidatePath: ValidatePath,
+		Validate: validation.CloneSet, ValidateUpdate: validation.CloneSetUpdate,
+		Older: older, OldPath: oldPath, Ignores: ignores,
+		Lookup:   podFaults,
+		Template: &kinds.Template{},
+	}, o)
 }
 
-// Webhooks answer admission requests for CloneSets.
-type Webhooks struct {
-	*templated.Webhooks[*appsv1beta1.CloneSet]
-}
-
-// New makes the webhooks.
-func New(api API, o Options) (*Webhooks, error) {
-	w, err := templated.New(api, kind(api), templated.Options(o))
-	if err != nil {
-		return nil, err
+// older checks what conversion would take for ReCreate, and OnDelete, which v1alpha1 documents and has always rejected:
+// a set that has OnDelete from v1beta1 can be updated in v1alpha1 all the same, because a stored fault is accepted.
+func older(object client.Object, faults field.ErrorList) field.ErrorList {
+	known := []appsv1alpha1.CloneSetUpdateStrategyType{
+		appsv1alpha1.RecreateCloneSetUpdateStrategyType, appsv1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType,
+		appsv1alpha1.InPlaceOnlyCloneSetUpdateStrategyType,
 	}
-	return &Webhooks{w}, nil
-}
-
-// SetupWithManager serves the webhooks on the manager's webhook server.
-func (w *Webhooks) SetupWithManager(mgr ctrl.Manager) error {
-	return w.Register(mgr, MutatePath, ValidatePath)
+	set, is := object.(*appsv1alpha1.CloneSet)
+	if !is || set.Spec.UpdateStrategy.Type == "" || slices.Contains(known, set.Spec.UpdateStrategy.Type) {
+		return faults
+	}
+	at := field.NewPath("spec", "updateStrategy", "type")
+	return append(field.ErrorList{field.NotSupported(at, set.Spec.UpdateStrategy.Type, known)}, faults...)
 }

@@ -5,33 +5,16 @@ import (
 	"fmt"
 	"testing"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/kruisekit/kruisekit/internal/review/plaintest"
 	"github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest"
 )
-
-const crr = "containerrecreaterequests"
-
-// newRequest is an update when something is stored.
-func newRequest(version, now, stored string) admission.Request {
-	r := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-		Operation: admissionv1.Create, Namespace: "shop",
-		Resource: metav1.GroupVersionResource{Group: "apps.kruise.io", Version: version, Resource: crr},
-		Object:   runtime.RawExtension{Raw: []byte(now)},
-	}}
-	if stored != "" {
-		r.Operation, r.OldObject = admissionv1.Update, runtime.RawExtension{Raw: []byte(stored)}
-	}
-	return r
-}
 
 // world is what a reader finds: one pod, and its node.
 type world struct {
@@ -51,12 +34,17 @@ func newWorld() *world {
 			{Name: "app", ContainerID: "containerd://1", RestartCount: 2},
 		}},
 	}
-	return &world{pod: pod, node: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, fail: map[string]error{}}
+	return &world{
+		pod: pod, node: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "n1"}},
+		fail: map[string]error{},
+	}
 }
 
-func (w *world) reader() client.Reader {
+func (w *world) reader() client.Client {
 	return interceptor.NewClient(nil, interceptor.Funcs{
-		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, into client.Object,
+			_ ...client.GetOption,
+		) error {
 			switch into := into.(type) {
 			case *corev1.Pod:
 				w.read = append(w.read, "pod "+key.String())
@@ -84,11 +72,14 @@ func (w *world) reader() client.Reader {
 	})
 }
 
-func (w *world) webhook(t testing.TB, o containerrecreaterequest.Options) *containerrecreaterequest.Webhook {
+// review sends a request to the webhook. It is an update when something is stored.
+func (w *world) review(t *testing.T, o containerrecreaterequest.Options, c [3]string) plaintest.Answer {
 	t.Helper()
-	webhook, err := containerrecreaterequest.New(w.reader(), o)
+	webhooks, err := containerrecreaterequest.New(w.reader(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return webhook
+	version, now, stored := c[0], c[1], c[2]
+	r := plaintest.Request(plaintest.Kind("ContainerRecreateRequest"), version, now, stored)
+	return webhooks[containerrecreaterequest.MutatePath](t.Context(), r)
 }

@@ -8,11 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	admissionv1 "k8s.io/api/admission/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/kruisekit/kruisekit/internal/review/plaintest"
 	"github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest"
@@ -29,8 +26,10 @@ const asked = `{"metadata":{"name":"again"},"spec":{"podName":"web","containers"
 // TestCreate compares patches, word by word.
 func TestCreate(t *testing.T) {
 	const (
-		labels   = `{"op":"add","path":"/metadata/labels","value":{"crr.apps.kruise.io/active":"true","crr.apps.kruise.io/node-name":"n1","crr.apps.kruise.io/pod-uid":"u1"}}`
-		context  = `{"op":"add","path":"/spec/containers/0/statusContext","value":{"containerID":"containerd://1","restartCount":2}}`
+		labels = `{"op":"add","path":"/metadata/labels","value":{"crr.apps.kruise.io/active":"true",` +
+			`"crr.apps.kruise.io/node-name":"n1","crr.apps.kruise.io/pod-uid":"u1"}}`
+		context = `{"op":"add","path":"/spec/containers/0/statusContext","value":{"containerID":"containerd://1",` +
+			`"restartCount":2}}`
 		strategy = `{"op":"add","path":"/spec/strategy","value":{"failurePolicy":"Fail"}}`
 	)
 	cases := map[string]struct {
@@ -40,23 +39,28 @@ func TestCreate(t *testing.T) {
 	}{
 		"plain": {"labels, the context, the defaults", asked, nil, labels + "," + context + "," + strategy},
 		"labels of the user": {
-			"those that the daemon goes by are overwritten, others stay",
-			`{"metadata":{"labels":{"crr.apps.kruise.io/pod-uid":"other","crr.apps.kruise.io/active":"false","team":"a"}},"spec":{"podName":"web","containers":[{"name":"app"}]}}`, nil,
-			`{"op":"add","path":"/metadata/labels/crr.apps.kruise.io~1active","value":"true"},` +
+			why: "those that the daemon goes by are overwritten, others stay",
+			now: `{"metadata":{"labels":{"crr.apps.kruise.io/pod-uid":"other","crr.apps.kruise.io/active":"false",` +
+				`"team":"a"}},"spec":{"podName":"web","containers":[{"name":"app"}]}}`,
+			want: `{"op":"add","path":"/metadata/labels/crr.apps.kruise.io~1active","value":"true"},` +
 				`{"op":"add","path":"/metadata/labels/crr.apps.kruise.io~1node-name","value":"n1"},` +
 				`{"op":"add","path":"/metadata/labels/crr.apps.kruise.io~1pod-uid","value":"u1"},` + context + "," + strategy,
 		},
 		"virtual node": {
-			"no daemon of ours runs there", asked, func(w *world) { w.node.Labels = map[string]string{"type": "virtual-kubelet"} },
-			strings.Replace(labels, `"u1"`, `"u1","type":"virtual-kubelet"`, 1) + "," + context + "," + strategy,
+			why: "no daemon of ours runs there", now: asked,
+			with: func(w *world) { w.node.Labels = map[string]string{"type": "virtual-kubelet"} },
+			want: strings.Replace(labels, `"u1"`, `"u1","type":"virtual-kubelet"`, 1) + "," + context + "," + strategy,
 		},
 		"another type of node": {
-			"only that type is reported", asked, func(w *world) { w.node.Labels = map[string]string{"type": "gpu"} },
-			labels + "," + context + "," + strategy,
+			why: "only that type is reported", now: asked,
+			with: func(w *world) { w.node.Labels = map[string]string{"type": "gpu"} },
+			want: labels + "," + context + "," + strategy,
 		},
 		"fields of the future": {
-			"they stay as they are", `{"metadata":{},"spec":{"podName":"web","new":1,"containers":[{"name":"app","new":1}],"strategy":{"new":1,"failurePolicy":"Ignore"}}}`, nil,
-			labels + "," + context,
+			why: "they stay as they are",
+			now: `{"metadata":{},"spec":{"podName":"web","new":1,"containers":[{"name":"app","new":1}],"strategy":{"new":1,` +
+				`"failurePolicy":"Ignore"}}}`,
+			want: labels + "," + context,
 		},
 	}
 	for name, c := range cases {
@@ -66,13 +70,8 @@ func TestCreate(t *testing.T) {
 				if c.with != nil {
 					c.with(w)
 				}
-				answer := w.webhook(t, containerrecreaterequest.Options{}).Mutate(t.Context(), newRequest(version, c.now, ""))
-				if !answer.Allowed {
-					t.Fatal(answer.Result)
-				}
-				if diff := cmp.Diff("["+c.want+"]", string(answer.Patch)); diff != "" {
-					t.Errorf("%s (-want +got):\n%s", c.why, diff)
-				}
+				answer := w.review(t, containerrecreaterequest.Options{}, [3]string{version, c.now, ""})
+				plaintest.Patches(t, c.why, c.want, answer)
 				if diff := cmp.Diff(onNode, w.read); diff != "" {
 					t.Errorf("reads (-want +got):\n%s", diff)
 				}
@@ -91,27 +90,54 @@ func TestRefusals(t *testing.T) {
 		read     []string
 	}{
 		"wrong by itself": {
-			"nothing is read for it", `{"spec":{"podName":"","containers":[],"activeDeadlineSeconds":2}}`, nil, 400,
-			[]string{"spec.podName: FieldValueRequired", "spec.containers: FieldValueRequired", "spec.activeDeadlineSeconds: FieldValueInvalid"},
-			nil,
+			why: "nothing is read for it", now: `{"spec":{"podName":"","containers":[],"activeDeadlineSeconds":2}}`, code: 400,
+			causes: []string{
+				"spec.podName: FieldValueRequired", "spec.containers: FieldValueRequired",
+				"spec.activeDeadlineSeconds: FieldValueInvalid",
+			},
 		},
 		"wrong by itself, and the pod cannot be read": {
-			"what is wrong comes first", `{"spec":{"podName":"web","containers":[]}}`, func(w *world) { w.fail["pod"] = errors.New("down") },
-			400,
-			[]string{"spec.containers: FieldValueRequired"},
-			nil,
+			why: "what is wrong comes first", now: `{"spec":{"podName":"web","containers":[]}}`,
+			with: func(w *world) { w.fail["pod"] = errors.New("down") }, code: 400,
+			causes: []string{"spec.containers: FieldValueRequired"},
 		},
-		"no such pod":      {"it is gone", asked, func(w *world) { w.pod = nil }, 400, []string{"spec.podName: FieldValueNotFound"}, onPod},
-		"no name of a pod": {"nothing can be called so", strings.Replace(asked, "web", "../nodes", 1), nil, 400, []string{"spec.podName: FieldValueNotFound"}, nil},
-		"no node yet":      {"no node is read", asked, func(w *world) { w.pod.Spec.NodeName = "" }, 400, []string{"spec.podName: FieldValueInvalid"}, onPod},
-		"node is gone":     {"no daemon is there", asked, func(w *world) { w.node = nil }, 400, []string{"spec.podName: FieldValueInvalid"}, onNode},
-		"pod unreadable":   {"the request may be right", asked, func(w *world) { w.fail["pod"] = errors.New("down") }, 500, nil, onPod},
-		"node unreadable":  {"the request may be right", asked, func(w *world) { w.fail["node"] = errors.New("down") }, 500, nil, onNode},
-		"no container":     {"of that name", strings.Replace(asked, "app", "other", 1), nil, 400, []string{"spec.containers[0].name: FieldValueNotFound"}, onNode},
-		"a context given":  {"it is the pod's", strings.Replace(asked, `"app"`, `"app","statusContext":{"containerID":"x","restartCount":0}`, 1), nil, 400, []string{"spec.containers[0].statusContext: FieldValueForbidden"}, onNode},
-		"a wrong type":     {"the place is known", `{"spec":{"podName":7}}`, nil, 400, []string{"spec.podName: FieldValueTypeInvalid"}, nil},
-		"nothing":          {"there is nothing to judge", ``, nil, 400, nil, nil},
-		"null":             {"everything is missing", `null`, nil, 400, []string{"spec.podName: FieldValueRequired", "spec.containers: FieldValueRequired"}, nil},
+		"no such pod": {
+			why: "it is gone", now: asked, with: func(w *world) { w.pod = nil }, code: 400,
+			causes: []string{"spec.podName: FieldValueNotFound"}, read: onPod,
+		},
+		"no name of a pod": {
+			why: "nothing can be called so", now: strings.Replace(asked, "web", "../nodes", 1), code: 400,
+			causes: []string{"spec.podName: FieldValueNotFound"},
+		},
+		"no node yet": {
+			why: "no node is read", now: asked, with: func(w *world) { w.pod.Spec.NodeName = "" }, code: 400,
+			causes: []string{"spec.podName: FieldValueInvalid"}, read: onPod,
+		},
+		"node is gone": {
+			why: "no daemon is there", now: asked, with: func(w *world) { w.node = nil }, code: 400,
+			causes: []string{"spec.podName: FieldValueInvalid"}, read: onNode,
+		},
+		"pod unreadable": {
+			why: "the request may be right", now: asked, with: func(w *world) { w.fail["pod"] = errors.New("down") }, code: 500,
+			read: onPod,
+		},
+		"node unreadable": {
+			why: "the request may be right", now: asked, with: func(w *world) { w.fail["node"] = errors.New("down") }, code: 500,
+			read: onNode,
+		},
+		"no container": {
+			why: "of that name", now: strings.Replace(asked, "app", "other", 1), code: 400,
+			causes: []string{"spec.containers[0].name: FieldValueNotFound"}, read: onNode,
+		},
+		"a context given": {
+			why: "it is the pod's",
+			now: strings.Replace(asked, `"app"`, `"app","statusContext":{"containerID":"x","restartCount":0}`, 1), code: 400,
+			causes: []string{"spec.containers[0].statusContext: FieldValueForbidden"}, read: onNode,
+		},
+		"a wrong type": {
+			why: "the place is known", now: `{"spec":{"podName":7}}`, code: 400,
+			causes: []string{"spec.podName: FieldValueTypeInvalid"},
+		},
 	}
 	for name, c := range cases {
 		for _, version := range both {
@@ -120,7 +146,7 @@ func TestRefusals(t *testing.T) {
 				if c.with != nil {
 					c.with(w)
 				}
-				answer := w.webhook(t, containerrecreaterequest.Options{}).Mutate(t.Context(), newRequest(version, c.now, ""))
+				answer := w.review(t, containerrecreaterequest.Options{}, [3]string{version, c.now, ""})
 				if answer.Allowed || answer.Result.Code != c.code {
 					t.Errorf("%s: %+v", c.why, answer.Result)
 				}
@@ -137,38 +163,56 @@ func TestRefusals(t *testing.T) {
 
 func TestUpdate(t *testing.T) {
 	const (
-		labels = `"labels":{"crr.apps.kruise.io/active":"true","crr.apps.kruise.io/node-name":"n1","crr.apps.kruise.io/pod-uid":"u1"}`
+		labels = `"labels":{"crr.apps.kruise.io/active":"true","crr.apps.kruise.io/node-name":"n1",` +
+			`"crr.apps.kruise.io/pod-uid":"u1"}`
 		spec   = `"spec":{"podName":"web","containers":[{"name":"app"}]}`
 		stored = `{"metadata":{` + labels + `},` + spec + `}`
-		grace  = `{"metadata":{"annotations":{"crr.apps.kruise.io/unready-acquired":"2024-05-06T07:08:09Z"},` + labels + `},` + spec + `}`
+		grace  = `{"metadata":{"annotations":{"crr.apps.kruise.io/unready-acquired":"2024-05-06T07:08:09Z"},` + labels +
+			`},` + spec + `}`
 	)
 	cases := map[string]struct {
 		why, stored, now string
 		versions         []string
 		causes           []string
 	}{
-		"nothing":        {"nothing changes", stored, stored, both, nil},
-		"no longer live": {"the label active may go", stored, strings.Replace(stored, `"crr.apps.kruise.io/active":"true",`, "", 1), both, nil},
-		"defaults":       {"what is zero is what is left out", stored, strings.Replace(stored, `"web"`, `"web","activeDeadlineSeconds":null`, 1), both, nil},
-		"spec":           {"a daemon may have begun with it", stored, strings.Replace(stored, `"web"`, `"other"`, 1), both, []string{"spec: FieldValueForbidden"}},
-		"a deadline":     {"one that comes later is a change as well", stored, strings.Replace(stored, `"web"`, `"web","activeDeadlineSeconds":9`, 1), both, []string{"spec: FieldValueForbidden"}},
+		"nothing": {"nothing changes", stored, stored, both, nil},
+		"no longer live": {
+			why: "the label active may go", stored: stored,
+			now: strings.Replace(stored, `"crr.apps.kruise.io/active":"true",`, "", 1), versions: both,
+		},
+		"defaults": {
+			why: "what is zero is what is left out", stored: stored,
+			now: strings.Replace(stored, `"web"`, `"web","activeDeadlineSeconds":null`, 1), versions: both,
+		},
+		"spec": {
+			why: "a daemon may have begun with it", stored: stored, now: strings.Replace(stored, `"web"`, `"other"`, 1),
+			versions: both, causes: []string{"spec: FieldValueForbidden"},
+		},
+		"a deadline": {
+			why: "one that comes later is a change as well", stored: stored,
+			now: strings.Replace(stored, `"web"`, `"web","activeDeadlineSeconds":9`, 1), versions: both,
+			causes: []string{"spec: FieldValueForbidden"},
+		},
 		"pod": {
-			"its containers are those of the old one", stored, strings.Replace(stored, `"u1"`, `"u2"`, 1), both,
-			[]string{"metadata.labels[crr.apps.kruise.io/pod-uid]: FieldValueForbidden"},
+			why: "its containers are those of the old one", stored: stored, now: strings.Replace(stored, `"u1"`, `"u2"`, 1),
+			versions: both, causes: []string{"metadata.labels[crr.apps.kruise.io/pod-uid]: FieldValueForbidden"},
 		},
 		"no labels": {
-			"its daemon would not find it", stored, `{"metadata":{},` + spec + `}`, both,
-			[]string{"metadata.labels[crr.apps.kruise.io/pod-uid]: FieldValueForbidden", "metadata.labels[crr.apps.kruise.io/node-name]: FieldValueForbidden"},
+			why: "its daemon would not find it", stored: stored, now: `{"metadata":{},` + spec + `}`, versions: both,
+			causes: []string{
+				"metadata.labels[crr.apps.kruise.io/pod-uid]: FieldValueForbidden",
+				"metadata.labels[crr.apps.kruise.io/node-name]: FieldValueForbidden",
+			},
 		},
 		"the grace begins":  {"its controller says so", stored, grace, both, nil},
 		"the grace goes on": {"nothing changes", grace, grace, both, nil},
 		"the grace is lost": {
-			"the pod would be forgotten", grace, stored, both[:1],
-			[]string{"metadata.annotations[crr.apps.kruise.io/unready-acquired]: FieldValueForbidden"},
+			why: "the pod would be forgotten", stored: grace, now: stored, versions: both[:1],
+			causes: []string{"metadata.annotations[crr.apps.kruise.io/unready-acquired]: FieldValueForbidden"},
 		},
 		"the grace moves": {
-			"it would never end", grace, strings.Replace(grace, "2024", "2025", 1), both[:1],
-			[]string{"metadata.annotations[crr.apps.kruise.io/unready-acquired]: FieldValueForbidden"},
+			why: "it would never end", stored: grace, now: strings.Replace(grace, "2024", "2025", 1), versions: both[:1],
+			causes: []string{"metadata.annotations[crr.apps.kruise.io/unready-acquired]: FieldValueForbidden"},
 		},
 		"the annotation means nothing": {"v1beta1 has it in its status", grace, stored, both[1:], nil},
 	}
@@ -176,7 +220,7 @@ func TestUpdate(t *testing.T) {
 		for _, version := range c.versions {
 			t.Run(name+"/"+version, func(t *testing.T) {
 				w := newWorld()
-				answer := w.webhook(t, containerrecreaterequest.Options{}).Mutate(t.Context(), newRequest(version, c.now, c.stored))
+				answer := w.review(t, containerrecreaterequest.Options{}, [3]string{version, c.now, c.stored})
 				if diff := cmp.Diff(c.causes, plaintest.Causes(answer)); diff != "" {
 					t.Errorf("%s: causes (-want +got):\n%s", c.why, diff)
 				}
@@ -189,56 +233,29 @@ func TestUpdate(t *testing.T) {
 			})
 		}
 	}
-	w := newWorld()
-	answer := w.webhook(t, containerrecreaterequest.Options{}).Mutate(t.Context(), newRequest("v1beta1", strings.Replace(stored, `"app"`, `"b"`, 1), stored))
+	answer := newWorld().review(t, containerrecreaterequest.Options{},
+		[3]string{"v1beta1", strings.Replace(stored, `"app"`, `"b"`, 1), stored})
 	if want := "spec of ContainerRecreateRequest is immutable"; !strings.Contains(answer.Result.Message, want) {
 		t.Errorf("want %q, got %q", want, answer.Result.Message)
 	}
 }
 
-// TestRequests: whom and what the webhook answers.
-func TestRequests(t *testing.T) {
+// Without a daemon there are no new requests and no changes, and what is being deleted can lose its finalizer.
+func TestNoDaemon(t *testing.T) {
 	const leaving = `{"metadata":{"deletionTimestamp":"2024-05-06T07:08:09Z"},"spec":{}}`
-	change := func(r admission.Request, f func(*admission.Request)) admission.Request {
-		f(&r)
-		return r
-	}
-	cases := map[string]struct {
-		why     string
-		request admission.Request
-		off     bool
-		code    int32
-		patched bool
+	closed := plaintest.Want{Code: 403, Text: "no container is restarted: feature gate KruiseDaemon is off"}
+	for name, c := range map[string]struct {
+		now, stored string
+		want        plaintest.Want
 	}{
-		"new": {"it is completed", newRequest("v1beta1", asked, ""), false, 200, true},
-		"asked for in another version": {
-			"the object has the version of the resource",
-			change(newRequest("v1alpha1", asked, ""), func(r *admission.Request) {
-				r.RequestKind = &metav1.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "ContainerRecreateRequest"}
-				r.RequestResource = &metav1.GroupVersionResource{Group: "apps.kruise.io", Version: "v1beta1", Resource: crr}
-			}), false, 200, true,
-		},
-		"status":          {"it is not ours", change(newRequest("v1beta1", "{}", "{}"), func(r *admission.Request) { r.SubResource = "status" }), true, 200, false},
-		"deleted":         {"everything may go", change(newRequest("v1beta1", "", "{}"), func(r *admission.Request) { r.Operation = admissionv1.Delete }), true, 200, false},
-		"another version": {"we would read it wrong", newRequest("v1", asked, ""), false, 400, false},
-		"another kind":    {"somebody misconfigured us", change(newRequest("v1beta1", asked, ""), func(r *admission.Request) { r.Resource.Resource = "pods" }), false, 400, false},
-		"an odd stored":   {"nobody knows what changes", newRequest("v1alpha1", asked, "7"), false, 400, false},
-
-		"no daemon":          {"nobody would stop containers", newRequest("v1alpha1", asked, ""), true, 403, false},
-		"no daemon, changed": {"what stays is not open to changes", newRequest("v1beta1", asked, asked), true, 403, false},
-		"no daemon, leaving": {"its finalizer must come off", newRequest("v1beta1", leaving, leaving), true, 200, false},
-		"no daemon, odd":     {"the answer is the same for all", newRequest("v1beta1", "7", ""), true, 403, false},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			answer := newWorld().webhook(t, containerrecreaterequest.Options{NoDaemon: c.off}).Mutate(t.Context(), c.request)
-			if answer.Result.Code != c.code || (answer.Patch != nil) != c.patched {
-				t.Errorf("%s: %d %s, patch %s", c.why, answer.Result.Code, answer.Result.Message, answer.Patch)
-			}
-			if c.code == 403 && !strings.Contains(answer.Result.Message, "feature gate KruiseDaemon is off") {
-				t.Errorf("the reason is not told: %s", answer.Result.Message)
-			}
-		})
+		"new":     {now: asked, want: closed},
+		"changed": {now: asked, stored: asked, want: closed},
+		"leaving": {now: leaving, stored: leaving},
+	} {
+		for _, version := range both {
+			answer := newWorld().review(t, containerrecreaterequest.Options{NoDaemon: true}, [3]string{version, c.now, c.stored})
+			plaintest.Answers(t, name, c.want, answer)
+		}
 	}
 }
 
@@ -252,37 +269,13 @@ func TestTimeout(t *testing.T) {
 			return ctx.Err()
 		},
 	})
-	webhook, err := containerrecreaterequest.New(hanging, containerrecreaterequest.Options{Timeout: time.Millisecond})
+	w, err := containerrecreaterequest.New(hanging, containerrecreaterequest.Options{Timeout: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if answer := webhook.Mutate(t.Context(), newRequest("v1beta1", asked, "")); answer.Result.Code != 500 || deadline.IsZero() {
-		t.Errorf("%+v with deadline %s", answer.Result, deadline)
+	r := plaintest.Request(plaintest.Kind("ContainerRecreateRequest"), "v1beta1", asked, "")
+	plaintest.Answers(t, "hanging", plaintest.Want{Code: 500}, w[containerrecreaterequest.MutatePath](t.Context(), r))
+	if deadline.IsZero() {
+		t.Error("there is no deadline")
 	}
-}
-
-func TestNew(t *testing.T) {
-	if _, err := containerrecreaterequest.New(nil, containerrecreaterequest.Options{}); err == nil {
-		t.Error("nothing to read with")
-	}
-	if _, err := containerrecreaterequest.New(newWorld().reader(), containerrecreaterequest.Options{Timeout: -1}); err == nil {
-		t.Error("a timeout below zero")
-	}
-}
-
-// FuzzMutate: no request makes the webhook panic, and what is refused has a reason.
-func FuzzMutate(f *testing.F) {
-	f.Add(asked, "", true)
-	f.Add(asked, asked, false)
-	f.Add(`{"metadata":{"labels":null,"annotations":{"crr.apps.kruise.io/unready-acquired":"x","crr.apps.kruise.io/sync-container-statuses":"["}},"spec":{"containers":[null,{"ports":[]}]}}`, `null`, true)
-	f.Fuzz(func(t *testing.T, now, stored string, old bool) {
-		version := "v1beta1"
-		if old {
-			version = "v1alpha1"
-		}
-		answer := newWorld().webhook(t, containerrecreaterequest.Options{}).Mutate(t.Context(), newRequest(version, now, stored))
-		if !answer.Allowed && answer.Result.Message == "" {
-			t.Errorf("refused without a word: %+v", answer.Result)
-		}
-	})
 }

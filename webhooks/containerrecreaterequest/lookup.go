@@ -12,12 +12,14 @@ import (
 )
 
 // whereabouts reads a pod and its node; nil where there is none. Of the node there is only metadata.
-func (w *Webhook) whereabouts(ctx context.Context, namespace, name string) (*corev1.Pod, *corev1.Node, error) {
+func whereabouts(
+	ctx context.Context, api client.Reader, namespace, name string,
+) (*corev1.Pod, *corev1.Node, error) {
 	if len(validation.NameIsDNSSubdomain(name, false)) > 0 {
 		return nil, nil, nil // nothing can have this name
 	}
 	pod := &corev1.Pod{}
-	if found, err := w.find(ctx, client.ObjectKey{Namespace: namespace, Name: name}, pod); err != nil {
+	if found, err := find(ctx, api, client.ObjectKey{Namespace: namespace, Name: name}, pod); err != nil {
 		return nil, nil, fmt.Errorf("read pod %s: %w", name, err)
 	} else if !found {
 		return nil, nil, nil
@@ -28,7 +30,7 @@ func (w *Webhook) whereabouts(ctx context.Context, namespace, name string) (*cor
 	// A node is large for its list of images.
 	node := &metav1.PartialObjectMetadata{}
 	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
-	if found, err := w.find(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, node); err != nil {
+	if found, err := find(ctx, api, client.ObjectKey{Name: pod.Spec.NodeName}, node); err != nil {
 		return nil, nil, fmt.Errorf("read node %s of pod %s: %w", pod.Spec.NodeName, name, err)
 	} else if !found {
 		return pod, nil, nil
@@ -37,8 +39,8 @@ func (w *Webhook) whereabouts(ctx context.Context, namespace, name string) (*cor
 }
 
 // find reports whether an object exists.
-func (w *Webhook) find(ctx context.Context, key client.ObjectKey, into client.Object) (bool, error) {
-	err := w.reader.Get(ctx, key, into)
+func find(ctx context.Context, api client.Reader, key client.ObjectKey, into client.Object) (bool, error) {
+	err := api.Get(ctx, key, into)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}

@@ -1,22 +1,20 @@
 package containerrecreaterequest
 
 import (
-	"errors"
-	"fmt"
+	"context"
 	"time"
 
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/kruisekit/kruisekit/internal/review"
+	appsv1alpha1 "github.com/kruisekit/kruisekit/api/apps/v1alpha1"
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/containerrestart"
+	"github.com/kruisekit/kruisekit/internal/validation"
+	"github.com/kruisekit/kruisekit/webhooks/kinds"
 )
 
 // MutatePath is where API servers expect requests to be completed.
 const MutatePath = "/mutate-apps-kruise-io-containerrecreaterequest"
-
-// defaultTimeout leaves the API server, which waits for ten seconds, time to hear why there is no answer.
-const defaultTimeout = 8 * time.Second
 
 // Options of the webhook. The zero value behaves as the reference does by default.
 type Options struct {
@@ -26,27 +24,44 @@ type Options struct {
 	Timeout time.Duration
 }
 
-// Webhook answers admission requests for ContainerRecreateRequests.
-type Webhook struct {
-	reader  client.Reader
-	options Options
+// change is what is done to a request, under review.
+type (
+	request = appsv1beta1.ContainerRecreateRequest
+	change  = kinds.Change[*request]
+)
+
+// New returns the webhook of ContainerRecreateRequests.
+func New(api kinds.API, o Options) (kinds.Webhooks, error) {
+	row := kinds.Row[*request]{
+		Kind: appsv1beta1.GroupVersion.WithKind("ContainerRecreateRequest"),
+		Hub:  &request{}, Old: &appsv1alpha1.ContainerRecreateRequest{},
+		MutatePath: MutatePath, Admit: admit, Fixed: fixed,
+	}
+	if o.NoDaemon {
+		row.Closed = "no container is restarted: feature gate KruiseDaemon is off"
+	}
+	return kinds.New(api, row, kinds.Options{Timeout: o.Timeout})
 }
 
-// New makes the webhook.
-func New(reader client.Reader, o Options) (*Webhook, error) {
-	if reader == nil {
-		return nil, errors.New("the webhook of ContainerRecreateRequest needs a reader")
+// fixed returns what an update must not change. In v1alpha1 the begin of the grace is an annotation.
+func fixed(c change) field.ErrorList {
+	faults := validation.ContainerRecreateRequestUpdate(c.Now, c.Before)
+	if c.Old {
+		faults = append(faults, containerrestart.CheckGrace(c.Before, c.Now)...)
 	}
-	if o.Timeout < 0 {
-		return nil, fmt.Errorf("a timeout of %s is over before it starts", o.Timeout)
-	}
-	if o.Timeout == 0 {
-		o.Timeout = defaultTimeout
-	}
-	return &Webhook{reader: reader, options: o}, nil
+	return faults
 }
 
-// SetupWithManager serves the webhook on the manager's webhook server.
-func (w *Webhook) SetupWithManager(mgr ctrl.Manager) error {
-	return review.Serve(mgr, map[string]admission.HandlerFunc{MutatePath: w.Mutate})
+// admit completes a request with what must be known of its pod later. Nothing is read for a request that is invalid by
+// itself.
+func admit(ctx context.Context, api kinds.API, c change) (*request, field.ErrorList, error) {
+	if faults := validation.ContainerRecreateRequest(c.Now); len(faults) > 0 {
+		return nil, faults, nil
+	}
+	pod, node, err := whereabouts(ctx, api, c.Namespace, c.Now.Spec.PodName)
+	if err != nil {
+		return nil, nil, err
+	}
+	admitted, faults := containerrestart.Admit(c.Now, pod, node)
+	return admitted, faults, nil
 }

@@ -1,23 +1,19 @@
-// Package daemonset serves the admission webhooks of DaemonSet: one that fills in defaults, and one that rejects what cannot work. Both take
-// v1alpha1 and v1beta1.
+// Package daemonset serves the admission webhooks of DaemonSet: one that fills in defaults, and one that rejects what
+// cannot work. Both take v1alpha1 and v1beta1.
 //
-//	webhooks, err := daemonset.New(client, daemonset.Options{})
+//	webhooks, err := daemonset.New(client, kinds.Options{})
 //	if err != nil {
 //		return err
 //	}
 //	return webhooks.SetupWithManager(mgr)
 //
-// The laws are those of package internal/templated: the patch of defaults only adds, the API server validates a template that is new or has changed, and
-// an update is not rejected for a fault that the stored set has already. The template is stored as the user wrote it, as in the reference. In
-// v1alpha1 the type Surging gets a surge of one node, and is stored as Standard.
+// The laws are those of package kinds. The template is stored as the user wrote it, as in the reference. In v1alpha1
+// the type Surging gets a surge of one node, and is stored as Standard.
 //
-// The rules that need no API server are in the package validation. Those that CEL can express are also in
-// config/webhook/daemonset-policy.yaml, which API servers enforce without a webhook. It is for clusters that set these webhooks to Ignore or
-// leave them out, and is applied by hand:
+// The rules that CEL can express are also in config/webhook/daemonset-policy.yaml, which API servers enforce without a
+// webhook. It is for clusters that set these webhooks to Ignore or leave them out, and is applied by hand:
 //
 //	kubectl apply -f config/webhook/daemonset-policy.yaml
-//
-// The client should read without a cache, as one of client.New does.
 //
 // +kubebuilder:webhook:path=/mutate-apps-kruise-io-daemonset,mutating=true,failurePolicy=fail,sideEffects=None,admissionReviewVersions=v1;v1beta1,groups=apps.kruise.io,resources=daemonsets,verbs=create;update,versions=v1alpha1;v1beta1,name=mdaemonset.kb.io
 // +kubebuilder:webhook:path=/validate-apps-kruise-io-daemonset,mutating=false,failurePolicy=fail,sideEffects=None,admissionReviewVersions=v1;v1beta1,groups=apps.kruise.io,resources=daemonsets,verbs=create;update,versions=v1alpha1;v1beta1,name=vdaemonset.kb.io

@@ -9,8 +9,9 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 )
 
-// template returns a pod template with the containers of a job as ordinary ones: a pod template has no ephemeral containers. What only a pod can
-// answer is left out: the target of a container, and the volumes, for each of which another one stands.
+// template returns a pod template with the containers of a job as ordinary ones: a pod template has no ephemeral
+// containers. What only a pod can answer is left out: the target of a container, and the volumes, for each of which
+// another one stands.
 func template(content map[string]any, job *v1alpha1.EphemeralJob) map[string]any {
 	spec, _ := content["spec"].(map[string]any)
 	from, _ := spec["template"].(map[string]any)

@@ -1,40 +1,36 @@
 package imagepull_test
 
 import (
+	"strings"
+	"testing"
 	"time"
 
-	admissionv1 "k8s.io/api/admission/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
-
+	"github.com/kruisekit/kruisekit/internal/review/plaintest"
 	"github.com/kruisekit/kruisekit/webhooks/imagepull"
 )
 
 const (
-	job  = "imagepulljobs"
-	list = "imagelistpulljobs"
-	node = "nodeimages"
+	job  = "ImagePullJob"
+	list = "ImageListPullJob"
+	node = "NodeImage"
 )
 
-// newRequest is an update when something is stored.
-func newRequest(resource, version, now, stored string) admission.Request {
-	r := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-		Operation: admissionv1.Create, Resource: metav1.GroupVersionResource{Group: "apps.kruise.io", Version: version, Resource: resource},
-		Object: runtime.RawExtension{Raw: []byte(now)},
-	}}
-	if stored != "" {
-		r.Operation, r.OldObject = admissionv1.Update, runtime.RawExtension{Raw: []byte(stored)}
+// verbs are the starts of the two paths of a kind.
+const (
+	mutate   = "/mutate-apps-kruise-io-"
+	validate = "/validate-apps-kruise-io-"
+)
+
+// review sends a request to the webhook of a kind. It is an update when something is stored.
+func review(t *testing.T, o imagepull.Options, verb, kind string, c [3]string) plaintest.Answer {
+	t.Helper()
+	o.Now = func() time.Time { return time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC) }
+	w, err := imagepull.New(o)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return r
-}
-
-// at is the time that new tags get.
-func at() time.Time { return time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC) }
-
-func newWebhooks(o imagepull.Options) *imagepull.Webhooks {
-	o.Now = at
-	return imagepull.New(o)
+	version, now, stored := c[0], c[1], c[2]
+	return w[verb+strings.ToLower(kind)](t.Context(), plaintest.Request(plaintest.Kind(kind), version, now, stored))
 }
 
 // open lets everything in.

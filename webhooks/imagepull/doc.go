@@ -1,30 +1,24 @@
-// Package imagepull serves the admission webhooks of ImagePullJob, ImageListPullJob and NodeImage: for each, one that fills
-// in defaults, and one that refuses what cannot work. The three share their rules, and one path from the request to the
-// answer; which kind it is about, a request says itself. All are read as v1beta1, whose fields v1alpha1 has too.
+// Package imagepull serves the admission webhooks of ImagePullJob, ImageListPullJob and NodeImage: for each, one that
+// fills in defaults, and one that rejects what cannot work.
 //
-// Laws:
-//   - Defaults are filled in wherever one is missing, at every create and update. What the user wrote, fields that this
-//     program does not know included, stays as it was written.
-//   - An update is not refused for a fault that the stored object has already. The fault is a warning then.
-//   - An update of an object that is being deleted is admitted with any options, so that controllers can remove its finalizers.
-//   - No call is made to the API server, and no input makes a handler panic.
+//	webhooks, err := imagepull.New(imagepull.Options{Jobs: true})
+//	if err != nil {
+//		return err
+//	}
+//	return webhooks.SetupWithManager(mgr)
 //
-// The rules are in the package validation.
+// The laws are those of package kinds. No call is made to the API server.
 //
 // In these the webhooks depart from the reference on purpose:
 //   - They reject a list whose deadline is shorter than one attempt, because the webhook would reject all of its jobs.
 //   - They report all faults of an object in one answer, with their paths.
 //   - They do not sort the tags of a status, because API servers ignore the status in the requests that come here.
 //
-// Some of the rules of jobs and lists also exist as a policy, config/webhook/imagepull-policy.yaml, which API servers mind by
-// themselves. It is for clusters that set these webhooks to Ignore or leave them out, and is applied by hand:
+// Some of the rules of jobs and lists also exist as a policy, config/webhook/imagepull-policy.yaml, which API servers
+// enforce without a webhook. It is for clusters that set these webhooks to Ignore or leave them out, and is applied by
+// hand:
 //
 //	kubectl apply -f config/webhook/imagepull-policy.yaml
-//
-// In use:
-//
-//	webhooks := imagepull.New(imagepull.Options{Jobs: true})
-//	return webhooks.SetupWithManager(mgr)
 //
 // +kubebuilder:webhook:path=/mutate-apps-kruise-io-imagepulljob,mutating=true,failurePolicy=fail,sideEffects=None,admissionReviewVersions=v1;v1beta1,groups=apps.kruise.io,resources=imagepulljobs,verbs=create;update,versions=v1alpha1;v1beta1,name=mimagepulljob-v1beta1.kb.io
 // +kubebuilder:webhook:path=/validate-apps-kruise-io-imagepulljob,mutating=false,failurePolicy=fail,sideEffects=None,admissionReviewVersions=v1;v1beta1,groups=apps.kruise.io,resources=imagepulljobs,verbs=create;update,versions=v1alpha1;v1beta1,name=vimagepulljob-v1beta1.kb.io

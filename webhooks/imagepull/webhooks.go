@@ -1,12 +1,17 @@
 package imagepull
 
 import (
+	"errors"
+	"maps"
+	"net/http"
 	"time"
 
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/kruisekit/kruisekit/internal/review"
+	appsv1alpha1 "github.com/kruisekit/kruisekit/api/apps/v1alpha1"
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/validation"
+	"github.com/kruisekit/kruisekit/webhooks/kinds"
 )
 
 // Where API servers expect the defaults and the rules: a prefix, and the kind in small letters.
@@ -25,22 +30,61 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Webhooks answer admission requests for the three kinds.
-type Webhooks struct{ options Options }
-
-// New makes the webhooks.
-func New(o Options) *Webhooks {
+// New returns the webhooks of ImagePullJobs, ImageListPullJobs and NodeImages.
+func New(o Options) (kinds.Webhooks, error) {
 	if o.Now == nil {
 		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
 	}
-	return &Webhooks{options: o}
+	job, ofJob := jobs(o)
+	list, ofList := lists(o)
+	node, ofNode := nodes(o)
+	maps.Copy(job, list)
+	maps.Copy(job, node)
+	return job, errors.Join(ofJob, ofList, ofNode)
 }
 
-// SetupWithManager serves the webhooks on the manager's webhook server.
-func (w *Webhooks) SetupWithManager(mgr ctrl.Manager) error {
-	handlers := map[string]admission.HandlerFunc{}
-	for _, kind := range []string{"imagepulljob", "imagelistpulljob", "nodeimage"} {
-		handlers[mutatePath+kind], handlers[validatePath+kind] = w.Mutate, w.Validate
+func jobs(o Options) (kinds.Webhooks, error) {
+	return kinds.New(nil, kinds.Row[*appsv1beta1.ImagePullJob]{
+		Kind: appsv1beta1.GroupVersion.WithKind("ImagePullJob"),
+		Hub:  &appsv1beta1.ImagePullJob{}, Old: &appsv1alpha1.ImagePullJob{},
+		MutatePath: mutatePath + "imagepulljob", ValidatePath: validatePath + "imagepulljob",
+		Closed: o.closed(true), Code: http.StatusBadRequest,
+		Validate: validation.ImagePullJob, Complete: completeJob,
+		Fixed: func(c kinds.Change[*appsv1beta1.ImagePullJob]) field.ErrorList {
+			return validation.ImagePullJobUpdate(c.Now, c.Before)
+		},
+	}, kinds.Options{})
+}
+
+func lists(o Options) (kinds.Webhooks, error) {
+	return kinds.New(nil, kinds.Row[*appsv1beta1.ImageListPullJob]{
+		Kind: appsv1beta1.GroupVersion.WithKind("ImageListPullJob"),
+		Hub:  &appsv1beta1.ImageListPullJob{}, Old: &appsv1alpha1.ImageListPullJob{},
+		MutatePath: mutatePath + "imagelistpulljob", ValidatePath: validatePath + "imagelistpulljob",
+		Closed: o.closed(true), Code: http.StatusBadRequest,
+		Validate: validation.ImageListPullJob,
+		Complete: func(c kinds.Change[*appsv1beta1.ImageListPullJob]) { c.Now.Default() },
+	}, kinds.Options{})
+}
+
+func nodes(o Options) (kinds.Webhooks, error) {
+	return kinds.New(nil, kinds.Row[*appsv1beta1.NodeImage]{
+		Kind: appsv1beta1.GroupVersion.WithKind("NodeImage"),
+		Hub:  &appsv1beta1.NodeImage{}, Old: &appsv1alpha1.NodeImage{},
+		MutatePath: mutatePath + "nodeimage", ValidatePath: validatePath + "nodeimage",
+		Closed: o.closed(false), Code: http.StatusBadRequest,
+		Validate: validation.NodeImage, Arrange: sortTags,
+		Complete: func(c kinds.Change[*appsv1beta1.NodeImage]) { completeNode(c.Now, o.Now()) },
+	}, kinds.Options{})
+}
+
+// closed returns why every object is rejected, whatever the object; empty if it is not.
+func (o Options) closed(ofJobs bool) string {
+	switch {
+	case o.NoDaemon:
+		return "no image is pulled ahead: feature gate KruiseDaemon is off"
+	case ofJobs && !o.Jobs:
+		return "no image is pulled for a job: feature gate ImagePullJobGate is off"
 	}
-	return review.Serve(mgr, handlers)
+	return ""
 }

@@ -1,12 +1,13 @@
-// Package podprobemarker serves the validating admission webhook of PodProbeMarker. The rules are those of package podprobe.
+// Package podprobemarker serves the validating admission webhook of PodProbeMarker. The rules are those of package
+// podprobe.
 //
-//	err := podprobemarker.New(podprobemarker.Options{}).SetupWithManager(mgr)
+//	webhooks, err := podprobemarker.New(podprobemarker.Options{})
+//	if err != nil {
+//		return err
+//	}
+//	return webhooks.SetupWithManager(mgr)
 //
-// Laws:
-//   - A rejection names every fault with its path, and each fault is a cause.
-//   - An update is not rejected for a fault that the stored marker has already. The fault is a warning then.
-//   - An update of a marker that is being deleted is admitted, so that controllers can remove finalizers.
-//   - Nothing is read and nothing is written.
+// The laws are those of package kinds. Nothing is read and nothing is written.
 //
 // Without the webhook, config/webhook/podprobemarker-policy.yaml has rules as a ValidatingAdmissionPolicy.
 //

@@ -1,20 +1,16 @@
-// Package podunavailablebudget serves the validating admission webhook of PodUnavailableBudget. The rules are those of package pub; the
-// webhook adds the other budgets of the namespace, from a cache.
+// Package podunavailablebudget serves the validating admission webhook of PodUnavailableBudget. The rules are those of
+// package pub; the webhook adds the other budgets of the namespace, from a cache.
 //
-//	hook, err := podunavailablebudget.New(guard, podunavailablebudget.Options{})
+//	webhooks, err := podunavailablebudget.New(guard, podunavailablebudget.Options{})
 //	if err != nil {
 //		return err
 //	}
-//	return hook.SetupWithManager(mgr)
+//	return webhooks.SetupWithManager(mgr)
 //
-// Laws:
-//   - A rejection is 400, names every fault with its path, and each fault is a cause.
-//   - An update is not rejected for a fault that the stored budget has already. The fault is a warning then.
-//   - An update of a budget that is being deleted is admitted, so that controllers can remove finalizers.
-//   - v1alpha1 is read as v1beta1, as API servers convert it. What only the annotations of v1alpha1 have is checked as well.
+// The laws are those of package kinds. What only the annotations of v1alpha1 have is checked as well.
 //
-// Two budgets that are created within moments may overlap, because each replica checks against its cache. Which of them guards a pod
-// is still the same everywhere: see pub.Match.
+// Two budgets that are created within moments may overlap, because each replica checks against its cache. Which of them
+// guards a pod is still the same everywhere: see pub.Match.
 //
 // Without the webhook, config/webhook/podunavailablebudget-policy.yaml has the rules that need nothing but the object.
 //

@@ -11,26 +11,26 @@ import (
 	"k8s.io/utils/ptr"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/templated"
 	"github.com/kruisekit/kruisekit/internal/validation"
+	"github.com/kruisekit/kruisekit/webhooks/kinds"
 )
 
-// lookup reads the storage classes of claims whose size changes.
-type lookup struct{ api API }
-
-// faults returns what of an update is invalid because claims are expanded.
-func (l lookup) faults(ctx context.Context, c templated.Change[*appsv1beta1.StatefulSet]) (field.ErrorList, error) {
+// classFaults returns what of an update is invalid because claims are expanded. It reads the storage classes of claims
+// whose size changes.
+func classFaults(
+	ctx context.Context, api kinds.API, c kinds.Change[*appsv1beta1.StatefulSet],
+) (found kinds.Finding, err error) {
 	if !c.IsUpdate {
-		return nil, nil
+		return found, nil
 	}
 	resized, faults := validation.StatefulSetExpansion(c.Now, c.Before)
 	if len(resized) == 0 {
-		return faults, nil
+		return kinds.Finding{Faults: faults}, nil
 	}
 	// One read, however many templates a user changes.
 	var all storagev1.StorageClassList
-	if err := l.api.List(ctx, &all); err != nil && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("list storage classes: %w", err)
+	if err := api.List(ctx, &all); err != nil && !apierrors.IsNotFound(err) {
+		return found, fmt.Errorf("list storage classes: %w", err)
 	}
 	for i := range resized {
 		claim := &resized[i]
@@ -39,15 +39,18 @@ func (l lookup) faults(ctx context.Context, c templated.Change[*appsv1beta1.Stat
 		switch {
 		case class == nil && ptr.Deref(claim.Spec.StorageClassName, "") == "":
 		case class == nil:
-			faults = append(faults, field.Forbidden(at, fmt.Sprintf("must not change: the storage class %q does not exist", *claim.Spec.StorageClassName)))
+			text := fmt.Sprintf("must not change: the storage class %q does not exist", *claim.Spec.StorageClassName)
+			faults = append(faults, field.Forbidden(at, text))
 		case !ptr.Deref(class.AllowVolumeExpansion, false):
-			faults = append(faults, field.Forbidden(at, fmt.Sprintf("must not change: the storage class %q does not allow volume expansion", class.Name)))
+			text := fmt.Sprintf("must not change: the storage class %q does not allow volume expansion", class.Name)
+			faults = append(faults, field.Forbidden(at, text))
 		}
 	}
-	return faults, nil
+	return kinds.Finding{Faults: faults}, nil
 }
 
-// classOf is the storage class of a claim; nil where none exists. A claim without one has the newest of those that are the default.
+// classOf is the storage class of a claim; nil where none exists. A claim without one has the newest of those that are
+// the default.
 func classOf(claim *corev1.PersistentVolumeClaim, all []storagev1.StorageClass) *storagev1.StorageClass {
 	var newest *storagev1.StorageClass
 	for i := range all {

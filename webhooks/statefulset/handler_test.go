@@ -8,17 +8,15 @@ import (
 	"strings"
 	"testing"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/kruisekit/kruisekit/internal/review/plaintest"
+	"github.com/kruisekit/kruisekit/webhooks/kinds"
 	"github.com/kruisekit/kruisekit/webhooks/statefulset"
 )
 
@@ -27,7 +25,8 @@ func spec(t testing.TB, patch string) string {
 	t.Helper()
 	const plain = `{"selector":{"matchLabels":{"app":"a"}},"template":{"metadata":{"labels":{"app":"a"}},
 		"spec":{"containers":[{"name":"main","image":"app:1"}]}},
-		"volumeClaimTemplates":[{"metadata":{"name":"data"},"spec":{"accessModes":["ReadWriteOnce"],"storageClassName":"fast","resources":{"requests":{"storage":"1Gi"}}}}]}`
+		"volumeClaimTemplates":[{"metadata":{"name":"data"},"spec":{"accessModes":["ReadWriteOnce"],"storageClassName":"fast",
+			"resources":{"requests":{"storage":"1Gi"}}}}]}`
 	return plaintest.Patched(t, plain, patch)
 }
 
@@ -44,40 +43,34 @@ func plainServer(fail error) client.WithWatch {
 			all := list.(*storagev1.StorageClassList)
 			for i, name := range []string{"slow", "fast", "silent"} { // the later the newer
 				isDefault := map[string]string{"storageclass.kubernetes.io/is-default-class": strconv.FormatBool(name != "silent")}
-				all.Items = append(all.Items, storagev1.StorageClass{AllowVolumeExpansion: classes[name], ObjectMeta: metav1.ObjectMeta{
-					Name: name, CreationTimestamp: metav1.Unix(int64(i), 0), Annotations: isDefault,
-				}})
+				all.Items = append(all.Items, storagev1.StorageClass{
+					AllowVolumeExpansion: classes[name],
+					ObjectMeta: metav1.ObjectMeta{
+						Name: name, CreationTimestamp: metav1.Unix(int64(i), 0), Annotations: isDefault,
+					},
+				})
 			}
 			return fail
 		},
 	})
 }
 
-func newWebhooks(t testing.TB, o statefulset.Options, fail error) *statefulset.Webhooks {
+// review sends a request to the webhook at a path. It is an update where there is something stored; both are patches of
+// a plain spec.
+func review(t *testing.T, api client.Client, o statefulset.Options, path string, c [3]string) plaintest.Answer {
 	t.Helper()
-	w, err := statefulset.New(plainServer(fail), o)
+	w, err := statefulset.New(api, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return w
-}
-
-// newRequest is an update where there is something stored. Both are patches of a plain spec.
-func newRequest(t testing.TB, version, stored, now string) admission.Request {
-	t.Helper()
-	object := func(patch string) runtime.RawExtension {
-		return runtime.RawExtension{Raw: []byte(fmt.Sprintf(`{"apiVersion":"apps.kruise.io/%s","kind":"StatefulSet",
-			"metadata":{"name":"a","namespace":"default","uid":"1"},"spec":%s}`, version, spec(t, patch)))}
+	object := func(patch string) string {
+		if patch == "" {
+			return ""
+		}
+		return `{"metadata":{"name":"a","namespace":"shop","uid":"1"},"spec":` + spec(t, patch) + `}`
 	}
-	r := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-		Operation: admissionv1.Create, Namespace: "default", Name: "a",
-		Kind:   metav1.GroupVersionKind{Group: "apps.kruise.io", Version: version, Kind: "StatefulSet"},
-		Object: object(now),
-	}}
-	if stored != "" {
-		r.Operation, r.OldObject = admissionv1.Update, object(stored)
-	}
-	return r
+	version, stored, now := c[0], c[1], c[2]
+	return w[path](t.Context(), plaintest.Request(plaintest.Kind("StatefulSet"), version, object(now), object(stored)))
 }
 
 // sized is a claim template of a size, in a class; expanding expands it.
@@ -87,7 +80,8 @@ func sized(size, class, more string) string {
 		name = `"storageClassName":"` + class + `",`
 	}
 	return fmt.Sprintf(`{"volumeClaimUpdateStrategy":{"type":"OnPodRollingUpdate"},
-		"volumeClaimTemplates":[{"metadata":{"name":"data"},"spec":{"accessModes":["ReadWriteOnce"],%s"resources":{"requests":{"storage":"%s"}}}}%s]}`, name, size, more)
+		"volumeClaimTemplates":[{"metadata":{"name":"data"},"spec":{"accessModes":["ReadWriteOnce"],
+			%s"resources":{"requests":{"storage":"%s"}}}}%s]}`, name, size, more)
 }
 
 func TestValidate(t *testing.T) {
@@ -98,47 +92,106 @@ func TestValidate(t *testing.T) {
 		// at is the path of the fault; empty for none.
 		at string
 	}{
-		"plain":                  {"it can work", "v1beta1", "", "{}", expands, ""},
-		"plain, v1alpha1":        {"it can work", "v1alpha1", "", "{}", expands, ""},
-		"negative ordinals":      {"0 counts, and the reference accepts it", "v1beta1", "", `{"ordinals":{"start":-1}}`, statefulset.Options{}, ""},
-		"negative history":       {"0 counts, and the reference accepts it", "v1alpha1", "", `{"revisionHistoryLimit":-1}`, statefulset.Options{}, ""},
-		"negative grace":         {"0 counts, and the reference accepts it", "v1beta1", "", `{"updateStrategy":{"rollingUpdate":{"inPlaceUpdateStrategy":{"gracePeriodSeconds":-1}}}}`, statefulset.Options{}, ""},
-		"unknown claim strategy": {"OnDelete counts, and the reference accepts it", "v1beta1", "", `{"volumeClaimUpdateStrategy":{"type":"Never"}}`, expands, ""},
-		"negative replicas":      {"there are none", "v1beta1", "", `{"replicas":-1}`, statefulset.Options{}, "spec.replicas"},
-		"reserved":               {"the range is empty", "v1beta1", "", `{"reserveOrdinals":["5-2"]}`, statefulset.Options{}, "spec.reserveOrdinals[0]"},
-		"budget":                 {"none may be unavailable", "v1alpha1", "", `{"podManagementPolicy":"Parallel","updateStrategy":{"rollingUpdate":{"maxUnavailable":0}}}`, statefulset.Options{}, "spec.updateStrategy.rollingUpdate.maxUnavailable"},
-		"in order":               {"each pod waits for the one before", "v1alpha1", "", `{"updateStrategy":{"rollingUpdate":{"maxUnavailable":2}}}`, statefulset.Options{}, "spec.updateStrategy.rollingUpdate.maxUnavailable"},
-		"service":                {"the DNS names of pods would change", "v1beta1", "{}", `{"serviceName":"other"}`, statefulset.Options{}, "spec"},
-		"stored already":         {"a fault that is stored keeps nothing else from changing", "v1beta1", `{"revisionHistoryLimit":-1}`, `{"revisionHistoryLimit":-1,"replicas":3}`, statefulset.Options{}, ""},
-		"grows":                  {"the class allows it", "v1beta1", sized("1Gi", "fast", ""), sized("2Gi", "fast", ""), expands, ""},
-		"grows in both":          {"the class allows it", "v1beta1", "{}", sized("2Gi", "fast", ""), expands, ""},
-		"does not grow":          {"the class forbids it", "v1beta1", sized("1Gi", "slow", ""), sized("2Gi", "slow", ""), expands, "spec.volumeClaimTemplates[data].spec.resources"},
-		"shrinks":                {"a class that forbids expansion is asked for each change", "v1beta1", sized("2Gi", "slow", ""), sized("1Gi", "slow", ""), expands, "spec.volumeClaimTemplates[data].spec.resources"},
-		"says nothing":           {"nothing means no", "v1beta1", sized("1Gi", "silent", ""), sized("2Gi", "silent", ""), expands, "spec.volumeClaimTemplates[data].spec.resources"},
-		"no such class":          {"nothing can grow", "v1beta1", sized("1Gi", "gone", ""), sized("2Gi", "gone", ""), expands, "spec.volumeClaimTemplates[data].spec.resources"},
-		"default class":          {"the newest counts", "v1beta1", sized("1Gi", "", ""), sized("2Gi", "", ""), expands, ""},
-		"gate off":               {"no claim is expanded", "v1beta1", sized("1Gi", "slow", ""), sized("2Gi", "slow", ""), statefulset.Options{}, ""},
-		"same size, other words": {"nothing changes", "v1beta1", sized("1Gi", "slow", ""), sized("1024Mi", "slow", ""), expands, ""},
-		"another template":       {"pods would lack the claim", "v1beta1", sized("1Gi", "fast", ""), sized("1Gi", "fast", `,{"metadata":{"name":"logs"}}`), expands, "spec.volumeClaimTemplates"},
-		"another class":          {"no claim changes its class", "v1beta1", sized("1Gi", "fast", ""), sized("1Gi", "slow", ""), expands, "spec.volumeClaimTemplates[data]"},
-		"other data source":      {"new claims have it", "v1beta1", sized("1Gi", "fast", ""), strings.Replace(sized("1Gi", "fast", ""), `"storageClassName"`, `"volumeName":"v","storageClassName"`, 1), expands, ""},
-		"other access modes":     {"no claim changes them", "v1beta1", sized("1Gi", "fast", ""), strings.Replace(sized("1Gi", "fast", ""), "ReadWriteOnce", "ReadWriteMany", 1), expands, "spec.volumeClaimTemplates[data]"},
-		"class left out":         {"a claim without a class has the one of the template", "v1beta1", sized("1Gi", "fast", ""), sized("1Gi", "", ""), expands, ""},
-		"class and type at once": {"the type of the update counts", "v1beta1", "{}", sized("1Gi", "slow", ""), expands, "spec.volumeClaimTemplates[data]"},
-		"away and class at once": {"new claims have the class", "v1beta1", sized("1Gi", "fast", ""), strings.Replace(sized("1Gi", "slow", ""), "OnPodRollingUpdate", "OnDelete", 1), expands, ""},
-		"the type before":        {"the older version has none", "v1alpha1", "{}", `{"replicas":2}`, expands, ""},
+		"plain":           {"it can work", "v1beta1", "", "{}", expands, ""},
+		"plain, v1alpha1": {"it can work", "v1alpha1", "", "{}", expands, ""},
+		"negative ordinals": {
+			"0 counts, and the reference accepts it", "v1beta1", "", `{"ordinals":{"start":-1}}`, statefulset.Options{}, "",
+		},
+		"negative history": {
+			"0 counts, and the reference accepts it", "v1alpha1", "", `{"revisionHistoryLimit":-1}`, statefulset.Options{}, "",
+		},
+		"negative grace": {
+			"0 counts, and the reference accepts it", "v1beta1", "",
+			`{"updateStrategy":{"rollingUpdate":{"inPlaceUpdateStrategy":{"gracePeriodSeconds":-1}}}}`,
+			statefulset.Options{},
+			"",
+		},
+		"unknown claim strategy": {
+			"OnDelete counts, and the reference accepts it", "v1beta1", "", `{"volumeClaimUpdateStrategy":{"type":"Never"}}`,
+			expands, "",
+		},
+		"negative replicas": {"there are none", "v1beta1", "", `{"replicas":-1}`, statefulset.Options{}, "spec.replicas"},
+		"reserved": {
+			"the range is empty", "v1beta1", "", `{"reserveOrdinals":["5-2"]}`, statefulset.Options{}, "spec.reserveOrdinals[0]",
+		},
+		"budget": {
+			"none may be unavailable", "v1alpha1", "",
+			`{"podManagementPolicy":"Parallel","updateStrategy":{"rollingUpdate":{"maxUnavailable":0}}}`,
+			statefulset.Options{},
+			"spec.updateStrategy.rollingUpdate.maxUnavailable",
+		},
+		"in order": {
+			"each pod waits for the one before", "v1alpha1", "", `{"updateStrategy":{"rollingUpdate":{"maxUnavailable":2}}}`,
+			statefulset.Options{},
+			"spec.updateStrategy.rollingUpdate.maxUnavailable",
+		},
+		"service": {
+			"the DNS names of pods would change", "v1beta1", "{}", `{"serviceName":"other"}`, statefulset.Options{}, "spec",
+		},
+		"grows":         {"the class allows it", "v1beta1", sized("1Gi", "fast", ""), sized("2Gi", "fast", ""), expands, ""},
+		"grows in both": {"the class allows it", "v1beta1", "{}", sized("2Gi", "fast", ""), expands, ""},
+		"does not grow": {
+			"the class forbids it", "v1beta1", sized("1Gi", "slow", ""), sized("2Gi", "slow", ""), expands,
+			"spec.volumeClaimTemplates[data].spec.resources",
+		},
+		"shrinks": {
+			"a class that forbids expansion is asked for each change", "v1beta1", sized("2Gi", "slow", ""),
+			sized("1Gi", "slow", ""), expands, "spec.volumeClaimTemplates[data].spec.resources",
+		},
+		"says nothing": {
+			"nothing means no", "v1beta1", sized("1Gi", "silent", ""), sized("2Gi", "silent", ""), expands,
+			"spec.volumeClaimTemplates[data].spec.resources",
+		},
+		"no such class": {
+			"nothing can grow", "v1beta1", sized("1Gi", "gone", ""), sized("2Gi", "gone", ""), expands,
+			"spec.volumeClaimTemplates[data].spec.resources",
+		},
+		"default class": {"the newest counts", "v1beta1", sized("1Gi", "", ""), sized("2Gi", "", ""), expands, ""},
+		"gate off": {
+			"no claim is expanded", "v1beta1", sized("1Gi", "slow", ""), sized("2Gi", "slow", ""), statefulset.Options{}, "",
+		},
+		"same size, other words": {
+			"nothing changes", "v1beta1", sized("1Gi", "slow", ""), sized("1024Mi", "slow", ""), expands, "",
+		},
+		"another template": {
+			"pods would lack the claim", "v1beta1", sized("1Gi", "fast", ""),
+			sized("1Gi", "fast", `,{"metadata":{"name":"logs"}}`), expands, "spec.volumeClaimTemplates",
+		},
+		"another class": {
+			"no claim changes its class", "v1beta1", sized("1Gi", "fast", ""), sized("1Gi", "slow", ""), expands,
+			"spec.volumeClaimTemplates[data]",
+		},
+		"other data source": {
+			"new claims have it", "v1beta1", sized("1Gi", "fast", ""),
+			strings.Replace(sized("1Gi", "fast", ""), `"storageClassName"`, `"volumeName":"v","storageClassName"`, 1), expands,
+			"",
+		},
+		"other access modes": {
+			"no claim changes them", "v1beta1", sized("1Gi", "fast", ""),
+			strings.Replace(sized("1Gi", "fast", ""), "ReadWriteOnce", "ReadWriteMany", 1), expands,
+			"spec.volumeClaimTemplates[data]",
+		},
+		"class left out": {
+			"a claim without a class has the one of the template", "v1beta1", sized("1Gi", "fast", ""), sized("1Gi", "", ""),
+			expands, "",
+		},
+		"class and type at once": {
+			"the type of the update counts", "v1beta1", "{}", sized("1Gi", "slow", ""), expands,
+			"spec.volumeClaimTemplates[data]",
+		},
+		"away and class at once": {
+			"new claims have the class", "v1beta1", sized("1Gi", "fast", ""),
+			strings.Replace(sized("1Gi", "slow", ""), "OnPodRollingUpdate", "OnDelete", 1), expands, "",
+		},
+		"the type before": {"the older version has none", "v1alpha1", "{}", `{"replicas":2}`, expands, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answer := newWebhooks(t, c.options, nil).Validate(t.Context(), newRequest(t, c.version, c.stored, c.now))
-			if answer.Allowed != (c.at == "") {
-				t.Fatalf("%s: allowed %t: %+v", c.why, answer.Allowed, answer.Result)
+			answer := review(t, plainServer(nil), c.options, statefulset.ValidatePath, [3]string{c.version, c.stored, c.now})
+			want := plaintest.Want{Paths: c.at, Warnings: len(answer.Warnings)}
+			if c.at != "" {
+				want.Code = 422
 			}
-			if answer.Allowed {
-				return
-			}
-			if answer.Result.Details == nil || len(answer.Result.Details.Causes) != 1 || answer.Result.Details.Causes[0].Field != c.at {
-				t.Errorf("%s: %+v, want a cause at %s", c.why, answer.Result.Details, c.at)
-			}
+			plaintest.Answers(t, c.why, want, answer)
 		})
 	}
 }
@@ -148,9 +201,11 @@ func TestClassesReadOnce(t *testing.T) {
 	many := func(size string) string {
 		var templates []string
 		for i := range 50 {
-			templates = append(templates, fmt.Sprintf(`{"metadata":{"name":"data-%d"},"spec":{"accessModes":["ReadWriteOnce"],"storageClassName":"fast","resources":{"requests":{"storage":"%s"}}}}`, i, size))
+			templates = append(templates, fmt.Sprintf(`{"metadata":{"name":"data-%d"},"spec":{"accessModes":["ReadWriteOnce"],
+				"storageClassName":"fast","resources":{"requests":{"storage":"%s"}}}}`, i, size))
 		}
-		return `{"volumeClaimUpdateStrategy":{"type":"OnPodRollingUpdate"},"volumeClaimTemplates":[` + strings.Join(templates, ",") + `]}`
+		return `{"volumeClaimUpdateStrategy":{"type":"OnPodRollingUpdate"},
+			"volumeClaimTemplates":[` + strings.Join(templates, ",") + `]}`
 	}
 	for size, want := range map[string]int{"1Gi": 0, "2Gi": 1} {
 		reads := 0
@@ -160,24 +215,21 @@ func TestClassesReadOnce(t *testing.T) {
 				return c.List(ctx, list, o...)
 			},
 		})
-		w, err := statefulset.New(server, statefulset.Options{ExpandClaims: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if answer := w.Validate(t.Context(), newRequest(t, "v1beta1", many("1Gi"), many(size))); !answer.Allowed || reads != want {
-			t.Errorf("to %s: allowed %t, %d reads, want %d: %+v", size, answer.Allowed, reads, want, answer.Result)
+		answer := review(t, server, statefulset.Options{ExpandClaims: true}, statefulset.ValidatePath,
+			[3]string{"v1beta1", many("1Gi"), many(size)})
+		if plaintest.Answers(t, "to "+size, plaintest.Want{}, answer); reads != want {
+			t.Errorf("to %s: %d reads, want %d", size, reads, want)
 		}
 	}
 }
 
 // An API server that fails leaves an update undecided.
 func TestClassUnread(t *testing.T) {
-	w := newWebhooks(t, statefulset.Options{ExpandClaims: true}, errors.New("no connection"))
 	for _, class := range []string{"fast", ""} {
-		answer := w.Validate(t.Context(), newRequest(t, "v1beta1", sized("1Gi", class, ""), sized("2Gi", class, "")))
-		if answer.Allowed || answer.Result.Code != 500 || !strings.Contains(answer.Result.Message, "list storage classes: no connection") {
-			t.Errorf("%+v", answer.Result)
-		}
+		plaintest.Answers(t, class, plaintest.Want{Code: 500, Text: "list storage classes: no connection"},
+			review(t, plainServer(errors.New("no connection")), statefulset.Options{ExpandClaims: true},
+				statefulset.ValidatePath,
+				[3]string{"v1beta1", sized("1Gi", class, ""), sized("2Gi", class, "")}))
 	}
 }
 
@@ -189,17 +241,29 @@ func TestMutate(t *testing.T) {
 		without []string
 	}{
 		"v1beta1": {
-			"v1beta1",
-			statefulset.Options{ExpandClaims: true},
-			[]string{`"path":"/spec/replicas","value":1`, `podManagementPolicy","value":"OrderedReady"`, `"whenDeleted":"Retain"`, `"path":"/spec/template/spec/dnsPolicy"`, `"phase":"Pending"`, `/spec/volumeClaimUpdateStrategy"`, `/imagePullPolicy"`},
-			nil,
+			version: "v1beta1", options: statefulset.Options{ExpandClaims: true},
+			want: []string{
+				`"path":"/spec/replicas","value":1`, `podManagementPolicy","value":"OrderedReady"`,
+				`"whenDeleted":"Retain"`, `"path":"/spec/template/spec/dnsPolicy"`, `"phase":"Pending"`,
+				`/spec/volumeClaimUpdateStrategy"`, `/imagePullPolicy"`,
+			},
 		},
-		"gate off":    {"v1beta1", statefulset.Options{}, []string{`"path":"/spec/replicas"`}, []string{"volumeClaimUpdateStrategy"}},
-		"v1alpha1":    {"v1alpha1", statefulset.Options{ExpandClaims: true}, []string{`"path":"/spec/replicas","value":1`, `"podUpdatePolicy":"ReCreate"`}, []string{"volumeClaimUpdateStrategy", "whenDeleted"}},
-		"no defaults": {"v1beta1", statefulset.Options{TemplateNoDefaults: true}, []string{`"path":"/spec/replicas"`}, []string{"dnsPolicy", "phase"}},
+		"gate off": {
+			version: "v1beta1", options: statefulset.Options{}, want: []string{`"path":"/spec/replicas"`},
+			without: []string{"volumeClaimUpdateStrategy"},
+		},
+		"v1alpha1": {
+			version: "v1alpha1", options: statefulset.Options{ExpandClaims: true},
+			want:    []string{`"path":"/spec/replicas","value":1`, `"podUpdatePolicy":"ReCreate"`},
+			without: []string{"volumeClaimUpdateStrategy", "whenDeleted"},
+		},
+		"no defaults": {
+			version: "v1beta1", options: statefulset.Options{Options: kinds.Options{TemplateNoDefaults: true}},
+			want: []string{`"path":"/spec/replicas"`}, without: []string{"dnsPolicy", "phase"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answer := newWebhooks(t, c.options, nil).Mutate(t.Context(), newRequest(t, c.version, "", "{}"))
+			answer := review(t, plainServer(nil), c.options, statefulset.MutatePath, [3]string{c.version, "", "{}"})
 			patch := string(answer.Patch)
 			for _, want := range c.want {
 				if !strings.Contains(patch, want) {
@@ -212,13 +276,5 @@ func TestMutate(t *testing.T) {
 				}
 			}
 		})
-	}
-	for name, o := range map[string]statefulset.Options{"": {Timeout: -1}} {
-		if _, err := statefulset.New(plainServer(nil), o); err == nil {
-			t.Errorf("%s: a timeout that is over is accepted", name)
-		}
-	}
-	if _, err := statefulset.New(nil, statefulset.Options{}); err == nil {
-		t.Error("webhooks without a client")
 	}
 }

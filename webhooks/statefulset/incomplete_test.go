@@ -13,10 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/kruisekit/kruisekit/internal/review/plaintest"
 	"github.com/kruisekit/kruisekit/webhooks/statefulset"
 )
 
-// strictServer rejects what an API server rejects in a pod template: mounts of unknown volumes, and containers without an image.
+// strictServer rejects what an API server rejects in a pod template: mounts of unknown volumes, and containers without
+// an image.
 func strictServer() client.WithWatch {
 	return interceptor.NewClient(nil, interceptor.Funcs{
 		Create: func(_ context.Context, _ client.WithWatch, obj client.Object, _ ...client.CreateOption) error {
@@ -33,7 +35,8 @@ func strictServer() client.WithWatch {
 				for j, m := range mounts {
 					name := m.(map[string]any)["name"]
 					if !slices.ContainsFunc(volumes, func(v any) bool { return v.(map[string]any)["name"] == name }) {
-						faults = append(faults, field.NotFound(at.Child("containers").Index(i).Child("volumeMounts").Index(j).Child("name"), name))
+						mount := at.Child("containers").Index(i).Child("volumeMounts").Index(j)
+						faults = append(faults, field.NotFound(mount.Child("name"), name))
 					}
 				}
 			}
@@ -56,39 +59,39 @@ func TestIncompleteTemplates(t *testing.T) {
 		why, pod, warning, fault string
 		defaults                 bool
 	}{
-		"an injected volume":  {"a SidecarSet may add the volume", `"containers":[{"name":"main","image":"app:1",` + mount + `}]`, `spec.template.spec.containers[0].volumeMounts[1].name: Not found: "injected"`, "", true},
-		"an injected image":   {"a webhook may set the image", `"containers":[{"name":"main"}]`, "spec.template.spec.containers[0].image: Required value", "", false},
-		"a fault beside it":   {"no webhook adds what is wrong", `"dnsPolicy":"Wrong","containers":[{"name":"main","image":"app:1",` + mount + `}]`, "", "spec.template.spec.dnsPolicy", false},
+		"an injected volume": {
+			why: "a SidecarSet may add the volume", pod: `"containers":[{"name":"main","image":"app:1",` + mount + `}]`,
+			warning: `spec.template.spec.containers[0].volumeMounts[1].name: Not found: "injected"`, defaults: true,
+		},
+		"an injected image": {
+			why: "a webhook may set the image", pod: `"containers":[{"name":"main"}]`,
+			warning: "spec.template.spec.containers[0].image: Required value",
+		},
+		"a fault beside it": {
+			why:   "no webhook adds what is wrong",
+			pod:   `"dnsPolicy":"Wrong","containers":[{"name":"main","image":"app:1",` + mount + `}]`,
+			fault: "spec.template.spec.dnsPolicy",
+		},
 		"nothing to be added": {"the template is complete", `"containers":[{"name":"main","image":"app:1"}]`, "", "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, err := statefulset.New(strictServer(), statefulset.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			r := newRequest(t, "v1beta1", "", `{"template":{"spec":{`+c.pod+`}}}`)
-			validated := w.Validate(t.Context(), r)
-			if validated.Allowed != (c.fault == "") {
-				t.Fatalf("%s: %+v", c.why, validated.Result)
-			}
+			change := [3]string{"v1beta1", "", `{"template":{"spec":{` + c.pod + `}}}`}
+			validated := review(t, strictServer(), statefulset.Options{}, statefulset.ValidatePath, change)
 			if c.fault != "" {
-				causes := validated.Result.Details.Causes
-				if len(causes) != 1 || causes[0].Field != c.fault {
-					t.Errorf("%s: causes %+v, want one at %s", c.why, causes, c.fault)
-				}
+				plaintest.Answers(t, c.why, plaintest.Want{Code: 422, Paths: c.fault, Warnings: 1}, validated)
 				return
 			}
-			mutated := w.Mutate(t.Context(), r)
-			for _, warnings := range [][]string{validated.Warnings, mutated.Warnings} {
-				if (c.warning == "") != (len(warnings) == 0) || len(warnings) > 0 && !strings.HasPrefix(warnings[0], c.warning) {
-					t.Errorf("%s: warnings %q, want %q", c.why, warnings, c.warning)
+			mutated := review(t, strictServer(), statefulset.Options{}, statefulset.MutatePath, change)
+			for _, answer := range []plaintest.Answer{validated, mutated} {
+				got := answer.Warnings
+				if !answer.Allowed || (c.warning == "") != (len(got) == 0) || len(got) > 0 &&
+					!strings.HasPrefix(got[0], c.warning) {
+					t.Errorf("%s: %+v, warnings %q, want %q", c.why, answer.Result, got, c.warning)
 				}
 			}
 			patch := string(mutated.Patch)
-			for _, p := range mutated.Patches {
-				patch += p.Json()
-			}
-			if !strings.Contains(patch, "Always") || strings.Contains(patch, "dry-run") || strings.Contains(patch, "terminationGracePeriodSeconds") != c.defaults {
+			if !strings.Contains(patch, "Always") || strings.Contains(patch, "dry-run") ||
+				strings.Contains(patch, "terminationGracePeriodSeconds") != c.defaults {
 				t.Errorf("%s: patch %s", c.why, patch)
 			}
 		})

@@ -2,21 +2,18 @@ package uniteddeployment
 
 import (
 	"context"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	appsv1alpha1 "github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/podtemplate"
-	"github.com/kruisekit/kruisekit/internal/templated"
 	"github.com/kruisekit/kruisekit/internal/validation"
+	"github.com/kruisekit/kruisekit/webhooks/kinds"
 )
 
 const (
@@ -26,61 +23,23 @@ const (
 	ValidatePath = "/validate-apps-kruise-io-uniteddeployment"
 )
 
-// API is what the webhooks ask of the API server; client.Client has it.
-type API = templated.API
-
-// Options of the webhooks. The zero value behaves as the reference does by default.
-type Options struct {
-	// TemplateNoDefaults leaves the pod and claim templates of a statefulSetTemplate as they were written.
-	TemplateNoDefaults bool
-	// HostNetworkHostPorts also sets the host ports in a statefulSetTemplate of pods in the host's network. It has no effect with
-	// TemplateNoDefaults.
-	HostNetworkHostPorts bool
-	// Delete reviews deletions at ValidatePath, as webhooks/deletion does. Nil allows them.
-	Delete func(context.Context, admission.Request) admission.Response
-	// Timeout of all calls of one admission. Default 8 seconds, which is less than the 10 seconds that API servers wait.
-	Timeout time.Duration
-}
-
-// Webhooks answer admission requests for UnitedDeployments.
-type Webhooks struct {
-	*templated.Webhooks[*appsv1beta1.UnitedDeployment]
-}
-
-// New makes the webhooks.
-func New(api API, o Options) (*Webhooks, error) {
-	w, err := templated.New(api, kind(api), templated.Options{
-		TemplateNoDefaults: o.TemplateNoDefaults, HostNetworkHostPorts: o.HostNetworkHostPorts, Delete: o.Delete, Timeout: o.Timeout,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &Webhooks{w}, nil
-}
-
-// SetupWithManager serves the webhooks on the manager's webhook server.
-func (w *Webhooks) SetupWithManager(mgr ctrl.Manager) error {
-	return w.Register(mgr, MutatePath, ValidatePath)
-}
-
-// change is what is done to a UnitedDeployment, under review.
-type change = templated.Change[*appsv1beta1.UnitedDeployment]
-
-// kind is UnitedDeployment, as its webhooks look at it.
-func kind(api API) templated.Kind[*appsv1beta1.UnitedDeployment] {
-	return templated.Kind[*appsv1beta1.UnitedDeployment]{
-		Name:     "UnitedDeployment",
-		Hub:      func() *appsv1beta1.UnitedDeployment { return &appsv1beta1.UnitedDeployment{} },
-		Old:      func() templated.Spoke[*appsv1beta1.UnitedDeployment] { return &appsv1alpha1.UnitedDeployment{} },
+// New returns the webhooks of UnitedDeployments. Of the templates, a statefulSetTemplate alone gets defaults.
+func New(api kinds.API, o kinds.Options) (kinds.Webhooks, error) {
+	return kinds.New(api, kinds.Row[*appsv1beta1.UnitedDeployment]{
+		Kind: appsv1beta1.GroupVersion.WithKind("UnitedDeployment"),
+		Hub:  &appsv1beta1.UnitedDeployment{}, Old: &appsv1alpha1.UnitedDeployment{},
+		MutatePath: MutatePath, ValidatePath: ValidatePath,
 		Validate: validation.UnitedDeployment, ValidateUpdate: validation.UnitedDeploymentUpdate,
-		Lookup: func(ctx context.Context, c change) (field.ErrorList, error) { return workloadFaults(ctx, api, c) },
-		At:     templateIn,
-		Incomplete: func(object map[string]any) bool {
-			member := memberOf(object)
-			return member == statefulSet || member == advancedStatefulSet
+		Lookup: workloadFaults,
+		Template: &kinds.Template{
+			At: templateIn,
+			Incomplete: func(object map[string]any) bool {
+				member := memberOf(object)
+				return member == statefulSet || member == advancedStatefulSet
+			},
+			AsWritten: func(object map[string]any) bool { return memberOf(object) != statefulSet },
 		},
-		AsWritten: func(object map[string]any) bool { return memberOf(object) != statefulSet },
-	}
+	}, o)
 }
 
 const (
@@ -88,7 +47,8 @@ const (
 	advancedStatefulSet = "advancedStatefulSetTemplate"
 )
 
-// memberOf returns the name of the one template of an object; empty for none. Of several, which are rejected, it returns one.
+// memberOf returns the name of the one template of an object; empty for none. Of several, which are rejected, it
+// returns one.
 func memberOf(object map[string]any) string {
 	spec, _ := object["spec"].(map[string]any)
 	templates, _ := spec["template"].(map[string]any)
@@ -114,27 +74,32 @@ func templateIn(object map[string]any) (template, claims []string) {
 }
 
 // workloadFaults are what the API server finds invalid in a built-in workload of a template that is new or has changed.
-func workloadFaults(ctx context.Context, api API, c change) (field.ErrorList, error) {
+func workloadFaults(
+	ctx context.Context, api kinds.API, c kinds.Change[*appsv1beta1.UnitedDeployment],
+) (found kinds.Finding, err error) {
 	is, was := &c.Now.Spec.Template, &appsv1beta1.SubsetTemplate{}
 	if c.IsUpdate {
 		was = &c.Before.Spec.Template
 	}
 	metadata := func(of metav1.ObjectMeta) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Namespace: c.Namespace, GenerateName: "dry-run-", Labels: of.Labels, Annotations: of.Annotations}
+		return metav1.ObjectMeta{
+			Namespace: c.Namespace, GenerateName: "dry-run-", Labels: of.Labels, Annotations: of.Annotations,
+		}
 	}
 	var workload client.Object
 	at := field.NewPath("spec", "template")
-	switch {
-	case is.StatefulSetTemplate != nil && !equality.Semantic.DeepEqual(is.StatefulSetTemplate, was.StatefulSetTemplate):
-		set := &appsv1.StatefulSet{ObjectMeta: metadata(is.StatefulSetTemplate.ObjectMeta), Spec: *is.StatefulSetTemplate.Spec.DeepCopy()}
-		set.Spec.Selector = c.Now.Spec.Selector
-		workload, at = set, at.Child(statefulSet)
-	case is.DeploymentTemplate != nil && !equality.Semantic.DeepEqual(is.DeploymentTemplate, was.DeploymentTemplate):
-		set := &appsv1.Deployment{ObjectMeta: metadata(is.DeploymentTemplate.ObjectMeta), Spec: *is.DeploymentTemplate.Spec.DeepCopy()}
-		set.Spec.Selector = c.Now.Spec.Selector
-		workload, at = set, at.Child("deploymentTemplate")
+	switch set, deployment := is.StatefulSetTemplate, is.DeploymentTemplate; {
+	case set != nil && !equality.Semantic.DeepEqual(set, was.StatefulSetTemplate):
+		of := &appsv1.StatefulSet{ObjectMeta: metadata(set.ObjectMeta), Spec: *set.Spec.DeepCopy()}
+		of.Spec.Selector = c.Now.Spec.Selector
+		workload, at = of, at.Child(statefulSet)
+	case deployment != nil && !equality.Semantic.DeepEqual(deployment, was.DeploymentTemplate):
+		of := &appsv1.Deployment{ObjectMeta: metadata(deployment.ObjectMeta), Spec: *deployment.Spec.DeepCopy()}
+		of.Spec.Selector = c.Now.Spec.Selector
+		workload, at = of, at.Child("deploymentTemplate")
 	default:
-		return nil, nil
+		return found, nil
 	}
-	return podtemplate.CheckWorkload(ctx, api, workload, at)
+	found.Faults, err = podtemplate.CheckWorkload(ctx, api, workload, at)
+	return found, err
 }

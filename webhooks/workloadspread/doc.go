@@ -1,28 +1,23 @@
-// Package workloadspread serves the validating admission webhook of WorkloadSpread, and has the Desk that the webhooks of pods share. The rules are
-// validation.WorkloadSpread; the webhook adds the other WorkloadSpreads of the namespace, from a cache, and the pod template of the target, read live.
+// Package workloadspread serves the validating admission webhook of WorkloadSpread, and has the Desk that the webhooks
+// of pods share. The rules are validation.WorkloadSpread; the webhook adds the other WorkloadSpreads of the namespace,
+// from a cache, and the pod template of the target, read live.
 //
 //	desk, err := workloadspread.NewDesk(mgr, workloadspread.DeskOptions{})
 //	...
-//	hook, err := workloadspread.New(desk, client, workloadspread.Options{})
+//	webhook, err := workloadspread.New(desk, client, workloadspread.Options{})
 //	if err != nil {
 //		return err
 //	}
-//	return hook.SetupWithManager(mgr)
+//	return webhook.SetupWithManager(mgr)
 //
-// Laws:
-//   - A rejection is 400, names every fault with its path, and each fault is a cause.
-//   - An update is not rejected for a fault that the stored object has already. The fault is a warning then.
-//   - An update of an object that is being deleted is admitted, so that controllers can remove finalizers.
-//   - v1alpha1 is read as v1beta1, as API servers convert it. Paths are those of v1beta1.
-//   - The patch of a subset is applied to the template of the target, and the API server validates the result by a dry run, if the patch is new or has
-//     changed. A patch that could not be checked is admitted with a warning.
+// The laws are those of package kinds. The patch of a subset is applied to the template of the target, and the API
+// server validates the result by a dry run, if the patch is new or has changed. A patch that could not be checked is
+// admitted with a warning.
 //
-// Two objects that are created within moments may have the same target, because each replica checks against its cache. The first by name spreads
-// the pods then.
+// Two objects that are created within moments may have the same target, because each replica checks against its cache.
+// The first by name spreads the pods then.
 //
 // Without the webhook, config/webhook/workloadspread-policy.yaml has the rules that need nothing but the object.
-//
-// The client should read without a cache, as one of client.New does.
 //
 // +kubebuilder:webhook:path=/validate-apps-kruise-io-workloadspread,mutating=false,failurePolicy=fail,sideEffects=None,admissionReviewVersions=v1;v1beta1,groups=apps.kruise.io,resources=workloadspreads,verbs=create;update,versions=v1alpha1;v1beta1,name=vworkloadspread.kb.io
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=workloadspreads,verbs=get;list;watch

@@ -15,12 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/podtemplate"
 	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
+	"github.com/kruisekit/kruisekit/webhooks/kinds"
 )
 
 const (
@@ -32,8 +32,7 @@ const (
 
 // API is what the webhook asks of the API server; client.Client has it.
 type API interface {
-	Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error
-	Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error
+	kinds.API
 	RESTMapper() meta.RESTMapper
 }
 
@@ -44,47 +43,54 @@ func kindOf(ws *appsv1beta1.WorkloadSpread) (schema.GroupKind, bool) {
 
 func builtIn(kind schema.GroupKind) bool { return spreads.BuiltIn(kind) }
 
-// checkPatches applies each patch that is new or has changed to the template of the target, and has the API server validate the result. The
-// warning is why a patch was not checked.
-func (w *Webhook) checkPatches(ctx context.Context, now, before *appsv1beta1.WorkloadSpread) (faults field.ErrorList, warning string) {
-	ctx, cancel := context.WithTimeout(ctx, patchTimeout)
-	defer cancel()
+// checkPatches applies each patch that is new or has changed to the template of the target, and has the API server
+// validate the result. A patch that was not checked is a warning.
+func checkPatches(ctx context.Context, api API, c change) (found kinds.Finding) {
 	var template map[string]any
 	var claims []string
 	checked := 0
-	for i := range now.Spec.Subsets {
-		s := &now.Spec.Subsets[i]
-		if len(s.Patch.Raw) == 0 || hadPatch(before, s) {
+	for i := range c.Now.Spec.Subsets {
+		s := &c.Now.Spec.Subsets[i]
+		if len(s.Patch.Raw) == 0 || hadPatch(c.Before, s) {
 			continue
 		}
 		if template == nil {
 			var err error
-			if template, claims, err = w.template(ctx, now); err != nil {
-				return nil, fmt.Sprintf("the patches of subsets were not checked: %v", err)
+			if template, claims, err = templateOf(ctx, api, c.Now); err != nil {
+				return unchecked(nil, err)
 			}
 			if template == nil {
-				return nil, "" // the target may come later
+				return found // the target may come later
 			}
 			claims = append(claims, podtemplate.Unknown(template, claims)...) // the template was admitted without these
 		}
 		at := field.NewPath("spec", "subsets").Index(i).Child("patch")
 		patched, err := apply(template, s)
 		if err != nil {
-			faults = append(faults, field.Invalid(at, string(s.Patch.Raw), "must be a strategic merge patch for the pods of the target: "+err.Error()))
+			text := "must be a strategic merge patch for the pods of the target: " + err.Error()
+			found.Faults = append(found.Faults, field.Invalid(at, string(s.Patch.Raw), text))
 			continue
 		}
 		if checked++; checked > mostDryRuns {
 			continue
 		}
-		verdict, err := podtemplate.Check(ctx, w.api, podtemplate.Template{
-			Namespace: now.Namespace, Content: patched, Path: at, Claims: claims, ClaimsPath: at, Timeout: patchTimeout,
+		verdict, err := podtemplate.Check(ctx, api, podtemplate.Template{
+			Namespace: c.Now.Namespace, Content: patched, Path: at, Claims: claims, ClaimsPath: at, Timeout: patchTimeout,
 		})
 		if err != nil {
-			return faults, fmt.Sprintf("the patches of subsets were not checked: %v", err)
+			return unchecked(found.Faults, err)
 		}
-		faults = append(faults, verdict.Faults...)
+		found.Faults = append(found.Faults, verdict.Faults...)
 	}
-	return faults, ""
+	return found
+}
+
+// unchecked warns of patches that were not checked, unless others have faults.
+func unchecked(faults field.ErrorList, err error) kinds.Finding {
+	if len(faults) > 0 {
+		return kinds.Finding{Faults: faults}
+	}
+	return kinds.Finding{Warnings: []string{fmt.Sprintf("the patches of subsets were not checked: %v", err)}}
 }
 
 // hadPatch reports whether the stored object has the same subset with the same patch, for the same target.
@@ -113,7 +119,8 @@ func apply(template map[string]any, s *appsv1beta1.WorkloadSpreadSubset) (map[st
 	if err != nil {
 		return nil, err
 	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&corev1.PodTemplateSpec{ObjectMeta: next.ObjectMeta, Spec: next.Spec})
+	patched := &corev1.PodTemplateSpec{ObjectMeta: next.ObjectMeta, Spec: next.Spec}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(patched)
 	if err != nil {
 		return nil, fmt.Errorf("encode the patched pod: %w", err)
 	}
@@ -131,14 +138,16 @@ func convert(content map[string]any, into any) error {
 	return nil
 }
 
-// template reads the pod template of the target, and the names of its claim templates; nil where the target does not exist, or has no template at the
-// place where the usual kinds have theirs.
-func (w *Webhook) template(ctx context.Context, ws *appsv1beta1.WorkloadSpread) (map[string]any, []string, error) {
+// templateOf reads the pod template of the target, and the names of its claim templates; nil where the target does not
+// exist, or has no template at the place where the usual kinds have theirs.
+func templateOf(
+	ctx context.Context, api API, ws *appsv1beta1.WorkloadSpread,
+) (template map[string]any, claims []string, err error) {
 	kind, is := kindOf(ws)
 	if !is || !builtIn(kind) {
 		return nil, nil, nil
 	}
-	mapping, err := w.api.RESTMapper().RESTMapping(kind)
+	mapping, err := api.RESTMapper().RESTMapping(kind)
 	if meta.IsNoMatchError(err) {
 		return nil, nil, nil
 	}
@@ -147,19 +156,18 @@ func (w *Webhook) template(ctx context.Context, ws *appsv1beta1.WorkloadSpread) 
 	}
 	target := &unstructured.Unstructured{}
 	target.SetGroupVersionKind(mapping.GroupVersionKind)
-	err = w.api.Get(ctx, types.NamespacedName{Namespace: ws.Namespace, Name: ws.Spec.TargetReference.Name}, target)
+	err = api.Get(ctx, types.NamespacedName{Namespace: ws.Namespace, Name: ws.Spec.TargetReference.Name}, target)
 	if apierrors.IsNotFound(err) {
 		return nil, nil, nil
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("read %s %s: %w", kind.Kind, ws.Spec.TargetReference.Name, err)
 	}
-	template, _, err := unstructured.NestedMap(target.Object, "spec", "template")
+	template, _, err = unstructured.NestedMap(target.Object, "spec", "template")
 	if err != nil {
 		return nil, nil, nil //nolint:nilerr // it is the target's fault
 	}
 	list, _, _ := unstructured.NestedSlice(target.Object, "spec", "volumeClaimTemplates")
-	var claims []string
 	for _, c := range list {
 		claim, _ := c.(map[string]any)
 		if name, _, _ := unstructured.NestedString(claim, "metadata", "name"); name != "" {

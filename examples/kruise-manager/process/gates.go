@@ -24,19 +24,16 @@ import (
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/protection"
 	"github.com/kruisekit/kruisekit/webhooks"
-	cronjob "github.com/kruisekit/kruisekit/webhooks/advancedcronjob"
-	jobs "github.com/kruisekit/kruisekit/webhooks/broadcastjob"
-	webhook "github.com/kruisekit/kruisekit/webhooks/cloneset"
 	"github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest"
 	"github.com/kruisekit/kruisekit/webhooks/deletion"
 	"github.com/kruisekit/kruisekit/webhooks/disruption"
 	"github.com/kruisekit/kruisekit/webhooks/imagepull"
+	"github.com/kruisekit/kruisekit/webhooks/kinds"
 	"github.com/kruisekit/kruisekit/webhooks/pod"
 	probes "github.com/kruisekit/kruisekit/webhooks/podprobemarker"
 	"github.com/kruisekit/kruisekit/webhooks/resourcedistribution"
 	sets "github.com/kruisekit/kruisekit/webhooks/sidecarset"
 	statefulsets "github.com/kruisekit/kruisekit/webhooks/statefulset"
-	united "github.com/kruisekit/kruisekit/webhooks/uniteddeployment"
 )
 
 // inert has the gates that change nothing in the manager, and why.
@@ -177,6 +174,10 @@ func serverless(g gates.Gates) bool {
 
 // admission are the gates that the webhooks mind.
 func admission(g gates.Gates) webhooks.Options {
+	templates := kinds.Options{
+		TemplateNoDefaults:   g.On(gates.TemplateNoDefaults),
+		HostNetworkHostPorts: g.On(gates.DefaultHostNetworkHostPortsInPodTemplates),
+	}
 	return webhooks.Options{
 		Pod: pod.Options{
 			Readiness:        pod.ReadinessOptions{ForAll: g.On(gates.KruisePodReadinessGate)},
@@ -190,27 +191,11 @@ func admission(g gates.Gates) webhooks.Options {
 		Disruption: disruption.Options{
 			NoDeletes: !g.On(gates.PodUnavailableBudgetDeleteGate), Updates: g.On(gates.PodUnavailableBudgetUpdateGate),
 		},
-		BroadcastJob: jobs.Options{
-			TemplateNoDefaults:   g.On(gates.TemplateNoDefaults),
-			HostNetworkHostPorts: g.On(gates.DefaultHostNetworkHostPortsInPodTemplates),
-		},
-		AdvancedCronJob: cronjob.Options{
-			TemplateNoDefaults:   g.On(gates.TemplateNoDefaults),
-			HostNetworkHostPorts: g.On(gates.DefaultHostNetworkHostPortsInPodTemplates),
-		},
-		CloneSet: webhook.Options{
-			TemplateNoDefaults:   g.On(gates.TemplateNoDefaults),
-			HostNetworkHostPorts: g.On(gates.DefaultHostNetworkHostPortsInPodTemplates),
-		},
-		StatefulSet: statefulsets.Options{
-			ExpandClaims:         g.On(gates.StatefulSetAutoResizePVCGate),
-			TemplateNoDefaults:   g.On(gates.TemplateNoDefaults),
-			HostNetworkHostPorts: g.On(gates.DefaultHostNetworkHostPortsInPodTemplates),
-		},
-		UnitedDeployment: united.Options{
-			TemplateNoDefaults:   g.On(gates.TemplateNoDefaults),
-			HostNetworkHostPorts: g.On(gates.DefaultHostNetworkHostPortsInPodTemplates),
-		},
+		BroadcastJob:     templates,
+		AdvancedCronJob:  templates,
+		CloneSet:         templates,
+		StatefulSet:      statefulsets.Options{Options: templates, ExpandClaims: g.On(gates.StatefulSetAutoResizePVCGate)},
+		UnitedDeployment: templates,
 		Deletion: deletion.Options{
 			Policy: protection.Policy{
 				Disabled:       !g.On(gates.ResourcesDeletionProtection),

@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Refused wants an answer of a webhook with a code, and with a cause at each of the paths, which its text names as well.
+// Refused wants an answer of a webhook with a code, and with a cause at each of the paths, which its text names as
+// well.
 func Refused(t *testing.T, err error, code int32, paths ...string) {
 	t.Helper()
 	var status apierrors.APIStatus
@@ -50,7 +51,8 @@ func Judged(t *testing.T, err error, code int32, paths ...string) {
 	}
 }
 
-// Says returns an error unless err is a rejection that names the path and the judge. With an empty path, err must be nil.
+// Says returns an error unless err is a rejection that names the path and the judge. With an empty path, err must be
+// nil.
 func Says(err error, judge, path string) error {
 	switch {
 	case path == "" && err == nil:

@@ -44,7 +44,9 @@ func (c *Calls) add(verb string) {
 // counting gives a client whose every call is counted.
 func (c *Calls) counting(api client.WithWatch) client.Client {
 	return interceptor.NewClient(api, interceptor.Funcs{
-		Get: func(ctx context.Context, w client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+		Get: func(
+			ctx context.Context, w client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption,
+		) error {
 			c.add("get")
 			return w.Get(ctx, key, obj, opts...)
 		},
@@ -60,7 +62,9 @@ func (c *Calls) counting(api client.WithWatch) client.Client {
 			c.add("update")
 			return w.Update(ctx, obj, opts...)
 		},
-		Patch: func(ctx context.Context, w client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+		Patch: func(
+			ctx context.Context, w client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption,
+		) error {
 			c.add("patch")
 			return w.Patch(ctx, obj, patch, opts...)
 		},

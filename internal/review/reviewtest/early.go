@@ -15,22 +15,25 @@ const Early = "early"
 
 // ExceptEarly is a webhook that does not review the creation of early objects, so that a test can store faults.
 func ExceptEarly(review admission.HandlerFunc) *admission.Webhook {
-	return &admission.Webhook{Handler: admission.HandlerFunc(func(ctx context.Context, req admission.Request) admission.Response {
+	handle := func(ctx context.Context, req admission.Request) admission.Response {
 		if req.Name == Early && req.Operation == admissionv1.Create {
 			return admission.Allowed("")
 		}
 		return review(ctx, req)
-	})}
+	}
+	return &admission.Webhook{Handler: admission.HandlerFunc(handle)}
 }
 
-// Leave deletes an object, which then loses its finalizers.
+// Leave deletes an object, which then loses its finalizers. An object that does not exist is no error.
 func (g *Ground) Leave(t *testing.T, o client.Object) {
 	t.Helper()
 	deleted := o.DeepCopyObject().(client.Object)
-	if err := g.Client.Delete(t.Context(), deleted); err != nil {
+	ctx := context.WithoutCancel(t.Context()) // also after the test
+	if err := client.IgnoreNotFound(g.Client.Delete(ctx, deleted)); err != nil {
 		t.Fatal(err)
 	}
-	if err := g.Client.Patch(t.Context(), deleted, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+	release := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+	if err := client.IgnoreNotFound(g.Client.Patch(ctx, deleted, release)); err != nil {
 		t.Errorf("remove the finalizers of an object that is being deleted: %v", err)
 	}
 }

@@ -143,7 +143,8 @@ func (g *Ground) Stop(t *testing.T) {
 // Withdraw takes the configurations of all webhooks away.
 func (g *Ground) Withdraw(t *testing.T) {
 	t.Helper()
-	if out, err := g.Kubectl(t.Context(), "delete", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "--all"); err != nil {
+	const all = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
+	if out, err := g.Kubectl(t.Context(), "delete", all, "--all"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 }
@@ -174,10 +175,11 @@ func (g *Ground) installCRDs(t *testing.T, resources []string, conversion apiext
 func Until(t *testing.T, otherwise string, check func(context.Context) error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+	again := func(ctx context.Context) (bool, error) {
 		last = check(ctx)
 		return last == nil, nil
-	})
+	}
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, again)
 	if err != nil {
 		t.Fatalf("%s: %v", otherwise, last)
 	}

@@ -18,8 +18,17 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// root of the repository, seen from the directory of a webhook's tests.
-const root = "../.."
+// path is that of a file of the repository, seen from the directory of a test.
+func path(t testing.TB, elements ...string) string {
+	t.Helper()
+	for root, n := ".", 0; n < 5; root, n = filepath.Join(root, ".."), n+1 {
+		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			return filepath.Join(append([]string{root}, elements...)...)
+		}
+	}
+	t.Fatal("there is no go.mod above the directory of the test")
+	return ""
+}
 
 // configurations are the generated ones with their patch, with the wanted webhooks for the resources alone.
 func configurations(t *testing.T, in Input) *envtest.WebhookInstallOptions {
@@ -33,18 +42,23 @@ func configurations(t *testing.T, in Input) *envtest.WebhookInstallOptions {
 			})
 	}
 	var o envtest.WebhookInstallOptions
-	for _, document := range documents(t, filepath.Join(root, "config", "webhook", "manifests.yaml")) {
-		mutating, validating := &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	for _, document := range documents(t, path(t, "config", "webhook", "manifests.yaml")) {
+		mutating := &admissionregistrationv1.MutatingWebhookConfiguration{}
+		validating := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 		if err := errors.Join(yaml.Unmarshal(document, mutating), yaml.Unmarshal(document, validating)); err != nil {
 			t.Fatal(err)
 		}
 		if mutating.Kind == "MutatingWebhookConfiguration" {
-			mutating.Webhooks = slices.DeleteFunc(mutating.Webhooks, func(w admissionregistrationv1.MutatingWebhook) bool { return other(w.Name, w.Rules) })
+			mutating.Webhooks = slices.DeleteFunc(mutating.Webhooks, func(w admissionregistrationv1.MutatingWebhook) bool {
+				return other(w.Name, w.Rules)
+			})
 			o.MutatingWebhooks = append(o.MutatingWebhooks, mutating)
 			continue
 		}
 		validating = scoped(t, document)
-		validating.Webhooks = slices.DeleteFunc(validating.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool { return other(w.Name, w.Rules) })
+		validating.Webhooks = slices.DeleteFunc(validating.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool {
+			return other(w.Name, w.Rules)
+		})
 		o.ValidatingWebhooks = append(o.ValidatingWebhooks, validating)
 	}
 	return &o
@@ -53,7 +67,7 @@ func configurations(t *testing.T, in Input) *envtest.WebhookInstallOptions {
 // scoped applies the patch of config/webhook, as kustomize does.
 func scoped(t *testing.T, document []byte) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	t.Helper()
-	scope, err := os.ReadFile(filepath.Join(root, "config", "webhook", "deletion-scope.yaml"))
+	scope, err := os.ReadFile(path(t, "config", "webhook", "deletion-scope.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +126,7 @@ type Mistake struct {
 func Mistakes(t *testing.T, file string) []Mistake {
 	t.Helper()
 	var all []Mistake
-	for _, document := range documents(t, filepath.Join(root, "test", "compat", "testdata", "invalid", file)) {
+	for _, document := range documents(t, path(t, "test", "compat", "testdata", "invalid", file)) {
 		var m Mistake
 		if err := yaml.Unmarshal(document, &m); err != nil {
 			t.Fatal(err)
@@ -122,10 +136,10 @@ func Mistakes(t *testing.T, file string) []Mistake {
 	return all
 }
 
-func objects(t *testing.T, path ...string) []*unstructured.Unstructured {
+func objects(t *testing.T, file ...string) []*unstructured.Unstructured {
 	t.Helper()
 	var all []*unstructured.Unstructured
-	for _, document := range documents(t, filepath.Join(append([]string{root, "test", "compat", "testdata"}, path...)...)) {
+	for _, document := range documents(t, path(t, append([]string{"test", "compat", "testdata"}, file...)...)) {
 		object := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal(document, &object.Object); err != nil {
 			t.Fatal(err)
