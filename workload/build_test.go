@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +18,7 @@ import (
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
+	"github.com/kruisekit/kruisekit/test/patches"
 	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -174,15 +174,11 @@ func patched(t testing.TB, pod *corev1.Pod, data []byte) *corev1.Pod {
 
 // apply returns a pod after a JSON patch.
 func apply(pod *corev1.Pod, data []byte) (*corev1.Pod, error) {
-	patch, err := jsonpatch.DecodePatch(data)
-	if err != nil {
-		return nil, err
-	}
 	before, err := json.Marshal(pod)
 	if err != nil {
 		return nil, err
 	}
-	after, err := patch.Apply(before)
+	after, err := patches.Apply(before, types.JSONPatchType, data, pod)
 	if err != nil {
 		return nil, err
 	}

@@ -1,25 +1,18 @@
 package advancedcronjob_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"hash/fnv"
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/test/objects"
 	"github.com/kruisekit/kruisekit/test/podbench"
 )
 
@@ -28,14 +21,9 @@ type world struct {
 	*model
 
 	rand   *rand.Rand
-	seed   uint64
 	job    *v1beta1.AdvancedCronJob
-	cache  *cache
-	faulty bool
-	// writes are how often each write was tried, and all of them, under the lock: writes are sent at the same time.
-	mu     sync.Mutex
-	writes map[string]uint64
-	all    int
+	cache  *objects.Lagging
+	faults *podbench.Chance
 	// had are the names of all children that ever were, and last is the last tick of the status.
 	had  map[string]bool
 	last time.Time
@@ -48,7 +36,10 @@ type world struct {
 func TestRandom(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
-			w := &world{model: newModel(t, allKinds()[seed%3]), rand: rand.New(rand.NewPCG(seed, 1)), seed: seed, had: map[string]bool{}, writes: map[string]uint64{}, faulty: true}
+			w := &world{
+				model: newModel(t, allKinds()[seed%3]), rand: rand.New(rand.NewPCG(seed, 1)), had: map[string]bool{},
+				faults: &podbench.Chance{Seed: seed, Of: 10, Each: true},
+			}
 			policies := []v1beta1.ConcurrencyPolicy{v1beta1.ForbidConcurrent, v1beta1.ReplaceConcurrent, v1beta1.AllowConcurrent}
 			if w.kind == v1beta1.ImageListPullJobTemplate {
 				policies = policies[:2]
@@ -70,36 +61,8 @@ func TestRandom(t *testing.T) {
 // reboot starts another process behind a client that fails at random, and a cache that lags.
 func (w *world) reboot() {
 	w.Helper()
-	w.cache = &cache{Client: w.Server, objects: map[string]*unstructured.Unstructured{}, lists: map[string]*unstructured.UnstructuredList{}}
-	w.restart(podbench.Writes(watching{w.cache}, func(what string, write func() error) error {
-		if !w.faulty {
-			return write()
-		}
-		switch w.draw(what, 10) {
-		case 0:
-			return apierrors.NewInternalError(errors.New("not made"))
-		case 1:
-			_ = write()
-			return apierrors.NewInternalError(errors.New("made, and the answer is lost"))
-		case 2:
-			return apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "web", errors.New("a policy rejects it"))
-		}
-		return write()
-	}))
-}
-
-// draw returns a number for a write that depends on the seed and on how often the write was tried, not on the order of concurrent writes. The
-// first three writes have one fault of each kind.
-func (w *world) draw(what string, n int) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.writes[what]++
-	if w.all++; w.all <= 3 {
-		return w.all - 1
-	}
-	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(what))
-	return rand.New(rand.NewPCG(w.seed^hash.Sum64(), w.writes[what])).IntN(n)
+	w.cache = w.Server.Lagging()
+	w.restart(podbench.Writes(w.cache, w.faults.Do))
 }
 
 // act is what the user, a child or a fault does.
@@ -126,7 +89,11 @@ func (w *world) act() {
 	case 8:
 		w.reboot()
 	case 9:
-		w.cache.frozen = !w.cache.frozen
+		if w.cache.IsFrozen() {
+			w.cache.Thaw()
+		} else {
+			w.cache.Freeze()
+		}
 	case 10:
 		w.Advance(2 * time.Hour)
 	}
@@ -178,7 +145,7 @@ func (w *world) check(before []*unstructured.Unstructured, created int) {
 		w.Errorf("at %s a child is created beside another one", w.Clock)
 	case w.job.Spec.ConcurrencyPolicy != v1beta1.AllowConcurrent && active > 1:
 		w.Errorf("at %s %d children are active", w.Clock, active)
-	case ptr.Deref(w.job.Spec.Paused, false) && !w.cache.frozen:
+	case ptr.Deref(w.job.Spec.Paused, false) && !w.cache.IsFrozen():
 		w.Errorf("at %s a child is created in a pause", w.Clock)
 	}
 }
@@ -186,7 +153,8 @@ func (w *world) check(before []*unstructured.Unstructured, created int) {
 // settle expects another child, and a history within its limits, without another fault.
 func (w *world) settle() {
 	w.Helper()
-	w.faulty, w.cache.frozen = false, false
+	w.faults.Of = 0
+	w.cache.Thaw()
 	w.change(w.job, paused(false))
 	ran := w.ran
 	for range 20 {
@@ -225,53 +193,4 @@ func (w *world) unrecorded(c *unstructured.Unstructured) bool {
 func isActive(c *unstructured.Unstructured) bool {
 	text := fmt.Sprint(c.Object["status"])
 	return !strings.Contains(text, "Complete") && !strings.Contains(text, "Failed") && !strings.Contains(text, "completionTime")
-}
-
-// cache is a client whose untyped reads may lag: while it is frozen they return what they returned before.
-type cache struct {
-	client.Client
-
-	frozen  bool
-	objects map[string]*unstructured.Unstructured
-	lists   map[string]*unstructured.UnstructuredList
-}
-
-func (c *cache) Get(ctx context.Context, name client.ObjectKey, into client.Object, o ...client.GetOption) error {
-	raw, is := into.(*unstructured.Unstructured)
-	if !is {
-		return c.Client.Get(ctx, name, into, o...)
-	}
-	key := raw.GetKind() + name.String()
-	if known := c.objects[key]; c.frozen && known != nil {
-		known.DeepCopyInto(raw)
-		return nil
-	}
-	if err := c.Client.Get(ctx, name, into, o...); err != nil {
-		return err
-	}
-	c.objects[key] = raw.DeepCopy()
-	return nil
-}
-
-func (c *cache) List(ctx context.Context, into client.ObjectList, o ...client.ListOption) error {
-	raw, is := into.(*unstructured.UnstructuredList)
-	if !is {
-		return c.Client.List(ctx, into, o...)
-	}
-	if known := c.lists[raw.GetKind()]; c.frozen && known != nil {
-		known.DeepCopyInto(raw)
-		return nil
-	}
-	if err := c.Client.List(ctx, into, o...); err != nil {
-		return err
-	}
-	c.lists[raw.GetKind()] = raw.DeepCopy()
-	return nil
-}
-
-// watching is a client that cannot watch.
-type watching struct{ client.Client }
-
-func (watching) Watch(context.Context, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
-	return nil, errors.New("no watch")
 }

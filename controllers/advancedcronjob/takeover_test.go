@@ -157,16 +157,14 @@ func TestStart(t *testing.T) {
 	m := newModel(t, v1beta1.BroadcastJobTemplate)
 	m.create("web", history(0, 0))
 	m.until("00:04")
-	stale := &cache{Client: m.Server, objects: map[string]*unstructured.Unstructured{}, lists: map[string]*unstructured.UnstructuredList{}}
-	m.restart(stale)
-	m.Reconcile()
+	stale := m.Server.Lagging()
+	stale.Freeze()
 	m.restart(m.Server) // another process creates the child, which ends and leaves
 	m.until("00:05")
 	m.end(m.children()[0], true)
 	m.Still()
 	m.has("the child has gone", "")
 	m.restart(stale)
-	stale.frozen = true
 	m.Server.Requests()
 	m.Still()
 	m.has("the tick has had its child", "")

@@ -96,12 +96,11 @@ func TestNameTaken(t *testing.T) {
 func TestPodOfEarlierProcess(t *testing.T) {
 	m := newModel(t, "a b", broadcastjob.Options{})
 	job := m.create()
-	stale := &lagging{WithWatch: m.Server}
-	stale.refresh(m)
+	stale := lagging(m)
 	if _, err := m.reconcileOnce(job); err != nil {
 		t.Fatal(err)
 	}
-	m.restart(reads{m.Server, stale})
+	m.restart(stale)
 	for range 2 {
 		if _, err := m.reconcileOnce(job); err != nil {
 			t.Fatal(err)
@@ -116,16 +115,15 @@ func TestPodOfEarlierProcess(t *testing.T) {
 func TestOwnWrites(t *testing.T) {
 	m := newModel(t, "a b", broadcastjob.Options{})
 	job := m.create()
-	stale := &lagging{WithWatch: m.Server}
-	stale.refresh(m)
+	stale := lagging(m)
 	lose := true
-	m.restart(reads{podbench.Writes(m.Server, func(what string, write func() error) error {
+	m.restart(podbench.Writes(stale, func(what string, write func() error) error {
 		err := write()
 		if lose && err == nil && what == "create/"+broadcast.PodName(job, "a") {
 			return apierrors.NewInternalError(errors.New("the answer is lost"))
 		}
 		return err
-	}), stale})
+	}))
 	if _, err := m.reconcileOnce(job); err == nil {
 		t.Error("no error")
 	}
@@ -136,7 +134,7 @@ func TestOwnWrites(t *testing.T) {
 	}
 	m.run()
 	m.run()
-	stale.refresh(m)
+	stale.Freeze()
 	for _, name := range []string{"a", "b"} {
 		m.node(name, evict)
 	}

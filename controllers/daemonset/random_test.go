@@ -2,16 +2,12 @@ package daemonset_test
 
 import (
 	"fmt"
-	"hash/fnv"
 	"math/rand/v2"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/daemonset"
@@ -23,15 +19,11 @@ import (
 type world struct {
 	*model
 
-	rand *rand.Rand
-	seed uint64
-	// writes are how often each write was tried, under the lock: writes are sent at the same time.
-	mu     sync.Mutex
-	writes map[string]uint64
+	rand   *rand.Rand
+	faults *podbench.Chance
 
 	set    *v1beta1.DaemonSet
 	nodes  int
-	faulty bool
 	surge  int
 	budget int
 }
@@ -46,7 +38,7 @@ func TestRandom(t *testing.T) {
 				w.act()
 				w.turn()
 			}
-			w.faulty = false
+			w.faults.Of = 0
 			w.settle()
 		})
 	}
@@ -54,7 +46,7 @@ func TestRandom(t *testing.T) {
 
 func newWorld(t *testing.T, seed uint64) *world {
 	t.Helper()
-	w := &world{model: newModel(t, 5, daemonset.Options{}), rand: rand.New(rand.NewPCG(seed, 1)), seed: seed, writes: map[string]uint64{}, nodes: 5}
+	w := &world{model: newModel(t, 5, daemonset.Options{}), rand: rand.New(rand.NewPCG(seed, 1)), nodes: 5}
 	n := 1 + w.rand.IntN(3)
 	changes := []func(*v1beta1.DaemonSet){unavailable(fmt.Sprint(n))}
 	switch w.budget = n; seed % 3 {
@@ -64,7 +56,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		changes, w.budget, w.surge = []func(*v1beta1.DaemonSet){surge(fmt.Sprint(n))}, 0, n
 	}
 	w.set = w.create(changes...)
-	w.faulty = true
+	w.faults = &podbench.Chance{Seed: seed, Of: 12}
 	w.reboot()
 	return w
 }
@@ -72,31 +64,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 // reboot starts another process, which has no memory, behind a client that fails at random.
 func (w *world) reboot() {
 	w.Helper()
-	w.restart(podbench.Writes(w.Server, func(what string, write func() error) error {
-		if !w.faulty {
-			return write()
-		}
-		switch w.draw(what, 12) {
-		case 0:
-			return apierrors.NewInternalError(fmt.Errorf("not made"))
-		case 1:
-			_ = write()
-			return apierrors.NewInternalError(fmt.Errorf("made, and the answer is lost"))
-		case 2:
-			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "agent", fmt.Errorf("a policy rejects it"))
-		}
-		return write()
-	}))
-}
-
-// draw returns a number for a write that depends on the seed and on how often the write was tried, not on the order of concurrent writes.
-func (w *world) draw(what string, n int) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.writes[what]++
-	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(what))
-	return rand.New(rand.NewPCG(w.seed^hash.Sum64(), w.writes[what])).IntN(n)
+	w.restart(podbench.Writes(w.Server, w.faults.Do))
 }
 
 // act is what the user, a node or a fault does.

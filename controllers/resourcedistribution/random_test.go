@@ -3,63 +3,35 @@ package resourcedistribution_test
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"math/rand/v2"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/kruisekit/kruisekit/test/podbench"
 )
 
 // world is a distribution of which an admin, tenants and faults do something at random at each turn.
 type world struct {
 	*model
 
-	rand *rand.Rand
-	seed uint64
-	// tries are how often each request was made, under the lock: requests are sent at the same time.
-	tries  map[string]uint64
-	lock   sync.Mutex
-	faulty bool
+	rand   *rand.Rand
+	chance *podbench.Chance
 	// seen is what the cache shows of copies; nil for what is there.
 	seen *metav1.PartialObjectMetadataList
 	// foreign are the data of objects that no distribution may change, by namespace.
 	foreign map[string]string
 }
 
-// draw returns a number that depends on the seed and on how often the request was made, not on the order of concurrent ones.
-func (w *world) draw(what string, n int) int {
-	w.lock.Lock()
-	defer w.lock.Unlock()
-	w.tries[what]++
-	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(what))
-	return rand.New(rand.NewPCG(w.seed^hash.Sum64(), w.tries[what])).IntN(n)
-}
-
 // faults are a client whose requests fail at random, and whose cache of copies lags.
 func (w *world) faults(c client.WithWatch) client.WithWatch {
 	through := func(verb string, o client.Object, write func() error) error {
-		if !w.faulty {
-			return write()
-		}
-		switch w.draw(verb+o.GetNamespace(), 12) {
-		case 0:
-			return apierrors.NewInternalError(fmt.Errorf("not made"))
-		case 1:
-			_ = write()
-			return apierrors.NewInternalError(fmt.Errorf("made, and the answer is lost"))
-		case 2:
-			return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "pull", fmt.Errorf("a quota"))
-		}
-		return write()
+		return w.chance.Do(verb+o.GetNamespace(), write)
 	}
 	return interceptor.NewClient(c, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
@@ -79,7 +51,7 @@ func (w *world) faults(c client.WithWatch) client.WithWatch {
 			if !is || metadata.Kind != "SecretList" {
 				return c.List(ctx, list, opts...)
 			}
-			if w.seen == nil || !w.faulty || w.draw("list", 2) == 0 {
+			if w.seen == nil || w.chance.Of == 0 || w.chance.Draw("list", 2) == 0 {
 				w.seen = &metav1.PartialObjectMetadataList{TypeMeta: metadata.TypeMeta}
 				if err := c.List(ctx, w.seen, opts...); err != nil {
 					return err
@@ -142,7 +114,8 @@ func TestRandom(t *testing.T) {
 	start := uint64(time.Now().UnixNano())
 	for seed := start; seed < start+8; seed++ {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
-			w := &world{model: newModel(t), rand: rand.New(rand.NewPCG(seed, 1)), seed: seed, tries: map[string]uint64{}, faulty: true, foreign: map[string]string{}}
+			w := &world{model: newModel(t), rand: rand.New(rand.NewPCG(seed, 1)), foreign: map[string]string{}}
+			w.chance = &podbench.Chance{Seed: seed, Of: 12}
 			for i := range namespaces {
 				w.namespace(fmt.Sprint("ns-", i), nil)
 			}
@@ -154,7 +127,7 @@ func TestRandom(t *testing.T) {
 				w.check()
 				w.Advance(time.Second)
 			}
-			w.faulty = false
+			w.chance.Of = 0
 			w.Advance(2 * time.Minute)
 			for range 3 {
 				w.must("registry")

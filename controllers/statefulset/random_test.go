@@ -2,17 +2,13 @@ package statefulset_test
 
 import (
 	"fmt"
-	"hash/fnv"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -25,14 +21,10 @@ import (
 type world struct {
 	*model
 
-	rand *rand.Rand
-	seed uint64
-	// writes are how often each write was tried, under the lock: writes are sent at the same time.
-	mu     sync.Mutex
-	writes map[string]uint64
+	rand   *rand.Rand
+	faults *podbench.Chance
 
-	set    *v1beta1.StatefulSet
-	faulty bool
+	set *v1beta1.StatefulSet
 	// had are the names of all pods that ever were.
 	had map[string]bool
 }
@@ -47,7 +39,7 @@ func TestRandom(t *testing.T) {
 				w.act()
 				w.turn()
 			}
-			w.faulty = false
+			w.faults.Of = 0
 			w.settle()
 		})
 	}
@@ -55,7 +47,7 @@ func TestRandom(t *testing.T) {
 
 func newWorld(t *testing.T, seed uint64) *world {
 	t.Helper()
-	w := &world{model: newModel(t, statefulset.Options{ExpandClaims: true}), rand: rand.New(rand.NewPCG(seed, 1)), seed: seed, writes: map[string]uint64{}, had: map[string]bool{}}
+	w := &world{model: newModel(t, statefulset.Options{ExpandClaims: true}), rand: rand.New(rand.NewPCG(seed, 1)), had: map[string]bool{}}
 	policies := []v1beta1.PersistentVolumeClaimRetentionPolicyType{keeps, deletes}
 	changes := []func(*v1beta1.StatefulSet){withClaims(keeps, policies[w.rand.IntN(2)])}
 	if w.offline = w.rand.IntN(2) == 0; w.rand.IntN(2) == 0 {
@@ -71,7 +63,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		changes = append(changes, parallel, rolling(func(u *v1beta1.RollingUpdateStatefulSetStrategy) { u.MaxUnavailable = &budget }))
 	}
 	w.set = w.create("web", int32(w.rand.IntN(5)), changes...)
-	w.faulty = true
+	w.faults = &podbench.Chance{Seed: seed, Of: 12}
 	w.reboot()
 	return w
 }
@@ -79,31 +71,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 // reboot starts another process, which has no memory, behind a client that fails at random.
 func (w *world) reboot() {
 	w.Helper()
-	w.restart(podbench.Writes(w.Server, func(what string, write func() error) error {
-		if !w.faulty {
-			return write()
-		}
-		switch w.draw(what, 12) {
-		case 0:
-			return apierrors.NewInternalError(fmt.Errorf("not made"))
-		case 1:
-			_ = write()
-			return apierrors.NewInternalError(fmt.Errorf("made, and the answer is lost"))
-		case 2:
-			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web", fmt.Errorf("a policy rejects it"))
-		}
-		return write()
-	}))
-}
-
-// draw returns a number for a write that depends on the seed and on how often the write was tried, not on the order of concurrent writes.
-func (w *world) draw(what string, n int) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.writes[what]++
-	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(what))
-	return rand.New(rand.NewPCG(w.seed^hash.Sum64(), w.writes[what])).IntN(n)
+	w.restart(podbench.Writes(w.Server, w.faults.Do))
 }
 
 // act is what the user, a node or a fault does.

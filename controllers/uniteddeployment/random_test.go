@@ -2,9 +2,7 @@ package uniteddeployment_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"hash/fnv"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -13,9 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -28,15 +24,13 @@ import (
 type chaos struct {
 	*model
 
-	rand *rand.Rand
-	seed uint64
-	u    *v1beta1.UnitedDeployment
+	rand   *rand.Rand
+	seed   uint64
+	faults *podbench.Chance
+	u      *v1beta1.UnitedDeployment
 
-	// mu guards what follows: writes are sent at the same time.
-	mu     sync.Mutex
-	faulty bool
-	// writes are how often each write was tried.
-	writes map[string]uint64
+	// mu guards what follows: lists are read at the same time.
+	mu sync.Mutex
 	// stale are lists as the cache showed them some time ago, by their kind.
 	stale map[string]*unstructured.UnstructuredList
 	lag   bool
@@ -63,14 +57,14 @@ func TestRandom(t *testing.T) {
 
 func newChaos(t *testing.T, seed uint64) *chaos {
 	t.Helper()
-	c := &chaos{model: newModel(t), rand: rand.New(rand.NewPCG(seed, 1)), seed: seed, writes: map[string]uint64{}, stale: map[string]*unstructured.UnstructuredList{}}
+	c := &chaos{model: newModel(t), rand: rand.New(rand.NewPCG(seed, 1)), seed: seed, stale: map[string]*unstructured.UnstructuredList{}}
 	kinds := []string{"CloneSet", "Deployment", "Advanced", "StatefulSet"}
 	changes := []change{of(kinds[seed%4])}
 	if c.rand.IntN(3) > 0 {
 		changes = append(changes, adaptive(10, 30, c.rand.IntN(2) == 0))
 	}
 	c.u = c.create("web", int32(c.rand.IntN(8)), []string{"a<3,b", "a<2,b>1,c", "a,b,c<2"}[c.rand.IntN(3)], changes...)
-	c.faulty = true
+	c.faults = &podbench.Chance{Seed: seed, Of: 10}
 	c.reboot()
 	return c
 }
@@ -78,32 +72,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 // reboot starts another process, which has no memory, behind a client that fails at random, and a cache that lags.
 func (c *chaos) reboot() {
 	c.Helper()
-	faults := podbench.Writes(c.Server, func(what string, write func() error) error {
-		switch c.fault(what) {
-		case 0:
-			return apierrors.NewInternalError(errors.New("not made"))
-		case 1:
-			_ = write()
-			return apierrors.NewInternalError(errors.New("made, and the answer is lost"))
-		case 2:
-			return apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, what, errors.New("a policy rejects it"))
-		}
-		return write()
-	})
-	c.restart(interceptor.NewClient(faults, interceptor.Funcs{List: c.list}))
-}
-
-// fault draws one that depends on the seed and on how often the write was tried, not on the order of concurrent writes.
-func (c *chaos) fault(what string) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.faulty {
-		return -1
-	}
-	c.writes[what]++
-	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(what))
-	return rand.New(rand.NewPCG(c.seed^hash.Sum64(), c.writes[what])).IntN(10)
+	c.restart(interceptor.NewClient(podbench.Writes(c.Server, c.faults.Do), interceptor.Funcs{List: c.list}))
 }
 
 // list shows workloads as they are, or as they were.
@@ -226,7 +195,7 @@ func (c *chaos) check(before map[string]int32) {
 func (c *chaos) settle() {
 	c.Helper()
 	c.mu.Lock()
-	c.faulty, c.lag = false, false
+	c.faults.Of, c.lag = 0, false
 	c.mu.Unlock()
 	clear(c.room)
 	c.pass(20 * time.Minute)

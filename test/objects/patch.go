@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/test/patches"
@@ -62,23 +62,25 @@ func check(subresource string, before, after client.Object) error {
 }
 
 func checkStatus(subresource string, before, after client.Object) error {
-	old, err := runtime.DefaultUnstructuredConverter.ToUnstructured(before)
-	if err != nil {
-		return fmt.Errorf("convert object: %w", err)
-	}
-	fresh, err := runtime.DefaultUnstructuredConverter.ToUnstructured(after)
-	if err != nil {
-		return fmt.Errorf("convert object: %w", err)
-	}
+	same := apiequality.Semantic.DeepEqual
 	if subresource == "" {
-		if _, has := old["spec"]; has && !apiequality.Semantic.DeepEqual(old["status"], fresh["status"]) {
+		if fieldOf(before, "Spec") != nil && !same(fieldOf(before, "Status"), fieldOf(after, "Status")) {
 			return &patches.DroppedError{Subresource: subresource, Changed: "the status"}
 		}
 		return nil
 	}
-	delete(old, "status")
-	delete(fresh, "status")
-	if !apiequality.Semantic.DeepEqual(old, fresh) {
+	rest, is := after.DeepCopyObject().(client.Object)
+	if !is {
+		return fmt.Errorf("copy %T: the copy is no object", after)
+	}
+	if raw, untyped := rest.(*unstructured.Unstructured); untyped {
+		if delete(raw.Object, "status"); fieldOf(before, "Status") != nil {
+			raw.Object["status"] = fieldOf(before, "Status")
+		}
+	} else if status := reflect.ValueOf(rest).Elem().FieldByName("Status"); status.IsValid() {
+		status.Set(reflect.ValueOf(fieldOf(before, "Status")))
+	}
+	if !same(before, rest) {
 		return &patches.DroppedError{Subresource: subresource, Changed: "more than the status"}
 	}
 	return nil

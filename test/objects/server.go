@@ -3,6 +3,7 @@ package objects
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,6 +37,7 @@ type Server struct {
 	indexes  map[indexed]index
 	requests []string
 	events   []Event
+	onChange func(before, after client.Object)
 }
 
 // key of an object: its kind with the group, and its own name.
@@ -53,8 +55,15 @@ type Event struct {
 
 // New returns a server without objects. The scheme has their kinds.
 func New(scheme *runtime.Scheme, now func() time.Time) *Server {
-	return &Server{scheme: scheme, now: now, stored: map[key]client.Object{}, applied: map[applier]map[string]any{}, indexes: map[indexed]index{}}
+	return &Server{
+		scheme: scheme, now: now, stored: map[key]client.Object{}, applied: map[applier]map[string]any{},
+		indexes: map[indexed]index{}, onChange: func(client.Object, client.Object) {},
+	}
 }
+
+// OnChange has a function called after each change of an object: before is nil for a new object, and after for one that
+// is gone. The function neither calls the server nor changes the objects.
+func (s *Server) OnChange(changed func(before, after client.Object)) { s.onChange = changed }
 
 // Version changes with each change of an object.
 func (s *Server) Version() int64 {
@@ -131,7 +140,9 @@ func (s *Server) Put(o client.Object) error {
 	if stored.GetUID() == "" {
 		stored.SetUID(types.UID("uid-" + stored.GetResourceVersion()))
 	}
+	before := s.stored[k]
 	s.stored[k] = stored
+	s.onChange(before, stored)
 	return nil
 }
 
@@ -164,6 +175,7 @@ func (s *Server) create(o client.Object) (client.Object, error) {
 		}
 	}
 	s.stored[k] = made
+	s.onChange(nil, made)
 	return made, nil
 }
 
@@ -173,25 +185,35 @@ func (s *Server) replace(k key, before, after client.Object) client.Object {
 	if apiequality.Semantic.DeepEqual(before, after) {
 		return before
 	}
-	if !apiequality.Semantic.DeepEqual(specOf(before), specOf(after)) {
+	if !apiequality.Semantic.DeepEqual(fieldOf(before, "Spec"), fieldOf(after, "Spec")) {
 		after.SetGeneration(before.GetGeneration() + 1)
 	}
 	after.SetResourceVersion(s.next())
 	s.stored[k] = after
+	s.onChange(before, after)
 	pod, isPod := after.(*corev1.Pod)
 	if after.GetDeletionTimestamp() != nil && len(after.GetFinalizers()) == 0 && (!isPod || pod.Spec.NodeName == "") {
-		delete(s.stored, k)
+		s.remove(k)
 	}
 	return after
 }
 
-// specOf returns the spec of an object; nil where it has none.
-func specOf(o client.Object) any {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-	if err != nil {
-		return nil
+// remove ends an object.
+func (s *Server) remove(k key) {
+	before := s.stored[k]
+	delete(s.stored, k)
+	s.onChange(before, nil)
+}
+
+// fieldOf returns the spec or the status of an object; nil where it has none.
+func fieldOf(o client.Object, name string) any {
+	if raw, is := o.(*unstructured.Unstructured); is {
+		return raw.Object[strings.ToLower(name)]
 	}
-	return content["spec"]
+	if field := reflect.ValueOf(o).Elem().FieldByName(name); field.IsValid() {
+		return field.Interface()
+	}
+	return nil
 }
 
 // delete begins the deletion of an object; now ends it.
@@ -213,7 +235,7 @@ func (s *Server) delete(o client.Object, options *client.DeleteOptions) error {
 	at := metav1.NewTime(s.now())
 	if g := options.GracePeriodSeconds; g != nil && *g == 0 && len(have.GetFinalizers()) == 0 {
 		s.next()
-		delete(s.stored, k)
+		s.remove(k)
 		return nil
 	}
 	if have.GetDeletionTimestamp() != nil {

@@ -4,90 +4,72 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob/internal/contended"
 	"github.com/kruisekit/kruisekit/ledger"
+	"github.com/kruisekit/kruisekit/test/objects"
+	"github.com/kruisekit/kruisekit/test/podbench"
 )
 
-// server has one ConfigMap, and refuses writes of other versions.
-type server struct {
-	client.Client
+// bench has one ConfigMap, a client of which all requests are counted, and a cache that never catches up.
+type bench struct {
+	*objects.Server
+	*contended.Writer[corev1.ConfigMap, *corev1.ConfigMap]
 
-	mu      sync.Mutex
-	object  *corev1.ConfigMap // nil for none
-	version int
 	// foreign is called before each write, as another writer would be.
-	foreign func(*corev1.ConfigMap) bool
+	foreign func() error
 	refusal error
-	writes  int
-	reads   int
+	writes  atomic.Int32
+	reads   atomic.Int32
 }
 
-func missing() error {
-	return apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "shared")
-}
-
-func (s *server) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.reads++
-	if s.object == nil {
-		return missing()
-	}
-	s.object.DeepCopyInto(into.(*corev1.ConfigMap))
-	return nil
-}
-
-func (s *server) Patch(_ context.Context, o client.Object, _ client.Patch, _ ...client.PatchOption) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.writes++
-	if s.refusal != nil {
-		return s.refusal
-	}
-	if s.object != nil && s.foreign != nil && s.foreign(s.object) {
-		s.put(s.object)
-	}
-	sent := o.(*corev1.ConfigMap)
-	switch {
-	case s.object == nil:
-		return missing()
-	case sent.ResourceVersion != s.object.ResourceVersion:
-		return apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "shared", errors.New("changed"))
-	}
-	s.put(sent)
-	return nil
-}
-
-func (s *server) put(object *corev1.ConfigMap) {
-	s.version++
-	object.ResourceVersion = strconv.Itoa(s.version)
-	s.object = object.DeepCopy()
-}
-
-func writer(s *server) *contended.Writer[corev1.ConfigMap, *corev1.ConfigMap] {
+func newBench(t *testing.T) *bench {
+	t.Helper()
 	now := func() time.Time { return time.Unix(0, 0) }
-	cached := s.object.DeepCopy() // it never catches up
-	return &contended.Writer[corev1.ConfigMap, *corev1.ConfigMap]{
-		Client: s, Live: s, Writes: ledger.New[*corev1.ConfigMap](s, now),
+	b := &bench{Server: objects.New(scheme.Scheme, now), foreign: func() error { return nil }}
+	err := b.Put(&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Data: map[string]string{"first": "kept"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cached := b.stored(t)
+	requests := podbench.Reads(podbench.Writes(b.Server, func(_ string, write func() error) error {
+		b.writes.Add(1)
+		if b.refusal != nil {
+			return b.refusal
+		}
+		return errors.Join(b.foreign(), write())
+	}), func(_ string, read func() error) error {
+		b.reads.Add(1)
+		return read()
+	})
+	b.Writer = &contended.Writer[corev1.ConfigMap, *corev1.ConfigMap]{
+		Client: requests, Live: requests, Writes: ledger.New[*corev1.ConfigMap](requests, now),
 		Cached: func(context.Context, client.ObjectKey) (*corev1.ConfigMap, error) { return cached, nil },
 	}
+	return b
 }
 
-func shared() *server {
-	return &server{version: 1, object: &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "shared", UID: "u", ResourceVersion: "1"}, Data: map[string]string{},
-	}}
+// stored is the ConfigMap as the API server has it.
+func (b *bench) stored(t *testing.T) *corev1.ConfigMap {
+	t.Helper()
+	is := &corev1.ConfigMap{}
+	if err := b.Get(t.Context(), key, is); err != nil {
+		t.Fatal(err)
+	}
+	return is
 }
 
 func set(key string) func(*corev1.ConfigMap) (*corev1.ConfigMap, error) {
@@ -108,62 +90,83 @@ var key = client.ObjectKey{Namespace: "n", Name: "shared"}
 
 // Writers of one process cause no conflicts, though the cache never shows their writes.
 func TestWritersTakeTurns(t *testing.T) {
-	s := shared()
-	w := writer(s)
+	b := newBench(t)
 	var group sync.WaitGroup
 	for i := range 50 {
 		group.Go(func() {
-			if is, err := w.Write(t.Context(), key, set(fmt.Sprint(i))); err != nil || is.Data[fmt.Sprint(i)] != "set" {
+			if is, err := b.Write(t.Context(), key, set(fmt.Sprint(i))); err != nil || is.Data[fmt.Sprint(i)] != "set" {
 				t.Errorf("got %v, %v", is, err)
 			}
 		})
 	}
 	group.Wait()
-	if len(s.object.Data) != 50 || s.writes != 50 || s.reads != 0 {
-		t.Errorf("%d keys after %d writes and %d live reads", len(s.object.Data), s.writes, s.reads)
+	if n := len(b.stored(t).Data); n != 51 || b.writes.Load() != 50 || b.reads.Load() != 0 {
+		t.Errorf("%d keys after %d writes and %d live reads", n, b.writes.Load(), b.reads.Load())
 	}
-	if is, err := w.Write(t.Context(), key, set("1")); err != nil || len(is.Data) != 50 || s.writes != 50 {
+	if is, err := b.Write(t.Context(), key, set("1")); err != nil || len(is.Data) != 51 || b.writes.Load() != 50 {
 		t.Errorf("what is set was written again: %v, %v", is, err)
 	}
 }
 
 func TestWrite(t *testing.T) {
 	broken := errors.New("broken")
-	times := func(n int) func(*corev1.ConfigMap) bool {
-		return func(is *corev1.ConfigMap) bool {
-			n--
-			if n >= 0 {
-				is.Data[fmt.Sprint("foreign", n)] = "kept"
+	times := func(n int) func(*testing.T, *bench) {
+		return func(t *testing.T, b *bench) {
+			t.Helper()
+			b.foreign = func() error {
+				if n--; n < 0 {
+					return nil
+				}
+				patch := fmt.Appendf(nil, `{"data":{"foreign%d":"kept"}}`, n)
+				return b.Patch(t.Context(), b.stored(t), client.RawPatch(types.MergePatchType, patch))
 			}
-			return n >= 0
 		}
 	}
+	gone := func(t *testing.T, b *bench) {
+		t.Helper()
+		if err := b.Delete(t.Context(), b.stored(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nothing := func(*testing.T, *bench) {}
 	cases := map[string]struct {
-		prepare func(*server)
+		prepare func(*testing.T, *bench)
 		change  func(*corev1.ConfigMap) (*corev1.ConfigMap, error)
 		err     func(error) bool
 		exists  bool
 		keys    int
-		writes  int
+		writes  int32
 	}{
-		"a foreign writer in between":      {func(s *server) { s.foreign = times(1) }, set("own"), nil, true, 2, 2},
-		"foreign writers all the time":     {func(s *server) { s.foreign = times(100) }, set("own"), apierrors.IsConflict, true, 0, 6},
-		"the object is gone":               {func(s *server) { s.object = nil }, set("own"), nil, false, 0, 1},
-		"the write is refused":             {func(s *server) { s.refusal = apierrors.NewBadRequest("no") }, set("own"), apierrors.IsBadRequest, true, 0, 1},
-		"the change cannot be made":        {func(*server) {}, func(is *corev1.ConfigMap) (*corev1.ConfigMap, error) { return nil, broken }, func(err error) bool { return errors.Is(err, broken) }, true, 0, 0},
-		"it is in the right state already": {func(*server) {}, func(*corev1.ConfigMap) (*corev1.ConfigMap, error) { return nil, nil }, nil, true, 0, 0},
+		"a foreign writer in between": {
+			prepare: times(1), change: set("own"), exists: true, keys: 3, writes: 2,
+		},
+		"foreign writers all the time": {
+			prepare: times(100), change: set("own"), err: apierrors.IsConflict, exists: true, writes: 6,
+		},
+		"the object is gone": {prepare: gone, change: set("own"), writes: 1},
+		"the write is refused": {
+			prepare: func(_ *testing.T, b *bench) { b.refusal = apierrors.NewBadRequest("no") },
+			change:  set("own"), err: apierrors.IsBadRequest, exists: true, writes: 1,
+		},
+		"the change cannot be made": {
+			prepare: nothing, change: func(*corev1.ConfigMap) (*corev1.ConfigMap, error) { return nil, broken },
+			err: func(err error) bool { return errors.Is(err, broken) }, exists: true,
+		},
+		"the object is in the right state already": {
+			prepare: nothing, change: func(*corev1.ConfigMap) (*corev1.ConfigMap, error) { return nil, nil },
+			exists: true, keys: 1,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := shared()
-			w := writer(s)
-			c.prepare(s)
-			is, err := w.Write(t.Context(), key, c.change)
+			b := newBench(t)
+			c.prepare(t, b)
+			is, err := b.Write(t.Context(), key, c.change)
 			if (err != nil) != (c.err != nil) || err != nil && !c.err(err) {
 				t.Errorf("got %v", err)
 			}
-			if (is != nil) != c.exists || s.writes != c.writes || err == nil && is != nil && len(is.Data) != c.keys {
-				t.Errorf("got %v after %d writes", is, s.writes)
+			if (is != nil) != c.exists || b.writes.Load() != c.writes || err == nil && is != nil && len(is.Data) != c.keys {
+				t.Errorf("got %v after %d writes", is, b.writes.Load())
 			}
 		})
 	}

@@ -1,0 +1,7 @@
+//go:build nightly
+
+package workload_test
+
+import "testing"
+
+func TestManySites(t *testing.T) { runSites(t, 1000, 200) }
