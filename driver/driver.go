@@ -56,6 +56,11 @@ type Options[W Request] struct {
 	Ledgers []Recorder
 	// Answered is called after each answer, before the pass takes it, as for events. Nil for no call.
 	Answered func(request W, object write.Object, err error)
+	// Isolated is for requests in namespaces of their own: an error of any kind ends no stage, as of a webhook that fails for
+	// one namespace. Where more than the size of the largest batch fail in a row, the API server is taken to be down.
+	Isolated bool
+	// Unlike means that the objects that a pass creates are unlike each other: the refusal of one stops no other one.
+	Unlike bool
 	// Now is the clock of the answers; nil for time.Now.
 	Now func() time.Time
 }
@@ -64,16 +69,22 @@ type Options[W Request] struct {
 // was decided upon older objects has not failed: make another one after RequeueAfter.
 func Run[W Request](ctx context.Context, pass Pass[W], o Options[W]) error {
 	if o.Now == nil {
-		o.Now = time.Now
+		o.Now = time.Now //nolint:forbidigo // the clock of Options
 	}
 	r := runner[W]{pass: pass, options: o}
 	for requests := pass.Next(); len(requests) > 0; requests = pass.Next() {
-		send := func(request W) error { return r.follow(ctx, request) }
-		if requests[0].Request().Verb == write.Create {
-			_, _ = batches.Run(requests, send) // the pass has the failures
-		} else {
+		send := func(request W) error { return r.recovered(ctx, request) }
+		switch { // the pass has the failures
+		case o.Isolated:
+			_ = batches.Isolated(requests, send)
+		case requests[0].Request().Verb == write.Create && !o.Unlike:
+			_, _ = batches.Run(requests, send)
+		default:
 			_, _ = batches.Each(requests, send)
 		}
+	}
+	if r.failed != nil {
+		return errors.Join(pass.Err(), r.failed)
 	}
 	return pass.Err()
 }
@@ -83,6 +94,22 @@ type runner[W Request] struct {
 
 	mu   sync.Mutex
 	pass Pass[W]
+	// failed has the panics of the pass.
+	failed error
+}
+
+// recovered follows a request. The pass does not have the failure where it panics over an answer.
+func (r *runner[W]) recovered(ctx context.Context, first W) (err error) {
+	_, panicked := batches.Each([]W{first}, func(first W) error {
+		err = r.follow(ctx, first)
+		return nil
+	})
+	if panicked != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.failed = errors.Join(r.failed, panicked)
+	}
+	return err
 }
 
 // follow sends a request, and then those that follow from the answers. The error is that of a request that nothing

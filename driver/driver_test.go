@@ -1,6 +1,7 @@
 package driver_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,8 +91,11 @@ func TestStops(t *testing.T) {
 	for name, c := range map[string]struct {
 		writes []*write.Write
 		answer error
-		want   int
+		// isolated is Options.Isolated.
+		isolated bool
+		want     int
 	}{
+		"namespaces without an answer":   {writes: deletions(names[:60]...), answer: errors.New("a webhook"), isolated: true, want: 60},
 		"no answer":                      {writes: deletions(names...), answer: errors.New("connection refused"), want: 1},
 		"refused deletions":              {writes: deletions(names...), answer: refused("x"), want: 100},
 		"refused creations":              {writes: creations, answer: refused("x"), want: 1},
@@ -100,10 +104,26 @@ func TestStops(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &server{answer: func(*write.Write) error { return c.answer }}
-			if err := driver.Run(t.Context(), driver.Writes(c.writes...), options(s)); err == nil || len(s.sent) != c.want {
+			o := options(s)
+			o.Isolated = c.isolated
+			if err := driver.Run(t.Context(), driver.Writes(c.writes...), o); err == nil || len(s.sent) != c.want {
 				t.Errorf("%v after %d writes, want %d", err, len(s.sent), c.want)
 			}
 		})
+	}
+}
+
+// Creations of objects that are unlike each other do not end with a refusal.
+func TestUnlike(t *testing.T) {
+	creations := deletions("a", "b", "c")
+	for _, w := range creations {
+		w.Verb = write.Create
+	}
+	s := &server{answer: func(*write.Write) error { return refused("x") }}
+	o := options(s)
+	o.Unlike = true
+	if err := driver.Run(t.Context(), driver.Writes(creations...), o); err == nil || len(s.sent) != len(creations) {
+		t.Errorf("%v after %q", err, s.sent)
 	}
 }
 
@@ -243,6 +263,43 @@ type request struct {
 }
 
 // The answer to a write that is outdated is no failure, and a lifted pass takes the answers to its own writes.
+// A pass that panics over an answer goes on, and has failed.
+func TestPanicOfPass(t *testing.T) {
+	s := &server{}
+	pass := driver.Stage(deletions("web-0", "web-1"), func(w *write.Write, _ write.Object, _ error) ([]*write.Write, error) {
+		if w.Object.GetName() == "web-0" {
+			panic("no such thing")
+		}
+		return nil, nil
+	})
+	var panicked *batches.PanicError
+	if err := driver.Run(t.Context(), pass, options(s)); !errors.As(err, &panicked) || len(s.sent) != 2 {
+		t.Errorf("got %v after %v", err, s.sent)
+	}
+}
+
+// What follows from an answer is sent, and errors come in the order of the requests.
+func TestStage(t *testing.T) {
+	first, second := deletions("a", "b")[0], deletions("a", "b")[1]
+	question := &write.Write{Verb: write.Get, Object: second.Object}
+	pass := driver.Stage([]*write.Write{first, second}, func(w *write.Write, _ write.Object, err error) ([]*write.Write, error) {
+		if w == second {
+			return []*write.Write{question}, nil
+		}
+		return nil, fmt.Errorf("answered %s: %w", w, cmp.Or(err, errors.ErrUnsupported))
+	})
+	requests := pass.Next()
+	if follows := pass.Answer(time.Time{}, second, nil, nil); len(follows) != 1 || follows[0] != question {
+		t.Errorf("%v follow", follows)
+	}
+	pass.Answer(time.Time{}, question, nil, nil)
+	pass.Answer(time.Time{}, first, nil, nil)
+	want := "answered delete pod a: unsupported operation\nanswered get pod b: unsupported operation"
+	if len(requests) != 2 || len(pass.Next()) > 0 || pass.Err() == nil || pass.Err().Error() != want {
+		t.Errorf("%d requests, then %v, want %s", len(requests), pass.Err(), want)
+	}
+}
+
 func TestLift(t *testing.T) {
 	s := &server{answer: func(w *write.Write) error {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, w.Object.GetName())

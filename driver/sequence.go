@@ -124,36 +124,64 @@ func (l *lifted[W]) Answer(now time.Time, request W, object write.Object, err er
 	return l.all(l.Pass.Answer(now, request.Request(), object, err))
 }
 
-// Writes returns the pass of writes that are independent of each other, and that nothing follows, as the deletion of what
-// is not needed any more. A write that was decided upon an older object has not failed.
-func Writes(writes ...*write.Write) Pass[*write.Write] { return &independent{writes: writes} }
+// Stage returns the pass of requests that are independent of each other. answer takes what was answered to each of
+// them, and returns the requests that follow, and what failed.
+func Stage[W Request](requests []W, answer func(request W, object write.Object, err error) ([]W, error)) Pass[W] {
+	s := &stage[W]{requests: requests, answer: answer, places: make(map[*write.Write]int, len(requests))}
+	for i, request := range requests {
+		s.places[request.Request()] = i
+	}
+	s.failed = make([]error, len(requests))
+	return s
+}
 
-type independent struct {
-	writes []*write.Write
+type stage[W Request] struct {
+	requests []W
+	answer   func(W, write.Object, error) ([]W, error)
+	// places are those of the requests and of what follows from them, so that errors come in the order of the requests.
+	places map[*write.Write]int
 	failed []error
 }
 
-// Next returns all writes at once.
-func (p *independent) Next() []*write.Write {
-	writes := p.writes
-	p.writes = nil
-	return writes
+// Next returns all requests at once.
+func (s *stage[W]) Next() []W {
+	requests := s.requests
+	s.requests = nil
+	return requests
 }
 
-// Answer keeps what failed.
-func (p *independent) Answer(_ time.Time, w *write.Write, _ write.Object, err error) []*write.Write {
-	exists := w.Verb == write.Create && apierrors.IsAlreadyExists(err)
-	if err != nil && (exists || !write.IsOutdated(err)) {
-		p.failed = append(p.failed, fmt.Errorf("%s: %w", w, err))
+// Answer returns what follows.
+func (s *stage[W]) Answer(_ time.Time, request W, object write.Object, err error) []W {
+	follows, failed := s.answer(request, object, err)
+	place, known := s.places[request.Request()]
+	if !known { // a copy of the write, as of a pass that is lifted
+		place = len(s.failed)
+		s.failed = append(s.failed, nil)
 	}
-	return nil
+	for _, f := range follows {
+		s.places[f.Request()] = place
+	}
+	s.failed[place] = errors.Join(s.failed[place], failed)
+	return follows
 }
 
 // Err joins what failed.
-func (p *independent) Err() error { return errors.Join(p.failed...) }
+func (s *stage[W]) Err() error { return errors.Join(s.failed...) }
 
 // Notes returns none.
-func (*independent) Notes() []note.Note { return nil }
+func (*stage[W]) Notes() []note.Note { return nil }
 
 // RequeueAfter returns 0: nothing follows.
-func (*independent) RequeueAfter() time.Duration { return 0 }
+func (*stage[W]) RequeueAfter() time.Duration { return 0 }
+
+// Writes returns the pass of writes that are independent of each other, and that nothing follows, as the deletion of
+// what is not needed any more. A write that was decided upon an older object has not failed.
+func Writes(writes ...*write.Write) Pass[*write.Write] {
+	return Stage(writes, func(w *write.Write, _ write.Object, err error) ([]*write.Write, error) {
+		exists := w.Verb == write.Create && apierrors.IsAlreadyExists(err)
+		if err != nil && (exists || !write.IsOutdated(err)) {
+			return nil, fmt.Errorf("%s: %w", w, err)
+		}
+		return nil, nil
+	})
+}

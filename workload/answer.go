@@ -35,9 +35,13 @@ func (p *Pass) Answer(now time.Time, w *Write, object write.Object, err error) [
 		}
 		return nil
 	case ActionObserve:
-		err = w.taken(object, err)
-		w = w.creation()
+		return p.answered(w.creation(), object, w.taken(object, err))
 	}
+	return p.answered(w, object, err)
+}
+
+// answered takes the answer to a write of the pods, or of what they need.
+func (p *Pass) answered(w *Write, object write.Object, err error) []*Write {
 	if w.member != nil {
 		w.member.busy = 0
 	}
@@ -51,8 +55,7 @@ func (p *Pass) Answer(now time.Time, w *Write, object write.Object, err error) [
 		question := *w
 		question.Verb, question.Action, question.refused = write.Get, ActionObserve, err
 		return []*Write{&question}
-	case w.Verb != write.Create && write.IsOutdated(err), errors.Is(err, ErrUnobserved), apierrors.IsAlreadyExists(err) && len(w.rest) > 0:
-		// What the pod needs exists and was not observed: it may be terminating or another owner's, so that the pod would never start.
+	case w.isOutdated(err):
 		p.wake(p.in.Repeats.outdatedPause())
 		p.outdated = true
 		if w.of != nil {
@@ -69,6 +72,13 @@ func (p *Pass) Answer(now time.Time, w *Write, object write.Object, err error) [
 		p.lose(w)
 	}
 	return nil
+}
+
+// isOutdated reports whether a write was decided upon an older object. What a pod needs may exist and was not observed: it
+// may be terminating or another owner's, so that the pod would never start.
+func (w *Write) isOutdated(err error) bool {
+	return w.Verb != write.Create && write.IsOutdated(err) || errors.Is(err, ErrUnobserved) ||
+		apierrors.IsAlreadyExists(err) && len(w.rest) > 0
 }
 
 // asksForName reports whether the creation of a pod of an owner failed because a pod has its name. That pod may be the

@@ -23,7 +23,7 @@ const (
 	Patch Verb = "Patch"
 	// Create creates the object.
 	Create Verb = "Create"
-	// Delete deletes the object, with its UID as the precondition.
+	// Delete deletes the object, with its UID as the precondition; see SameVersion and Propagation.
 	Delete Verb = "Delete"
 	// Get reads the object from the API server, past every cache: a question of a pass. Its answer is the object.
 	Get Verb = "Get"
@@ -53,8 +53,30 @@ type Write struct {
 	Subresource string
 	// Type of the patch.
 	Type types.PatchType
+	// FieldOwner owns the fields of a server-side apply; empty for other patches. An apply is refused where another writer
+	// has set one of the fields.
+	FieldOwner string
 	// Body of the patch. It is made when Data is called, so that a plan that is not sent costs nothing.
 	Body Body
+	// SameVersion makes the version of the object another precondition of a deletion: an object that has changed since the
+	// plan saw it stays.
+	SameVersion bool
+	// Propagation is what a deletion does to the dependents of the object; empty for the default of the kind.
+	Propagation metav1.DeletionPropagation
+}
+
+// DeleteOptions returns the preconditions and the propagation of a deletion.
+func (w *Write) DeleteOptions() metav1.DeleteOptions {
+	uid := w.Object.GetUID()
+	o := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
+	if w.SameVersion {
+		version := w.Object.GetResourceVersion()
+		o.Preconditions.ResourceVersion = &version
+	}
+	if w.Propagation != "" {
+		o.PropagationPolicy = &w.Propagation
+	}
+	return o
 }
 
 // Deletions returns the writes that delete objects.

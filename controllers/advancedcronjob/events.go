@@ -1,6 +1,7 @@
 package advancedcronjob
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -38,35 +39,52 @@ func (e *emitted) forget(name types.NamespacedName) {
 	e.failing.Forget(name)
 }
 
+// emit announces what a pass did and waits for, and passes its notes on.
+func (r *Reconciler) emit(ctx context.Context, p *plan) {
+	r.emitInvalid(p)
+	if p.undecodable == nil {
+		r.emitDeleted(p, reasonReplaced, "active", p.replaced)
+		r.emitCreated(p)
+		r.emitWaiting(p)
+		if p.reporting == nil || p.reporting.Err() == nil {
+			r.emitFinished(p)
+		}
+		r.emitDeleted(p, reasonDeleted, "finished", p.trimmed)
+	}
+	if r.options.Explain != nil {
+		r.options.Explain(ctx, p.key(), p.notes)
+	}
+}
+
 // emitInvalid reports what is wrong with the spec; once, as long as it is the same.
-func (a *act) emitInvalid() {
+func (r *Reconciler) emitInvalid(p *plan) {
 	text := ""
 	switch {
-	case a.undecodable != nil:
-		text = a.undecodable.Error()
-	case a.invalid != nil:
-		text = a.invalid.Error()
+	case p.undecodable != nil:
+		text = p.undecodable.Error()
+	case p.invalid != nil:
+		text = p.invalid.Error()
 	}
-	if a.emitted.invalid.Changed(a.key(), text) {
-		a.api.Warningf(a.job, reasonInvalidSpec, "created no children: %s", text)
+	if r.emitted.invalid.Changed(p.key(), text) {
+		r.api.Warningf(p.job, reasonInvalidSpec, "created no children: %s", text)
 	}
 }
 
 // emitWaiting reports why a tick has no child; once for a tick.
-func (a *act) emitWaiting() {
+func (r *Reconciler) emitWaiting(p *plan) {
 	reasons := map[string]string{
 		schedule.NoteActive: reasonActive, schedule.NoteTooLate: reasonMissed, schedule.NoteTooMany: reasonTooManyActive,
 		schedule.NoteTooManyMissed: reasonTooManyMissed, schedule.NoteClockAhead: reasonClockAhead,
 	}
-	held := slices.DeleteFunc(slices.Clone(a.notes), func(n note.Note) bool { return reasons[n.Code] == "" })
+	held := slices.DeleteFunc(slices.Clone(p.notes), func(n note.Note) bool { return reasons[n.Code] == "" })
 	about := make([]string, 0, len(held)+1)
 	for _, n := range held {
 		about = append(about, n.Code)
 	}
 	if len(held) > 0 {
-		about = append(about, a.held.String())
+		about = append(about, p.held.String())
 	}
-	if !a.emitted.waiting.Changed(a.key(), strings.Join(about, " ")) {
+	if !r.emitted.waiting.Changed(p.key(), strings.Join(about, " ")) {
 		return
 	}
 	for _, n := range held {
@@ -74,33 +92,32 @@ func (a *act) emitWaiting() {
 		if n.Code == schedule.NoteActive {
 			kind = corev1.EventTypeNormal
 		}
-		a.api.Event(a.job, kind, reasons[n.Code], n.Text)
+		r.api.Event(p.job, kind, reasons[n.Code], n.Text)
 	}
 }
 
-func (a *act) emitCreated(name string) {
-	a.emitted.failing.Changed(a.key(), "")
-	a.api.Normalf(a.job, reasonCreated, "Created %s %s", a.kind.name, name)
-}
-
-// emitFailed reports that the child of a tick could not be created; once for a text.
-func (a *act) emitFailed(err error) {
-	if text := err.Error(); a.emitted.failing.Changed(a.key(), text) {
-		a.api.Warningf(a.job, reasonFailedCreate, "failed to create %s %s: %s", a.kind.name, a.create.GetName(), text)
+// emitCreated reports the child of a tick, or that it could not be created; the latter once for a text.
+func (r *Reconciler) emitCreated(p *plan) {
+	switch {
+	case p.failure != nil:
+		if text := p.failure.Error(); r.emitted.failing.Changed(p.key(), text) {
+			r.api.Warningf(p.job, reasonFailedCreate, "failed to create %s %s: %s", p.kind.name, p.create.GetName(), text)
+		}
+	case p.isNew:
+		r.emitted.failing.Changed(p.key(), "")
+		r.api.Normalf(p.job, reasonCreated, "Created %s %s", p.kind.name, p.create.GetName())
 	}
 }
 
-func (a *act) emitDeleted(reason string, n int) {
-	what := "finished"
-	if reason == reasonReplaced {
-		what = "active"
+func (r *Reconciler) emitDeleted(p *plan, reason, what string, n int) {
+	if n > 0 {
+		r.api.Normalf(p.job, reason, "Deleted %s %ss: %d", what, p.kind.name, n)
 	}
-	a.api.Normalf(a.job, reason, "Deleted %s %ss: %d", what, a.kind.name, n)
 }
 
 // emitFinished reports the children that have ended since the status was written.
-func (a *act) emitFinished() {
-	for _, c := range finished(a.snapshot) {
-		a.api.Normalf(a.job, reasonFinished, "Saw completed %s %s, condition: %s", a.kind.name, c.GetName(), c.state)
+func (r *Reconciler) emitFinished(p *plan) {
+	for _, c := range finished(p.snapshot) {
+		r.api.Normalf(p.job, reasonFinished, "Saw completed %s %s, condition: %s", p.kind.name, c.GetName(), c.state)
 	}
 }

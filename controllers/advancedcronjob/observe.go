@@ -43,8 +43,43 @@ type snapshot struct {
 // key is the name under which writes are recorded.
 func (s *snapshot) key() types.NamespacedName { return client.ObjectKeyFromObject(s.job) }
 
-// observe makes the snapshot; nil when there is nothing to do.
+// observe makes the snapshot; nil when there is nothing to do. Before the first tick that a process consumes, the
+// object is read live.
 func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*snapshot, error) {
+	s, err := r.observeCached(ctx, name)
+	if err != nil || s == nil || r.recall(s).verified {
+		return s, err
+	}
+	if d := decide(s); !d.consumes() {
+		return s, nil
+	}
+	return r.verify(ctx, s)
+}
+
+// verify reads an object live, once in a process, and observes it again.
+func (r *Reconciler) verify(ctx context.Context, s *snapshot) (*snapshot, error) {
+	live := r.jobs.Named(s.key())
+	if err := r.api.Live.Get(ctx, s.key(), live); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	r.known.Note(s.key(), func(k *knowledge) { *k = knowledge{uid: live.GetUID(), verified: true} })
+	r.jobs.Writes.Patched(s.key(), live)
+	verified, err := r.observeCached(ctx, s.key())
+	if verified != nil {
+		verified.first = s.first || verified.job.UID != s.job.UID
+	}
+	return verified, err
+}
+
+// recall returns what is known of an object; nothing for another one of the same name.
+func (r *Reconciler) recall(s *snapshot) knowledge {
+	if k := r.known.Recall(s.key()); k.uid == s.job.UID {
+		return k
+	}
+	return knowledge{}
+}
+
+func (r *Reconciler) observeCached(ctx context.Context, name types.NamespacedName) (*snapshot, error) {
 	latest, err := r.jobs.Latest(ctx, r.api.Cached, name)
 	switch {
 	case err != nil:
@@ -79,8 +114,8 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	return s, r.observeChildren(ctx, s)
 }
 
-// judge returns the schedule of an object, or why it can have no children. Admission rejects more: what the reference has
-// stored goes on.
+// judge returns the schedule of an object, or why it can have no children. Admission rejects more: what the reference
+// has stored goes on.
 func (r *Reconciler) judge(job *v1beta1.AdvancedCronJob) (schedule.Schedule, error) {
 	if faults := validation.AdvancedCronJobChildren(effective(job)); len(faults) > 0 {
 		return schedule.Schedule{}, faults[0]

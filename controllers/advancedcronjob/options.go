@@ -22,8 +22,8 @@ type Options struct {
 	// Local is where a schedule without a time zone holds; nil for the zone of the process.
 	Local *time.Location
 
-	// Explain takes the notes of each pass, after its writes: which tick is due, which are skipped, and why. The pass waits for Explain.
-	// Nil takes none.
+	// Explain takes the notes of each pass, after its writes: which tick is due, which are skipped, and why. The pass
+	// waits for Explain. Nil takes none.
 	Explain func(ctx context.Context, job types.NamespacedName, notes []note.Note)
 }
 

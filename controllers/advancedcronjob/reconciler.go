@@ -17,7 +17,6 @@ import (
 	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/requeue"
-	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
@@ -29,7 +28,6 @@ type Reconciler struct {
 	// jobs and their children are read untyped, as the own writes left them.
 	jobs       stored.Kind
 	childKinds map[v1beta1.TemplateKind]stored.Kind
-	status     statuspatch.Writer
 	// absent are the kinds of children that the API server does not serve.
 	absent  map[v1beta1.TemplateKind]bool
 	known   memory.Of[types.NamespacedName, knowledge]
@@ -63,7 +61,6 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 		api: api, options: o, jobs: kind(v1beta1.GroupVersion.WithKind("AdvancedCronJob")),
 		childKinds: map[v1beta1.TemplateKind]stored.Kind{}, absent: map[v1beta1.TemplateKind]bool{},
 	}
-	r.status = statuspatch.Writer{Client: c, Kind: r.jobs}
 	for _, k := range kinds() {
 		r.childKinds[k.name] = kind(k.gvk)
 	}
@@ -103,42 +100,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
-	p := plan(s)
-	if p.consumes() && !r.recall(s).verified {
-		if s, err = r.verify(ctx, s); err != nil || s == nil {
-			return ctrl.Result{}, err
-		}
-		p = plan(s)
-	}
-	a := &act{Reconciler: r, snapshot: s, pass: p}
-	err = a.run(ctx)
-	if r.options.Explain != nil {
-		r.options.Explain(ctx, s.key(), p.notes)
-	}
+	p := newPlan(s, r.jobs, r.childKinds[s.kind.name])
+	err = r.api.Run(ctx, s.key(), p.pass(), r.jobs, p.childKind)
+	r.remember(p)
+	r.emit(ctx, p)
 	return r.api.Result(request, requeue.Sooner(p.after, s.recheckAfter), err)
 }
 
-// verify reads an object live, once in a process, and observes it again.
-func (r *Reconciler) verify(ctx context.Context, s *snapshot) (*snapshot, error) {
-	live := r.jobs.Named(s.key())
-	if err := r.api.Live.Get(ctx, s.key(), live); err != nil {
-		return nil, client.IgnoreNotFound(err)
+// remember keeps what the next pass needs.
+func (r *Reconciler) remember(p *plan) {
+	if p.undecodable != nil {
+		return
 	}
-	r.known.Note(s.key(), func(k *knowledge) { *k = knowledge{uid: live.GetUID(), verified: true} })
-	r.jobs.Writes.Patched(s.key(), live)
-	verified, err := r.observe(ctx, s.key())
-	if verified != nil {
-		verified.first = s.first || verified.job.UID != s.job.UID
+	if p.found != nil {
+		p.childKind.Writes.Created(p.key(), p.found)
 	}
-	return verified, err
-}
-
-// recall returns what is known of an object; nothing for another one of the same name.
-func (r *Reconciler) recall(s *snapshot) knowledge {
-	if k := r.known.Recall(s.key()); k.uid == s.job.UID {
-		return k
-	}
-	return knowledge{}
+	r.known.Note(p.key(), func(k *knowledge) { k.uid, k.last = p.job.UID, p.last })
 }
 
 // forget drops what is known of an object that is gone.

@@ -1,11 +1,10 @@
 package broadcastjob
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,8 +15,8 @@ import (
 	"github.com/kruisekit/kruisekit/internal/broadcast"
 	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/internal/validation"
 )
 
 // snapshot is what one pass looks at. Objects in it may be the cache's and are only read.
@@ -27,16 +26,10 @@ type snapshot struct {
 	input broadcast.Input
 	// invalid is why nothing can be done with the spec.
 	invalid error
-	// recheckAfter is when to look again where the cache lacks what was written.
-	recheckAfter time.Duration
-}
-
-// knowledge is what is known of a job beside what the API server stores. It may be lost at any time.
-type knowledge struct {
-	// deleted are the pods whose deletion was answered, until the cache shows that.
-	deleted map[types.UID]bool
 	// wait is what the job waited for at the end of the last pass.
 	wait conditions.Wait
+	// recheckAfter is when to look again where the cache lacks what was written.
+	recheckAfter time.Duration
 }
 
 func (s *snapshot) key() types.NamespacedName { return client.ObjectKeyFromObject(s.job) }
@@ -57,7 +50,7 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	if err != nil || job.DeletionTimestamp != nil {
 		return nil, err
 	}
-	s := &snapshot{job: job, invalid: malformed, recheckAfter: latest.RecheckAfter}
+	s := &snapshot{job: job, invalid: malformed, recheckAfter: latest.RecheckAfter, wait: r.waits.Recall(name)}
 	if malformed != nil {
 		return s, nil //nolint:nilerr // the pass rejects the job
 	}
@@ -77,72 +70,34 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	return s, r.observePods(ctx, s)
 }
 
-// invalid returns the first fault for which the webhook rejects a job, and for which pods cannot be created as the user wants.
-func invalid(job *broadcastJob) error {
-	for _, fault := range validation.BroadcastJob(job) {
-		long := fault.Field == "metadata.name" && strings.Contains(fault.Detail, "no more than")
-		if long || fault.Field == "spec.parallelism" || fault.Field == "spec.template.spec.restartPolicy" {
-			return fault
-		}
-	}
-	return nil
-}
-
-// observePods reads the pods of a job, as the own writes left them.
+// observePods reads the pods of a job, as the own writes left them. Those that were deleted may still terminate.
 func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
 	var list corev1.PodList
-	if err := r.api.Client.List(ctx, &list, append(owned.In(s.job.Namespace, s.job.UID), client.UnsafeDisableDeepCopy)...); err != nil {
+	of := append(owned.In(s.job.Namespace, s.job.UID), client.UnsafeDisableDeepCopy)
+	if err := r.api.Client.List(ctx, &list, of...); err != nil {
 		return fmt.Errorf("list pods: %w", err)
 	}
 	pods, recheckAfter, err := r.pods.Overlay(ctx, s.key(), stored.Pointers(list.Items))
 	if err != nil {
 		return fmt.Errorf("read pods: %w", err)
 	}
-	if recheckAfter > 0 {
-		s.recheckAfter = recheckAfter
+	s.recheckAfter = cmp.Or(recheckAfter, s.recheckAfter)
+	going, recheckAfter := r.pods.Deleting(s.key())
+	s.recheckAfter = requeue.Sooner(s.recheckAfter, recheckAfter)
+	for _, pod := range going {
+		terminating := *pod
+		terminating.DeletionTimestamp = cmp.Or(pod.DeletionTimestamp, &metav1.Time{Time: s.input.Now})
+		pods = append(pods, &terminating)
 	}
-	pods = slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return !owned.Controls(s.job, pod) })
-	s.input.Pods = r.withDeletions(s, pods)
+	s.input.Pods = slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return !owned.Controls(s.job, pod) })
 	return nil
-}
-
-// withDeletions marks the pods whose deletion the cache does not show yet.
-func (r *Reconciler) withDeletions(s *snapshot, pods []*corev1.Pod) []*corev1.Pod {
-	deleted := r.memory.Recall(s.key()).deleted
-	if len(deleted) == 0 {
-		return pods
-	}
-	lagging := map[types.UID]bool{}
-	for i, pod := range pods {
-		if deleted[pod.UID] && pod.DeletionTimestamp == nil {
-			pods[i] = pod.DeepCopy()
-			pods[i].DeletionTimestamp = &metav1.Time{Time: s.input.Now}
-			lagging[pod.UID] = true
-		}
-	}
-	r.memory.Note(s.key(), func(k *knowledge) { k.deleted = lagging })
-	return pods
-}
-
-// noteDeleted keeps the deletions of a pass.
-func (r *Reconciler) noteDeleted(s *snapshot, deleted []broadcast.Deletion) {
-	r.memory.Note(s.key(), func(k *knowledge) {
-		all := maps.Clone(k.deleted)
-		if all == nil {
-			all = map[types.UID]bool{}
-		}
-		for _, d := range deleted {
-			all[d.Pod.UID] = true
-		}
-		k.deleted = all
-	})
 }
 
 // forget drops what is known of a job that is gone.
 func (r *Reconciler) forget(name types.NamespacedName) {
 	r.jobs.Writes.Forget(name)
 	r.pods.Forget(name)
-	r.memory.Forget(name)
+	r.waits.Forget(name)
 	r.emitted.Forget(name)
 	r.unfinished.Forget(name)
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/kruisekit/kruisekit/eligible"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/broadcast"
+	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/once"
 	"github.com/kruisekit/kruisekit/internal/owned"
-	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/watches"
 	"github.com/kruisekit/kruisekit/ledger"
@@ -34,10 +34,10 @@ type Reconciler struct {
 	options Options
 
 	jobs       stored.Kind
-	status     statuspatch.Writer
 	unfinished *watches.Unfinished[broadcastJob, *eligible.Rule]
 	pods       *ledger.Ledger[*corev1.Pod]
-	memory     memory.Of[types.NamespacedName, knowledge]
+	// waits are what jobs waited for at the end of their last passes.
+	waits memory.Of[types.NamespacedName, conditions.Wait]
 	// emitted are the warnings that were emitted as events.
 	emitted once.Texts[types.NamespacedName]
 }
@@ -48,9 +48,8 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, err
 	}
-	jobs := stored.Kind{GVK: gvk(), Writes: stored.NewWrites(api.Live, api.Now)}
 	return &Reconciler{
-		api: api, options: o, jobs: jobs, status: statuspatch.Writer{Client: c, Kind: jobs},
+		api: api, options: o, jobs: stored.Kind{GVK: gvk(), Writes: stored.NewWrites(api.Live, api.Now)},
 		pods:       lean.NewWrites(api.Live, api.Now),
 		unfinished: watches.NewUnfinished(gvk(), broadcast.Over, ruleOf),
 	}, nil
@@ -95,11 +94,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if s.invalid != nil {
 		return ctrl.Result{}, r.reject(s)
 	}
-	plan, err := broadcast.Plan(s.input)
+	p, err := newPlan(s, r.jobs)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	p := &pass{Reconciler: r, snapshot: s, plan: plan}
-	err = p.execute(ctx)
-	return r.api.Result(request, p.after(), err)
+	err = r.api.Run(ctx, s.key(), p.pass(), r.pods, r.jobs.Writes)
+	r.remember(p)
+	r.emit(ctx, p)
+	return r.api.Result(request, p.after, err)
+}
+
+// remember keeps what the next pass needs.
+func (r *Reconciler) remember(p *plan) {
+	r.waits.Note(p.key(), func(wait *conditions.Wait) { *wait = p.wait })
+	for _, pod := range p.found {
+		r.pods.Created(p.key(), pod)
+	}
 }

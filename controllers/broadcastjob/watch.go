@@ -39,7 +39,8 @@ func ownerOf(pod *corev1.Pod) *metav1.OwnerReference {
 	return nil
 }
 
-// withoutCounters leaves out the changes of counters, which the reconciler writes. The rest of the status decides about a job.
+// withoutCounters leaves out the changes of counters, which the reconciler writes. The rest of the status decides about
+// a job.
 func withoutCounters() predicate.Predicate {
 	return watches.Decisive(func(before, after *unstructured.Unstructured) bool {
 		return watches.StatusChanged(before, after, "phase", "conditions", "startTime", "completionTime")
@@ -67,7 +68,8 @@ func hasEnded(pod *corev1.Pod) corev1.PodPhase {
 	return ""
 }
 
-// nodeEvents reconcile the jobs that a change of a node is about. When the process starts, all jobs are reconciled anyway.
+// nodeEvents reconcile the jobs that a change of a node is about. When the process starts, all jobs are reconciled
+// anyway.
 func (r *Reconciler) nodeEvents() handler.EventHandler {
 	return watches.Transitions(func(ctx context.Context, q watches.Queue, before, after *corev1.Node) {
 		if before == nil || after == nil || eligible.Changed(before, after) {
@@ -76,8 +78,8 @@ func (r *Reconciler) nodeEvents() handler.EventHandler {
 	})
 }
 
-// wake requeues the jobs for which a node begins or ends to fit, and those with a pod there that no longer may stay. One of both states of
-// the node is nil where it was created or deleted.
+// wake requeues the jobs for which a node begins or ends to fit, and those with a pod there that no longer may stay.
+// One of both states of the node is nil where it was created or deleted.
 func (r *Reconciler) wake(ctx context.Context, q watches.Queue, before, after *corev1.Node) error {
 	name := after
 	if after == nil {

@@ -17,12 +17,12 @@ func emitted() []string {
 }
 
 // report logs the notes of a plan after its writes, and emits the events.
-func (a *act) report(ctx context.Context) {
+func (r *Reconciler) report(ctx context.Context, p *plan) {
 	logger := log.FromContext(ctx)
-	for _, note := range a.plan.Notes {
+	for _, note := range p.Notes {
 		logger.V(1).Info("Note", "code", note.Code, "text", note.Text)
 		if slices.Contains(emitted(), note.Code) {
-			a.api.Event(a.request, corev1.EventTypeWarning, note.Code, note.Text)
+			r.api.Event(p.request, corev1.EventTypeWarning, note.Code, note.Text)
 		}
 	}
 }

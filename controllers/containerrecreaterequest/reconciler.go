@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/containerrestart"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/write"
@@ -56,6 +55,9 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 		Complete(r)
 }
 
+// requestKind is the kind of requests.
+func requestKind() stored.Kind { return stored.Kind{GVK: gvk()} }
+
 func gvk() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind(kind) }
 
 const (
@@ -72,19 +74,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Res
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
-	a := &act{Reconciler: r, snapshot: s}
-	if s.malformed == nil || over(s.request) {
-		a.plan = containerrestart.Supervise(s.input())
-		err = a.carryOut(ctx)
-	} else {
-		err = a.refuse(ctx)
-	}
+	p := newPlan(s)
+	err = r.api.Run(ctx, s.key(), p.pass(), r.requests.Writes)
 	switch {
 	case write.IsOutdated(err):
 		return ctrl.Result{RequeueAfter: soon}, nil
 	case err != nil:
 		return ctrl.Result{}, err
 	}
-	a.report(ctx)
-	return ctrl.Result{RequeueAfter: a.plan.RequeueAfter}, nil
+	r.report(ctx, p)
+	return ctrl.Result{RequeueAfter: p.RequeueAfter}, nil
 }

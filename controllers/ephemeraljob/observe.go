@@ -41,19 +41,23 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 		return nil, err
 	}
 	s := &snapshot{job: job, recheckAfter: latest.RecheckAfter}
-	s.input = ephemeral.Input{Job: job, Fault: failure.Brief(malformed), Refused: r.refused.Recall(name), Now: r.api.Now()}
+	s.input = ephemeral.Input{
+		Job: job, Fault: failure.Brief(malformed), Refused: r.refused.Recall(name), Now: r.api.Now(),
+	}
 	return s, r.observePods(ctx, s)
 }
 
-// observePods reads the pods that the selector selects, as the own writes left them. A job that has ended looks at none.
+// observePods reads the pods that the selector selects, as the own writes left them. A job that has ended looks at
+// none.
 func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
 	selector, err := ephemeral.Selector(s.job.Spec.Selector)
 	if err != nil || s.job.DeletionTimestamp != nil || ephemeral.Over(s.job) {
 		return nil //nolint:nilerr // the pass reports what is wrong with the selector
 	}
 	var list corev1.PodList
-	if err := r.api.Client.List(ctx, &list, client.InNamespace(s.job.Namespace), client.MatchingLabelsSelector{Selector: selector},
-		client.UnsafeDisableDeepCopy); err != nil {
+	matching := client.MatchingLabelsSelector{Selector: selector}
+	err = r.api.Client.List(ctx, &list, client.InNamespace(s.job.Namespace), matching, client.UnsafeDisableDeepCopy)
+	if err != nil {
 		return fmt.Errorf("list pods: %w", err)
 	}
 	pods, recheckAfter, err := r.pods.Overlay(ctx, s.key(), stored.Pointers(list.Items))

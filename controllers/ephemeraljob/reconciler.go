@@ -18,7 +18,6 @@ import (
 	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/once"
-	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/watches"
 	"github.com/kruisekit/kruisekit/ledger"
@@ -32,7 +31,6 @@ type Reconciler struct {
 	options Options
 
 	jobs       stored.Kind
-	status     statuspatch.Writer
 	unfinished *watches.Unfinished[ephemeralJob, *ephemeral.Rule]
 	// pods are the own writes, by job.
 	pods *ledger.Ledger[*corev1.Pod]
@@ -48,9 +46,8 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, err
 	}
-	jobs := stored.Kind{GVK: gvk(), Writes: stored.NewWrites(api.Live, api.Now)}
 	return &Reconciler{
-		api: api, options: o, jobs: jobs, status: statuspatch.Writer{Client: c, Kind: jobs},
+		api: api, options: o, jobs: stored.Kind{GVK: gvk(), Writes: stored.NewWrites(api.Live, api.Now)},
 		pods:       lean.NewWrites(api.Live, api.Now),
 		unfinished: watches.NewUnfinished(gvk(), ephemeral.Over, ephemeral.NewRule),
 	}, nil
@@ -83,7 +80,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
-	p := &pass{Reconciler: r, snapshot: s, plan: ephemeral.Plan(s.input)}
-	after, err := p.execute(ctx)
-	return r.api.Result(request, after, err)
+	p := newPlan(s, r.jobs)
+	err = r.api.Run(ctx, s.key(), p.all, r.pods, r.jobs.Writes)
+	r.refused.Note(s.key(), func(known *map[types.UID]ephemeral.Refusal) { *known = p.outcome.Refused })
+	r.emit(ctx, p)
+	return r.api.Result(request, p.after(), err)
 }

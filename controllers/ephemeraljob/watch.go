@@ -15,14 +15,16 @@ import (
 	"github.com/kruisekit/kruisekit/internal/watches"
 )
 
-// withoutCounters leaves out the changes of the status that the reconciler writes, but for the start and the end of a job.
+// withoutCounters leaves out the changes of the status that the reconciler writes, but for the start and the end of a
+// job.
 func withoutCounters() predicate.Predicate {
 	return watches.Decisive(func(before, after *unstructured.Unstructured) bool {
 		return watches.StatusChanged(before, after, "startTime", "completionTime") || !slices.Equal(before.GetFinalizers(), after.GetFinalizers())
 	})
 }
 
-// podEvents reconcile the jobs to which a change of a pod matters. When the process starts, all jobs are reconciled anyway.
+// podEvents reconcile the jobs to which a change of a pod matters. When the process starts, all jobs are reconciled
+// anyway.
 func (r *Reconciler) podEvents() handler.EventHandler {
 	return watches.Transitions(func(ctx context.Context, q watches.Queue, before, after *corev1.Pod) {
 		switch {
@@ -45,7 +47,8 @@ func changed(before, after *corev1.Pod) bool {
 		!same(before.Status.EphemeralContainerStatuses, after.Status.EphemeralContainerStatuses)
 }
 
-// wake requeues the jobs of the namespace that see a pod in another state than before. One of both is nil where the pod was created or deleted.
+// wake requeues the jobs of the namespace that see a pod in another state than before. One of both is nil where the pod
+// was created or deleted.
 func (r *Reconciler) wake(ctx context.Context, q watches.Queue, before, after *corev1.Pod) {
 	pod := after
 	if after == nil {

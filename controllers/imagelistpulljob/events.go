@@ -1,9 +1,8 @@
 package imagelistpulljob
 
 import (
+	"context"
 	"strings"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kruisekit/kruisekit/imagepull"
 )
@@ -16,10 +15,30 @@ const (
 	reasonInvalidSpec  = "InvalidSpec"
 )
 
-// misfits are the images that are passed over, and a sandboxConfig that is left out, and why.
-func (a *act) misfits() string {
+// emit announces what became of the jobs, and passes the notes on.
+func (r *Reconciler) emit(ctx context.Context, p *plan) {
+	if !p.runs {
+		return
+	}
+	r.emitInvalid(p.snapshot, p.invalidParts())
+	if p.creating != nil && p.creating.Err() != nil {
+		first, _, _ := strings.Cut(p.creating.Err().Error(), "\n") // an event has no room for one of each image
+		r.api.Warningf(p.list, reasonFailedCreate, "failed to create ImagePullJobs: %s", first)
+	} else if p.created > 0 && !p.met {
+		r.api.Normalf(p.list, reasonCreated, "created ImagePullJobs: %d", p.created)
+	}
+	if p.deleted > 0 && p.deleting.Err() == nil {
+		r.api.Normalf(p.list, reasonDeleted, "deleted ImagePullJobs: %d", p.deleted)
+	}
+	if r.options.Explain != nil {
+		r.options.Explain(ctx, p.key(), p.decision.Notes)
+	}
+}
+
+// invalidParts are the images that are skipped, and a sandboxConfig that is left out, and why.
+func (p *plan) invalidParts() string {
 	var all []string
-	for _, n := range a.plan.Notes {
+	for _, n := range p.decision.Notes {
 		if n.Code == imagepull.NoteBadImage || n.Code == imagepull.NoteSandbox {
 			all = append(all, n.Text)
 		}
@@ -27,9 +46,9 @@ func (a *act) misfits() string {
 	return strings.Join(all, "; ")
 }
 
-// emitInvalid reports what is wrong with the spec; once, as long as it is the same. Empty is nothing.
-func (a *act) emitInvalid(text string) {
-	if a.emitted.Changed(a.key(), text) {
-		a.api.Event(a.list, corev1.EventTypeWarning, reasonInvalidSpec, text)
+// emitInvalid reports what is invalid in the spec; once, for as long as the text is the same. Empty is nothing.
+func (r *Reconciler) emitInvalid(s *snapshot, text string) {
+	if r.emitted.Changed(s.key(), text) {
+		r.api.Warningf(s.list, reasonInvalidSpec, "%s", text)
 	}
 }

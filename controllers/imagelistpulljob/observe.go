@@ -20,7 +20,8 @@ type snapshot struct {
 	// invalid is why nothing can be done with the spec.
 	invalid error
 	now     time.Time
-	// jobs that the list controls. One that cannot be decoded has no spec, and hence another image than any that is listed.
+	// jobs that the list controls. One that cannot be decoded has no spec, and hence another image than any that is
+	// listed.
 	jobs []*v1beta1.ImagePullJob
 	// recheckAfter is when to read the list and its jobs again where the cache does not show a write; zero where it
 	// does.

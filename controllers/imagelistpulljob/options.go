@@ -21,7 +21,7 @@ type Options struct {
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
 
-	// Explain takes the notes of each pass, after its writes: which jobs are replaced, which images are skipped, and why. The
-	// context is that of the pass. The pass waits for Explain. Nil takes none.
+	// Explain takes the notes of each pass, after its writes: which jobs are replaced, which images are skipped, and
+	// why. The context is that of the pass. The pass waits for Explain. Nil takes none.
 	Explain func(ctx context.Context, list types.NamespacedName, notes []note.Note)
 }

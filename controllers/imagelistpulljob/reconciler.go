@@ -2,7 +2,6 @@ package imagelistpulljob
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -12,12 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/imagepull"
+	"github.com/kruisekit/kruisekit/driver"
+	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/once"
 	"github.com/kruisekit/kruisekit/internal/owned"
-	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // Reconciler makes the pull jobs of lists.
@@ -27,7 +27,6 @@ type Reconciler struct {
 
 	// listObjects and jobObjects are read untyped, as the own writes left them.
 	listObjects, jobObjects stored.Kind
-	status                  statuspatch.Writer
 	// emitted are the events of lists that cannot work.
 	emitted once.Texts[types.NamespacedName]
 }
@@ -38,10 +37,10 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, err
 	}
-	lists := stored.Kind{GVK: gvk(), Writes: stored.NewWrites(api.Live, api.Now)}
 	return &Reconciler{
-		api: api, options: o, listObjects: lists, status: statuspatch.Writer{Client: c, Kind: lists},
-		jobObjects: stored.Kind{GVK: jobKind(), Writes: stored.NewWrites(api.Live, api.Now)},
+		api: api, options: o,
+		listObjects: stored.Kind{GVK: gvk(), Writes: stored.NewWrites(api.Live, api.Now)},
+		jobObjects:  stored.Kind{GVK: jobKind(), Writes: stored.NewWrites(api.Live, api.Now)},
 	}, nil
 }
 
@@ -81,25 +80,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
-	a := &act{Reconciler: r, snapshot: s}
 	if s.invalid != nil {
-		a.emitInvalid(s.invalid.Error())
-		return ctrl.Result{}, nil //nolint:nilerr // nothing helps but another spec
+		r.emitInvalid(s, s.invalid.Error())
+		return ctrl.Result{}, nil //nolint:nilerr // only another spec helps
 	}
-	a.plan = imagepull.List(s.list, s.jobs, s.now)
-	if a.plan.Delete {
-		return ctrl.Result{}, a.leave(ctx)
+	p := newPlan(s, r.listObjects, r.jobObjects)
+	err = driver.Run(ctx, p.pass(), driver.Options[*write.Write]{
+		Send: runtimeclient.Sender(r.api.Client, r.api.Live), Now: r.api.Now, Owner: s.key(), Unlike: true,
+		Ledgers: []driver.Recorder{r.listObjects, r.jobObjects},
+	})
+	for _, job := range p.found {
+		r.jobObjects.Writes.Created(s.key(), job)
 	}
-	if err := a.label(ctx); err != nil || s.list.Status.CompletionTime != nil {
-		return ctrl.Result{RequeueAfter: a.plan.RequeueAfter}, err
-	}
-	a.emitInvalid(a.misfits())
-	err = errors.Join(a.make(ctx), a.drop(ctx), a.report(ctx))
-	if r.options.Explain != nil {
-		r.options.Explain(ctx, a.key(), a.plan.Notes)
-	}
+	r.emit(ctx, p)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: s.recheckAfter}, nil
+	return ctrl.Result{RequeueAfter: p.after()}, nil
 }

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
+	"github.com/kruisekit/kruisekit/driver"
+	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/launch"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -55,22 +55,17 @@ const (
 
 // Reconcile does what there is to do for one pod now.
 func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Result, error) {
-	pod, err := stored.Find[corev1.Pod](ctx, r.api.Client, name.NamespacedName)
-	if err != nil {
+	s, err := r.observe(ctx, name.NamespacedName)
+	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
-	if pod == nil || !launch.Concerns(pod, r.options.Policy) && !launch.Incomplete(pod) {
-		r.memory.forget(name.NamespacedName)
-		return ctrl.Result{}, nil
-	}
-	barrier, fresh, err := r.barrier(ctx, pod)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	a := &act{Reconciler: r, pod: pod, barrier: barrier}
-	a.plan = launch.Next(launch.Input{Pod: pod, Barrier: barrier, Policy: r.options.Policy})
-	binding.LogNotes(ctx, a.plan.Notes)
-	switch err := a.carryOut(ctx); {
+	p := newPlan(s)
+	binding.LogNotes(ctx, p.Notes)
+	err = driver.Run(ctx, p.pass(), driver.Options[*write.Write]{
+		Send: runtimeclient.Sender(r.api.Client, r.api.Live), Now: r.api.Now,
+		Answered: func(w *write.Write, answer write.Object, err error) { r.remember(s, w, answer, err) },
+	})
+	switch {
 	case write.IsOutdated(err) || apierrors.IsAlreadyExists(err):
 		r.memory.forget(name.NamespacedName)
 		return ctrl.Result{RequeueAfter: soon}, nil
@@ -78,5 +73,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Res
 		r.memory.forget(name.NamespacedName)
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: cmp.Or(fresh, a.plan.RequeueAfter)}, nil
+	return ctrl.Result{RequeueAfter: cmp.Or(s.fresh, p.RequeueAfter)}, nil
+}
+
+// remember keeps what was written, until the cache shows it.
+func (r *Reconciler) remember(s *snapshot, w *write.Write, answer write.Object, err error) {
+	name := client.ObjectKeyFromObject(s.pod)
+	barrier, is := answer.(*corev1.ConfigMap)
+	switch {
+	case err != nil:
+	case is:
+		r.memory.keep(name, s.pod.UID, barrier, r.api.Now())
+	case w.Verb == write.Patch:
+		r.memory.mark(name, s.pod.UID)
+	}
 }

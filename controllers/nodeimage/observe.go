@@ -3,6 +3,8 @@ package nodeimage
 import (
 	"context"
 	"fmt"
+	"maps"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,21 +28,16 @@ type snapshot struct {
 	malformed error
 	// recheckAfter is when to read the image again where the cache lacks it; zero where it does not.
 	recheckAfter time.Duration
-	// unsure are the reads that failed. The objects that they were for stay in the NodeImage, because they may still exist.
-	unsure []error
-}
-
-// sure is whether something is known to be gone.
-func (s *snapshot) sure(gone bool, err error) bool {
-	if err != nil {
-		s.unsure = append(s.unsure, err)
-	}
-	return gone && err == nil
+	// jobless means that there are no pull jobs in this cluster.
+	jobless bool
+	// known is which of the owners and secrets that the image names are gone. Of others, the API server has the last
+	// word: a cache that lacks an object may lag behind.
+	known map[identity]bool
 }
 
 // observe makes the snapshot; nil when there is nothing of that name.
 func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot, error) {
-	s := &snapshot{name: name, now: r.api.Now()}
+	s := &snapshot{name: name, now: r.api.Now(), jobless: r.jobless, known: map[identity]bool{}}
 	var err error
 	if s.node, err = stored.Find[corev1.Node](ctx, r.api.Client, s.key()); err != nil {
 		return nil, err
@@ -56,8 +53,54 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot, error
 		return s, nil
 	}
 	s.recheckAfter = latest.RecheckAfter
-	s.image, s.malformed, err = decode(latest.Object)
-	return s, err
+	if s.image, s.malformed, err = decode(latest.Object); err != nil {
+		return nil, err
+	}
+	for _, image := range s.image.Spec.Images {
+		r.recallSecrets(s, image.PullSecrets)
+		for _, tag := range image.Tags {
+			r.observeOwners(ctx, s, tag.OwnerReferences)
+		}
+	}
+	return s, nil
+}
+
+// recallSecrets fills in the secrets that existed a moment ago.
+func (r *Reconciler) recallSecrets(s *snapshot, refs []v1beta1.ReferenceObject) {
+	for _, ref := range refs {
+		if _, known := r.facts.recall(secretOf(ref), s.now); known {
+			s.known[secretOf(ref)] = false
+		}
+	}
+}
+
+// observeOwners fills in the pull jobs that are known to be gone, and those that exist.
+func (r *Reconciler) observeOwners(ctx context.Context, s *snapshot, refs []corev1.ObjectReference) {
+	for _, ref := range refs {
+		id := jobOf(ref)
+		if _, done := s.known[id]; done || r.jobless || ref.Kind != id.kind || !possible(id.name) {
+			continue
+		}
+		f, known := r.facts.recall(id, s.now)
+		if known && f.gone {
+			s.known[id] = true
+			continue
+		}
+		// One that the cache lacks, or has another one of, may be in a namespace that the cache leaves out.
+		job, err := stored.Metadata(ctx, r.api.Cached, jobKind(), id.name)
+		if known || err == nil && job != nil && job.UID == ref.UID {
+			s.known[id] = false
+		}
+	}
+}
+
+// remember keeps what a pass has learned, for other nodes that ask the same.
+func (r *Reconciler) remember(p *plan) {
+	for id, gone := range p.learned {
+		if !gone || id.kind != secretKind { // a secret may be created again
+			r.facts.note(id, gone, p.now)
+		}
+	}
 }
 
 // key is the name under which writes are recorded.
@@ -75,4 +118,47 @@ func decode(raw *unstructured.Unstructured) (image *v1beta1.NodeImage, malformed
 		return nil, nil, fmt.Errorf("decode metadata: %w", err)
 	}
 	return image, malformed, nil
+}
+
+const (
+	// rememberGone is for how long a job is known to be gone. It bounds memory: a UID never comes back.
+	rememberGone = 10 * time.Minute
+	// rememberThere is for how long something that was asked for is taken to be there still.
+	rememberThere = 5 * time.Minute
+)
+
+// knowledge is what was found out about single objects, each for a while. It may be lost at any time.
+type knowledge struct {
+	mu      sync.Mutex
+	facts   map[identity]fact
+	cleared time.Time
+}
+
+type fact struct {
+	gone  bool
+	until time.Time
+}
+
+func (k *knowledge) recall(id identity, now time.Time) (f fact, known bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	f = k.facts[id]
+	return f, now.Before(f.until)
+}
+
+func (k *knowledge) note(id identity, gone bool, now time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.facts == nil {
+		k.facts = map[identity]fact{}
+	}
+	if now.Sub(k.cleared) > time.Minute {
+		k.cleared = now
+		maps.DeleteFunc(k.facts, func(_ identity, f fact) bool { return !now.Before(f.until) })
+	}
+	f := fact{gone, now.Add(rememberThere)}
+	if gone {
+		f.until = now.Add(rememberGone)
+	}
+	k.facts[id] = f
 }

@@ -24,14 +24,14 @@ type Options struct {
 
 	// CreationDelay is how long a node has been ready before it gets its NodeImage. Zero is 30 seconds, less is none.
 	CreationDelay time.Duration
-	// ResponseTimeout is how long a node may be silent about a pull, from when it was asked for or should have ended. Zero is
-	// 10 minutes.
+	// ResponseTimeout is how long a node may be silent about a pull, from when it was asked for or should have ended.
+	// Zero is 10 minutes.
 	ResponseTimeout time.Duration
 	// SecretNamespace is the one from which daemons read pull secrets. Empty is
 	// [v1beta1.DefaultImagePullSecretNamespace].
 	SecretNamespace string
-	// Explain takes the notes of each pass, after its write: what a node waits for, and what left its NodeImage. The context
-	// is that of the pass. The pass waits for Explain. Nil takes none.
+	// Explain takes the notes of each pass, after its write: what a node waits for, and what left its NodeImage. The
+	// context is that of the pass. The pass waits for Explain. Nil takes none.
 	Explain func(ctx context.Context, node string, notes []note.Note)
 }
 

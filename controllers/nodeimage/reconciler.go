@@ -2,9 +2,7 @@ package nodeimage
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"hash/fnv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,9 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
@@ -25,12 +21,12 @@ import (
 type Reconciler struct {
 	api     *binding.Binding
 	options Options
-	// jobless says that there are no pull jobs in this cluster.
+	// jobless means that there are no pull jobs in this cluster.
 	jobless bool
 
 	// images is their kind, as untyped objects, and the own writes of them.
 	images stored.Kind
-	known  knowledge
+	facts  knowledge
 }
 
 // New returns a Reconciler. The client may read from a cache.
@@ -51,7 +47,8 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
-	if err := binding.SharedIndex(mgr.GetFieldIndexer().IndexField(ctx, stored.Untyped(gvk()), ownerField, owners)); err != nil {
+	err := mgr.GetFieldIndexer().IndexField(ctx, stored.Untyped(gvk()), ownerField, owners)
+	if err := binding.SharedIndex(err); err != nil {
 		return fmt.Errorf("index the owners of tags: %w", err)
 	}
 	b := r.api.Bind(mgr, controllerName, o).
@@ -62,7 +59,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 		return err
 	}
 	if r.jobless = !installed; r.jobless {
-		mgr.GetLogger().Info("Owners of tags are not looked up: ImagePullJobs are not installed", "controller", controllerName)
+		const text = "Owners of tags are not looked up: ImagePullJobs are not installed"
+		mgr.GetLogger().Info(text, "controller", controllerName)
 	} else {
 		b = b.WatchesMetadata(&v1beta1.ImagePullJob{}, r.jobEvents())
 	}
@@ -81,35 +79,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
-	if s.malformed != nil {
-		r.api.Event(s.image, corev1.EventTypeWarning, reasonInvalidSpec, s.malformed.Error())
-	}
-	plan := imagepull.Maintain(r.upkeep(ctx, s))
-	after, err := r.apply(ctx, s, plan)
-	if r.options.Explain != nil {
-		r.options.Explain(ctx, s.name, plan.Notes)
-	}
-	if err := errors.Join(append(s.unsure, err)...); err != nil {
+	p := newPlan(s, r.options, r.images)
+	err = r.api.Run(ctx, s.key(), p, r.images)
+	r.remember(p)
+	r.emit(ctx, p)
+	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: requeue.Sooner(after, s.recheckAfter)}, nil
-}
-
-func (r *Reconciler) upkeep(ctx context.Context, s *snapshot) imagepull.Upkeep {
-	u := imagepull.Upkeep{
-		Node: s.node, Image: s.image, Now: s.now,
-		ReadyFor: r.options.CreationDelay, Answer: r.options.ResponseTimeout, Random: spread(s.name),
-		SecretGone: func(ref v1beta1.ReferenceObject) bool { return s.sure(r.secretGone(ctx, ref)) },
-	}
-	if !r.jobless {
-		u.OwnerGone = func(ref corev1.ObjectReference) bool { return s.sure(r.jobGone(ctx, ref)) }
-	}
-	return u
-}
-
-// spread has not all nodes looked at in the same moment.
-func spread(name string) uint32 {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(name))
-	return h.Sum32()
+	return ctrl.Result{RequeueAfter: p.RequeueAfter()}, nil
 }

@@ -57,7 +57,7 @@ func imageOf(o client.Object) *v1beta1.NodeImage {
 // jobEvents wake the NodeImages whose tags a deleted job owns, and let them know that it is gone.
 func (r *Reconciler) jobEvents() handler.EventHandler {
 	return handler.Funcs{DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		r.known.note(jobIdentity(client.ObjectKeyFromObject(e.Object), e.Object.GetUID()), true, r.api.Now())
+		r.facts.note(jobIdentity(client.ObjectKeyFromObject(e.Object), e.Object.GetUID()), true, r.api.Now())
 		images, err := stored.List(ctx, r.api.Cached, gvk(), client.MatchingFields{ownerField: string(e.Object.GetUID())})
 		if err != nil {
 			log.FromContext(ctx).Error(err, "Owners of tags are cleared later", "job", client.ObjectKeyFromObject(e.Object))

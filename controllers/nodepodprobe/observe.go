@@ -3,6 +3,7 @@ package nodepodprobe
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -11,6 +12,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/internal/markers"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/workload"
 )
 
 // snapshot is the input of one pass. Its objects may belong to the cache and are only read.
@@ -23,13 +25,17 @@ type snapshot struct {
 	// pods of the node, as the own writes left them, and markers by the namespaces of the pods.
 	pods    []*corev1.Pod
 	markers map[string][]*v1alpha1.PodProbeMarker
+	// known are the marks of recent passes.
+	known workload.Repeats
+	now   time.Time
 }
 
 func (s *snapshot) key() types.NamespacedName { return types.NamespacedName{Name: s.name} }
 
 // observe returns the snapshot; nil where there is neither a node nor a NodePodProbe.
 func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot, error) {
-	s := &snapshot{name: name, markers: map[string][]*v1alpha1.PodProbeMarker{}}
+	s := &snapshot{name: name, markers: map[string][]*v1alpha1.PodProbeMarker{}, now: r.api.Now()}
+	s.known = r.marks.Repeats(s.key())
 	var err error
 	if s.node, err = stored.Find[corev1.Node](ctx, r.api.Client, s.key()); err != nil {
 		return nil, err
@@ -49,7 +55,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot, error
 		s.probes = probes
 	}
 	if s.node == nil {
-		r.sender.Forget(s.key())
+		r.marks.Forget(s.key())
 		if s.probes == nil {
 			r.probes.Writes.Forget(s.key())
 			return nil, nil
@@ -61,11 +67,12 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot, error
 
 func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
 	var list corev1.PodList
-	if err := r.api.Client.List(ctx, &list, client.MatchingFields{markers.NodeField: s.name}, client.UnsafeDisableDeepCopy); err != nil {
+	onNode := client.MatchingFields{markers.NodeField: s.name}
+	if err := r.api.Client.List(ctx, &list, onNode, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list pods: %w", err)
 	}
 	var err error
-	if s.pods, _, err = r.sender.Pods.Overlay(ctx, s.key(), stored.Pointers(list.Items)); err != nil {
+	if s.pods, _, err = r.marks.Pods.Overlay(ctx, s.key(), stored.Pointers(list.Items)); err != nil {
 		return err
 	}
 	for _, pod := range s.pods {

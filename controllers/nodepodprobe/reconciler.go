@@ -11,19 +11,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
+	"github.com/kruisekit/kruisekit/driver"
+	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/internal/markers"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // Reconciler keeps the NodePodProbes of nodes.
 type Reconciler struct {
 	api     *binding.Binding
 	options Options
-	// probes is their kind, as untyped objects, and the own writes of them. sender marks pods, by their node.
+	// probes is their kind, as untyped objects, and the own writes of them. marks are those of pods, by their node.
 	probes  stored.Kind
-	sender  markers.Sender
+	marks   markers.Memory
 	markers *markers.Markers
 }
 
@@ -36,7 +39,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	return &Reconciler{
 		api: api, options: o, markers: &markers.Markers{Cached: c},
 		probes: stored.Kind{GVK: markers.NodeGVK(), Writes: stored.NewWrites(api.Live, api.Now)},
-		sender: markers.Sender{API: api, Pods: lean.NewWrites(api.Live, api.Now)},
+		marks:  markers.Memory{Pods: lean.NewWrites(api.Live, api.Now)},
 	}, nil
 }
 
@@ -53,7 +56,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	if err := binding.SharedIndex(indexer.IndexField(ctx, &corev1.Pod{}, markers.NodeField, markers.NodeOf)); err != nil {
 		return fmt.Errorf("index pods by node: %w", err)
 	}
-	if err := binding.SharedIndex(indexer.IndexField(ctx, stored.Untyped(markers.NodeGVK()), markers.ProbedField, markers.ProbedOf)); err != nil {
+	index := indexer.IndexField(ctx, stored.Untyped(markers.NodeGVK()), markers.ProbedField, markers.ProbedOf)
+	if err := binding.SharedIndex(index); err != nil {
 		return fmt.Errorf("index NodePodProbes by marker: %w", err)
 	}
 	return r.api.Bind(mgr, controllerName, o).
@@ -72,10 +76,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
-	p := plan(s)
-	after, err := r.execute(ctx, s, p)
+	p, err := newPlan(s)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	all := p.pass()
+	err = driver.Run(ctx, all, driver.Options[*write.Write]{
+		Send: runtimeclient.Sender(r.api.Client, r.api.Live), Now: r.api.Now,
+		Owner: s.key(), Ledgers: []driver.Recorder{r.probes.Writes, r.marks.Pods},
+		Answered: func(w *write.Write, _ write.Object, err error) { markers.EmitRefused(r.api, w, err) },
+	})
+	if len(p.marks) > 0 {
+		r.marks.Keep(s.key(), p.repeats)
+	}
 	if r.options.Explain != nil {
 		r.options.Explain(ctx, s.name, p.notes)
 	}
-	return r.api.Result(request, after, err)
+	return r.api.Result(request, all.RequeueAfter(), err)
 }

@@ -2,7 +2,6 @@ package persistentpodstate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -26,17 +25,19 @@ type snapshot struct {
 	latest stored.Latest
 	// state is nil where there is none.
 	state *podstate.State
-	// askers are the workloads of the name.
-	askers []podstate.Asker
-	input  podstate.Input
+	// generation is what the workloads of the name ask for.
+	generation podstate.Generation
+	input      podstate.Input
+	// nodes are those of pods and of records, by name, and allNodes all nodes, which only few plans need.
+	nodes    map[string]*corev1.Node
+	allNodes []*corev1.Node
+	hasNodes bool
 	// unsupported is why the records stay as they are.
 	unsupported  string
 	recheckAfter time.Duration
-	// err is of a read that Plan asked for.
-	err error
 }
 
-// observe reads the PersistentPodState of a name, and the workloads that may ask for it.
+// observe reads the PersistentPodState of a name, the workloads that may ask for it, and the workload that its records are about.
 func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*snapshot, error) {
 	latest, err := r.states.Latest(ctx, r.api.Cached, name)
 	if err != nil {
@@ -48,16 +49,21 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 			return nil, err
 		}
 	}
+	var askers []podstate.Asker
 	for _, kind := range r.kinds.all() {
 		workload, err := r.workload(ctx, kind, name)
 		if err != nil {
 			return nil, err
 		}
 		if workload != nil {
-			s.askers = append(s.askers, podstate.Asker{Kind: kind, Metadata: metadataOf(workload)})
+			askers = append(askers, podstate.Asker{Kind: kind, Metadata: metadataOf(workload)})
 		}
 	}
-	return s, nil
+	s.generation = podstate.Generate(askers, s.state)
+	if !s.hasRecords(s.generation.State) {
+		return s, nil
+	}
+	return s, r.observeWorkload(ctx, s, s.generation.State)
 }
 
 func (s *snapshot) decode(raw *unstructured.Unstructured) error {
@@ -88,11 +94,12 @@ func metadataOf(o *unstructured.Unstructured) metav1.ObjectMeta {
 	}
 }
 
-// observeWorkload reads the workload of a PersistentPodState and its pods.
-func (r *Reconciler) observeWorkload(ctx context.Context, s *snapshot) error {
-	target, is := podstate.TargetOf(s.state)
+// observeWorkload reads the workload of a PersistentPodState, its pods and their nodes.
+func (r *Reconciler) observeWorkload(ctx context.Context, s *snapshot, state *podstate.State) error {
+	target, is := podstate.TargetOf(state)
 	if !is {
-		s.unsupported = fmt.Sprintf("spec.targetRef.apiVersion %q is no group and version", s.state.Spec.TargetReference.APIVersion)
+		version := state.Spec.TargetReference.APIVersion
+		s.unsupported = fmt.Sprintf("spec.targetRef.apiVersion %q is no group and version", version)
 		return nil
 	}
 	kind, why := r.kinds.of(ctx, target.GroupKind())
@@ -104,14 +111,21 @@ func (r *Reconciler) observeWorkload(ctx context.Context, s *snapshot) error {
 	if err != nil {
 		return err
 	}
-	s.input = podstate.Input{State: s.state, Now: r.api.Now(), Node: s.node(ctx, r.api.Client), Nodes: s.nodes(ctx, r.api.Client)}
+	s.input = podstate.Input{Now: r.api.Now()}
 	if workload == nil || workload.GetDeletionTimestamp() != nil {
 		s.input.Workload.Gone = true
 		return nil
 	}
 	s.input.Workload = podstates.WorkloadOf(workload, r.options.StartOrdinal)
-	s.input.Pods, err = r.pods(ctx, s.name.Namespace, workload.GetUID())
-	return err
+	if s.input.Pods, err = r.pods(ctx, s.name.Namespace, workload.GetUID()); err != nil {
+		return err
+	}
+	if s.generation.Action != podstate.Nothing { // the API server may answer another spec than the plan has seen
+		if err := r.observeAllNodes(ctx, s); err != nil {
+			return err
+		}
+	}
+	return r.observeNodes(ctx, s, state)
 }
 
 // recheck is when to look again at a kind that is not watched.
@@ -132,25 +146,35 @@ func (r *Reconciler) pods(ctx context.Context, namespace string, workload types.
 	return pods, nil
 }
 
-// node returns a function that reads a node. An error is kept, and ends the pass.
-func (s *snapshot) node(ctx context.Context, from client.Reader) func(string) *corev1.Node {
-	return func(name string) *corev1.Node {
-		if name == "" {
-			return nil
-		}
-		node, err := stored.Find[corev1.Node](ctx, from, types.NamespacedName{Name: name})
-		s.err = errors.Join(s.err, err)
-		return node
+// observeNodes reads the nodes of pods and of records.
+func (r *Reconciler) observeNodes(ctx context.Context, s *snapshot, state *podstate.State) error {
+	s.nodes = map[string]*corev1.Node{}
+	names := map[string]bool{}
+	for _, pod := range s.input.Pods {
+		names[pod.Spec.NodeName] = true
 	}
+	for _, record := range state.Status.PodStates {
+		names[record.NodeName] = true
+	}
+	delete(names, "")
+	for name := range names {
+		node, err := stored.Find[corev1.Node](ctx, r.api.Client, types.NamespacedName{Name: name})
+		if err != nil {
+			return err
+		}
+		if node != nil {
+			s.nodes[name] = node
+		}
+	}
+	return nil
 }
 
-// nodes returns a function that lists all nodes. An error is kept, and ends the pass.
-func (s *snapshot) nodes(ctx context.Context, from client.Reader) func() []*corev1.Node {
-	return func() []*corev1.Node {
-		var list corev1.NodeList
-		if err := from.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-			s.err = errors.Join(s.err, fmt.Errorf("list nodes: %w", err))
-		}
-		return stored.Pointers(list.Items)
+// observeAllNodes lists all nodes, for a plan that needs them.
+func (r *Reconciler) observeAllNodes(ctx context.Context, s *snapshot) error {
+	var list corev1.NodeList
+	if err := r.api.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list nodes: %w", err)
 	}
+	s.allNodes, s.hasNodes = stored.Pointers(list.Items), true
+	return nil
 }

@@ -3,7 +3,6 @@ package persistentpodstate
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,15 +10,17 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/kruisekit/kruisekit/driver"
+	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/once"
 	"github.com/kruisekit/kruisekit/internal/owned"
-	"github.com/kruisekit/kruisekit/internal/podstate"
 	"github.com/kruisekit/kruisekit/internal/podstates"
 	"github.com/kruisekit/kruisekit/internal/requeue"
-	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // Reconciler records where pods were ready.
@@ -28,7 +29,6 @@ type Reconciler struct {
 	options Options
 
 	states stored.Kind
-	status statuspatch.Writer
 	// index has what the events have shown, to find the PersistentPodStates of pods, workloads and nodes.
 	index *podstates.Index
 	kinds *kinds
@@ -45,7 +45,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	o.Namespace = cmp.Or(o.Namespace, DefaultNamespace)
 	kind := stored.Kind{GVK: podstates.Kind(), Writes: stored.NewWrites(api.Live, api.Now)}
 	r := &Reconciler{
-		api: api, options: o, states: kind, status: statuspatch.Writer{Client: c, Kind: kind}, index: podstates.NewIndex(), kinds: newKinds(),
+		api: api, options: o, states: kind, index: podstates.NewIndex(), kinds: newKinds(),
 	}
 	r.kinds.events = r.workloadEvents
 	return r, nil
@@ -89,48 +89,48 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := r.generate(ctx, s); err != nil {
+	p, err := newPlan(s)
+	if err == nil && p.needsNodes {
+		if err = r.observeAllNodes(ctx, s); err == nil {
+			p, err = newPlan(s)
+		}
+	}
+	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if s.state == nil || s.state.DeletionTimestamp != nil {
-		r.forget(request.NamespacedName, s.latest.Cached)
-		return ctrl.Result{RequeueAfter: s.latest.RecheckAfter}, nil
-	}
-	if err := r.observeWorkload(ctx, s); err != nil {
-		return ctrl.Result{}, err
-	}
-	if s.unsupported != "" {
-		r.complain(s)
-		return ctrl.Result{RequeueAfter: s.recheckAfter}, nil
-	}
-	pass := podstate.Plan(s.input)
-	if err := s.err; err != nil {
-		return ctrl.Result{}, err
-	}
-	is := *s.state
-	is.Status = pass.Status
-	if _, err := r.status.Write(ctx, s.state, &is, map[string]any{"observedGeneration": s.state.Generation}); err != nil {
-		return ctrl.Result{}, err
-	}
-	err = r.deleteStuck(ctx, s, pass.Stuck)
-	r.emit(s, &pass)
-	if r.options.Explain != nil {
-		r.options.Explain(ctx, request.NamespacedName, pass.Notes)
-	}
-	return r.api.Result(request, requeue.Sooner(pass.RequeueAfter, s.latest.RecheckAfter), err)
+	r.emitOccupied(s)
+	err = driver.Run(ctx, p.pass(), driver.Options[*write.Write]{
+		Send: runtimeclient.Sender(r.api.Client, r.api.Live), Now: r.api.Now,
+		Owner: request.NamespacedName, Ledgers: []driver.Recorder{r.states.Writes},
+		Answered: func(w *write.Write, _ write.Object, err error) { r.emitDeleted(s, w, err) },
+	})
+	return r.report(ctx, request, p, err)
 }
 
-// deleteStuck deletes pods that wait for labels which no node has, so that their workload creates them elsewhere.
-func (r *Reconciler) deleteStuck(ctx context.Context, s *snapshot, stuck []*corev1.Pod) error {
-	var failures []error
-	for _, pod := range stuck {
-		if err := r.deletePod(ctx, pod); err != nil {
-			failures = append(failures, err)
-			continue
+// report emits the events of a pass.
+func (r *Reconciler) report(ctx context.Context, request ctrl.Request, p *plan, err error) (ctrl.Result, error) {
+	r.emitRejected(p)
+	if failed := p.generating.failed; failed != nil {
+		if p.generating.invalid != nil {
+			return ctrl.Result{}, reconcile.TerminalError(failed)
 		}
-		r.api.Normalf(s.state, reasonRecreates, "Deleted pod %s, which waited for labels that no node has; the workload creates the pod again", pod.Name)
+		return ctrl.Result{}, failed
 	}
-	return errors.Join(failures...)
+	switch {
+	case p.state == nil || p.state.DeletionTimestamp != nil:
+		r.forget(request.NamespacedName, p.latest.Cached)
+		return ctrl.Result{RequeueAfter: p.latest.RecheckAfter}, nil
+	case p.unsupported != "":
+		r.complain(p.snapshot)
+		return ctrl.Result{RequeueAfter: p.recheckAfter}, nil
+	case !p.reported || p.status != nil && p.status.Err() != nil:
+		return ctrl.Result{}, err
+	}
+	r.emit(p.snapshot, p.records)
+	if r.options.Explain != nil {
+		r.options.Explain(ctx, request.NamespacedName, p.records.Notes)
+	}
+	return r.api.Result(request, requeue.Sooner(p.records.RequeueAfter, p.latest.RecheckAfter), err)
 }
 
 func (r *Reconciler) forget(name types.NamespacedName, cached bool) {

@@ -3,6 +3,7 @@ package podprobemarker
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -12,6 +13,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/markers"
 	"github.com/kruisekit/kruisekit/internal/podprobe"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/workload"
 )
 
 // snapshot is the input of one pass. Its objects may belong to the cache and are only read.
@@ -24,6 +26,12 @@ type snapshot struct {
 	// normal counts the probed pods on nodes with a daemon. virtual are those on virtual nodes.
 	normal  int
 	virtual []*corev1.Pod
+	// serverless means that pods on virtual nodes are marked. others are then the markers that may select them.
+	serverless bool
+	others     []*v1alpha1.PodProbeMarker
+	// known are the marks of recent passes.
+	known workload.Repeats
+	now   time.Time
 }
 
 // observe returns the snapshot; nil for a marker that is gone.
@@ -35,18 +43,19 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	if latest.Object == nil {
 		if !latest.Cached {
 			r.kind.Writes.Forget(name)
-			r.sender.Forget(name)
+			r.marks.Forget(name)
 			r.markers.Forget(name)
 		}
 		return nil, nil
 	}
-	s := &snapshot{}
+	s := &snapshot{serverless: r.options.Serverless, known: r.marks.Repeats(name), now: r.api.Now()}
 	if s.marker, s.malformed, err = stored.Decode[v1alpha1.PodProbeMarker](latest.Object); err != nil {
 		return nil, err
 	}
 	switch {
 	case s.marker.DeletionTimestamp != nil:
-		nodes, err := stored.List(ctx, r.api.Cached, markers.NodeGVK(), client.MatchingFields{markers.ProbedField: markers.Key(name.Namespace, name.Name)})
+		probed := client.MatchingFields{markers.ProbedField: markers.Key(name.Namespace, name.Name)}
+		nodes, err := stored.List(ctx, r.api.Cached, markers.NodeGVK(), probed)
 		s.running = len(nodes) > 0
 		return s, err
 	case s.malformed != nil:
@@ -58,7 +67,8 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
 	var list corev1.PodList
 	selector := client.MatchingLabelsSelector{Selector: podprobe.Selector(s.marker)}
-	if err := r.api.Client.List(ctx, &list, client.InNamespace(s.marker.Namespace), selector, client.UnsafeDisableDeepCopy); err != nil {
+	namespace := client.InNamespace(s.marker.Namespace)
+	if err := r.api.Client.List(ctx, &list, namespace, selector, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list pods: %w", err)
 	}
 	virtual := map[string]*bool{}
@@ -88,6 +98,9 @@ func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
 		}
 	}
 	var err error
-	s.virtual, _, err = r.sender.Pods.Overlay(ctx, client.ObjectKeyFromObject(s.marker), s.virtual)
+	s.virtual, _, err = r.marks.Pods.Overlay(ctx, client.ObjectKeyFromObject(s.marker), s.virtual)
+	if err == nil && s.serverless && len(s.virtual) > 0 {
+		s.others, err = r.markers.In(ctx, s.marker.Namespace)
+	}
 	return err
 }

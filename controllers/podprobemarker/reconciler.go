@@ -2,21 +2,19 @@ package podprobemarker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
-	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
+	"github.com/kruisekit/kruisekit/driver"
+	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/internal/markers"
-	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -25,9 +23,9 @@ import (
 type Reconciler struct {
 	api     *binding.Binding
 	options Options
-	// kind is that of markers, as untyped objects, and the own writes of them. sender marks pods, by the marker.
+	// kind is that of markers, as untyped objects, and the own writes of them. marks are those of pods, by the marker.
 	kind    stored.Kind
-	sender  markers.Sender
+	marks   markers.Memory
 	markers *markers.Markers
 }
 
@@ -39,8 +37,8 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	}
 	return &Reconciler{
 		api: api, options: o, markers: &markers.Markers{Cached: c},
-		kind:   stored.Kind{GVK: markers.GVK(), Writes: stored.NewWrites(api.Live, api.Now)},
-		sender: markers.Sender{API: api, Pods: lean.NewWrites(api.Live, api.Now)},
+		kind:  stored.Kind{GVK: markers.GVK(), Writes: stored.NewWrites(api.Live, api.Now)},
+		marks: markers.Memory{Pods: lean.NewWrites(api.Live, api.Now)},
 	}, nil
 }
 
@@ -71,9 +69,6 @@ const (
 
 	// waitForNodes is how long a marker that is deleted waits for the event that no node runs its probes any more.
 	waitForNodes = 30 * time.Second
-
-	// reasonInvalidSpec is not among the reference's, which stops working.
-	reasonInvalidSpec = "InvalidSpec"
 )
 
 // Reconcile works on one marker.
@@ -82,44 +77,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
-	if s.malformed != nil {
-		r.api.Event(s.marker, corev1.EventTypeWarning, reasonInvalidSpec, s.malformed.Error())
+	p, err := newPlan(s)
+	if err != nil {
+		return ctrl.Result{}, err
 	}
-	var others []*v1alpha1.PodProbeMarker
-	if r.options.Serverless && len(s.virtual) > 0 {
-		if others, err = r.markers.In(ctx, request.Namespace); err != nil {
-			return ctrl.Result{}, err
-		}
+	if len(p.marks) > 0 {
+		r.marks.Keep(request.NamespacedName, p.known)
 	}
-	after, err := r.execute(ctx, s, plan(s, others, r.options.Serverless))
+	all := p.pass()
+	err = driver.Run(ctx, all, driver.Options[*write.Write]{
+		Send: runtimeclient.Sender(r.api.Client, r.api.Live), Now: r.api.Now,
+		Owner: request.NamespacedName, Ledgers: []driver.Recorder{r.kind.Writes, r.marks.Pods},
+		Answered: func(w *write.Write, _ write.Object, err error) { markers.EmitRefused(r.api, w, err) },
+	})
+	r.emitInvalid(s)
+	after := all.RequeueAfter()
 	if s.running {
 		after = max(after, waitForNodes)
 	}
 	return r.api.Result(request, after, err)
-}
-
-// execute sends the writes of a pass, and returns when to look again; zero for when something happens.
-func (r *Reconciler) execute(ctx context.Context, s *snapshot, p pass) (time.Duration, error) {
-	if p.writeFinalizers {
-		answer, err := r.kind.WriteFinalizers(ctx, r.api.Client, s.marker, p.finalizers)
-		switch {
-		case write.IsOutdated(err):
-			return markers.CatchUp, nil
-		case err != nil:
-			return 0, err
-		}
-		s.marker.ResourceVersion = answer.GetResourceVersion()
-	}
-	after, failure := r.sender.Send(ctx, client.ObjectKeyFromObject(s.marker), p.marks)
-	if p.status == nil {
-		return after, failure
-	}
-	is := *s.marker
-	is.Status = *p.status
-	writer := statuspatch.Writer{Client: r.api.Client, Kind: r.kind}
-	_, err := writer.Write(ctx, s.marker, &is, map[string]any{"observedGeneration": p.status.ObservedGeneration})
-	if apierrors.IsConflict(err) {
-		return markers.CatchUp, failure
-	}
-	return after, errors.Join(failure, err)
 }

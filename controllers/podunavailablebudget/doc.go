@@ -8,6 +8,8 @@
 // Package pub decides; this package reads and writes. Admission spends a budget in the same status: a write here tests the
 // resource version, so that no admitted disruption is overwritten.
 //
+// Beside the files that every reconciler has, tracker.go and tracked.go count the pods of budgets by their events.
+//
 // # Costs
 //
 // The pods of a budget are listed when the budget is created, changed, or gets other owners. After that an event of a pod changes a

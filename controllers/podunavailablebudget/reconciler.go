@@ -2,12 +2,11 @@ package podunavailablebudget
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -15,11 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
+	"github.com/kruisekit/kruisekit/driver"
+	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/replicas"
-	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // Reconciler keeps the statuses of PodUnavailableBudgets, and stamps their pods.
@@ -91,80 +92,32 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
-	p, err := r.report(ctx, s)
-	if err != nil || p == nil {
+	p := newPlan(s, r.plan)
+	err = driver.Run(ctx, p.pass(), driver.Options[*write.Write]{
+		Send: runtimeclient.Sender(r.api.Client, r.api.Live), Now: r.api.Now,
+		Owner: request.NamespacedName, Ledgers: []driver.Recorder{r.budgets.Writes},
+		Answered: func(w *write.Write, _ write.Object, err error) {
+			if pod, is := w.Object.(*metav1.PartialObjectMetadata); is && err == nil {
+				r.tracker.stamped(request.NamespacedName, stamp{pod.Name, pod.UID})
+			}
+		},
+	})
+	if !p.stands() {
 		return ctrl.Result{}, err
 	}
-	r.events.emit(s, p)
-	err = r.stamp(ctx, s, p.stamps)
+	r.events.emit(s, p.decided)
 	if r.options.Explain != nil {
-		r.options.Explain(ctx, s.key(), p.notes)
+		r.options.Explain(ctx, s.key(), p.decided.notes)
 	}
-	return r.api.Result(request, p.after, err)
+	return r.api.Result(request, p.decided.after, err)
 }
 
-// attempts at a status that admission writes at the same time.
-const attempts = 4
-
-// report writes the status if it is another one, and returns the pass; nil where the budget is gone. After a conflict the pass is planned again
-// with the live budget, so that no admitted disruption is lost.
-func (r *Reconciler) report(ctx context.Context, s *snapshot) (*pass, error) {
-	for attempt := 1; ; attempt++ {
-		p, followed := r.plan(s)
-		if !followed || !p.changed {
-			return p, nil
-		}
-		err := r.write(ctx, s, p)
-		if err == nil || apierrors.IsNotFound(err) {
-			return p, client.IgnoreNotFound(err)
-		}
-		if !apierrors.IsConflict(err) || attempt == attempts {
-			return nil, fmt.Errorf("write status: %w", err)
-		}
-		fresh := stored.Untyped(gvk())
-		switch err := r.api.Live.Get(ctx, s.key(), fresh); {
-		case apierrors.IsNotFound(err):
-			return nil, nil
-		case err != nil:
-			return nil, fmt.Errorf("read budget live: %w", err)
-		case fresh.GetUID() != s.object.UID || fresh.GetGeneration() != s.object.Generation:
-			return nil, errOutdated // the event of the change may have been seen before
-		}
-		if err := s.read(fresh); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// errOutdated is a spec that changed during the pass.
-var errOutdated = errors.New("the budget changed during the pass")
-
-// plan plans the pass while no event changes the counts. It reports false for a budget that was forgotten meanwhile.
-func (r *Reconciler) plan(s *snapshot) (*pass, bool) {
-	var p *pass
-	followed := r.tracker.with(s.key(), func(t *tracked) {
+// plan plans while no event changes the counts; nil for a budget that was forgotten meanwhile.
+func (r *Reconciler) plan(s *snapshot) (p *pass) {
+	r.tracker.with(s.key(), func(t *tracked) {
 		t.budget = s.budget // its records
 		planned := plan(s, t, r.tracker.namespaces[s.budget.Namespace], r.api.Now())
 		p = &planned
 	})
-	return p, followed
-}
-
-// write sends the status. It is refused where another writer has changed the budget.
-func (r *Reconciler) write(ctx context.Context, s *snapshot, p *pass) error {
-	is := *s.object
-	is.Status = p.status
-	patch, err := statuspatch.Merge(s.object, &is, map[string]any{ // the schema requires these
-		"unavailableAllowed": p.status.UnavailableAllowed, "currentAvailable": p.status.CurrentAvailable,
-		"desiredAvailable": p.status.DesiredAvailable, "totalReplicas": p.status.TotalReplicas,
-	}, statuspatch.SameVersion)
-	if err != nil || patch == nil {
-		return err
-	}
-	answer := r.budgets.Named(s.key())
-	if err := r.api.Client.Status().Patch(ctx, answer, patch); err != nil {
-		return err
-	}
-	r.budgets.Writes.Patched(s.key(), answer)
-	return nil
+	return p
 }

@@ -177,15 +177,14 @@ func (t *tracker) dependOnly(name types.NamespacedName, on map[pub.Target]bool) 
 	t.with(name, func(b *tracked) { b.depends = on })
 }
 
-// with calls do with what is known of a budget, while no event changes it. It reports false for a budget that is not followed.
-func (t *tracker) with(name types.NamespacedName, do func(*tracked)) bool {
+// with calls do with what is known of a budget, while no event changes it. It does nothing for a budget that is not
+// followed.
+func (t *tracker) with(name types.NamespacedName, do func(*tracked)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	b := t.namespaces[name.Namespace][name.Name]
-	if b != nil {
+	if b := t.namespaces[name.Namespace][name.Name]; b != nil {
 		do(b)
 	}
-	return b != nil
 }
 
 // stamped records a stamp that was written, before the event of the pod.

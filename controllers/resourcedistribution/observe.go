@@ -15,6 +15,8 @@ import (
 	"github.com/kruisekit/kruisekit/internal/failure"
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/ledger"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // snapshot is what one pass looks at.
@@ -168,4 +170,40 @@ type watched struct {
 // in is the key of the own writes in a namespace.
 func (w watched) in(namespace string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: w.kind.Kind + "/" + w.name}
+}
+
+// copies are the own writes of copies, by namespace, kind and name. Of an answer it keeps what a pass looks at.
+type copies struct {
+	*ledger.Ledger[*metav1.PartialObjectMetadata]
+}
+
+// Record takes the answer to a write of a copy.
+func (c copies) Record(_ types.NamespacedName, w *write.Write, answer write.Object, err error) {
+	kind := w.Object.GetObjectKind().GroupVersionKind()
+	switch w.Object.(type) {
+	case *corev1.Secret:
+		kind = corev1.SchemeGroupVersion.WithKind(distribution.KindSecret)
+	case *corev1.ConfigMap:
+		kind = corev1.SchemeGroupVersion.WithKind(distribution.KindConfigMap)
+	case *metav1.PartialObjectMetadata:
+	default:
+		return
+	}
+	name := types.NamespacedName{Namespace: w.Object.GetNamespace(), Name: w.Object.GetName()}
+	known := &write.Write{Verb: w.Verb, Object: lean(stored.MetadataOf(kind, name), w.Object)}
+	if answer != nil {
+		answer = lean(stored.MetadataOf(kind, name), answer)
+	}
+	c.Ledger.Record(watched{kind: kind, name: name.Name}.in(name.Namespace), known, answer, err)
+}
+
+// lean fills metadata with what a pass looks at.
+func lean(meta *metav1.PartialObjectMetadata, from metav1.Object) *metav1.PartialObjectMetadata {
+	controller := metav1.GetControllerOf(from)
+	meta.UID, meta.ResourceVersion, meta.DeletionTimestamp = from.GetUID(), from.GetResourceVersion(), from.GetDeletionTimestamp()
+	meta.OwnerReferences = nil
+	if controller != nil {
+		meta.OwnerReferences = []metav1.OwnerReference{*controller}
+	}
+	return meta
 }

@@ -2,7 +2,6 @@ package resourcedistribution
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,14 +14,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/driver"
+	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/distribution"
 	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/once"
 	"github.com/kruisekit/kruisekit/internal/requeue"
-	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ledger"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 type resourceDistribution = v1beta1.ResourceDistribution
@@ -33,10 +34,8 @@ type Reconciler struct {
 	options Options
 
 	distributions stored.Kind
-	status        statuspatch.Writer
-	// copies are the own writes of copies, by namespace, kind and name.
-	copies  *ledger.Ledger[*metav1.PartialObjectMetadata]
-	watches *watches
+	copies        copies
+	watches       *watches
 	// targets are those of distributions that were observed, by name, for events of namespaces.
 	targets selections
 	// known is what the last pass of a distribution found out, by name.
@@ -53,8 +52,8 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	}
 	kind := stored.Kind{GVK: gvk(), Writes: stored.NewWrites(api.Live, api.Now)}
 	return &Reconciler{
-		api: api, options: o, distributions: kind, status: statuspatch.Writer{Client: c, Kind: kind},
-		copies: ledger.New[*metav1.PartialObjectMetadata](api.Live, api.Now), watches: newWatches(api),
+		api: api, options: o, distributions: kind,
+		copies: copies{ledger.New[*metav1.PartialObjectMetadata](api.Live, api.Now)}, watches: newWatches(api),
 	}, nil
 }
 
@@ -85,26 +84,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
-	pass := distribution.Plan(s.input)
-	r.execute(ctx, s, pass)
-	r.known.Note(request.Name, func(known *map[string]distribution.Known) { *known = pass.Known() })
-	reported := r.report(ctx, s, pass)
+	p := newPlan(s)
+	all := p.pass()
+	err = driver.Run(ctx, all, driver.Options[*write.Write]{
+		Send: runtimeclient.Sender(r.api.Client, r.api.Live), Now: r.api.Now, Isolated: true,
+		Owner: request.NamespacedName, Ledgers: []driver.Recorder{r.copies, r.distributions.Writes},
+	})
+	r.known.Note(request.Name, func(known *map[string]distribution.Known) { *known = p.copies.of.Known() })
+	r.emitInvalid(s)
 	if r.options.Explain != nil {
-		r.options.Explain(ctx, request.Name, pass.Notes)
+		r.options.Explain(ctx, request.Name, all.Notes())
 	}
-	return r.api.Result(request, requeue.Sooner(pass.RequeueAfter, s.recheckAfter), errors.Join(pass.Err(), reported))
+	return r.api.Result(request, requeue.Sooner(all.RequeueAfter(), s.recheckAfter), err)
 }
-
-// report writes the status if it changed, also where requests failed.
-func (r *Reconciler) report(ctx context.Context, s *snapshot, pass *distribution.Pass) error {
-	if r.emitted.Changed(s.object.Name, s.input.Invalid) {
-		r.api.Event(s.object, corev1.EventTypeWarning, reasonInvalidSpec, s.input.Invalid+": mend the spec")
-	}
-	is := *s.object
-	is.Status = pass.Status(s.object.Status, s.object.Generation, s.input.Now)
-	_, err := r.status.Write(ctx, s.object, &is, nil)
-	return err
-}
-
-// reasonInvalidSpec is the reason of an event: the spec cannot work, and the copies stay as they are.
-const reasonInvalidSpec = "InvalidSpec"

@@ -2,10 +2,16 @@ package sidecarset
 
 import (
 	"fmt"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
+	"github.com/kruisekit/kruisekit/internal/collectors"
 	"github.com/kruisekit/kruisekit/internal/scope"
+	"github.com/kruisekit/kruisekit/internal/standstill"
 	"github.com/kruisekit/kruisekit/internal/validation"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -26,65 +32,98 @@ const (
 
 // emitInvalid reports what of a spec is invalid, once for a spec: by the rules of the webhook, which may have been another one when the
 // set was stored. Pods follow the set as far as the spec can be read. why is reported where the rules find nothing.
-func (p *pass) emitInvalid(why error) {
-	if p.state.judged == p.set.Generation {
+func (r *Reconciler) emitInvalid(p *plan, known *state, why error) {
+	if known.judged == p.set.Generation {
 		return
 	}
-	p.state.judged = p.set.Generation
+	known.judged = p.set.Generation
 	if faults := validation.SidecarSet(p.set); p.malformed == nil && len(faults) > 0 {
 		why = faults.ToAggregate()
 	}
 	if why != nil {
-		p.api.Event(p.set, corev1.EventTypeWarning, reasonInvalidSpec, why.Error())
+		r.api.Event(p.set, corev1.EventTypeWarning, reasonInvalidSpec, why.Error())
 	}
-	if text := validation.SidecarSetSpared(p.set, scope.Sent(p.options.Namespace)); text != "" {
-		p.api.Event(p.set, corev1.EventTypeWarning, reasonSpared, text)
+	if text := validation.SidecarSetSpared(p.set, scope.Sent(r.options.Namespace)); text != "" {
+		r.api.Event(p.set, corev1.EventTypeWarning, reasonSpared, text)
 	}
 }
 
 // emitLacking reports pods that lack containers, once until all pods have them.
-func (p *pass) emitLacking() {
-	n := p.plan.Result().Lacking
-	p.meters.lacking.WithLabelValues(p.set.Name).Set(float64(n))
-	if n > 0 && !p.state.lacking {
-		p.api.Event(p.set, corev1.EventTypeWarning, reasonLacking, fmt.Sprintf("%d pods that this set selects lack containers of it; only new pods get them", n))
+func (r *Reconciler) emitLacking(p *plan, known *state) {
+	n := p.pods.Result().Lacking
+	r.meters.lacking.WithLabelValues(p.set.Name).Set(float64(n))
+	if n > 0 && !known.lacking {
+		const text = "%d pods that this set selects lack containers of it; only new pods get them"
+		r.api.Warningf(p.set, reasonLacking, text, n)
 	}
-	p.state.lacking = n > 0
+	known.lacking = n > 0
 }
 
 // emitBlocked reports pods of which this pass found that the set cannot update them.
-func (p *pass) emitBlocked() {
-	if n := p.plan.Blocked(); n > 0 {
-		p.api.Event(p.set, corev1.EventTypeNormal, reasonNotUpgradable, fmt.Sprintf("%d pods cannot be updated in place, since more than images has changed", n))
+func (r *Reconciler) emitBlocked(p *plan) {
+	if n := p.pods.Blocked(); n > 0 {
+		const text = "%d pods cannot be updated in place, since more than images has changed"
+		r.api.Normalf(p.set, reasonNotUpgradable, text, n)
 	}
 }
 
 // emitReset reports the end of a hot upgrade.
-func (p *pass) emitReset(pod *corev1.Pod, err error) {
+func (r *Reconciler) emitReset(pod *corev1.Pod, err error) {
 	switch {
 	case err == nil:
-		p.api.Event(pod, corev1.EventTypeNormal, reasonReset, "reset sidecar container image empty successfully")
+		r.api.Normalf(pod, reasonReset, "reset sidecar container image empty successfully")
 	case !write.IsOutdated(err):
-		p.api.Event(pod, corev1.EventTypeWarning, reasonFailedReset, fmt.Sprintf("failed to reset a sidecar container to the empty image: %v", err))
+		r.api.Warningf(pod, reasonFailedReset, "failed to reset a sidecar container to the empty image: %v", err)
 	}
 }
 
 // emitFailures reports pods whose records cannot be read, and refused changes, once as long as these and the spec are the same. A pass
 // without failures resets nothing: a pod whose update was refused is held for a while.
-func (p *pass) emitFailures() {
-	if text := p.plan.Failures(); text != "" && p.failures.Changed(p.set.Name, fmt.Sprint(p.set.Generation, text)) {
-		p.api.Event(p.set, corev1.EventTypeWarning, reasonFailed, text)
+func (r *Reconciler) emitFailures(p *plan) {
+	if text := p.pods.Failures(); text != "" && r.failures.Changed(p.set.Name, fmt.Sprint(p.set.Generation, text)) {
+		r.api.Event(p.set, corev1.EventTypeWarning, reasonFailed, text)
 	}
 }
 
-// emitStall reports updates that wait for pods to become ready, of which none has for a while.
-func (p *pass) emitStall() {
+// emitStall reports updates that wait for pods to become ready, of which none has for a while. It returns when to look again.
+func (r *Reconciler) emitStall(p *plan, known *state) (after time.Duration) {
 	var text string
-	after := p.options.Stalled
-	p.state.stall, text, after = p.state.stall.Next(p.set, p.plan.Result(), p.api.Now(), after)
-	p.requeue.In(after)
-	p.meters.stands(p.set.Name, p.state.stall.Stands(p.api.Now(), p.options.Stalled))
+	now := r.api.Now()
+	known.stall, text, after = known.stall.Next(p.set, p.pods.Result(), now, r.options.Stalled)
+	r.meters.stands(p.set.Name, known.stall.Stands(now, r.options.Stalled))
 	if text != "" {
-		p.api.Event(p.set, corev1.EventTypeWarning, reasonLimited, text)
+		r.api.Event(p.set, corev1.EventTypeWarning, reasonLimited, text)
 	}
+	return after
+}
+
+// meters are the metrics of the reconciler.
+type meters struct {
+	lacking    *prometheus.GaugeVec
+	standstill *standstill.Metrics
+}
+
+// newMeters registers the metrics, unless the registerer is nil or another reconciler of the process has done so.
+func newMeters(registerer prometheus.Registerer) (meters, error) {
+	stands, err := standstill.Register(registerer)
+	if err != nil {
+		return meters{}, err
+	}
+	m := meters{standstill: stands, lacking: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "kruisekit_sidecarset_pods_lacking_containers",
+		Help: "Pods that a SidecarSet selects, that record it, and that lack a container of it.",
+	}, []string{"sidecarset"})}
+	if registerer != nil {
+		m.lacking, err = collectors.Register(registerer, m.lacking)
+	}
+	return m, err
+}
+
+// stands reports in the metrics whether updates stand still.
+func (m meters) stands(set string, is bool) {
+	var why standstill.Reason
+	if is {
+		why = standstill.Reason{Status: string(corev1.ConditionUnknown), Code: rollout.NoteUpdateLimited}
+	}
+	m.standstill.Set(gvk().Kind, types.NamespacedName{Name: set}, why)
 }

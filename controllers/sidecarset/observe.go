@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -13,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/controllers/sidecarset/internal/podwrites"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/requeue"
@@ -33,6 +36,10 @@ type snapshot struct {
 	namespaces map[string]map[string]string
 	// history are the revisions of the set, oldest first.
 	history []*appsv1.ControllerRevision
+	// gone are the sets that pods may record: whether they are known to be gone.
+	gone map[string]bool
+	// held are the pods whose update was refused, and the time until which other pods take their turn.
+	held map[types.UID]time.Time
 	// recheckAfter is when to read the set and its revisions again because the cache does not show a write; zero for
 	// never.
 	recheckAfter time.Duration
@@ -57,7 +64,9 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot, error
 	if err != nil {
 		return nil, err
 	}
-	s := &snapshot{set: object, malformed: malformed, now: r.api.Now(), recheckAfter: latest.RecheckAfter}
+	s := &snapshot{
+		set: object, malformed: malformed, now: r.api.Now(), recheckAfter: latest.RecheckAfter, held: r.memory.of(name).held,
+	}
 	if malformed != nil {
 		return s, nil //nolint:nilerr // the pass refuses the set
 	}
@@ -68,6 +77,9 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot, error
 		return nil, err
 	}
 	if err := r.observeNamespaces(ctx, s); err != nil {
+		return nil, err
+	}
+	if err := r.observeSets(ctx, s); err != nil {
 		return nil, err
 	}
 	return s, r.observeRevisions(ctx, s)
@@ -122,6 +134,26 @@ func (r *Reconciler) observeNamespaces(ctx context.Context, s *snapshot) error {
 	return nil
 }
 
+// observeSets reads which sets exist, and what the API server answered of others. The cache may hold only some sets.
+func (r *Reconciler) observeSets(ctx context.Context, s *snapshot) error {
+	sets, err := stored.List(ctx, r.api.Cached, gvk())
+	if err != nil {
+		return err
+	}
+	s.gone = map[string]bool{}
+	for _, key := range r.answers.Keys() {
+		name, _ := key.(string)
+		if gone, known := r.answers.Get(key); known {
+			s.gone[name], _ = gone.(bool)
+		}
+	}
+	for _, raw := range sets {
+		s.gone[raw.GetName()] = false
+	}
+	s.gone[s.set.Name] = false
+	return nil
+}
+
 func (r *Reconciler) observeRevisions(ctx context.Context, s *snapshot) error {
 	var list appsv1.ControllerRevisionList
 	err := r.api.Client.List(ctx, &list, client.InNamespace(r.options.Namespace), client.UnsafeDisableDeepCopy,
@@ -140,3 +172,57 @@ func (r *Reconciler) observeRevisions(ctx context.Context, s *snapshot) error {
 	revision.Sort(s.history)
 	return nil
 }
+
+// memory is the state of sets that the API server does not store. It may be lost at any time.
+type memory struct {
+	newWrites func() *podwrites.Writes
+
+	mu   sync.Mutex
+	sets map[string]*state
+}
+
+// state is that of one set, which has one pass at a time.
+type state struct {
+	pods *podwrites.Writes
+	// held are the pods whose update was refused, and the time until which other pods take their turn.
+	held map[types.UID]time.Time
+	// stall measures how long updates wait.
+	stall rollout.Stall
+	// judged is the generation whose faults were emitted, and lacking reports that missing containers were.
+	judged  int64
+	lacking bool
+	// took is how long the last pass took to observe and to plan.
+	took atomic.Int64
+}
+
+// of returns the state of a set.
+func (m *memory) of(name string) *state {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.sets == nil {
+		m.sets = map[string]*state{}
+	}
+	if m.sets[name] == nil {
+		m.sets[name] = &state{pods: m.newWrites()}
+	}
+	return m.sets[name]
+}
+
+func (m *memory) forget(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.sets, name)
+}
+
+const (
+	// answersKept bounds the answers of the API server about sets that the cache lacks, and answersFor is for how long they
+	// are kept.
+	answersKept = 1024
+	answersFor  = time.Minute
+)
+
+// clock is that of the answers.
+type clock func() time.Time
+
+// Now implements the clock of the answers.
+func (c clock) Now() time.Time { return c() }

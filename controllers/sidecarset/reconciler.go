@@ -9,21 +9,26 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset/internal/podwrites"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
+	"github.com/kruisekit/kruisekit/driver"
+	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/failure"
 	"github.com/kruisekit/kruisekit/internal/once"
-	"github.com/kruisekit/kruisekit/internal/statuspatch"
+	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ledger"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // Reconciler brings the pods of SidecarSets to what the sets ask for.
@@ -32,7 +37,6 @@ type Reconciler struct {
 	options Options
 
 	sets      stored.Kind
-	status    statuspatch.Writer
 	revisions *ledger.Ledger[*appsv1.ControllerRevision]
 	memory    memory
 	meters    meters
@@ -54,7 +58,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	}
 	sets := stored.Kind{GVK: gvk(), Writes: stored.NewWrites(api.Live, api.Now)}
 	return &Reconciler{
-		api: api, options: o.withDefaults(), meters: meters, sets: sets, status: statuspatch.Writer{Client: c, Kind: sets},
+		api: api, options: o.withDefaults(), meters: meters, sets: sets,
 		revisions: ledger.New[*appsv1.ControllerRevision](api.Live, api.Now),
 		memory:    memory{newWrites: func() *podwrites.Writes { return podwrites.New(api.Live, api.Now) }},
 		answers:   cache.NewLRUExpireCacheWithClock(answersKept, clock(api.Now)),
@@ -100,29 +104,78 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	case s.set.DeletionTimestamp != nil:
 		return ctrl.Result{}, nil
 	}
-	p := &pass{Reconciler: r, snapshot: s, state: r.memory.of(s.set.Name)}
-	if s.malformed != nil {
-		return ctrl.Result{}, p.refuse(ctx, s.malformed)
-	}
-	if err := p.revise(ctx); apierrors.IsInvalid(err) { // such as a custom version that is no label
-		return ctrl.Result{}, p.refuse(ctx, err)
-	} else if err != nil {
+	p, err := r.options.plan(s)
+	if err != nil {
 		return ctrl.Result{}, err
 	}
-	failed := p.update(ctx, begun)
-	p.emitBlocked()
-	p.emitFailures()
-	p.emitStall()
-	p.emitLacking()
-	if err := p.report(ctx); err != nil {
-		return ctrl.Result{}, errors.Join(failed, err)
+	known := r.memory.of(request.Name)
+	known.took.Store(int64(r.api.Now().Sub(begun)))
+	err = r.run(ctx, p.pass(), s.key(), known.pods)
+	return r.report(ctx, request, p, err)
+}
+
+// run makes a pass. pods records the answers of pods.
+func (r *Reconciler) run(ctx context.Context, of pass, owner types.NamespacedName, pods driver.Recorder) error {
+	return driver.Run(ctx, of, driver.Options[*rollout.Change]{
+		Send: runtimeclient.Sender(r.api.Client, r.api.Live), Now: r.api.Now, Owner: owner,
+		Ledgers: []driver.Recorder{r.sets.Writes, r.revisions, pods},
+		Answered: func(c *rollout.Change, answer write.Object, err error) {
+			switch c.Action {
+			case rollout.ActionAsk:
+				r.answers.Add(c.Object.GetName(), apierrors.IsNotFound(err), answersFor)
+			case rollout.ActionRead:
+				pods.Record(owner, &c.Write, answer, err)
+			case rollout.ActionReset:
+				r.emitReset(c.Pod, err)
+			case rollout.ActionMark, rollout.ActionUpdate:
+			}
+		},
+	})
+}
+
+// report emits the events of a pass, and keeps what the next one needs.
+func (r *Reconciler) report(ctx context.Context, request ctrl.Request, p *plan, failed error) (ctrl.Result, error) {
+	known, reported := r.memory.of(request.Name), p.status == nil || p.status.Err() == nil
+	if why := p.rejected(); why != nil {
+		if !reported {
+			return ctrl.Result{}, failed
+		}
+		r.emitInvalid(p, known, why)
+		return ctrl.Result{}, reconcile.TerminalError(why)
 	}
-	if spec := (*rollout.SpecError)(nil); errors.As(failed, &spec) { // the pods and their revisions may not be known
-		p.emitInvalid(spec)
+	if !p.isStored() {
+		return ctrl.Result{}, failed
+	}
+	known.held = p.pods.Held()
+	if r.options.Explain != nil {
+		r.options.Explain(ctx, request.Name, p.pods.Notes())
+	}
+	r.emitBlocked(p)
+	r.emitFailures(p)
+	stall := r.emitStall(p, known)
+	r.emitLacking(p, known)
+	failed = errors.Join(p.unread, failed)
+	if !reported {
+		return ctrl.Result{}, failed
+	}
+	why := p.specError()
+	r.emitInvalid(p, known, why)
+	if why != nil { // the pods and their revisions may not be known
 		return ctrl.Result{}, failure.Terminal(failed, needsOtherSpec)
 	}
-	p.emitInvalid(nil)
-	return r.api.Result(request, p.requeue.After(), errors.Join(failed, p.trim(ctx)))
+	after := requeue.Sooner(requeue.Sooner(p.pods.RequeueAfter(), p.recheckAfter), stall)
+	return r.api.Result(request, after, failed)
+}
+
+// release removes a set that is gone from the conditions of its pods.
+func (r *Reconciler) release(ctx context.Context, name string) (ctrl.Result, error) {
+	pods, err := r.podsOf(ctx, name)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	p := rollout.Release(pods, name, r.api.Now())
+	err = r.run(ctx, p, types.NamespacedName{Name: name}, podwrites.New(r.api.Live, r.api.Now))
+	return ctrl.Result{RequeueAfter: p.RequeueAfter()}, err
 }
 
 // needsOtherSpec reports whether only another spec can mend an error.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -135,4 +136,23 @@ func (r *Reconciler) namespaceEvents() (handler.EventHandler, predicate.Predicat
 		}
 		return requests
 	}), relabelled
+}
+
+const (
+	pauses        = 5
+	shortestPause = 50 * time.Millisecond
+	longestPause  = time.Second
+	// newcomers is the pause for new pods. They are created by hundreds, need no update, and are only counted.
+	newcomers = 500 * time.Millisecond
+)
+
+// pause returns how long to wait for more changes of pods before a set is reconciled again. In a set of thousands, whose pods change all
+// the time while they are updated, the pause keeps passes to a small part of the time.
+func (m *memory) pause(name string) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known := m.sets[name]; known != nil {
+		return min(max(pauses*time.Duration(known.took.Load()), shortestPause), longestPause)
+	}
+	return shortestPause
 }

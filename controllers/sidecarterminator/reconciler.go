@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/controllers/sidecarterminator/finish"
+	"github.com/kruisekit/kruisekit/driver"
+	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/stored"
@@ -68,14 +69,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Res
 	if err != nil || in == nil {
 		return ctrl.Result{}, err
 	}
-	action := finish.Next(*in)
-	binding.LogNotes(ctx, action.Notes)
-	err = r.execute(ctx, *in, &action)
+	p := newPlan(*in)
+	binding.LogNotes(ctx, p.Notes)
+	err = driver.Run(ctx, p.pass(), driver.Options[*write.Write]{
+		Send: runtimeclient.Sender(r.api.Client, r.api.Live), Now: r.api.Now,
+		Answered: func(w *write.Write, answer write.Object, err error) {
+			if made, is := answer.(*v1beta1.ContainerRecreateRequest); is && err == nil {
+				r.memory.keep(in.Pod.UID, made, r.api.Now())
+			}
+			if err == nil {
+				r.emit(p, w)
+			}
+		},
+	})
 	switch {
 	case write.IsOutdated(err):
 		return ctrl.Result{RequeueAfter: soon}, nil
 	case err != nil:
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: action.RequeueAfter}, nil
+	return ctrl.Result{RequeueAfter: p.RequeueAfter}, nil
 }

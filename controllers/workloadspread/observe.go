@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,13 +17,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/driver/batches"
+	"github.com/kruisekit/kruisekit/driver"
+	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/replicas"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
+	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/revision"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // snapshot is what one pass looks at. Objects may be the cache's and are only read.
@@ -44,6 +48,9 @@ type snapshot struct {
 	later map[types.UID]bool
 	// newest is the version of pods that the target creates.
 	newest string
+	now    time.Time
+	// gone means that the WorkloadSpread is gone. pods are then those that its annotation is on.
+	gone bool
 }
 
 func (s *snapshot) key() types.NamespacedName { return client.ObjectKeyFromObject(s.spread) }
@@ -65,14 +72,14 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	}
 	if latest.Object == nil || latest.Object.GetDeletionTimestamp() != nil {
 		if !latest.Cached {
-			return nil, r.release(ctx, name)
+			return r.forget(ctx, name)
 		}
 		return nil, nil
 	}
 	if err := r.watchWorkloads(); err != nil {
 		return nil, err
 	}
-	s := &snapshot{versioned: r.options.Versioned}
+	s := &snapshot{versioned: r.options.Versioned, now: r.api.Now()}
 	if s.spread, s.malformed, err = stored.Decode[subset.Spread](latest.Object); err != nil {
 		return nil, err
 	}
@@ -92,6 +99,23 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 		return nil, err
 	}
 	return s, r.readNewest(ctx, s)
+}
+
+// forget drops what is known of a WorkloadSpread that is gone, and lists the pods that have its annotation.
+func (r *Reconciler) forget(ctx context.Context, name types.NamespacedName) (*snapshot, error) {
+	r.spreads.Writes.Forget(name)
+	r.pods.Forget(name)
+	r.index.Delete(name)
+	for _, code := range reported() {
+		r.emitted.Forget(about{name, code})
+	}
+	var list corev1.PodList
+	matched := client.MatchingFields{matchField: name.Name}
+	err := r.api.Client.List(ctx, &list, client.InNamespace(name.Namespace), matched, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("list pods: %w", err)
+	}
+	return &snapshot{gone: true, pods: stored.Pointers(list.Items)}, nil
 }
 
 // readPods lists the pods of the target that the filter selects and no other WorkloadSpread takes, as the own writes left them.
@@ -211,16 +235,22 @@ func (r *Reconciler) readWhole(ctx context.Context, s *snapshot) error {
 		undecided = undecided[:maxWhole]
 	}
 	whole := make(map[types.UID]*corev1.Pod)
+	var questions []*write.Write
+	for _, pod := range undecided {
+		questions = append(questions, &write.Write{Verb: write.Get, Object: pod})
+	}
 	var mu sync.Mutex
-	_, err := batches.Each(undecided, func(pod *corev1.Pod) error {
-		live, err := stored.Find[corev1.Pod](ctx, r.api.Live, client.ObjectKeyFromObject(pod))
-		if err != nil || live == nil || live.UID != pod.UID {
-			return err
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		whole[pod.UID] = live
-		return nil
+	err := driver.Run(ctx, driver.Writes(questions...), driver.Options[*write.Write]{
+		Send: runtimeclient.Sender(r.api.Client, r.api.Live), Now: r.api.Now,
+		Answered: func(w *write.Write, answer write.Object, err error) {
+			live, is := answer.(*corev1.Pod)
+			if err != nil || !is || live.UID != w.Object.GetUID() {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			whole[live.UID] = live
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("read pods that lack the annotation: %w", err)
@@ -294,4 +324,16 @@ func (r *Reconciler) newestOfReplicaSets(ctx context.Context, s *snapshot, sets 
 		}
 	}
 	return newest, nil
+}
+
+// patched are the own patches of pods. A pod that was deleted stays in its subset until the cache shows the deletion.
+type patched struct {
+	*ledger.Ledger[*corev1.Pod]
+}
+
+// Record takes the answer to a patch of a pod.
+func (p patched) Record(owner types.NamespacedName, w *write.Write, answer write.Object, err error) {
+	if w.Verb == write.Patch {
+		p.Ledger.Record(owner, w, answer, err)
+	}
 }

@@ -10,13 +10,70 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/serial"
 	"github.com/kruisekit/kruisekit/internal/validation"
 	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
 )
+
+type (
+	sequence = driver.Pass[*write.Write]
+	step     = driver.Step[*write.Write]
+)
+
+// planned is all that is done about a WorkloadSpread. It follows from the snapshot, and from the answers.
+type planned struct {
+	*snapshot
+
+	// marks patches pods, and status writes the status.
+	marks  sequence
+	status *serial.Contended
+	// decided is the last plan: first the one of the patches, then that of the status.
+	decided *pass
+}
+
+// newPlan reads nothing but the snapshot.
+func newPlan(s *snapshot) *planned {
+	p := &planned{snapshot: s, decided: plan(s, s.now)}
+	p.marks = driver.Writes(p.decided.patches...)
+	p.status = &serial.Contended{
+		Kind: kind(), Object: s.spread, Attempts: attempts, Now: s.now, Plan: p.report, Read: s.read,
+	}
+	return p
+}
+
+// pass is all that is written: the marks of pods, the status, and then the deletion of pods that find no node, so that their
+// workload creates them elsewhere. A pod whose write fails keeps no other pod from its own.
+func (p *planned) pass() sequence {
+	return driver.Sequence(
+		step{Plan: func() (sequence, error) { return p.marks, nil }},
+		step{Plan: func() (sequence, error) {
+			p.unmarked = p.decided.more || p.marks.Err() != nil
+			return p.status, nil
+		}, Required: true},
+		step{Plan: func() (sequence, error) {
+			if !p.status.Stands() {
+				return nil, nil
+			}
+			return driver.Writes(write.Deletions(p.decided.stuck)...), nil
+		}},
+	)
+}
+
+// release returns the pass that removes from pods what was written for a WorkloadSpread that is gone.
+func release(pods []*corev1.Pod) sequence {
+	var patches []*write.Write
+	for _, pod := range pods {
+		if w := unmark(pod); subset.Active(pod) && w != nil {
+			patches = append(patches, w)
+		}
+	}
+	return driver.Writes(patches...)
+}
 
 // pass is what one reconcile does.
 type pass struct {

@@ -66,7 +66,9 @@ type Client[T write.Object] interface {
 
 // Send sends a write of an object, and returns the object as the API server answered; nil for a deletion. Errors are
 // those of the client: see write.IsOutdated.
-func Send[T write.Object](ctx context.Context, c Client[T], w *write.Write) (write.Object, error) {
+func Send[T write.Object]( //nolint:ireturn // nil is no object, which a nil T would be
+	ctx context.Context, c Client[T], w *write.Write,
+) (write.Object, error) {
 	object, is := w.Object.(T)
 	if !is {
 		return nil, fmt.Errorf("send write: %T is not a %T", w.Object, object)
@@ -85,14 +87,14 @@ func send[T write.Object](ctx context.Context, c Client[T], w *write.Write, obje
 	case write.Create:
 		return c.Create(ctx, object, metav1.CreateOptions{})
 	case write.Delete:
-		precondition := metav1.NewUIDPreconditions(string(object.GetUID()))
-		return answer, c.Delete(ctx, object.GetName(), metav1.DeleteOptions{Preconditions: precondition})
+		return answer, c.Delete(ctx, object.GetName(), w.DeleteOptions())
 	case write.Patch:
 		data, err := w.Data()
 		if err != nil {
 			return answer, err
 		}
-		return c.Patch(ctx, object.GetName(), w.Type, data, metav1.PatchOptions{}, w.Subresources()...)
+		options := metav1.PatchOptions{FieldManager: w.FieldOwner}
+		return c.Patch(ctx, object.GetName(), w.Type, data, options, w.Subresources()...)
 	case write.Ask:
 	}
 	return answer, fmt.Errorf("send write: unknown verb %q", w.Verb)

@@ -62,8 +62,10 @@ func Send(ctx context.Context, c client.Client, w *write.Write) (write.Object, e
 		}
 		return object, nil
 	case write.Delete:
-		uid := w.Object.GetUID()
-		return nil, c.Delete(ctx, w.Object, client.Preconditions{UID: &uid})
+		o := w.DeleteOptions()
+		return nil, c.Delete(ctx, w.Object, &client.DeleteOptions{
+			Preconditions: o.Preconditions, PropagationPolicy: o.PropagationPolicy,
+		})
 	case write.Patch:
 		return patch(ctx, c, w)
 	}
@@ -81,16 +83,21 @@ func patch(ctx context.Context, c client.Client, w *write.Write) (write.Object, 
 	}
 	switch raw := client.RawPatch(w.Type, data); w.Subresource {
 	case write.Main:
-		err = c.Patch(ctx, object, raw)
+		err = c.Patch(ctx, object, raw, &client.PatchOptions{FieldManager: w.FieldOwner})
 	case write.Status:
-		err = c.Status().Patch(ctx, object, raw)
+		err = c.Status().Patch(ctx, object, raw, subresource(w))
 	default:
-		err = c.SubResource(w.Subresource).Patch(ctx, object, raw)
+		err = c.SubResource(w.Subresource).Patch(ctx, object, raw, subresource(w))
 	}
 	if err != nil {
 		return nil, err
 	}
 	return object, nil
+}
+
+// subresource has the options of a patch of a subresource.
+func subresource(w *write.Write) client.SubResourcePatchOption {
+	return &client.SubResourcePatchOptions{PatchOptions: client.PatchOptions{FieldManager: w.FieldOwner}}
 }
 
 // answer returns an object that the answer is decoded into. It is cheaper than a copy, and nothing of the old object is

@@ -69,7 +69,11 @@ func newRequests(t *testing.T, err error) *requests {
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
 			all := (&client.DeleteOptions{}).ApplyOptions(options)
-			r.sent = append(r.sent, fmt.Sprintf("DELETE %s/%s of %s", o.GetNamespace(), o.GetName(), *all.Preconditions.UID))
+			sent := fmt.Sprintf("DELETE %s/%s of %s", o.GetNamespace(), o.GetName(), *all.Preconditions.UID)
+			if version, policy := all.Preconditions.ResourceVersion, all.PropagationPolicy; version != nil && policy != nil {
+				sent += fmt.Sprintf(" at %s %s", *version, *policy)
+			}
+			r.sent = append(r.sent, sent)
 			if r.err != nil {
 				return r.err
 			}
@@ -110,6 +114,13 @@ func TestSend(t *testing.T) {
 		"delete": {
 			"only the object that was observed is deleted, and not another one of its name", &write.Write{Verb: write.Delete, Object: newPod(nil)},
 			"DELETE shop/web of uid-web", nil, "",
+		},
+		"delete a version": {
+			"an object that has changed stays", &write.Write{
+				Verb: write.Delete, Object: newPod(func(p *corev1.Pod) { p.ResourceVersion = "1" }),
+				SameVersion: true, Propagation: metav1.DeletePropagationBackground,
+			},
+			"DELETE shop/web of uid-web at 1 Background", nil, "",
 		},
 		"JSON patch": {
 			"the operations are sent in their order",

@@ -17,4 +17,6 @@ type fleet struct {
 	}
 }
 
-var kind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Fleet"}
+func kind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Fleet"}
+}

@@ -46,7 +46,7 @@ func reconcile(ctx context.Context, client kubernetes.Interface, f *fleet) error
 		return err
 	}
 	in := workload.Input{
-		Owner:     workload.OwnedBy(f, kind, map[string]string{"fleet": f.Name}),
+		Owner:     workload.OwnedBy(f, kind(), map[string]string{"fleet": f.Name}),
 		Scale:     scale.Input{Now: time.Now(), Limits: f.Spec.Limits},
 		Instances: workload.Pods(revision.ControlledBy(f, pods.Items)),
 		Strategy:  workload.InPlaceIfPossible,

@@ -28,6 +28,7 @@ import (
 	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/retries"
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -103,6 +104,17 @@ func (b *Binding) Normalf(object runtime.Object, reason, format string, args ...
 // Warningf emits an event of the type Warning.
 func (b *Binding) Warningf(object runtime.Object, reason, format string, args ...any) {
 	b.Event(object, corev1.EventTypeWarning, reason, fmt.Sprintf(format, args...))
+}
+
+// EmitNotes emits notes as events, with their codes as the reasons. One that is blocked is a warning.
+func (b *Binding) EmitNotes(object runtime.Object, notes ...note.Note) {
+	for _, n := range notes {
+		kind := corev1.EventTypeNormal
+		if n.Level == note.Blocked {
+			kind = corev1.EventTypeWarning
+		}
+		b.Event(object, kind, n.Code, n.Text)
+	}
 }
 
 // liveReader reads from what is bound when it is asked.

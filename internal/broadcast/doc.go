@@ -16,8 +16,8 @@
 //	              ├──▶ completed               every node that fits has a pod that ended
 //	              └──▶ failed                  the deadline has passed, or a pod failed with failure policy FailFast
 //
-// [Pass.Nodes] has the state of each node. A node that fits and has no pod is due; due nodes get their pods in the order of their names, as
-// many as the parallelism allows.
+// [Pass.Nodes] has the state of each node. A node that fits and has no pod is due; due nodes get their pods in the
+// order of their names, as many as the parallelism allows.
 //
 // Laws:
 //   - The same input gives the same pass, in whatever order nodes and pods come. The input is not changed.
@@ -33,5 +33,6 @@
 //     the status alone, whatever restarts in between.
 //   - A pass over what the previous pass has written and left is empty.
 //
-// When not to use it: for pods that must run for as long as a node exists, which is a DaemonSet, and for work that is not about nodes.
+// When not to use it: for pods that must run for as long as a node exists, which is a DaemonSet, and for work that is
+// not about nodes.
 package broadcast

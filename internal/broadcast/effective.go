@@ -7,9 +7,9 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
-// Effective returns a spec with valid values in place of those that admission rejects, and that stored objects may have:
-// Plan decides the same about both. An unknown completion policy is Always, an unknown failure policy is Continue, and a
-// negative number is zero. The result shares the pod template.
+// Effective returns a spec with valid values in place of those that admission rejects, and that stored objects may
+// have: Plan decides the same about both. An unknown completion policy is Always, an unknown failure policy is
+// Continue, and a negative number is zero. The result shares the pod template.
 func Effective(of *v1beta1.BroadcastJobSpec) *v1beta1.BroadcastJobSpec {
 	shallow := *of
 	spec := &shallow

@@ -88,7 +88,8 @@ func timeToLive(job *v1beta1.BroadcastJob, now time.Time) (left time.Duration, o
 	return until(ended, int64(*policy.TTLSecondsAfterFinished), now)
 }
 
-// until returns how long it is from now until some seconds after a time. A number of seconds that no duration holds is no limit.
+// until returns how long it is from now until some seconds after a time. A number of seconds that no duration holds is
+// no limit.
 func until(from time.Time, seconds int64, now time.Time) (left time.Duration, ok bool) {
 	const most = int64(math.MaxInt64 / time.Second)
 	if seconds > most {
@@ -113,7 +114,8 @@ func (d *decision) complete() {
 		d.Job.Namespace, d.Job.Name, status.Succeeded, status.Failed)}
 }
 
-// fail ends a job. Its active pods are deleted, and count as failed. A pod that has restarted too often stays with its log.
+// fail ends a job. Its active pods are deleted, and count as failed. A pod that has restarted too often stays with its
+// log.
 func (d *decision) fail(code, why string) {
 	status := &d.pass.Status
 	status.Failed += status.Active

@@ -22,7 +22,8 @@ const (
 	Running State = "Running"
 	// Succeeded is a node whose pod succeeded.
 	Succeeded State = "Succeeded"
-	// Failed is a node whose pod failed, or restarted more often than the failure policy allows. The job waits for the end of the latter.
+	// Failed is a node whose pod failed, or restarted more often than the failure policy allows. The job waits for the
+	// end of the latter.
 	Failed State = "Failed"
 	// Ending is a node whose pod is deleted before its end. The node gets another one, if it fits.
 	Ending State = "Ending"
@@ -59,7 +60,8 @@ func NewPodRule(pod *corev1.Pod) *PodRule {
 	return &PodRule{eligible.Compile(&pod.Spec, rules()), pod.Spec.NodeName != ""}
 }
 
-// Check returns the verdict about the pod on a node. A pod that waits for the scheduler stays only where a new one would be created.
+// Check returns the verdict about the pod on a node. A pod that waits for the scheduler stays only where a new one
+// would be created.
 func (r *PodRule) Check(node *corev1.Node) eligible.Verdict {
 	verdict := r.rule.Check(node)
 	verdict.Stay = verdict.Run || r.bound && verdict.Stay
@@ -86,8 +88,8 @@ type survey struct {
 	desired, served int32
 	// counts of pods by class, wherever they are.
 	counts map[class]int32
-	// running counts the active pods that take part in the parallelism: all but those on nodes that do not exist. leaving are those to be deleted,
-	// which take part until they are.
+	// running counts the active pods that take part in the parallelism: all but those on nodes that do not exist.
+	// leaving are those to be deleted, which take part until they are.
 	running, leaving int32
 	// failedPods are the names of the pods that count as failed.
 	failedPods []string
@@ -141,7 +143,8 @@ func (s *survey) explainSkipped(skipped map[eligible.Reason][]string) {
 	}
 }
 
-// stray looks at the pods of a node that does not exist, or of none. The garbage collector of pods deletes those that are bound.
+// stray looks at the pods of a node that does not exist, or of none. The garbage collector of pods deletes those that
+// are bound.
 func (s *survey) stray(node string, pods []member) {
 	for _, m := range pods {
 		switch {

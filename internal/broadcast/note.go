@@ -19,7 +19,8 @@ const (
 	NoteMisplaced = "NodeNoLongerFits"
 	// NoteNodeGone is a pod that waits for a node that does not exist.
 	NoteNodeGone = "NodeGone"
-	// NoteRestarts is a pod that has restarted more often than the failure policy allows. It counts as failed while it runs.
+	// NoteRestarts is a pod that has restarted more often than the failure policy allows. It counts as failed while it
+	// runs.
 	NoteRestarts = "RestartLimitExceeded"
 	// NoteNoNode says that no node fits. The job waits for one.
 	NoteNoNode = "NoNodeFits"

@@ -41,8 +41,8 @@ type Pass struct {
 	Status v1beta1.BroadcastJobStatus
 	// StatusFirst means that Status ends the job, and must be written before anything else.
 	StatusFirst bool
-	// Turn is what Status changes in the life of the job, for an event once it is written: that it continues, is paused by a failed pod, has
-	// completed or failed. Nil for nothing.
+	// Turn is what Status changes in the life of the job, for an event once it is written: that it continues, is paused
+	// by a failed pod, has completed or failed. Nil for nothing.
 	Turn *note.Note
 	// Notes are why the pass is as it is.
 	Notes []note.Note

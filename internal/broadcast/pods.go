@@ -15,7 +15,8 @@ import (
 	"github.com/kruisekit/kruisekit/eligible"
 )
 
-// class is how far a pod is. The order is that in which one of several pods of a node counts as the pod of the node: the job waits for each pod.
+// class is how far a pod is. The order is that in which one of several pods of a node counts as the pod of the node:
+// the job waits for each pod.
 type class int
 
 const (
@@ -54,7 +55,8 @@ func classOf(job *v1beta1.BroadcastJob, pod *corev1.Pod) class {
 	return active
 }
 
-// Restarts returns how often the containers of a pod have restarted, which the restart limit of the failure policy bounds.
+// Restarts returns how often the containers of a pod have restarted, which the restart limit of the failure policy
+// bounds.
 func Restarts(pod *corev1.Pod) (total int64) {
 	for i := range pod.Status.InitContainerStatuses {
 		total += int64(pod.Status.InitContainerStatuses[i].RestartCount)

@@ -93,6 +93,8 @@ type Pass struct {
 	// failures are those that need no request.
 	failures []Failure
 	known    map[string]Known
+	// template is what each creation begins with; nil before the first one.
+	template Object
 }
 
 // Plan returns the steps of a pass.

@@ -1,8 +1,8 @@
 // Package statuspatch writes what changed in a status, and nothing else.
 //
-// Merge patches are cheap and do not conflict, with two traps that this package knows: a counter that is zero while nothing is
-// stored differs in no way and would be lacking, although the schema requires it; and an object of the same name may have
-// taken the place of the one that was observed.
+// Merge patches are cheap and do not conflict, with two traps that this package knows: a counter that is zero while
+// nothing is stored differs in no way and would be lacking, although the schema requires it; and an object of the same
+// name may have taken the place of the one that was observed.
 package statuspatch
 
 import (
@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -33,8 +34,8 @@ const (
 	SameVersion
 )
 
-// Merge returns the merge patch that makes the status of one object that of another; nil where both are the same. The objects
-// differ in their status alone. required are the fields that the patch contains also where they do not differ.
+// Merge returns the merge patch that makes the status of one object that of another; nil where both are the same. The
+// objects differ in their status alone. required are the fields that the patch contains also where they do not differ.
 func Merge(was, is client.Object, required map[string]any, guard Guard) (client.Patch, error) {
 	if apiequality.Semantic.DeepEqual(was, is) {
 		return nil, nil
@@ -70,8 +71,8 @@ func Always(was, is client.Object, required map[string]any, guard Guard) (client
 	return client.RawPatch(types.MergePatchType, data), nil
 }
 
-// Write returns the write that makes the status of one object that of another; nil where both are the same. required is as
-// for Merge.
+// Write returns the write that makes the status of one object that of another; nil where both are the same. required is
+// as for Merge.
 func Write(kind stored.Kind, was, is client.Object, required map[string]any) (*write.Write, error) {
 	patch, err := Merge(was, is, required, SameObject)
 	if err != nil || patch == nil {
@@ -87,14 +88,47 @@ func Write(kind stored.Kind, was, is client.Object, required map[string]any) (*w
 	}, nil
 }
 
+// Object returns the write that makes one object another one, unless the object has changed since it was read.
+func Object(kind stored.Kind, was, is client.Object) (*write.Write, error) {
+	data, err := client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}).Data(is)
+	if err != nil {
+		return nil, fmt.Errorf("compare %s: %w", kind.GVK.Kind, err)
+	}
+	return &write.Write{
+		Verb: write.Patch, Object: kind.Named(client.ObjectKeyFromObject(was)),
+		Type: types.MergePatchType, Body: write.Bytes(data),
+	}, nil
+}
+
+// Pass returns the pass that writes the status as Write does; nil where both are the same. An object that is gone has
+// not failed. written is called with the object as it was answered, and may be nil.
+func Pass( //nolint:revive // the two states are one argument to a reader
+	kind stored.Kind, was, is client.Object, required map[string]any, written func(write.Object),
+) (driver.Pass[*write.Write], error) {
+	w, err := Write(kind, was, is, required)
+	if err != nil || w == nil {
+		return nil, err
+	}
+	return driver.Stage([]*write.Write{w}, func(_ *write.Write, answer write.Object, err error) ([]*write.Write, error) {
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, fmt.Errorf("write status: %w", err)
+		case written != nil:
+			written(answer)
+		}
+		return nil, nil
+	}), nil
+}
+
 // Writer writes statuses of a kind. Its answers are recorded where the kind has a ledger.
 type Writer struct {
 	Client client.Client
 	Kind   stored.Kind
 }
 
-// Write makes the status of one object that of another, if the object is still there. It returns the answer of the API server; nil
-// where nothing was written. required is as for Merge.
+// Write makes the status of one object that of another, if the object is still there. It returns the answer of the API
+// server; nil where nothing was written. required is as for Merge.
 func (w Writer) Write(ctx context.Context, was, is client.Object, required map[string]any) (*unstructured.Unstructured, error) {
 	patch, err := Merge(was, is, required, SameObject)
 	if err != nil || patch == nil {

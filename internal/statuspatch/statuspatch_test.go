@@ -17,6 +17,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ledger"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 func TestMerge(t *testing.T) {
@@ -119,6 +120,15 @@ func TestWrite(t *testing.T) {
 			answer, err := statuspatch.Writer{Client: api{statuses: s}, Kind: kind}.Write(t.Context(), was, is, nil)
 			if (err != nil) != c.fails || s.writes != c.writes || (answer != nil) != (c.known == 1) {
 				t.Errorf("%d writes, %v", s.writes, err)
+			}
+			written, failed := false, error(nil)
+			pass, err := statuspatch.Pass(kind, was, is, nil, func(write.Object) { written = true })
+			if pass != nil {
+				pass.Answer(time.Time{}, pass.Next()[0], is, c.err)
+				failed = pass.Err()
+			}
+			if err != nil || (pass != nil) != (c.writes == 1) || written != (c.known == 1) || (failed != nil) != c.fails {
+				t.Errorf("as a pass: %v, written %t, %v", err, written, failed)
 			}
 			stale := kind.Named(types.NamespacedName{Namespace: "n", Name: "web"})
 			stale.SetResourceVersion("7")

@@ -2,7 +2,6 @@ package stored
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,18 +10,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// WriteFinalizers writes all finalizers of an object, and returns the object that the API server answers. An object that has changed
-// since it was read is a conflict: another writer may have added a finalizer.
-func (k Kind) WriteFinalizers(ctx context.Context, c client.Writer, object metav1.Object, all []string) (*unstructured.Unstructured, error) {
-	data, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": object.GetUID(), "resourceVersion": object.GetResourceVersion(), "finalizers": all,
-	}})
+// WriteFinalizers sends the write of all finalizers, and returns the object that the API server answers.
+func (k Kind) WriteFinalizers(
+	ctx context.Context, c client.Writer, object metav1.Object, all []string,
+) (*unstructured.Unstructured, error) {
+	w, err := k.Finalizers(object, all)
 	if err != nil {
-		return nil, fmt.Errorf("encode finalizers: %w", err)
+		return nil, err
+	}
+	data, err := w.Data()
+	if err != nil {
+		return nil, err
 	}
 	name := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
 	answer := k.Named(name)
-	if err := c.Patch(ctx, answer, client.RawPatch(types.MergePatchType, data)); err != nil {
+	if err := c.Patch(ctx, answer, client.RawPatch(w.Type, data)); err != nil {
 		return nil, fmt.Errorf("write finalizers: %w", err)
 	}
 	if k.Writes != nil {

@@ -89,8 +89,11 @@ func (s *soak) roll(t *testing.T) (wait func()) {
 	begin, failures := time.Now(), make([]error, len(all))
 	var running sync.WaitGroup
 	for i, r := range all {
+		if err := s.flip(ctx, r.kind, r.name, []string{"spec", "template", "spec"}); err != nil {
+			t.Fatal(err)
+		}
 		running.Go(func() {
-			failures[i] = s.flips(r.kind, r.name, []string{"spec", "template", "spec"}, r.app, r.want)(ctx)
+			failures[i] = errors.Join(s.settles(ctx, r.kind, r.name, r.want), s.kept(ctx, r.app, r.before))
 		})
 	}
 	return func() {

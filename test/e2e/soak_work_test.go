@@ -221,17 +221,7 @@ func (s *soak) flips(kind schema.GroupVersionKind, name string, path []string, a
 		if err != nil {
 			return err
 		}
-		u := s.object(kind, name)
-		if err := s.Client.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil {
-			return err
-		}
-		containers, _, _ := unstructured.NestedSlice(u.Object, append(slices.Clone(path), "containers")...)
-		if len(containers) == 0 {
-			return fmt.Errorf("%s %s has no containers at %v", kind.Kind, name, path)
-		}
-		first, _ := containers[0].(map[string]any)
-		image, _ := first["image"].(string)
-		if err := s.patch(ctx, kind, name, fmt.Sprintf(`[{"op":"replace","path":"/%s/containers/0/image","value":%q}]`, strings.Join(path, "/"), next(image))); err != nil {
+		if err := s.flip(ctx, kind, name, path); err != nil {
 			return err
 		}
 		if err := s.settles(ctx, kind, name, want); err != nil {
@@ -239,6 +229,22 @@ func (s *soak) flips(kind schema.GroupVersionKind, name string, path []string, a
 		}
 		return s.kept(ctx, app, before)
 	}
+}
+
+// flip gives the first container at a path the next image.
+func (s *soak) flip(ctx context.Context, kind schema.GroupVersionKind, name string, path []string) error {
+	u := s.object(kind, name)
+	if err := s.Client.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil {
+		return err
+	}
+	containers, _, _ := unstructured.NestedSlice(u.Object, append(slices.Clone(path), "containers")...)
+	if len(containers) == 0 {
+		return fmt.Errorf("%s %s has no containers at %v", kind.Kind, name, path)
+	}
+	first, _ := containers[0].(map[string]any)
+	image, _ := first["image"].(string)
+	patch := fmt.Sprintf(`[{"op":"replace","path":"/%s/containers/0/image","value":%q}]`, strings.Join(path, "/"), next(image))
+	return s.patch(ctx, kind, name, patch)
 }
 
 // scales gives an object other replicas.

@@ -12,7 +12,8 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// Containers returns what a pod gets: the containers of the template, each with the variable of the job as its last one.
+// Containers returns what a pod gets: the containers of the template, each with the variable of the job as its last
+// one.
 func Containers(job *v1alpha1.EphemeralJob) []corev1.EphemeralContainer {
 	containers := make([]corev1.EphemeralContainer, len(job.Spec.Template.EphemeralContainers))
 	for i := range containers {
@@ -23,8 +24,9 @@ func Containers(job *v1alpha1.EphemeralJob) []corev1.EphemeralContainer {
 	return containers
 }
 
-// Write returns the write that adds the containers of a job to a pod. It fails where the pod is another one, is being deleted, has lost a label that
-// the selector reads, or has other ephemeral containers than this one. The API server itself rejects a second container of a name.
+// Write returns the write that adds the containers of a job to a pod. It fails where the pod is another one, is being
+// deleted, has lost a label that the selector reads, or has other ephemeral containers than this one. The API server
+// itself rejects a second container of a name.
 func Write(job *v1alpha1.EphemeralJob, pod *corev1.Pod) *write.Write {
 	ops := append(write.TestUID(pod), write.Test(write.Pointer("metadata", "deletionTimestamp"), nil))
 	for _, key := range selectorKeys(job) {

@@ -135,18 +135,28 @@ func containerStates() map[string]corev1.ContainerState {
 	}
 }
 
-// answered runs a pass, with the error of each pod that has one, and returns the outcome and the pods that got the containers.
-func answered(pass *ephemeral.Pass, errs map[string]error) (ephemeral.Outcome, []string) {
+// result is what a pass has come to.
+type result struct {
+	ephemeral.Outcome
+
+	RequeueAfter time.Duration
+	Err          error
+}
+
+// answered runs a pass, with the error of each pod that has one, and returns the outcome and the pods that got the
+// containers.
+func answered(pass *ephemeral.Pass, errs map[string]error) (result, []string) {
 	var added []string
-	for pods := pass.Next(); len(pods) > 0; pods = pass.Next() {
-		for _, pod := range pods {
-			if errs[pod.Name] == nil {
-				added = append(added, pod.Name)
+	for writes := pass.Next(); len(writes) > 0; writes = pass.Next() {
+		for _, w := range writes {
+			name := w.Object.GetName()
+			if errs[name] == nil {
+				added = append(added, name)
 			}
-			pass.Answer(ephemeral.Answer{Pod: pod, Err: errs[pod.Name]})
+			pass.Answer(epoch(), w, w.Object, errs[name])
 		}
 	}
-	return pass.Conclude(), added
+	return result{pass.Conclude(), pass.RequeueAfter(), pass.Err()}, added
 }
 
 // picture is an outcome in a line.

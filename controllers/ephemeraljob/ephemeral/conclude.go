@@ -1,12 +1,12 @@
 package ephemeral
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
@@ -25,13 +25,6 @@ const (
 	LastRetry = 5 * time.Minute
 )
 
-// Answer is what the API server answered to the write of a pod.
-type Answer struct {
-	Pod *corev1.Pod
-	// Err is nil where the pod has the containers now.
-	Err error
-}
-
 // Outcome is what follows from the answers.
 type Outcome struct {
 	// Status of the job.
@@ -40,17 +33,13 @@ type Outcome struct {
 	Turn *note.Note
 	// Refused are the pods that have refused, for the next pass.
 	Refused map[types.UID]Refusal
-	// NewlyRefused are the pods that have refused for the first time, with the answers.
+	// NewlyRefused are the pods that have refused for the first time, with the answers, by name.
 	NewlyRefused []note.Note
-	// RequeueAfter is when to look again though nothing changes; zero for never.
-	RequeueAfter time.Duration
-	// Err are the errors that concern more than a pod: the API server is overloaded or did not answer.
-	Err error
 }
 
-// Next returns the pods to write next, in this order; none where the pass is complete. Each answer goes to Answer before Next is called again. A write
-// without an answer is not made again in the same pass.
-func (p *Pass) Next() []*corev1.Pod {
+// Next returns the writes of the pods that get the containers next, in this order. A write without an answer is not
+// made again in the same pass.
+func (p *Pass) Next() []*write.Write {
 	if len(p.failures) > 0 {
 		return nil
 	}
@@ -58,37 +47,55 @@ func (p *Pass) Next() []*corev1.Pod {
 	pods := p.due[:n]
 	p.due = p.due[n:]
 	p.free -= n
-	return pods
+	writes := make([]*write.Write, 0, n)
+	for _, pod := range pods {
+		writes = append(writes, Write(p.in.Job, pod))
+	}
+	return writes
 }
 
 // Answer takes an answer. The slot of a pod that refuses goes to the next one.
-func (p *Pass) Answer(a Answer) {
-	switch err := a.Err; {
+func (p *Pass) Answer(_ time.Time, w *write.Write, _ write.Object, err error) []*write.Write {
+	name, uid := w.Object.GetName(), w.Object.GetUID()
+	switch {
 	case err == nil:
 		p.added++
-		delete(p.refused, a.Pod.UID)
+		delete(p.refused, uid)
 	case write.IsOutdated(err):
 		p.requeueAfter = sooner(p.requeueAfter, soon)
 	case write.IsRefused(err):
 		p.free++
 		p.refusals++
-		refusal := next(p.refused[a.Pod.UID], err, p.in.Now)
-		p.refused[a.Pod.UID] = refusal
+		refusal := next(p.refused[uid], err, p.in.Now)
+		p.refused[uid] = refusal
 		p.requeueAfter = sooner(p.requeueAfter, refusal.RetryAt.Sub(p.in.Now))
 		if refusal.Attempts == 1 {
-			p.newlyRefused = append(p.newlyRefused, blocked(NoteRefused, a.Pod.Name, refusal.Text))
+			p.newlyRefused = append(p.newlyRefused, blocked(NoteRefused, name, refusal.Text))
 		}
 	default:
-		p.failures = append(p.failures, fmt.Errorf("add containers to pod %s: %w", a.Pod.Name, err))
+		p.failures = append(p.failures, fmt.Errorf("add containers to pod %s: %w", name, err))
 	}
+	return nil
+}
+
+// Err joins the errors that concern more than a pod: the API server is overloaded or did not answer.
+func (p *Pass) Err() error { return errors.Join(p.failures...) }
+
+// Notes returns why the pass is as it is.
+func (p *Pass) Notes() []note.Note { return p.notes }
+
+// RequeueAfter returns when to look again though nothing changes; zero for never.
+func (p *Pass) RequeueAfter() time.Duration {
+	if p.open && p.refusals >= MaxRefusals && p.free > 0 && len(p.due) > 0 {
+		return sooner(p.requeueAfter, atOnce)
+	}
+	return p.requeueAfter
 }
 
 // Conclude returns what follows from the answers.
 func (p *Pass) Conclude() Outcome {
-	o := Outcome{
-		Status: *p.status.DeepCopy(), Turn: p.turn, Refused: p.refused, NewlyRefused: p.newlyRefused,
-		RequeueAfter: p.requeueAfter, Err: errors.Join(p.failures...),
-	}
+	o := Outcome{Status: *p.status.DeepCopy(), Turn: p.turn, Refused: p.refused, NewlyRefused: p.newlyRefused}
+	slices.SortFunc(o.NewlyRefused, func(a, b note.Note) int { return cmp.Compare(a.Object, b.Object) })
 	s := &o.Status
 	switch {
 	case p.invalid != nil:
@@ -98,9 +105,6 @@ func (p *Pass) Conclude() Outcome {
 		s.Waiting += int32(p.added)
 		s.Phase = p.phase(s)
 		p.condition(s)
-		if p.refusals >= MaxRefusals && p.free > 0 && len(p.due) > 0 {
-			o.RequeueAfter = sooner(o.RequeueAfter, atOnce)
-		}
 	}
 	return o
 }

@@ -1,12 +1,11 @@
-// Package ephemeral decides about an EphemeralJob: ephemeral containers that run to their end in running pods, in some pods at a time.
+// Package ephemeral decides about an EphemeralJob: ephemeral containers that run to their end in running pods, in some
+// pods at a time.
 //
 //	pass := ephemeral.Plan(ephemeral.Input{Job: job, Pods: pods, Refused: refused, Now: now})
 //	...
-//	for pods := pass.Next(); len(pods) > 0; pods = pass.Next() {
-//		// send pass.Write(pod) for each of them, and call pass.Answer with the answer
-//	}
+//	err := driver.Run(ctx, pass, driver.Options[*write.Write]{Send: send})
 //	outcome := pass.Conclude()
-//	// write outcome.Status, keep outcome.Refused for the next pass, and look again after outcome.RequeueAfter
+//	// write outcome.Status, keep outcome.Refused for the next pass, and look again after pass.RequeueAfter()
 //
 // A job goes through these phases, which are in its status:
 //
@@ -18,9 +17,9 @@
 //	               └─▶ Failed    all targets ended, and a container of one failed; or the deadline has passed
 //	(unusable) ──────▶ Error     the selector or the template is empty or invalid
 //
-// Targets are the first pods that the selector selects, by creation time and name, as many as spec.replicas allows. Pods that have ended, pods that are
-// being deleted, and pods with a container of another owner that has a name of the template, are none. Ownership is an environment variable with the
-// UID of the job, which each container gets.
+// Targets are the first pods that the selector selects, by creation time and name, as many as spec.replicas allows.
+// Pods that have ended, pods that are being deleted, and pods with a container of another owner that has a name of the
+// template, are none. Ownership is an environment variable with the UID of the job, which each container gets.
 //
 // Laws:
 //   - The same input gives the same pass, in whatever order pods come. The input is not changed.
@@ -33,5 +32,6 @@
 //     status alone, whatever restarts in between.
 //   - A pass over what the previous pass has written and left is empty.
 //
-// When not to use it: for containers that must run again. An ephemeral container is never restarted, changed or removed.
+// When not to use it: for containers that must run again. An ephemeral container is never restarted, changed or
+// removed.
 package ephemeral

@@ -10,16 +10,15 @@ import (
 func ExamplePlan() {
 	job := newJob(parallelism(2))
 	pass := ephemeral.Plan(ephemeral.Input{Job: job, Pods: newPods(job, "web-1=running web-2 web-3"), Now: epoch()})
-	for pods := pass.Next(); len(pods) > 0; pods = pass.Next() {
-		for _, pod := range pods {
-			w := pass.Write(pod)
+	for writes := pass.Next(); len(writes) > 0; writes = pass.Next() { // as driver.Run does
+		for _, w := range writes {
 			fmt.Println(w.Verb, w.Object.GetName(), w.Subresource)
-			pass.Answer(ephemeral.Answer{Pod: pod}) // with the error of the API server, if there is one
+			pass.Answer(epoch(), w, w.Object, nil) // with the error of the API server, if there is one
 		}
 	}
 	status := pass.Conclude().Status
 	fmt.Printf("%s: %d of %d pods wait, %d run\n", status.Phase, status.Waiting, status.Matches, status.Running)
-	for _, n := range pass.Notes {
+	for _, n := range pass.Notes() {
 		fmt.Println(n)
 	}
 	// Output:

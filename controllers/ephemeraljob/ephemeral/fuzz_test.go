@@ -24,7 +24,7 @@ func FuzzPlan(f *testing.F) {
 		was, had := job.DeepCopy(), pod.DeepCopy()
 		in := ephemeral.Input{Job: job, Pods: []*corev1.Pod{pod, nil}, Now: epoch()}
 		pass := ephemeral.Plan(in)
-		if data, err := pass.Write(pod).Data(); err != nil || !json.Valid(data) {
+		if data, err := ephemeral.Write(job, pod).Data(); err != nil || !json.Valid(data) {
 			t.Errorf("the write has no body: %v", err)
 		}
 		outcome, added := answered(pass, nil)

@@ -192,13 +192,14 @@ func TestAnswers(t *testing.T) {
 		}
 		pass := ephemeral.Plan(in)
 		tried := map[string]bool{}
-		for pods := pass.Next(); len(pods) > 0; pods = pass.Next() {
-			for _, pod := range pods {
-				if tried[pod.Name] || in.Refused[pod.UID].RetryAt.After(in.Now) {
-					t.Fatalf("pod %s is tried again", pod.Name)
+		for writes := pass.Next(); len(writes) > 0; writes = pass.Next() {
+			for _, w := range writes {
+				name := w.Object.GetName()
+				if tried[name] || in.Refused[w.Object.GetUID()].RetryAt.After(in.Now) {
+					t.Fatalf("pod %s is tried again", name)
 				}
-				tried[pod.Name] = true
-				pass.Answer(ephemeral.Answer{Pod: pod, Err: errs[pod.Name]})
+				tried[name] = true
+				pass.Answer(epoch(), w, w.Object, errs[name])
 			}
 		}
 		s := pass.Conclude().Status

@@ -12,7 +12,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/note"
-	"github.com/kruisekit/kruisekit/write"
 )
 
 // MaxRefusals bounds the writes of one pass that the API server refuses. The next pass tries the pods that are left.
@@ -48,18 +47,19 @@ type Target struct {
 	State State
 }
 
-// Pass is what is to be done about a job now.
+// Pass is what is to be done about a job now. Its writes add the containers to pods: see package driver. The caller
+// drops the finalizer before them, and writes the status and deletes the job after them.
 type Pass struct {
-	// Targets are the pods of the job before the pass, in their order. A job that has ended or is being deleted has none.
+	// Targets are the pods of the job before the pass, in their order. A job that has ended or is being deleted has
+	// none.
 	Targets []Target
 	// DropFinalizer is set where the job has the finalizer of the reference, which would block its deletion.
 	DropFinalizer bool
 	// DeleteJob is set when the time to live of the job has passed.
 	DeleteJob bool
-	// Notes are why the pass is as it is.
-	Notes []note.Note
 
-	in Input
+	in    Input
+	notes []note.Note
 	// open is set for a job that goes on.
 	open bool
 	// invalid is why the spec cannot work.
@@ -79,9 +79,6 @@ type Pass struct {
 	newlyRefused    []note.Note
 	failures        []error
 }
-
-// Write returns the write that adds the containers to a pod.
-func (p *Pass) Write(pod *corev1.Pod) *write.Write { return Write(p.in.Job, pod) }
 
 // Over reports whether a job has ended.
 func Over(job *v1alpha1.EphemeralJob) bool { return job.Status.CompletionTime != nil }
@@ -112,7 +109,7 @@ func Plan(in Input) *Pass {
 	return p
 }
 
-func (p *Pass) explain(n note.Note) { p.Notes = append(p.Notes, n) }
+func (p *Pass) explain(n note.Note) { p.notes = append(p.notes, n) }
 
 // over deletes a job that has ended when its time has come.
 func (p *Pass) over() {
@@ -217,8 +214,8 @@ func (p *Pass) wanted() int32 {
 	return p.status.Matches
 }
 
-// add chooses the pods that get containers. Pods without a node come after the others, for their containers cannot start yet, and those that have
-// refused come last.
+// add chooses the pods that get containers. Pods without a node come after the others, for their containers cannot
+// start yet, and those that have refused come last.
 func (p *Pass) add() {
 	parallelism := int32(v1alpha1.DefaultEphemeralJobParallelism)
 	if n := p.in.Job.Spec.Parallelism; n != nil {
@@ -248,7 +245,8 @@ func (p *Pass) add() {
 	})
 	p.due = slices.Concat(p.due, unbound, again)
 	if rest := len(p.due) - p.free; rest > 0 {
-		p.explain(waiting(NoteLimited, "", fmt.Sprintf("%d pods wait for others, at most %d run the containers", rest, max(parallelism, 0))))
+		text := fmt.Sprintf("%d pods wait for others, at most %d run the containers", rest, max(parallelism, 0))
+		p.explain(waiting(NoteLimited, "", text))
 	}
 }
 

@@ -226,15 +226,15 @@ func TestFailure(t *testing.T) {
 	job := newJob(parallelism(9))
 	job.Status = v1alpha1.EphemeralJobStatus{}
 	pass := ephemeral.Plan(ephemeral.Input{Job: job, Pods: newPods(job, "a b c d"), Now: epoch()})
-	pods := pass.Next()
-	pass.Answer(ephemeral.Answer{Pod: pods[0]})
-	pass.Answer(ephemeral.Answer{Pod: pods[1], Err: apierrors.NewInternalError(errors.New("down"))})
+	writes := pass.Next()
+	pass.Answer(epoch(), writes[0], writes[0].Object, nil)
+	pass.Answer(epoch(), writes[1], nil, apierrors.NewInternalError(errors.New("down")))
 	if more := pass.Next(); len(more) > 0 {
 		t.Errorf("%d more writes", len(more))
 	}
 	outcome := pass.Conclude()
-	if outcome.Err == nil || picture(outcome.Status) != "Unknown 4/1/0/0/0" || !outcome.Status.StartTime.Equal(ptrTo(epoch())) {
-		t.Errorf("%v, %s since %v", outcome.Err, picture(outcome.Status), outcome.Status.StartTime)
+	if pass.Err() == nil || picture(outcome.Status) != "Unknown 4/1/0/0/0" || !outcome.Status.StartTime.Equal(ptrTo(epoch())) {
+		t.Errorf("%v, %s since %v", pass.Err(), picture(outcome.Status), outcome.Status.StartTime)
 	}
 }
 

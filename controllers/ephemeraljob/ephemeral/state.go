@@ -99,7 +99,8 @@ func (r *Rule) State(pod *corev1.Pod) State {
 	return together(pod, own)
 }
 
-// ownerOf returns the UID of the job of a container; empty for none. Of two variables with a name, the last one has effect.
+// ownerOf returns the UID of the job of a container; empty for none. Of two variables with a name, the last one has
+// effect.
 func ownerOf(c *corev1.EphemeralContainer) types.UID {
 	for _, env := range slices.Backward(c.Env) {
 		if env.Name == kruise.EphemeralContainerEnvKey {
@@ -109,7 +110,8 @@ func ownerOf(c *corev1.EphemeralContainer) types.UID {
 	return ""
 }
 
-// together returns the state of a pod that has containers of a job. A container that the kubelet has not reported waits.
+// together returns the state of a pod that has containers of a job. A container that the kubelet has not reported
+// waits.
 func together(pod *corev1.Pod, names []string) State {
 	reported := map[string]State{}
 	for i := range pod.Status.EphemeralContainerStatuses {

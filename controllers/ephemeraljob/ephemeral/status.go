@@ -94,7 +94,8 @@ func (p *Pass) phase(s *v1alpha1.EphemeralJobStatus) v1alpha1.EphemeralJobPhase 
 	return v1alpha1.EphemeralJobUnknown
 }
 
-// set sets a condition to True. One that is the same already keeps its times, and one whose text alone changes keeps that of its transition.
+// set sets a condition to True. One that is the same already keeps its times, and one whose text alone changes keeps
+// that of its transition.
 func (p *Pass) set(s *v1alpha1.EphemeralJobStatus, kind v1alpha1.EphemeralJobConditionType, reason, message string) {
 	now := metav1.NewTime(p.in.Now)
 	c := v1alpha1.EphemeralJobCondition{

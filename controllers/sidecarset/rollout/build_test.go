@@ -319,7 +319,7 @@ func finished(pass *rollout.Pass, changes ...*rollout.Change) map[types.UID]*cor
 	for len(changes) > 0 {
 		pod := applied(changes[0])
 		pods[pod.UID] = pod
-		changes = append(pass.Answer(changes[0], pod, nil), changes[1:]...)
+		changes = append(pass.Answer(noon(), changes[0], pod, nil), changes[1:]...)
 	}
 	return pods
 }

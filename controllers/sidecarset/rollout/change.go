@@ -23,6 +23,10 @@ const (
 	ActionReset Action = "Reset"
 	// ActionUpdate gives a pod the images of the set. A pod that has them already gets only the records.
 	ActionUpdate Action = "Update"
+	// ActionAsk is the question whether a set that pods record exists. It has no pod.
+	ActionAsk Action = "Ask"
+	// ActionRead reads a pod that is no longer what a change was decided upon.
+	ActionRead Action = "Read"
 )
 
 // Change is a write of one pod. Its JSON patch tests the UID of the pod and each value that it was decided upon, so that no value of
@@ -41,6 +45,9 @@ type Change struct {
 // String returns what the change does to which pod, for errors.
 func (c *Change) String() string {
 	what := map[Action]string{ActionMark: "write condition of", ActionReset: "reset containers of", ActionUpdate: "update"}[c.Action]
+	if what == "" {
+		return c.Write.String()
+	}
 	return fmt.Sprintf("%s pod %s/%s", what, c.Pod.Namespace, c.Pod.Name)
 }
 
@@ -50,16 +57,16 @@ type draft struct {
 	// images by the name of the container in the pod, and annotations with their new values.
 	images, annotations map[string]string
 
+	in   *Input
 	set  *appsv1beta1.SidecarSet
 	hash string
 	now  time.Time
-	gone func(string) bool
 }
 
 func (p *planner) draft(m *member) *draft {
 	return &draft{
 		pod: m.pod, images: map[string]string{}, annotations: map[string]string{},
-		set: p.in.Set, hash: p.hash, now: p.in.Now, gone: p.in.Gone,
+		in: p.in, set: p.in.Set, hash: p.hash, now: p.in.Now,
 	}
 }
 

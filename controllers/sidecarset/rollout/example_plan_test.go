@@ -74,7 +74,7 @@ func ExamplePlan() {
 			c := changes[0]
 			fmt.Println(c.Action, c.Pod.Name)
 			answered := applied(c) // an API server's answer
-			changes = append(pass.Answer(c, answered, nil), changes[1:]...)
+			changes = append(pass.Answer(now, c, answered, nil), changes[1:]...)
 		}
 	}
 	fmt.Println(pass.Status().UpdatedPods, "of", pass.Status().MatchedPods)

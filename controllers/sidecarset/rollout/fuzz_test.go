@@ -43,7 +43,7 @@ func FuzzAnnotations(f *testing.F) {
 					t.Errorf("%s: %s", key, text)
 				}
 			}
-			for _, mark := range pass.Answer(c, fresh, nil) {
+			for _, mark := range pass.Answer(noon(), c, fresh, nil) {
 				if fresh, err = appliedTo(fresh, mark); err != nil {
 					t.Fatal(err)
 				}

@@ -49,7 +49,7 @@ func (in *Input) mark(pod *corev1.Pod, upgradable bool) (*Change, error) {
 	all := upgradableBy(old)
 	was, known := all[in.Set.Name]
 	all[in.Set.Name] = upgradable
-	dropGone(all, in.Set.Name, in.Gone)
+	dropGone(in, all)
 	change, err := markOf(pod, all, in.Now)
 	if change != nil {
 		change.Blocks = !upgradable && (!known || was)

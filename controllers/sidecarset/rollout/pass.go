@@ -47,6 +47,12 @@ type Pass struct {
 	room, changed, outdated bool
 	blocked                 int
 	refused, failed         []error
+
+	// asked counts the questions, and learned reports that an answer calls for the plan to be made again.
+	asked   int
+	learned bool
+	// released is the set whose deletion the pass is about; empty for none.
+	released string
 }
 
 // Plan begins a pass. Also with an error there is a pass, which contains everything that the error does not concern: a *SpecError is
@@ -54,7 +60,7 @@ type Pass struct {
 func Plan(in Input) (*Pass, error) {
 	p := &Pass{in: in, answered: map[types.UID]*corev1.Pod{}}
 	p.in.Pods = slices.Clone(in.Pods)
-	p.in.Held = map[types.UID]time.Time{}
+	p.in.Held, p.in.Gone, p.in.unknown = map[types.UID]time.Time{}, maps.Clone(in.Gone), map[string]bool{}
 	for uid, until := range in.Held {
 		if until.After(in.Now) {
 			p.in.Held[uid] = until
@@ -86,10 +92,15 @@ func (p *Pass) pods() []*corev1.Pod {
 // Result returns the last plan.
 func (p *Pass) Result() Result { return p.result }
 
-// Next returns the next changes, and nil at the end of the pass. They are independent of each other, so send them in any order or at the
-// same time, and give each answer to Answer, from one goroutine at a time. A change that was not sent needs no answer.
+// Next returns the next changes, or questions, and nil at the end of the pass. They are independent of each other, so send them
+// in any order or at the same time, and give each answer to Answer, from one goroutine at a time. A change that was not sent
+// needs no answer.
 func (p *Pass) Next() []*Change {
 	for {
+		if questions := p.questions(); len(questions) > 0 {
+			return questions
+		}
+		p.consider()
 		for len(p.stages) > 0 {
 			changes := p.stages[0]
 			if p.stages = p.stages[1:]; len(changes) > 0 {
@@ -103,22 +114,41 @@ func (p *Pass) Next() []*Change {
 	}
 }
 
+// consider follows from the answers to the questions: a plan that removes the records of sets that are gone, or no change at
+// all where a set is not gone after all.
+func (p *Pass) consider() {
+	switch {
+	case p.released != "" && !p.in.Gone[p.released]:
+		p.stages = nil
+	case p.released == "" && p.learned:
+		p.plans-- // it is the same plan
+		_ = p.plan()
+	}
+	p.learned = false
+}
+
 // Answer takes the answer of the API server to a change: the pod as it is now, or the error. It returns the change that follows.
 //
-// With an error that write.IsOutdated reports, the pod may come from a live read: the pass then plans again with that pod. Without a pod
-// the next pass does.
-func (p *Pass) Answer(c *Change, pod *corev1.Pod, err error) []*Change {
+// A pod that is no longer what an update was decided upon is read from the API server, and the pass plans again with that pod.
+func (p *Pass) Answer(_ time.Time, c *Change, object write.Object, err error) []*Change {
+	if c.Action == ActionAsk {
+		p.learn(c.Object.GetName(), err)
+		return nil
+	}
+	pod, _ := object.(*corev1.Pod)
 	same := pod != nil && pod.UID == c.Pod.UID // else the pod is deleted, and another one has its name
-	if same {
+	if same && p.answered != nil {
 		p.answered[pod.UID] = pod
 	}
 	switch {
+	case c.Action == ActionRead:
+		p.changed = p.changed || same
+		p.outdated = p.outdated || pod == nil
+		return nil
 	case err == nil:
 		return p.follow(c, pod)
 	case write.IsOutdated(err):
-		p.changed = p.changed || same
-		p.outdated = p.outdated || pod == nil && !apierrors.IsNotFound(err)
-		return nil
+		return p.reread(c, err)
 	}
 	mayBeRefused := write.IsRefused(err) || apierrors.IsInternalError(err) // which answers for a webhook that fails
 	if c.Action == ActionUpdate && mayBeRefused {
@@ -130,6 +160,18 @@ func (p *Pass) Answer(c *Change, pod *corev1.Pod, err error) []*Change {
 		p.refused = append(p.refused, failure)
 	}
 	return nil
+}
+
+// reread returns the question about a pod that is no longer what a change was decided upon.
+func (p *Pass) reread(c *Change, err error) []*Change {
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case c.Action == ActionMark:
+		p.outdated = true
+		return nil
+	}
+	return []*Change{{Write: write.Write{Verb: write.Get, Object: c.Pod}, Action: ActionRead, Pod: c.Pod}}
 }
 
 // follow returns the condition that an update calls for.

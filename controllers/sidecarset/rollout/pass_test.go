@@ -33,11 +33,13 @@ type server struct {
 	// answers by the name of a pod, each once.
 	answers map[string][]answer
 	sent    []string
+	// live is the answer to the next read.
+	live *corev1.Pod
 }
 
 type answer struct {
 	err error
-	// live is the pod of a live read beside the error.
+	// live is the answer to the read that follows the error; nil for none.
 	live *corev1.Pod
 }
 
@@ -45,12 +47,17 @@ func (s *server) run() {
 	for changes := s.pass.Next(); len(changes) > 0; changes = s.pass.Next() {
 		for len(changes) > 0 {
 			c := changes[0]
+			if c.Action == rollout.ActionRead {
+				changes = append(s.read(c), changes[1:]...)
+				continue
+			}
 			s.sent = append(s.sent, string(c.Action)+" "+c.Pod.Name)
 			var next []*rollout.Change
 			if all := s.answers[c.Pod.Name]; len(all) > 0 && all[0].err != nil {
-				next = s.pass.Answer(c, all[0].live, all[0].err)
+				s.live = all[0].live
+				next = s.pass.Answer(noon(), c, nil, all[0].err)
 			} else {
-				next = s.pass.Answer(c, applied(c), nil)
+				next = s.pass.Answer(noon(), c, applied(c), nil)
 			}
 			if all := s.answers[c.Pod.Name]; len(all) > 0 {
 				s.answers[c.Pod.Name] = all[1:]
@@ -58,6 +65,13 @@ func (s *server) run() {
 			changes = append(next, changes[1:]...)
 		}
 	}
+}
+
+func (s *server) read(c *rollout.Change) []*rollout.Change {
+	if s.live == nil {
+		return s.pass.Answer(noon(), c, nil, errors.New("connection reset"))
+	}
+	return s.pass.Answer(noon(), c, s.live, nil)
 }
 
 // TestPass: what follows from answers is decided by the pass.
@@ -172,7 +186,7 @@ func TestHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused := pass.Next()[0]
-	pass.Answer(refused, nil, forbidden())
+	pass.Answer(in.Now, refused, nil, forbidden())
 	in.Held = pass.Held()
 	held := compute(t, in)
 	if slices.Contains(updated(held), refused.Pod.Name) || held.RequeueAfter != rollout.RefusalPause || !slices.Contains(codes(held.Notes), rollout.NoteRefused) {
@@ -213,7 +227,7 @@ func TestFailures(t *testing.T) {
 			pass, _ := rollout.Plan(input(edited(before, image("mesh:2")), pods...))
 			for _, change := range pass.Next() {
 				if change.Pod.Name == "pod-0001" && c.err != nil {
-					pass.Answer(change, nil, c.err)
+					pass.Answer(noon(), change, nil, c.err)
 				}
 			}
 			if got := pass.Failures(); got != c.want && (!c.prefix || !strings.Contains(got, c.want)) || len(got) > 1000 {

@@ -3,12 +3,11 @@ package rollout
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/sidecar"
 )
 
@@ -37,6 +36,7 @@ func (p *planner) update(m *member) (*Change, error) {
 			d.annotate(key, value)
 		}
 	}
+	p.in.recorded(upgradableBy(lifecycle.ConditionOf(m.pod, kruise.SidecarSetUpgradable))) // the next write is of the condition
 	return d.change(ActionUpdate), nil
 }
 
@@ -105,29 +105,10 @@ func (d *draft) recordState(m *member, begins bool) error {
 		return fmt.Errorf("encode annotation %s: %w", key, err)
 	}
 	all[d.set.Name] = data
-	dropGone(all, d.set.Name, d.gone)
+	dropGone(d.in, all)
 	if data, err = json.Marshal(all); err != nil {
 		return fmt.Errorf("encode annotation %s: %w", key, err)
 	}
 	d.annotate(key, string(data))
 	return nil
-}
-
-// dropGone removes what a pod records of other sets that are gone. It asks about as many sets as a pod can have.
-func dropGone[T any](all map[string]T, set string, gone func(string) bool) {
-	if gone == nil {
-		return
-	}
-	asked := 0
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if name == set {
-			continue
-		}
-		if asked++; asked > maxSets {
-			return
-		}
-		if gone(name) {
-			delete(all, name)
-		}
-	}
 }

@@ -19,7 +19,7 @@ import (
 
 func recorded(t *testing.T, file string, into any) {
 	t.Helper()
-	data, err := os.ReadFile("../../test/compat/testdata/recorded/" + file)
+	data, err := os.ReadFile("../../../test/compat/testdata/recorded/" + file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestRecordedUpdate(t *testing.T) {
 			update := pass.Result().Updates[0]
 			after := applied(update)
 			sameWrite(t, want, after)
-			marked := applied(pass.Answer(update, after, nil)[0])
+			marked := applied(pass.Answer(in.Now, update, after, nil)[0])
 			if diff := cmp.Diff(lifecycle.ConditionOf(want, kruise.SidecarSetUpgradable), lifecycle.ConditionOf(marked, kruise.SidecarSetUpgradable)); diff != "" {
 				t.Errorf("condition (-recorded +ours):\n%s", diff)
 			}

@@ -99,7 +99,7 @@ func (w *world) reconcile(set *v1beta1.SidecarSet) bool {
 			}
 			pod := w.put(c)
 			lines = append(lines, told(c, pod, set)+" "+pod.Name)
-			changes = append(pass.Answer(c, pod, nil), changes[1:]...)
+			changes = append(pass.Answer(w.now, c, pod, nil), changes[1:]...)
 		}
 	}
 	if dead {

@@ -118,7 +118,7 @@ func TestUpdateAnnotations(t *testing.T) {
 				c.pod(pod)
 			}
 			in := input(set, pod)
-			in.Gone = func(set string) bool { return set == c.gone }
+			in.Gone = map[string]bool{c.gone: true}
 			got := oneUpdate(t, in)
 			if diff := cmp.Diff(c.want(set.Annotations[kruise.SidecarSetHashKey]), annotationsOf(got)); diff != "" {
 				t.Errorf("%s: annotations (-want +got):\n%s", c.why, diff)
@@ -260,14 +260,14 @@ func TestMark(t *testing.T) {
 				pod.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = `{"s":{"revision":"x","updateTimestamp":null,"lastContainerStatuses":{}}}`
 			}
 			in := input(edited(before, c.change), pod)
-			in.Gone = func(set string) bool { return set == c.gone }
+			in.Gone = map[string]bool{c.gone: true}
 			pass, err := rollout.Plan(in)
 			if err != nil {
 				t.Fatal(err)
 			}
 			marks := pass.Result().Marks
 			for _, update := range pass.Result().Updates {
-				marks = append(marks, pass.Answer(update, applied(update), nil)...)
+				marks = append(marks, pass.Answer(noon(), update, applied(update), nil)...)
 			}
 			switch {
 			case len(marks) == 0 && c.want == "":

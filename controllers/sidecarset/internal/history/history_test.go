@@ -19,7 +19,7 @@ import (
 // TestRecordedNames: a set that has no history yet gets the revision that a running reference gave it, by name.
 func TestRecordedNames(t *testing.T) {
 	for _, step := range []string{"1-created", "3-updated"} {
-		data, err := os.ReadFile("../../test/compat/testdata/recorded/" + step + "/sidecarsets.v1beta1.yaml")
+		data, err := os.ReadFile("../../../../test/compat/testdata/recorded/" + step + "/sidecarsets.v1beta1.yaml")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ package podwrites
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,12 +13,15 @@ import (
 
 	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/ledger"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // Writes are those of one object, which has one pass at a time.
 type Writes struct {
 	// ledger has the namespace as the owner.
-	ledger     *ledger.Ledger[*corev1.Pod]
+	ledger *ledger.Ledger[*corev1.Pod]
+
+	mu         sync.Mutex
 	namespaces map[string]bool
 }
 
@@ -26,8 +30,16 @@ func New(live client.Reader, now func() time.Time) *Writes {
 	return &Writes{ledger: lean.NewWrites(live, now), namespaces: map[string]bool{}}
 }
 
-// Patched records the pod that the API server returned for a patch.
-func (w *Writes) Patched(pod *corev1.Pod) {
+// Record records the pod that the API server returned, for a patch or for a read past the cache.
+func (w *Writes) Record(_ types.NamespacedName, written *write.Write, answer write.Object, err error) {
+	if pod, is := answer.(*corev1.Pod); is && err == nil && pod.UID == written.Object.GetUID() {
+		w.patched(pod)
+	}
+}
+
+func (w *Writes) patched(pod *corev1.Pod) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.namespaces[pod.Namespace] = true
 	w.ledger.Patched(owner(pod.Namespace), pod)
 }
@@ -35,6 +47,8 @@ func (w *Writes) Patched(pod *corev1.Pod) {
 // Overlay replaces pods, by their namespace, with what the writes made of them. Writes of a namespace without pods are forgotten:
 // the cache has shown these pods before they were written, so they are gone.
 func (w *Writes) Overlay(ctx context.Context, pods map[string][]*corev1.Pod) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for namespace := range w.namespaces {
 		if len(pods[namespace]) == 0 {
 			w.ledger.Forget(owner(namespace))

@@ -16,8 +16,8 @@ func TestOverlay(t *testing.T) {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web", UID: types.UID(namespace), ResourceVersion: version}}
 	}
 	w := New(nil, func() time.Time { return time.Unix(1_800_000_000, 0) })
-	w.Patched(pod("kept", "2"))
-	w.Patched(pod("gone", "2"))
+	w.patched(pod("kept", "2"))
+	w.patched(pod("gone", "2"))
 	overlay := func(want map[string]string) {
 		t.Helper()
 		pods := map[string][]*corev1.Pod{}

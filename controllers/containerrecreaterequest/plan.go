@@ -1,0 +1,123 @@
+package containerrecreaterequest
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/containerrestart"
+	"github.com/kruisekit/kruisekit/internal/serial"
+	"github.com/kruisekit/kruisekit/write"
+)
+
+// plan is what there is to do about a request now. The request of the snapshot becomes what the API server answered.
+type plan struct {
+	*snapshot
+	containerrestart.Plan
+
+	// refused means that the request cannot be read.
+	refused bool
+}
+
+// newPlan reads nothing but the snapshot.
+func newPlan(s *snapshot) *plan {
+	p := &plan{snapshot: s, refused: s.malformed != nil && !over(s.request)}
+	if p.refused {
+		p.Notes = s.refusal()
+		return p
+	}
+	p.Plan = containerrestart.Supervise(s.input())
+	return p
+}
+
+// pass is all that is written. An error leaves the rest to the next pass.
+func (p *plan) pass() *serial.Writes {
+	if p.refused {
+		return serial.Pass(p.step(p.refuse))
+	}
+	pod := func() (*write.Write, error) { return p.Pod, nil }
+	return serial.Pass(
+		p.step(p.addFinalizer),
+		serial.Step{Doing: "write conditions of pod", Plan: pod},
+		p.step(p.writeStatus),
+		p.step(p.tidy),
+		serial.Step{Doing: "delete request", Plan: p.remove},
+	)
+}
+
+// step is a write of the request, after which the pass goes on with what the API server answered.
+func (p *plan) step(of func() (*write.Write, error)) serial.Step {
+	return serial.Step{Doing: "write request", Plan: of, Answered: func(answer write.Object, err error) error {
+		raw, is := answer.(*unstructured.Unstructured)
+		if err != nil || !is {
+			return err
+		}
+		fresh, _, err := decode(raw)
+		if err == nil {
+			p.request = fresh
+		}
+		return err
+	}}
+}
+
+func (p *plan) addFinalizer() (*write.Write, error) {
+	if !p.AddFinalizer {
+		return nil, nil
+	}
+	all := append(slices.Clone(p.request.Finalizers), v1beta1.ContainerRecreateRequestUnreadyAcquiredKey)
+	return p.patch(write.Main, map[string]any{"metadata": p.metadata(map[string]any{"finalizers": all})})
+}
+
+// tidy removes what a request no longer needs, in one write.
+func (p *plan) tidy() (*write.Write, error) {
+	metadata := map[string]any{"uid": p.request.UID}
+	if p.RemoveFinalizer {
+		rest := slices.DeleteFunc(slices.Clone(p.request.Finalizers), func(f string) bool {
+			return f == v1beta1.ContainerRecreateRequestUnreadyAcquiredKey
+		})
+		metadata = p.metadata(map[string]any{"finalizers": rest})
+	}
+	if p.RemoveActive {
+		// Where the label alone goes, no version is needed: what has ended does not begin again.
+		metadata["labels"] = map[string]any{v1beta1.ContainerRecreateRequestActiveKey: nil}
+	}
+	if !p.RemoveFinalizer && !p.RemoveActive {
+		return nil, nil
+	}
+	return p.patch(write.Main, map[string]any{"metadata": metadata})
+}
+
+func (p *plan) remove() (*write.Write, error) {
+	if !p.Delete {
+		return nil, nil
+	}
+	return &write.Write{Verb: write.Delete, Object: p.untyped()}, nil
+}
+
+// metadata is that of a patch which fails when the request has changed.
+func (p *plan) metadata(more map[string]any) map[string]any {
+	m := map[string]any{"uid": p.request.UID, "resourceVersion": p.request.ResourceVersion}
+	maps.Copy(m, more)
+	return m
+}
+
+func (p *plan) patch(subresource string, body map[string]any) (*write.Write, error) {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	return &write.Write{
+		Verb: write.Patch, Object: p.untyped(), Subresource: subresource, Type: types.MergePatchType, Body: write.Bytes(data),
+	}, nil
+}
+
+// untyped returns the request for a write. The client leaves the answer undecoded, because it may not fit the type.
+func (p *plan) untyped() *unstructured.Unstructured {
+	raw := requestKind().Named(p.key())
+	raw.SetUID(p.request.UID)
+	return raw
+}

@@ -1,0 +1,47 @@
+package podreadiness
+
+import (
+	"encoding/json"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/internal/serial"
+	"github.com/kruisekit/kruisekit/lifecycle"
+	"github.com/kruisekit/kruisekit/write"
+)
+
+// fieldOwner owns the condition until another writer changes it.
+const fieldOwner = "kruise-pod-readiness"
+
+// waits reports whether a pod waits for its first condition.
+func waits(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && lifecycle.HasGate(pod, kruise.KruisePodReadyConditionType) &&
+		lifecycle.ConditionOf(pod, kruise.KruisePodReadyConditionType) == nil
+}
+
+// plan returns the pass that applies the condition and nothing else.
+func plan(s *snapshot) *serial.Writes {
+	return serial.Pass(serial.Step{Doing: "write condition of pod", Plan: s.condition})
+}
+
+func (s *snapshot) condition() (*write.Write, error) {
+	body, err := json.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "Pod",
+		"metadata": map[string]any{"namespace": s.pod.Namespace, "name": s.pod.Name, "uid": s.pod.UID},
+		"status": map[string]any{"conditions": []map[string]any{{
+			"type": kruise.KruisePodReadyConditionType, "status": corev1.ConditionTrue, "lastTransitionTime": metav1.NewTime(s.now),
+		}}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	pod := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: s.pod.Namespace, Name: s.pod.Name}}
+	pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+	return &write.Write{
+		Verb: write.Patch, Object: pod, Subresource: write.Status,
+		Type: types.ApplyPatchType, FieldOwner: fieldOwner, Body: write.Bytes(body),
+	}, nil
+}

@@ -1,0 +1,38 @@
+package stored
+
+import (
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/write"
+)
+
+// Finalizers returns the write of all finalizers of an object. An object that has changed since it was read is a conflict:
+// another writer may have added a finalizer.
+func (k Kind) Finalizers(object metav1.Object, all []string) (*write.Write, error) {
+	data, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": object.GetUID(), "resourceVersion": object.GetResourceVersion(), "finalizers": all,
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("encode finalizers: %w", err)
+	}
+	return k.patch(types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}, data), nil
+}
+
+// Update returns the write that makes one state of an object another one. An object that has changed since it was read is a
+// conflict.
+func (k Kind) Update(was, is client.Object) (*write.Write, error) {
+	data, err := client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}).Data(is)
+	if err != nil {
+		return nil, fmt.Errorf("compare %s: %w", k.GVK.Kind, err)
+	}
+	return k.patch(client.ObjectKeyFromObject(was), data), nil
+}
+
+func (k Kind) patch(name types.NamespacedName, data []byte) *write.Write {
+	return &write.Write{Verb: write.Patch, Object: k.Named(name), Type: types.MergePatchType, Body: write.Bytes(data)}
+}
