@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +25,7 @@ import (
 
 // server is what the operator needs of an API server, behind the transport of a client.
 type server struct {
+	mu      sync.Mutex
 	objects map[string]map[string]any // by path
 	pods    map[string]*corev1.Pod    // those of the objects, not to be changed
 	version int
@@ -47,6 +49,8 @@ func (s *server) client() *kubernetes.Clientset {
 
 // RoundTrip answers a request, unless the process dies of it.
 func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.diesAt > 0 && s.writes >= s.diesAt {
 		return nil, errDead
 	}
@@ -90,6 +94,8 @@ func (s *server) serve(r *http.Request, body []byte) (int, any) {
 	}
 	have := s.objects[base]
 	switch {
+	case r.Method == http.MethodGet && have != nil:
+		return http.StatusOK, have
 	case r.Method == http.MethodGet:
 		return http.StatusOK, s.list(path, r.URL.Query().Get("labelSelector"))
 	case r.Method == http.MethodPost:
