@@ -2,6 +2,7 @@ package revision_test
 
 import (
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -158,4 +159,28 @@ func ExamplePromote() {
 	current, promoted := revision.Promote(revision.Progress{Current: "web-1", Update: "web-2", Replicas: 3, Existing: 3, Updated: 3})
 	fmt.Println(current, promoted)
 	// Output: web-2 true
+}
+
+// The revision of a new template is created before a pod refers to it.
+func ExampleStore() {
+	data, err := revision.Encode(&corev1.PodTemplateSpec{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	store, err := revision.Store(revision.Wanted{
+		Resolution: revision.Resolve(revision.Input{Owner: "web", Data: data}), Namespace: "shop",
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, w := range store.Next() { // package driver sends the writes, and gives the answers back
+		store.Answer(time.Now(), w, w.Object, nil)
+		fmt.Println(w.Verb, w.Kind(), w.Object.GetNamespace())
+	}
+	fmt.Println(store.Newest().Revision, store.Err())
+	// Output:
+	// Create revision shop
+	// 1 <nil>
 }
